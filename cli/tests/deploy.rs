@@ -2,8 +2,6 @@
 //! while a client calls.
 
 mod daemon;
-#[path = "../../steadfast/tests/stops/mod.rs"]
-mod stops;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use daemon::{Daemon, program};
+use fixture::Stops;
 use steadfast::status::{DeploymentStatus, DeploymentsStatus, Grant, Status};
 use steadfast::{Client, admin};
-use stops::Stops;
 
 /// Longer than anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,23 +1,19 @@
 //! Replicas in processes of their own, as users run them: by the program's commands, under load, in another
 //! language.
 
-#[path = "../../steadfast/tests/cluster/mod.rs"]
-mod cluster;
 mod daemon;
-#[path = "../../steadfast/tests/stops/mod.rs"]
-mod stops;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use cluster::wait_for_replicas;
 use daemon::{Daemon, program, run};
+use fixture::cluster::wait_for_replicas;
+use fixture::{Stops, cluster};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use steadfast::{Client, HostOptions, Node, NodeConfig, NodeId, ProgramConfig};
-use stops::Stops;
 
 /// Longer than anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,7 +1,5 @@
 //! A generated service and its clients, end to end over three nodes.
 
-mod cluster;
-
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,6 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
+use fixture::cluster;
 use serde::{Deserialize, Serialize};
 use steadfast::{
     Anycast, AsyncClient, BytesCallError, CallError, Choice, Client, Context, HostOptions,

@@ -1,7 +1,5 @@
 //! Services that hang, on real nodes under a client's calls: no call is lost, the replica goes, and comes anew.
 
-mod cluster;
-
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +7,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use fixture::cluster;
 use steadfast::events::{EventKind, EventRecord, Stamped};
 use steadfast::{
     Call, Client, Context, HangRule, HostOptions, MethodId, Node, NodeConfig, NodeId,

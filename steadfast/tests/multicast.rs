@@ -1,10 +1,9 @@
 //! All replicas of a group are asked at once.
 
-mod cluster;
-
 use std::time::Duration;
 
 use bytes::Bytes;
+use fixture::cluster;
 use serde::{Deserialize, Serialize};
 use steadfast::{
     CallError, Choice, Client, GroupOptions, HostOptions, MethodId, Node, Refusal, Replies, Style,

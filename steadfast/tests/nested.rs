@@ -1,9 +1,8 @@
 //! A group that calls another, end to end over three nodes.
 
-mod cluster;
-
 use std::time::Duration;
 
+use fixture::cluster;
 use serde::{Deserialize, Serialize};
 use steadfast::{
     CallError, Client, Context, Execution, GroupOptions, HostOptions, NestedError, Node, Style,

@@ -1,15 +1,12 @@
 //! A group gets other styles while clients call it.
 
-mod cluster;
-mod stops;
-
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use fixture::{Stops, cluster};
 use steadfast::{Client, HostOptions, State, Style};
-use stops::Stops;
 
 const GROUP: &str = "tally";
 const LONG: Duration = Duration::from_secs(60);

@@ -1,13 +1,12 @@
 //! A voting group with a replica that lies, asks another group something else, or says nothing, on real nodes: nobody hears of it, and the
 //! replica gets the state of another.
 
-mod cluster;
-
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use fixture::cluster;
 use steadfast::events::{EventKind, EventRecord, Interest};
 use steadfast::{
     Call, Client, Context, GroupOptions, HostOptions, MethodId, Node, NodeId, Service,

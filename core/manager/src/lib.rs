@@ -32,5 +32,6 @@ mod shedding;
 
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
+pub use bug::Planted;
 pub use manager::{Config, LEAST_MOVED, Manager, Wish};
 pub use picture::{Picture, Shape};

@@ -42,8 +42,7 @@ pub struct Config {
     /// Where no move helps, calls are refused, the least critical first.
     pub shed: bool,
     /// A mistake planted on purpose, for the simulator.
-    #[cfg(feature = "planted-bugs")]
-    pub bug: Option<Bug>,
+    pub planted: Planted,
 }
 
 impl Default for Config {
@@ -54,8 +53,7 @@ impl Default for Config {
             settle: Duration::from_secs(2),
             rest: Duration::from_secs(10),
             shed: true,
-            #[cfg(feature = "planted-bugs")]
-            bug: None,
+            planted: Planted::default(),
         }
     }
 }
@@ -106,10 +104,7 @@ pub struct Manager {
 impl Manager {
     /// It has seen nothing yet.
     pub fn new(config: Config) -> Manager {
-        let planted = Planted {
-            #[cfg(feature = "planted-bugs")]
-            bug: config.bug,
-        };
+        let planted = config.planted;
         Manager {
             config,
             planted,

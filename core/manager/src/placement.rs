@@ -52,11 +52,7 @@ pub struct Placer {
 
 impl Placer {
     /// It has seen nothing yet.
-    pub fn new(#[cfg(feature = "planted-bugs")] bug: Option<Bug>) -> Placer {
-        let planted = Planted {
-            #[cfg(feature = "planted-bugs")]
-            bug,
-        };
+    pub fn new(planted: Planted) -> Placer {
         Placer { planted, ..Placer::default() }
     }
 

@@ -46,7 +46,7 @@ impl Registry {
     /// An empty one with a mistake.
     #[cfg(feature = "planted-bugs")]
     pub fn with_bug(bug: Bug) -> Registry {
-        Registry { planted: Planted { bug: Some(bug) }, ..Registry::default() }
+        Registry { planted: Some(bug).into(), ..Registry::default() }
     }
 
     /// The number of changes so far, counted from the first command's time.

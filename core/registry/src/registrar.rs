@@ -56,7 +56,7 @@ impl Registrar {
     /// The same with a mistake.
     #[cfg(feature = "planted-bugs")]
     pub fn with_bug(self, bug: Bug) -> Registrar {
-        Registrar { planted: Planted { bug: Some(bug) }, ..self }
+        Registrar { planted: Some(bug).into(), ..self }
     }
 
     /// Looks at what is there, and says what is to be said. `wall`: the wall clock, for the ends of leases.

@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 use wire::limits::{DEFAULT_DATAGRAM, MAX_DATAGRAM, MAX_MEMBERS, MAX_WINDOW, MIN_DATAGRAM};
 use wire::{ClusterId, Duration, Incarnation, Member, NodeId};
 
+use crate::bug::Planted;
+
 /// The largest sequence of a ring that is believed. A node that claims a larger one would take
 /// the numbers for new rings away from all others.
 pub(crate) const MAX_RING_SEQUENCE: u64 = u64::MAX / 2;
@@ -44,8 +46,7 @@ pub struct Config {
     /// Seed of the jitter of timers.
     pub seed: u64,
     /// A mistake to make, so that a simulation can prove that it would find it.
-    #[cfg(feature = "planted-bugs")]
-    pub bug: Option<crate::Bug>,
+    pub planted: Planted,
 }
 
 impl Config {
@@ -63,8 +64,7 @@ impl Config {
             slow_share: 50,
             parking: true,
             seed: me.incarnation.0 ^ u64::from(me.node.0),
-            #[cfg(feature = "planted-bugs")]
-            bug: None,
+            planted: Planted::default(),
         }
     }
 

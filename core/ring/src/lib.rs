@@ -40,6 +40,7 @@ mod window;
 
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
+pub use bug::Planted;
 pub use config::{Config, ConfigError, Timing};
 pub use links::{LinkOutput, LinkState, LinkTiming, Links, LinksConfig};
 pub use output::{

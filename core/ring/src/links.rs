@@ -17,7 +17,7 @@ use wire::limits::MAX_RING_LINKS;
 use wire::report::Report;
 use wire::{Duration, Member, NodeId, NodeSet, Random, Time};
 
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::{Event, Route};
 use peer::{Change, Peer};
 
@@ -92,7 +92,7 @@ impl Links {
     /// By each link, the nodes of `to` that a datagram is to be sent to by it.
     pub fn choose(&mut self, now: Time, to: NodeSet, route: Route) -> [NodeSet; MAX_RING_LINKS] {
         let count = self.config.count;
-        let every = route == Route::Every && !planted!(self.config, EveryByBestLink);
+        let every = route == Route::Every && !self.config.planted.is(Bug::EveryByBestLink);
         if count > 1 && every {
             for place in to.iter() {
                 self.doubt(now, place);
@@ -232,7 +232,7 @@ impl Links {
 
     /// Which links reach this peer now.
     fn route_to(&mut self, place: usize) {
-        let lowest = planted!(self.config, KeepDeadLink).then_some(0);
+        let lowest = self.config.planted.is(Bug::KeepDeadLink).then_some(0);
         let best = lowest.or_else(|| self.peers[place].best());
         for link in 0..self.config.count {
             match best {

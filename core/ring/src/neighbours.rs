@@ -10,7 +10,7 @@ use wire::ring::Beacon;
 use wire::{Duration, Member, NodeId, NodeSet, RingId, Time};
 
 use crate::Timing;
-use crate::bug::planted;
+use crate::bug::{Bug, Planted};
 
 /// What a node said of itself last.
 #[derive(Clone, Debug)]
@@ -44,8 +44,7 @@ pub(crate) struct Neighbours {
     /// When this node showed itself last, and when it does so next.
     shown_at: Time,
     pub show_at: Time,
-    #[cfg(feature = "planted-bugs")]
-    pub bug: Option<crate::Bug>,
+    pub planted: Planted,
 }
 
 /// What was heard or said is believed for so many beacon intervals: two may be lost.
@@ -80,8 +79,7 @@ impl Neighbours {
             all: nodes.iter().map(|_| Neighbour::default()).collect(),
             shown_at: Time::ZERO,
             show_at: Time::FAR,
-            #[cfg(feature = "planted-bugs")]
-            bug: None,
+            planted: Planted::default(),
         }
     }
 
@@ -123,7 +121,7 @@ impl Neighbours {
             at: now,
             ring: beacon.ring,
             members: self.places(beacon.members.iter().copied()),
-            heard_me: beacon.heard.contains(&me) || planted!(self, WelcomeOneWay),
+            heard_me: beacon.heard.contains(&me) || self.planted.is(Bug::WelcomeOneWay),
             welcome: self.places(welcome),
         };
         let Some(neighbour) = self.at(sender).filter(|n| n.life == Some(sender)) else {
@@ -243,7 +241,7 @@ impl Neighbours {
     /// for how long. One that did not keep up does not do so at once: it is held off from the first
     /// time on, and for longer.
     pub fn strike(&mut self, now: Time, timing: &Timing, member: Member, slow: bool) -> Duration {
-        let forgives = planted!(self, NeverHoldOff);
+        let forgives = self.planted.is(Bug::NeverHoldOff);
         let Some(neighbour) = self.at(member) else { return Duration::ZERO };
         let forgotten = now >= neighbour.struck_at + timing.hold_off_max * 4;
         if neighbour.struck != Some(member) || forgotten {

@@ -10,7 +10,7 @@ use wire::ring::{
 };
 use wire::{Duration, Member, Time};
 
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::deadline::earlier;
 use crate::order::{Order, Verdict};
 use crate::out::Out;
@@ -237,7 +237,8 @@ impl Operational<'_> {
     /// Where it was used last, the token is sent to those who did not answer.
     fn visit_the_overdue(&mut self) {
         let token = self.order.token.as_mut().expect("held");
-        if usize::from(token.home) == self.order.mine && !planted!(self.config, HideTheSilent) {
+        if usize::from(token.home) == self.order.mine && !self.config.planted.is(Bug::HideTheSilent)
+        {
             token.wants |= self.order.watch.overdue(self.now, &self.config.timing);
         }
     }
@@ -282,7 +283,8 @@ impl Operational<'_> {
         let room = (self.config.window as u64).saturating_sub(under_way) as usize;
         let others = self.order.everybody() & !self.order.my_bit();
         let wanters = (token.wants & others).count_ones() as usize;
-        let greedy = wanters == 0 && self.config.parking || planted!(self.config, GreedyHolder);
+        let greedy =
+            wanters == 0 && self.config.parking || self.config.planted.is(Bug::GreedyHolder);
         if others == 0 || greedy {
             return room;
         }
@@ -353,7 +355,7 @@ impl Operational<'_> {
             self.ask_for_confirmation_again();
         }
         if self.order.token.is_some() && due(self.turn.heart.at) {
-            if planted!(self.config, UnansweredHeartbeat) {
+            if self.config.planted.is(Bug::UnansweredHeartbeat) {
                 self.turn.heart.stir();
                 self.turn.unseen = true;
                 self.rest();

@@ -15,7 +15,7 @@ use wire::limits::{MAX_MEMBERS, MAX_RETRANSMIT_REQUESTS, MAX_WINDOW};
 use wire::ring::{Ack, Data, Level, Message, Origin, Stable, Token};
 use wire::{Member, NodeId, RingId, Time};
 
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::out::Out;
 use crate::packing::Assembly;
 use crate::watch::Watch;
@@ -162,7 +162,7 @@ impl Order {
             self.watch.stirred(now);
         } else if hop == self.hop && self.passed.is_none() && self.token.is_none() {
             self.watch.seen(now, &config.timing, self.watch.holder, false);
-            if planted!(config, CopyIsNews) {
+            if config.planted.is(Bug::CopyIsNews) {
                 self.watch.stirred(now);
             }
         }
@@ -196,7 +196,7 @@ impl Order {
             (hop, _) if data.hop > hop => (data.hop, data.sequence),
             newer => newer,
         };
-        if data.complete || planted!(config, BelieveAllComplete) {
+        if data.complete || config.planted.is(Bug::BelieveAllComplete) {
             self.learn(from, data.sequence);
         }
         let new = self.keep(sender, data);
@@ -234,7 +234,8 @@ impl Order {
     /// have left after the token: they are not missed until another turn has begun.
     pub fn ack(&self, config: &Config) -> Message {
         let missing = self.missing(config).take(MAX_RETRANSMIT_REQUESTS).collect();
-        let aru = if planted!(config, AckHighest) { self.window.high() } else { self.window.aru() };
+        let aru =
+            if config.planted.is(Bug::AckHighest) { self.window.high() } else { self.window.aru() };
         Message::Ack(Ack { ring: self.id, hop: self.hop, aru, missing })
     }
 
@@ -290,7 +291,7 @@ impl Order {
         }
         let new = self.keep(out.me, data);
         assert!(
-            new || planted!(config, AcceptOldToken),
+            new || config.planted.is(Bug::AcceptOldToken),
             "flow control leaves room for what the holder sends"
         );
     }
@@ -306,7 +307,7 @@ impl Order {
         if !possible {
             return Verdict::Impossible;
         }
-        let newest = if planted!(config, AcceptOldToken) { token.hop + 1 } else { token.hop };
+        let newest = if config.planted.is(Bug::AcceptOldToken) { token.hop + 1 } else { token.hop };
         if newest <= self.hop {
             return Verdict::Copy;
         }
@@ -358,7 +359,7 @@ impl Order {
         // Nobody else has given out a number beyond these.
         self.held.refute();
         self.stored.refute();
-        if planted!(config, SkipRetransmission) {
+        if config.planted.is(Bug::SkipRetransmission) {
             return 0;
         }
         self.retransmit(out, &held, None)
@@ -402,7 +403,7 @@ impl Order {
         self.learn(from, ack.aru);
         let mut missing = ack.missing;
         self.repairs.select(now, config.timing.ack_wait / 2, from, &mut missing);
-        if !planted!(config, SkipRetransmission) {
+        if !config.planted.is(Bug::SkipRetransmission) {
             self.retransmit(out, &missing, Some(self.members[from].node));
         }
     }
@@ -438,7 +439,7 @@ impl Order {
     pub fn advance(&mut self, config: &Config, assembly: &mut Assembly, out: &mut Out) {
         self.deliver(config, assembly, out);
         let stable =
-            if planted!(config, ReleaseBeforeStable) { self.majority() } else { self.all() };
+            if config.planted.is(Bug::ReleaseBeforeStable) { self.majority() } else { self.all() };
         // What is stable has been delivered just now, safe or not.
         self.window.release(stable.min(self.window.aru()).min(self.delivered));
     }
@@ -446,9 +447,13 @@ impl Order {
     /// Delivers what has no gap before it, up to a safe message that somebody may lack: what comes
     /// after that waits with it, for there is one order.
     pub fn deliver(&mut self, config: &Config, assembly: &mut Assembly, out: &mut Out) {
-        let last =
-            if planted!(config, DeliverPastGap) { self.window.high() } else { self.window.aru() };
-        let stable = if planted!(config, SafeByMajority) { self.majority() } else { self.all() };
+        let last = if config.planted.is(Bug::DeliverPastGap) {
+            self.window.high()
+        } else {
+            self.window.aru()
+        };
+        let stable =
+            if config.planted.is(Bug::SafeByMajority) { self.majority() } else { self.all() };
         self.deliver_to(last, stable, config, assembly, out);
     }
 
@@ -463,7 +468,7 @@ impl Order {
         while self.delivered < last {
             let next = self.delivered + 1;
             if let Some(kept) = self.window.get(next) {
-                let safe = kept.data.level() == Level::Safe && !planted!(config, SafeAtOnce);
+                let safe = kept.data.level() == Level::Safe && !config.planted.is(Bug::SafeAtOnce);
                 if safe && next > stable {
                     return;
                 }
@@ -524,7 +529,7 @@ impl Order {
         assert_eq!(self.held.of(self.mine), self.window.aru());
         assert!(self.delivered >= self.window.base(), "nothing is forgotten undelivered");
         assert!(self.token.is_none() || self.passed.is_none(), "held and passed on");
-        if let Some(token) = self.token.as_ref().filter(|_| !planted!(config, AcceptOldToken)) {
+        if let Some(token) = self.token.as_ref().filter(|_| !config.planted.is(Bug::AcceptOldToken)) {
             assert!(self.held.known().iter().all(|aru| *aru <= token.sequence));
             assert!(token.hop <= self.hop);
         }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use wire::ring::{Data, Origin, Token};
 use wire::{Member, NodeId, RingId, Time};
 
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::commit::Complete;
 use crate::gather::Sets;
 use crate::order::{Order, Verdict, deliver_one};
@@ -59,9 +59,9 @@ impl Plan {
     /// Messages of these members are delivered even after a gap. Whatever they had seen when they
     /// sent them is in the exchange too, so no cause can be missing.
     fn delivers(&self, config: &Config, old: &Order, sender: Member) -> bool {
-        let promised = if planted!(config, ForgetObligations) { 0 } else { self.obliged };
+        let promised = if config.planted.is(Bug::ForgetObligations) { 0 } else { self.obliged };
         let bits = self.transitional_bits | promised;
-        planted!(config, DeliverWithoutCause)
+        config.planted.is(Bug::DeliverWithoutCause)
             || old.index_of(sender).is_some_and(|index| bits >> index & 1 == 1)
     }
 }
@@ -262,8 +262,8 @@ pub(crate) fn finish(
         // may know more by now, for what it lacked itself has come in the recovery.
         let aru = old.window.aru();
         let stable = match () {
-            () if planted!(config, SafeUnknown) => aru,
-            () if planted!(config, ForgetStability) => old.all(),
+            () if config.planted.is(Bug::SafeUnknown) => aru,
+            () if config.planted.is(Bug::ForgetStability) => old.all(),
             () => plan.stable,
         };
         old.deliver_to(aru, stable, config, assembly, out);

@@ -89,10 +89,7 @@ impl Ring {
             state: State::Left,
             config,
         };
-        #[cfg(feature = "planted-bugs")]
-        {
-            ring.neighbours.bug = ring.config.bug;
-        }
+        ring.neighbours.planted = ring.config.planted;
         let mut gather = Gather::new(me, Sets::of(&[me]));
         gather.alone_at = now + ring.config.timing.consensus_timeout;
         ring.gather(now, gather, None);

@@ -5,7 +5,7 @@ use wire::{Duration, Time};
 
 use crate::Config;
 use crate::acks::{Asking, Lookout};
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::stalls::Stalls;
 
 /// What a node remembers of the present turn, its own or another's.
@@ -111,7 +111,7 @@ impl Heart {
 
     /// The interval that follows a pulse that came back.
     pub fn longer(&self, config: &Config) -> Duration {
-        if planted!(config, NeverStretch) {
+        if config.planted.is(Bug::NeverStretch) {
             return self.interval;
         }
         (self.interval * 2).min(config.timing.rarest_heartbeat())

@@ -30,7 +30,7 @@ fn a_round_takes_a_round_trip_and_orders_nothing() {
     let ordered = cluster.ring(1).delivered();
     let round = cluster.confirm(3).expect("a ring");
     assert_eq!(confirmed(&cluster, 3), []);
-    cluster.run(cluster.delay * 2);
+    cluster.run(cluster.delay() * 2);
     assert_eq!(confirmed(&cluster, 3), [(round, ordered)]);
     cluster.run(millis(20));
     assert_eq!(cluster.ring(1).delivered(), ordered);
@@ -44,9 +44,9 @@ fn who_asks_while_a_round_is_under_way_gets_the_next() {
     let later = cluster.confirm(0);
     assert_ne!(first, later);
     assert_eq!(cluster.confirm(0), later, "one for all who wait");
-    cluster.run(cluster.delay * 2);
+    cluster.run(cluster.delay() * 2);
     assert_eq!(confirmed(&cluster, 0).len(), 1);
-    cluster.run(cluster.delay * 2);
+    cluster.run(cluster.delay() * 2);
     let rounds: Vec<u64> = confirmed(&cluster, 0).into_iter().map(|(round, _)| round).collect();
     assert_eq!(rounds, [first.unwrap(), later.unwrap()]);
 }
@@ -57,11 +57,11 @@ fn the_number_is_the_furthest_of_those_who_answer() {
     let before = cluster.ring(0).delivered();
     cluster.split(&[1, 0, 0]);
     cluster.multicast_at(Level::Held, 2, 0);
-    cluster.run(cluster.delay * 2);
+    cluster.run(cluster.delay() * 2);
     cluster.split(&[0, 0, 0]);
     assert_eq!(cluster.ring(0).delivered(), before, "a majority has it, and 0 has not");
     let round = cluster.confirm(0).unwrap();
-    cluster.run(cluster.delay * 2);
+    cluster.run(cluster.delay() * 2);
     assert_eq!(confirmed(&cluster, 0), [(round, before + 1)]);
 }
 
@@ -83,7 +83,7 @@ fn a_lost_question_is_asked_again() {
     let mut cluster = quiet(3);
     cluster.split(&[0, 1, 1]);
     let round = cluster.confirm(0).unwrap();
-    cluster.run(cluster.delay * 2);
+    cluster.run(cluster.delay() * 2);
     cluster.split(&[0, 0, 0]);
     assert_eq!(confirmed(&cluster, 0), []);
     cluster.run(millis(10));
@@ -95,12 +95,12 @@ fn acknowledgements_of_what_was_sent_since_confirm_too() {
     let mut cluster = quiet(3);
     let holder = (0..3).find(|node| cluster.ring(*node).holds_token()).expect("it rests");
     // The questions are lost, and what is sent after them arrives.
-    cluster.loss = 1_000;
+    cluster.weather().loss = 1_000;
     let round = cluster.confirm(holder).unwrap();
-    cluster.loss = 0;
+    cluster.weather().loss = 0;
     cluster.multicast_at(Level::Held, holder, 0);
     let number = cluster.ring(holder).delivered();
-    cluster.run(cluster.delay * 2);
+    cluster.run(cluster.delay() * 2);
     assert_eq!(confirmed(&cluster, holder), [(round, number)]);
 }
 

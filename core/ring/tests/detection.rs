@@ -50,16 +50,16 @@ fn by_default_a_silent_host_costs_less_than_90_ms() {
 fn who_wants_the_token_of_a_silent_host_does_not_wait_for_the_long_interval() {
     for after in 0..20 {
         let mut cluster = Cluster::started(4, defaults(true));
-        cluster.refusals = false;
+        cluster.world.refusals = false;
         cluster.multicast(3, 10);
         cluster.run(millis(1_000 + 7 * after));
         assert!(cluster.ring(3).holds_token());
         cluster.crash(3);
         cluster.run(millis(1));
-        let before = cluster.now;
+        let before = cluster.now();
         cluster.multicast(1, 10);
         cluster.run_until(1_000, Cluster::is_one_ring);
-        let took = cluster.now.since(before);
+        let took = cluster.now().since(before);
         let bound = bound(&Timing::default(), 4, micros(50), Load::One);
         assert!(took <= bound, "{took:?} is more than {bound:?}");
     }

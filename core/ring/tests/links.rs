@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use steadfast_ring::{Event, LinkOutput, LinkTiming, Links, LinksConfig, Route};
+use steadfast_ring::{Event, LinkOutput, LinkTiming, Links, LinksConfig, Planted, Route};
 use wire::report::Report;
 use wire::{ClusterId, Duration, Incarnation, Member, NodeId, NodeSet, Time};
 
@@ -40,8 +40,7 @@ fn start(place: usize, life: u64, count: usize, now: Time) -> Links {
         nodes: vec![NodeId(1), NodeId(2)],
         count,
         timing: LinkTiming::default(),
-        #[cfg(feature = "planted-bugs")]
-        bug: None,
+        planted: Planted::default(),
     };
     Links::new(config, now)
 }

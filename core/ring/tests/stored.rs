@@ -19,7 +19,7 @@ fn what_is_on_a_disk_is_told_and_can_be_asked_for() {
     cluster.counts.clear();
     cluster.tell_stored(1, sequence + 5);
     assert_eq!(stored(&cluster), [0, sequence, 0], "no more than was delivered");
-    cluster.run(cluster.delay);
+    cluster.run(cluster.delay());
     assert_eq!(stored(&cluster), [sequence; 3]);
     assert_eq!(cluster.counts["stored"], 2);
     // It is told no second time, and the wire is as it was for everybody else.

@@ -1,18 +1,14 @@
 //! Mistakes that the simulator plants, to prove that its checkers would find them.
 
-/// A realistic one-line mistake. Exists only under the feature `planted-bugs`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bug {
-    /// The replay window forgets what has come: a recording is opened again.
-    ForgetWindow,
-    /// What a life sealed is taken before it has proved that it is going on: a recording of what an
-    /// earlier life of this node was sent is opened.
-    TrustUnmet,
-    /// What was sealed for another node is opened.
-    OpenForOthers,
-}
-
-impl Bug {
+wire::planted_bugs! {
     /// All of them.
-    pub const ALL: [Bug; 3] = [Bug::ForgetWindow, Bug::TrustUnmet, Bug::OpenForOthers];
+    ALL {
+        /// The replay window forgets what has come: a recording is opened again.
+        ForgetWindow,
+        /// What a life sealed is taken before it has proved that it is going on: a recording of what an
+        /// earlier life of this node was sent is opened.
+        TrustUnmet,
+        /// What was sealed for another node is opened.
+        OpenForOthers,
+    }
 }

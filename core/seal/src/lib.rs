@@ -28,7 +28,6 @@
 
 extern crate alloc;
 
-#[cfg(feature = "planted-bugs")]
 mod bug;
 mod contact;
 mod counters;
@@ -43,6 +42,7 @@ mod window;
 
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
+pub use bug::Planted;
 pub use contact::{Contact, Nonce};
 pub use counters::Counters;
 pub use derive::{ClusterKey, Fingerprint};

@@ -6,6 +6,7 @@ use aws_lc_rs::aead::{LessSafeKey, Nonce};
 use wire::{ClusterId, Incarnation, Member, NodeId};
 
 use crate::Refused;
+use crate::bug::{Bug, Planted};
 use crate::derive::LifeKey;
 use crate::envelope::Envelope;
 use crate::keys::Keys;
@@ -37,8 +38,7 @@ pub struct Opener {
     /// The largest incarnation of such a life: only a larger one is somebody new. Recordings of
     /// several lives, sent in turn, are not.
     newest_unmet: Option<Incarnation>,
-    #[cfg(feature = "planted-bugs")]
-    pub(crate) bug: Option<crate::Bug>,
+    pub(crate) planted: Planted,
 }
 
 struct Met {
@@ -66,8 +66,7 @@ impl Opener {
             met: None,
             unmet: None,
             newest_unmet: None,
-            #[cfg(feature = "planted-bugs")]
-            bug: None,
+            planted: Planted::default(),
         }
     }
 
@@ -93,8 +92,7 @@ impl Opener {
         let nonce = Nonce::assume_unique_for_key(envelope.nonce());
         if let Some(met) = &mut self.met {
             if met.life == life {
-                #[cfg(feature = "planted-bugs")]
-                if self.bug == Some(crate::Bug::ForgetWindow) {
+                if self.planted.is(Bug::ForgetWindow) {
                     *met.window = Window::starting_at(1);
                 }
                 let opened = met.open(envelope, self.cluster, keys, |key| decrypt(key, nonce))?;

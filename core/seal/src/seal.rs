@@ -8,6 +8,7 @@ use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce as AeadNonce};
 use wire::{ClusterId, Member, NodeId, Secret, Time};
 
 use crate::Refused;
+use crate::bug::{Bug, Planted};
 use crate::contact::Contact;
 use crate::counters::Counters;
 use crate::derive::{ClusterKey, Entropy};
@@ -57,8 +58,7 @@ pub struct Seal {
     entropy: Entropy,
     contacts: VecDeque<(NodeId, Contact)>,
     counters: Counters,
-    #[cfg(feature = "planted-bugs")]
-    bug: Option<crate::Bug>,
+    planted: Planted,
 }
 
 impl Seal {
@@ -74,40 +74,13 @@ impl Seal {
         peers.sort_by_key(|peer| peer.node);
         let contacts = VecDeque::with_capacity(MAX_CONTACTS);
         let counters = Counters::default();
-        #[cfg(feature = "planted-bugs")]
-        let bug = None;
-        Seal {
-            me,
-            keys,
-            sealer,
-            peers,
-            entropy,
-            contacts,
-            counters,
-            #[cfg(feature = "planted-bugs")]
-            bug,
-        }
+        Seal { me, keys, sealer, peers, entropy, contacts, counters, planted: Planted::default() }
     }
 
     /// Makes this mistake from now on.
-    #[cfg(feature = "planted-bugs")]
-    pub fn plant(&mut self, bug: crate::Bug) {
-        self.bug = Some(bug);
-        self.peers.iter_mut().for_each(|peer| peer.opener.bug = Some(bug));
-    }
-
-    fn opens_for_others(&self) -> bool {
-        #[cfg(feature = "planted-bugs")]
-        return self.bug == Some(crate::Bug::OpenForOthers);
-        #[cfg(not(feature = "planted-bugs"))]
-        false
-    }
-
-    fn trusts_unmet(&self) -> bool {
-        #[cfg(feature = "planted-bugs")]
-        return self.bug == Some(crate::Bug::TrustUnmet);
-        #[cfg(not(feature = "planted-bugs"))]
-        false
+    pub fn plant(&mut self, planted: Planted) {
+        self.planted = planted;
+        self.peers.iter_mut().for_each(|peer| peer.opener.planted = planted);
     }
 
     /// As [`Sealer::seal`].
@@ -210,7 +183,7 @@ impl Seal {
         if envelope.sender.node == self.me.node
             || envelope.to != Envelope::ALL
                 && envelope.to != self.me.node
-                && !self.opens_for_others()
+                && !self.planted.is(Bug::OpenForOthers)
         {
             return Err(Refused::Misaddressed);
         }
@@ -228,7 +201,7 @@ impl Seal {
             self.handle_contact(now, index, envelope, contact);
             return Ok(false);
         }
-        if standing == Standing::Met || self.trusts_unmet() {
+        if standing == Standing::Met || self.planted.is(Bug::TrustUnmet) {
             return Ok(true);
         }
         self.challenge(now, index);

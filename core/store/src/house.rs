@@ -19,7 +19,7 @@ use wire::limits::{MAX_SEGMENTS, MAX_SNAPSHOT, MAX_SNAPSHOTS_WAITING, MAX_STRAND
 use wire::ordered::Place;
 
 use crate::api::{Config, Op, Output, RecordId, Snapshot, SnapshotError, Strand};
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::format::{BATCH_HEAD, Entry, FileName, Link, Manifest, padded};
 use crate::log::{Log, Written};
 use job::{Change, Job, Making, Naming, Taking, Waiting};
@@ -126,7 +126,7 @@ impl House {
             spare: false,
             reserve: files.contains(&FileName::Reserve),
             // Whoever made it may have died before it had its room, or have wanted less.
-            whole: planted!(config, TrustReserve) && files.contains(&FileName::Reserve),
+            whole: config.planted.is(Bug::TrustReserve) && files.contains(&FileName::Reserve),
             later: None,
             unnamed: false,
             jammed: false,
@@ -213,7 +213,7 @@ impl House {
         if !self.manifest.strands.contains_key(&waiting.strand) && known >= MAX_STRANDS {
             return Err(SnapshotError::TooManyStrands);
         }
-        if planted!(config, CutBeforeSnapshot) {
+        if config.planted.is(Bug::CutBeforeSnapshot) {
             let before = self.manifest.strands.clone();
             self.cover(&waiting, None, log, config);
             self.manifest.strands = before;
@@ -287,7 +287,7 @@ impl House {
         loop {
             let front = self.snapshots.front()?;
             // The numbers of records that are not on the disk may be given to others in another life.
-            if front.covers > log.persisted() && !planted!(config, SnapshotAhead) {
+            if front.covers > log.persisted() && !config.planted.is(Bug::SnapshotAhead) {
                 return None;
             }
             let waiting = self.snapshots.pop_front()?;

@@ -32,5 +32,6 @@ pub use api::{
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
+pub use bug::Planted;
 pub use format::{FileName, Owner};
 pub use store::Store;

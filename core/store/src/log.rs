@@ -8,7 +8,7 @@ use wire::Time;
 use wire::limits::{MAX_STORE_QUEUE, MAX_STORE_QUEUE_BYTES};
 
 use crate::api::{AppendError, Config, Op, Record, RecordId, Strand};
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::format::{BATCH_HEAD, BLOCK, Batch, FileName, Identity, Link, padded, size_of_record};
 
 /// The segment that is written to.
@@ -219,7 +219,7 @@ impl Log {
     }
 
     fn is_mark_due(&self, now: Time, at_once: bool, config: &Config) -> bool {
-        !planted!(config, ForgetMark) && (at_once || self.mark_at.is_some_and(|at| at <= now))
+        !config.planted.is(Bug::ForgetMark) && (at_once || self.mark_at.is_some_and(|at| at <= now))
     }
 
     /// The records of the next batch, as many as fit; `None` if it does not fit into the current segment.
@@ -284,7 +284,7 @@ impl Log {
         let flying = self.flying.as_ref().expect("something is on its way");
         let (file, offset) = (FileName::Segment(current.number), flying.offset);
         #[cfg(feature = "planted-bugs")]
-        if planted!(config, RewriteLastBlock) && !self.last_block.is_empty() {
+        if config.planted.is(Bug::RewriteLastBlock) && !self.last_block.is_empty() {
             let bytes = [&self.last_block[..], &flying.bytes].concat().into();
             return Op::Append { file, offset: offset - BLOCK as u64, bytes };
         }
@@ -305,7 +305,7 @@ impl Log {
         self.link = link;
         self.put_off = false;
         self.marked = kind == Kind::Mark;
-        let rests = !self.marked && self.queue.is_empty() && !planted!(config, ForgetMark);
+        let rests = !self.marked && self.queue.is_empty() && !config.planted.is(Bug::ForgetMark);
         self.mark_at = rests.then(|| now + config.mark_after);
         Written { segment: current.number, link, strands, news: kind == Kind::Records }
     }
@@ -316,7 +316,6 @@ impl Log {
     }
 
     /// The file that is written to.
-    #[cfg(feature = "planted-bugs")]
     pub fn file(&self) -> Option<FileName> {
         self.current.map(|current| FileName::Segment(current.number))
     }
@@ -324,7 +323,7 @@ impl Log {
     /// The disk was full: the same is tried again later.
     pub fn put_off(&mut self, now: Time, config: &Config) {
         self.again = Some(now + config.retry);
-        self.put_off = !planted!(config, FullInSilence);
+        self.put_off = !config.planted.is(Bug::FullInSilence);
     }
 
     /// What is on its way waits for room.

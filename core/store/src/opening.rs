@@ -11,7 +11,7 @@ use wire::limits::{MAX_MANIFEST, MAX_SEGMENT};
 use crate::api::{
     Config, Done, Failure, FailureKind, Op, OpenError, Output, Record, RecordId, Snapshot, Strand,
 };
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::format::{
     Batch, Entry, FileName, Identity, Link, Manifest, SnapshotHead, SnapshotReader,
 };
@@ -231,7 +231,7 @@ impl Opening {
             _ => None,
         };
         if let Some(number) = self.files.iter().filter_map(later).min()
-            && !planted!(config, TrustOldManifest)
+            && !config.planted.is(Bug::TrustOldManifest)
         {
             self.step = Step::Unnamed(number);
             let file = FileName::Segment(number);
@@ -271,15 +271,14 @@ impl Opening {
         }
         self.torn = rest == Rest::Torn;
         if let Rest::Later { at, first, records } = rest {
-            if planted!(config, AcceptPastGap) {
+            if config.planted.is(Bug::AcceptPastGap) {
                 let Contents { batches, .. } = segment::read(&bytes.slice(at as usize..), identity);
                 batches.into_iter().for_each(|(b, c)| self.take(b, c, &mut held, outputs));
-            } else if !planted!(config, TruncateSilently) {
+            } else if !config.planted.is(Bug::TruncateSilently) {
                 return Err(self.damaged(file, end, first, records));
             }
         }
-        #[cfg(feature = "planted-bugs")]
-        if planted!(config, TrustStale) && bytes.len() > end as usize + 32 {
+        if config.planted.is(Bug::TrustStale) && bytes.len() > end as usize + 32 {
             let mut word = [0; 8];
             word.copy_from_slice(&bytes[end as usize + 24..end as usize + 32]);
             let identity = Identity { segment: u64::from_le_bytes(word), ..identity };

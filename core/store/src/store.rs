@@ -9,7 +9,7 @@ use crate::api::{
     AppendError, Broken, Config, ConfigError, Done, Failure, FailureKind, Lane, OpenError, Opened,
     Output, Record, RecordId, Snapshot, SnapshotError, Strand,
 };
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::house::{House, Progress};
 use crate::log::Log;
 use crate::opening::{Next, Opening, Ready};
@@ -177,7 +177,7 @@ impl Store {
         let fresh = found.fresh;
         let next = RecordId(link.next.0 + repeat.as_ref().map_or(0, |r| r.len() as u64));
         let mut link = link;
-        if planted!(self.config, TrustTail)
+        if self.config.planted.is(Bug::TrustTail)
             && let Some(end) = found.segments.values().rev().find_map(|held| held.end)
         {
             (repeat, link) = (None, end);
@@ -238,7 +238,7 @@ impl Store {
         };
         let result = match result {
             Err(Failure { kind: FailureKind::Full, .. })
-                if planted!(self.config, AcknowledgeFull) =>
+                if self.config.planted.is(Bug::AcknowledgeFull) =>
             {
                 Ok(())
             }
@@ -250,7 +250,7 @@ impl Store {
                 let written = open.log.done(now, &self.config);
                 open.house.note(&written);
                 self.outputs.extend(room.then_some(Output::Room));
-                if written.news && !planted!(self.config, ReportBeforeSync) {
+                if written.news && !self.config.planted.is(Bug::ReportBeforeSync) {
                     self.outputs.push_back(Output::Persisted(open.log.persisted()));
                 }
             }
@@ -260,8 +260,7 @@ impl Store {
                 let news = open.log.is_put_off() && !known;
                 self.outputs.extend(news.then_some(Output::Full(text)));
             }
-            #[cfg(feature = "planted-bugs")]
-            Err(_) if planted!(self.config, RetryFailedSync) => {
+            Err(_) if self.config.planted.is(Bug::RetryFailedSync) => {
                 let file = open.log.file().expect("it is written to");
                 self.outputs.push_back(Output::Disk(Lane::Log, crate::Op::Sync { file }));
             }
@@ -281,7 +280,7 @@ impl Store {
         let Open { log, house } = open;
         let config = &self.config;
         let op = log.next_op(now, config, begins || closes);
-        let early = op.is_some() && !begins && planted!(config, ReportBeforeSync);
+        let early = op.is_some() && !begins && config.planted.is(Bug::ReportBeforeSync);
         if let Some(upto) = log.flying_to().filter(|&upto| early && upto > log.persisted()) {
             self.outputs.push_back(Output::Persisted(upto));
         }
@@ -290,7 +289,7 @@ impl Store {
         // What waits behind what the house is busy with is written, too, as long as there is room.
         let done = |house: &House, log: &Log| {
             let hopeless = house.is_put_off() || log.is_stuck();
-            hopeless || !house.owes() || planted!(config, CloseAtRest)
+            hopeless || !house.owes() || config.planted.is(Bug::CloseAtRest)
         };
         if !begins {
             house.let_go(log, config);
@@ -303,7 +302,7 @@ impl Store {
         if !begins && !closes {
             house.ask_for_snapshots(log, config, &mut self.outputs);
         }
-        let unmarked = planted!(config, ForgetMark) && log.is_empty();
+        let unmarked = config.planted.is(Bug::ForgetMark) && log.is_empty();
         let rests = log.is_at_rest() || unmarked;
         if begins && log.has_begun() && rests {
             let Phase::Beginning(open, opened) = core::mem::replace(&mut self.phase, Phase::Over)
@@ -314,7 +313,7 @@ impl Store {
             self.outputs.push_back(Output::Opened(opened));
             self.advance(now);
         } else if closes && (rests || log.is_stuck()) && !house.is_busy() && done(house, log) {
-            if !planted!(config, CloseAtRest) {
+            if !config.planted.is(Bug::CloseAtRest) {
                 house.give_up(&mut self.outputs);
             }
             // What is missing may be the mark alone.

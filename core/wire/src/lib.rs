@@ -25,6 +25,7 @@ pub mod limits;
 mod nodes;
 pub mod ordered;
 mod payload;
+mod planted;
 mod random;
 pub mod report;
 pub mod ring;

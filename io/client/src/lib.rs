@@ -41,6 +41,7 @@ mod trail;
 
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
+pub use bug::Planted;
 #[cfg(any(feature = "net", feature = "tokio"))]
 pub use builder::Builder;
 pub use error::{CallError, ConnectError};

@@ -142,9 +142,8 @@ impl Session {
     }
 
     /// Plants a mistake.
-    #[cfg(feature = "planted-bugs")]
-    pub fn plant(&mut self, bug: crate::Bug) {
-        self.planted.bug = Some(bug);
+    pub fn plant(&mut self, planted: Planted) {
+        self.planted = planted;
     }
 
     #[cfg(test)]

@@ -155,14 +155,6 @@ impl Config {
     pub fn links_config(&self, me: Member) -> ring::LinksConfig {
         let ring::Config { cluster, nodes, .. } = self.ring_config(me);
         let (count, timing) = (self.ring_addresses().len(), self.ring.links);
-        ring::LinksConfig {
-            cluster,
-            me,
-            nodes,
-            count,
-            timing,
-            #[cfg(feature = "planted-bugs")]
-            bug: None,
-        }
+        ring::LinksConfig { cluster, me, nodes, count, timing, planted: ring::Planted::default() }
     }
 }

@@ -184,7 +184,7 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
     let nodes = options.nodes;
     let customer = |clock| {
         let mut customer = Customer::new(clock, nodes, &mut clients);
-        plant.into_session(&mut customer.session);
+        customer.session.plant(plant.client);
         customer
     };
     let mut world = Cluster {

@@ -4,8 +4,6 @@
 //! narrow, and so is this world: as long as one network is sound nobody is excluded, everything is
 //! delivered everywhere in one order, and what is lost is reported and left within its bound.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use ring::{Event, Level, LinkOutput, LinkTiming, Links, LinksConfig, Output, Ring, Route};
 use wire::report::Report;
@@ -16,6 +14,7 @@ use crate::draw::Draw;
 use crate::fabric::node_id;
 use crate::network::{Network, Weather};
 use crate::options::CLUSTER_ID;
+use crate::queue::Queue;
 use crate::run::{Outcome, Plant, Summary};
 use crate::trace::{Trace, digest};
 
@@ -62,8 +61,7 @@ struct World {
     now: Time,
     nodes: Vec<Node>,
     networks: [Network; NETWORKS],
-    queue: BTreeMap<(Time, u64), What>,
-    pushed: u64,
+    queue: Queue<What>,
     draw: Draw,
     trace: Trace,
     weather: Weather,
@@ -95,8 +93,7 @@ pub fn run(draw: &mut Draw, plant: Plant, aloud: bool) -> Outcome {
         now: Time(1_000_000_000),
         nodes: Vec::new(),
         networks: [(); NETWORKS].map(|()| Network::new(count, weather, draw.fork())),
-        queue: BTreeMap::new(),
-        pushed: 0,
+        queue: Queue::default(),
         draw: draw.fork(),
         trace: Trace::new(aloud),
         weather,
@@ -123,15 +120,14 @@ fn node(place: usize, count: usize, now: Time, plant: Plant) -> Node {
     let me = Member { node: node_id(place), incarnation: Incarnation(place as u64 + 1) };
     let nodes: Vec<NodeId> = (0..count).map(node_id).collect();
     let mut config = ring::Config::new(CLUSTER_ID, me, nodes.clone());
-    plant.into_ring(&mut config);
+    config.planted = plant.ring;
     let links = LinksConfig {
         cluster: CLUSTER_ID,
         me,
         nodes,
         count: NETWORKS,
         timing: LinkTiming::default(),
-        #[cfg(feature = "planted-bugs")]
-        bug: config.bug,
+        planted: config.planted,
     };
     Node {
         ring: Ring::new(config, now).expect("defaults are in range"),
@@ -143,8 +139,7 @@ fn node(place: usize, count: usize, now: Time, plant: Plant) -> Node {
 
 impl World {
     fn push(&mut self, after: Duration, what: What) {
-        self.pushed += 1;
-        self.queue.insert((self.now + after, self.pushed), what);
+        self.queue.push(self.now + after, what);
     }
 
     fn run(&mut self) -> Verdict {
@@ -154,8 +149,8 @@ impl World {
         }
         self.push(FORMED, What::Strike);
         while !self.done {
-            let Some(((at, _), what)) = self.queue.pop_first() else { break };
-            self.now = at;
+            let Some(what) = self.queue.pop() else { break };
+            self.now = self.queue.now();
             self.step(what)?;
         }
         self.finish()

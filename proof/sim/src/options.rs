@@ -551,6 +551,7 @@ fn weather(draw: &mut Draw) -> Weather {
         latency: draw.pick(&[20, 50, 50, 200, 200, 2_500]).pipe(Duration::from_micros),
         jitter: draw.pick(&[5, 30, 200]).pipe(Duration::from_micros),
         longest: draw.pick(&[5, 50, 300]).pipe(Duration::from_millis),
+        pace: Duration::ZERO,
     }
 }
 

@@ -272,6 +272,6 @@ pub fn ring_config(options: &Options, me: Member, plant: Plant) -> ring::Config 
     config.accelerated = options.accelerated;
     config.parking = options.parking;
     config.timing.hold_off_max = HOLD_OFF_MAX;
-    plant.into_ring(&mut config);
+    config.planted = plant.ring;
     config
 }

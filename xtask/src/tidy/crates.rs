@@ -31,7 +31,9 @@ const BELOW: &[(&str, &str)] = &[
     ("steadfast", "admin client config macros node os registry tls wire"),
     ("cli", "steadfast client node registry seal tls wire"),
     ("proof/history", "wire"),
-    ("proof/sim", "client engine history manager ring seal store wire"),
+    ("proof/sim", "client engine history manager ring seal store testkit wire"),
+    ("proof/testkit", "wire"),
+    ("proof/fixture", "steadfast"),
     ("proof/fuzz", "client engine node registry ring seal store wire"),
     ("proof/libfuzzer", "fuzz"),
     ("proof/harness", "steadfast history node tls wire"),
@@ -40,7 +42,11 @@ const BELOW: &[(&str, &str)] = &[
     ("xtask", ""),
 ];
 
-const SECTIONS: &[&str] = &["dependencies", "dev-dependencies", "build-dependencies"];
+/// What the tests of any crate may stand on.
+const FOR_TESTS: &[&str] = &["fixture", "testkit"];
+
+const SECTIONS: &[&str] = &["dependencies", DEV, "build-dependencies"];
+const DEV: &str = "dev-dependencies";
 
 pub fn directions(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -68,10 +74,11 @@ pub fn directions(tree: &Tree) -> Vec<Finding> {
                 continue;
             }
         };
-        for package in packages(&manifest, &root) {
+        for (section, package) in packages(&manifest, &root) {
             let ours = package == "steadfast" || package.starts_with("steadfast-");
             let name = package.strip_prefix("steadfast-").unwrap_or(&package);
-            if ours && !below.split(' ').any(|below| below == name) {
+            let of_tests = section == DEV && FOR_TESTS.contains(&name);
+            if ours && !of_tests && !below.split(' ').any(|below| below == name) {
                 let message = format!("{folder} must not see {package}");
                 findings.push(Finding::error(path, 0, message));
             }
@@ -80,20 +87,21 @@ pub fn directions(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The packages that a manifest depends on, by their own names.
-fn packages(manifest: &Table, root: &Table) -> Vec<String> {
+/// The packages that a manifest depends on, by their own names, each with its section.
+fn packages(manifest: &Table, root: &Table) -> Vec<(&'static str, String)> {
     let workspace = root.get("workspace").and_then(|table| table.get("dependencies"));
     let targets = manifest.get("target").and_then(Value::as_table);
     let tables = std::iter::once(manifest)
         .chain(targets.into_iter().flat_map(Table::values).filter_map(Value::as_table));
     let mut packages = Vec::new();
     for table in tables {
-        for section in SECTIONS.iter().filter_map(|section| table.get(*section)?.as_table()) {
-            for (key, value) in section {
+        for section in SECTIONS {
+            for (key, value) in table.get(*section).and_then(Value::as_table).into_iter().flatten()
+            {
                 let renamed = |value: &Value| Some(value.get("package")?.as_str()?.to_owned());
                 let inherited = workspace.and_then(|table| table.get(key));
                 let package = renamed(value).or_else(|| renamed(inherited?));
-                packages.push(package.unwrap_or_else(|| key.clone()));
+                packages.push((*section, package.unwrap_or_else(|| key.clone())));
             }
         }
     }
@@ -164,6 +172,15 @@ mod tests {
             let found = found(directions, &[ROOT, ("core/wire/Cargo.toml", text)]);
             assert_eq!(found, ["core/wire/Cargo.toml:0: core/wire must not see steadfast-sim"]);
         }
+    }
+
+    #[test]
+    fn the_testkit_is_for_tests_alone() {
+        let kit = "testkit = { package = \"steadfast-testkit\", path = \"../../proof/testkit\" }\n";
+        let manifest = |section: &str| format!("[{section}]\n{kit}");
+        let found = |text: &str| found(directions, &[ROOT, ("core/ring/Cargo.toml", text)]).len();
+        assert_eq!(found(&manifest("dev-dependencies")), 0);
+        assert_eq!(found(&manifest("dependencies")), 1);
     }
 
     #[test]

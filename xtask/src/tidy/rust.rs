@@ -20,8 +20,15 @@ const NO_STD: &[&str] = &[
 ];
 
 /// Where the outside world is met.
-const PORCH: &[&str] =
-    &["cli/", "io/", "proof/harness/", "proof/lab/", "proof/papers/", "steadfast/"];
+const PORCH: &[&str] = &[
+    "cli/",
+    "io/",
+    "proof/fixture/",
+    "proof/harness/",
+    "proof/lab/",
+    "proof/papers/",
+    "steadfast/",
+];
 
 /// Programs of experiments, of which none knows another.
 const EXPERIMENTS: &[&str] = &["proof/lab/src/", "proof/papers/src/"];
@@ -39,6 +46,7 @@ const PURE: &[&str] = &[
     "core/ring/",
     "core/seal/src/",
     "proof/sim/",
+    "proof/testkit/",
     "core/store/",
     "core/wire/",
 ];

@@ -9,7 +9,7 @@ mod backing;
 mod calling;
 mod dying;
 
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Ring};
@@ -17,6 +17,7 @@ use steadfast_engine::{
     BenchError, BenchRequest, BenchResult, Changes, Command, Config, Event, Kept, MoveError,
     Output, RestoreError, RestyleError, SaveError, Saved, Stack, Ticket,
 };
+use testkit::{Draw, Machine, Network, Simulation, Weather, World};
 use wire::client::{Frame, Reply};
 use wire::keys::KeyName;
 use wire::ordered::{GroupOptions, Style};
@@ -36,8 +37,14 @@ pub fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-struct Node<O> {
+pub struct Node<O> {
     stack: Stack<O>,
+    /// Its key file.
+    vault: Vault,
+    /// Its disk, if it has one.
+    shelf: Option<Shelf>,
+    /// Datagrams that it could not open.
+    unopened: usize,
     logs: BTreeMap<GroupId, Vec<String>>,
     changes: BTreeMap<GroupId, Changes>,
     /// Requests that services here have executed.
@@ -53,18 +60,42 @@ struct Node<O> {
     restyles: Vec<Result<ViewNumber, RestyleError>>,
     saves: Vec<Result<Saved, SaveError>>,
     restores: Vec<Result<ViewNumber, RestoreError>>,
-    alive: bool,
-    paused: bool,
-    inbox: Vec<Sealed>,
     fault: Option<Fault>,
 }
 
-/// Ordered by time, then by number: what was sent first arrives first.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Flight(std::cmp::Reverse<(Time, u64, u32, u32, Sealed)>);
+impl<O: Base> Machine for Node<O> {
+    /// A datagram with the key that sealed it.
+    type Packet = (KeyName, Bytes);
 
-/// A datagram with the key that sealed it.
-type Sealed = (KeyName, Bytes);
+    fn next_timeout(&self) -> Option<Time> {
+        let disk = self.shelf.as_ref().and_then(Shelf::due);
+        self.stack.next_timeout().into_iter().chain(disk).min()
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        let written = self.shelf.as_mut().filter(|shelf| shelf.due().is_some_and(|due| due <= now));
+        match written.map(Shelf::sync) {
+            Some(Told::Persisted(upto)) => self.stack.handle_persisted(now, upto),
+            Some(Told::Snapshot(Some(group), covers)) => {
+                self.stack.handle_snapshot_stored(now, group, covers);
+            }
+            Some(Told::Snapshot(None, _)) => {}
+            None => self.stack.handle_timeout(now),
+        }
+    }
+
+    fn handle_packet(&mut self, now: Time, _: usize, (key, datagram): (KeyName, Bytes)) {
+        if self.vault.keys.contains(&key) {
+            self.stack.handle_datagram(now, &datagram);
+        } else {
+            self.unopened += 1;
+        }
+    }
+
+    fn handle_refused(&mut self, now: Time, place: usize) {
+        self.stack.handle_unreachable(now, NodeId(place as u32 + 1));
+    }
+}
 
 /// A client's connection to a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,11 +114,9 @@ pub struct Pending {
 }
 
 pub struct Cluster<O: Base = Ring> {
-    now: Time,
+    /// Nodes are numbered from one. What is scheduled is that a node dies of what it executes.
+    world: World<Node<O>, u32>,
     base: O::Shared,
-    nodes: BTreeMap<u32, Node<O>>,
-    flights: BinaryHeap<Flight>,
-    sent: u64,
     /// What each byte adds to a datagram's delay: with more than nothing the short overtake the long.
     pub per_byte: Duration,
     /// How critical the next calls are.
@@ -98,18 +127,14 @@ pub struct Cluster<O: Base = Ring> {
     clients: BTreeMap<Caller, ClientId>,
     /// Calls that have not been answered.
     under_way: BTreeSet<(GroupId, ClientId, u64)>,
-    /// Nodes that are about to die of what they execute.
-    doomed: Vec<(Time, u32)>,
     callers: u64,
     life: u64,
     size: u32,
-    /// The nodes' key files: they outlive the nodes.
-    pub vaults: BTreeMap<u32, Vault>,
-    /// Datagrams that a living node could not open.
-    pub unopened: usize,
-    /// The nodes' disks, if they have any.
-    shelves: BTreeMap<u32, Shelf>,
     pub snapshot_after: u64,
+}
+
+fn place(node: u32) -> usize {
+    node as usize - 1
 }
 
 fn member(node: u32, life: u64) -> Member {
@@ -161,7 +186,7 @@ impl<O: Base> Cluster<O> {
     fn formed(size: u32, disks: bool) -> Cluster<O> {
         let mut cluster = Cluster::begin(size, disks);
         cluster.run_until("one quorate ring", |cluster| {
-            cluster.nodes.values().all(|node| {
+            cluster.world.running().all(|(_, node)| {
                 let ring = node.stack.status().ring;
                 ring.members.len() == size as usize && ring.quorate == Some(true)
             })
@@ -180,13 +205,11 @@ impl<O: Base> Cluster<O> {
     }
 
     fn begin(size: u32, disks: bool) -> Cluster<O> {
-        let shelves = (1..=size).filter(|_| disks).map(|node| (node, Shelf::default()));
+        let weather = Weather { latency: DELAY, ..Weather::default() };
+        let network = Network::new(size as usize, weather, Draw::new(1));
         let mut cluster = Cluster {
-            now: Time(1_000_000_000),
+            world: World::new(Time(1_000_000_000), network),
             base: O::shared(),
-            nodes: BTreeMap::new(),
-            flights: BinaryHeap::new(),
-            sent: 0,
             per_byte: Duration::ZERO,
             criticality: 0,
             island: BTreeSet::new(),
@@ -194,35 +217,35 @@ impl<O: Base> Cluster<O> {
             replies: BTreeMap::new(),
             clients: BTreeMap::new(),
             under_way: BTreeSet::new(),
-            doomed: Vec::new(),
             callers: 0,
             life: 1,
             size,
-            vaults: (1..=size).map(|node| (node, Vault::default())).collect(),
-            unopened: 0,
-            shelves: shelves.collect(),
             snapshot_after: 10_000,
         };
         for node in 1..=size {
-            cluster.start(node, true);
+            cluster.start(node, true, Vault::default(), disks.then(Shelf::default));
         }
         cluster.rearrange();
         cluster
     }
 
-    fn start(&mut self, node: u32, first_life: bool) {
+    /// A node begins a life. Its key file and its disk outlive it.
+    fn start(&mut self, node: u32, first_life: bool, vault: Vault, mut shelf: Option<Shelf>) {
         let nodes: Vec<NodeId> = (1..=self.size).map(NodeId).collect();
         let me = member(node, self.life);
         let mut config = Config::new(me, nodes.clone(), "test".into());
         config.first_life = first_life;
-        config.sealing = Some(self.vaults[&node].sealing());
+        config.sealing = Some(vault.sealing());
         config.address = Some(([127, 0, 0, 1], 7000 + node as u16).into());
-        config.storage = self.shelves.get_mut(&node).map(Shelf::open);
+        config.storage = shelf.as_mut().map(Shelf::open);
         config.snapshot_after = self.snapshot_after;
-        let ordering = O::start(&self.base, self.now, me, nodes);
-        let stack = Stack::new(config, ordering, self.now);
+        let ordering = O::start(&self.base, self.world.now, me, nodes);
+        let stack = Stack::new(config, ordering, self.world.now);
         let state = Node {
             stack,
+            vault,
+            shelf,
+            unopened: 0,
             logs: BTreeMap::new(),
             changes: BTreeMap::new(),
             blocked: BTreeMap::new(),
@@ -235,86 +258,102 @@ impl<O: Base> Cluster<O> {
             restyles: Vec::new(),
             saves: Vec::new(),
             restores: Vec::new(),
-            alive: true,
-            paused: false,
-            inbox: Vec::new(),
             fault: None,
         };
-        self.nodes.insert(node, state);
-        self.drain(node);
+        self.world.start(place(node), state);
+        self.drain(place(node));
     }
 
     /// Tells what the nodes stand on who is there and reaches whom.
     fn rearrange(&mut self) {
-        let living = self.nodes.iter().filter(|(_, node)| node.alive).map(|(id, _)| *id);
+        let living = self.world.running().map(|(place, _)| place as u32 + 1);
         let (inside, outside): (Vec<u32>, Vec<u32>) =
             living.partition(|id| self.island.contains(id));
         let components = [inside, outside].map(|ids| ids.into_iter().map(NodeId).collect());
-        O::components(&self.base, self.now, &components);
+        O::components(&self.base, self.world.now, &components);
+    }
+
+    fn at(&self, node: u32) -> &Node<O> {
+        self.world.machine(place(node))
+    }
+
+    fn at_mut(&mut self, node: u32) -> &mut Node<O> {
+        self.world.machine_mut(place(node))
     }
 
     pub fn node(&self, node: u32) -> &Stack<O> {
-        &self.nodes[&node].stack
+        &self.at(node).stack
+    }
+
+    /// The key file of a node.
+    pub fn vault(&mut self, node: u32) -> &mut Vault {
+        &mut self.at_mut(node).vault
+    }
+
+    /// Datagrams that nodes could not open.
+    pub fn unopened(&self) -> usize {
+        (1..=self.size).map(|node| self.at(node).unopened).sum()
     }
 
     pub fn state(&self, node: u32, group: &str) -> &[String] {
-        self.nodes[&node].logs.get(&GroupId::of(group)).map_or(&[], Vec::as_slice)
+        self.at(node).logs.get(&GroupId::of(group)).map_or(&[], Vec::as_slice)
     }
 
     /// How many requests the services at this node have executed.
     pub fn executions(&self, node: u32) -> usize {
-        self.nodes[&node].executions
+        self.at(node).executions
     }
 
     /// How often the services at this node were told to run.
     pub fn starts(&self, node: u32) -> usize {
-        self.nodes[&node].starts
+        self.at(node).starts
     }
 
     pub fn kill(&mut self, node: u32) {
-        self.nodes.get_mut(&node).unwrap().alive = false;
+        self.world.crash(place(node));
         self.rearrange();
     }
 
     pub fn restart(&mut self, node: u32) {
         self.life += 1;
-        self.start(node, false);
+        let former = self.at_mut(node);
+        let (vault, shelf) = (std::mem::take(&mut former.vault), former.shelf.take());
+        self.start(node, false, vault, shelf);
         self.rearrange();
     }
 
     /// The disk of a node.
     pub fn shelf(&mut self, node: u32) -> &mut Shelf {
-        self.shelves.get_mut(&node).unwrap()
+        self.at_mut(node).shelf.as_mut().expect("it has one")
     }
 
     pub fn pause(&mut self, node: u32) {
-        self.nodes.get_mut(&node).unwrap().paused = true;
+        self.world.pause(place(node));
     }
 
     pub fn resume(&mut self, node: u32) {
-        let now = self.now;
-        let state = self.nodes.get_mut(&node).unwrap();
-        state.paused = false;
-        for (_, datagram) in std::mem::take(&mut state.inbox) {
-            state.stack.handle_datagram(now, &datagram);
-        }
-        self.drain(node);
+        self.world.resume(place(node));
     }
 
     pub fn partition(&mut self, island: &[u32]) {
+        self.heal();
         self.island = island.iter().copied().collect();
+        for (a, b) in (1..=self.size).flat_map(|a| (1..=self.size).map(move |b| (a, b))) {
+            if self.island.contains(&a) != self.island.contains(&b) {
+                self.world.network.cut(place(a), place(b));
+            }
+        }
         self.rearrange();
     }
 
     pub fn heal(&mut self) {
         self.island.clear();
+        self.world.network.heal();
         self.rearrange();
     }
 
     pub fn leave(&mut self, node: u32) {
-        let now = self.now;
-        self.nodes.get_mut(&node).unwrap().stack.leave(now);
-        self.drain(node);
+        self.ask(node, |stack, now| stack.leave(now));
     }
 
     pub fn has_left(&self, node: u32) -> bool {
@@ -323,34 +362,27 @@ impl<O: Base> Cluster<O> {
 
     /// The node has told such an event.
     pub fn told(&self, node: u32, is: impl Fn(&Event) -> bool) -> bool {
-        self.nodes[&node].events.iter().any(is)
+        self.at(node).events.iter().any(is)
     }
 
     pub fn bench(&mut self, node: u32, request: BenchRequest) -> Result<(), BenchError> {
-        let now = self.now;
-        let result = self.nodes.get_mut(&node).unwrap().stack.bench(now, request);
-        self.drain(node);
-        result
+        self.ask(node, |stack, now| stack.bench(now, request))
     }
 
     pub fn stop_bench(&mut self, node: u32) {
-        let now = self.now;
-        self.nodes.get_mut(&node).unwrap().stack.stop_bench(now);
-        self.drain(node);
+        self.ask(node, |stack, now| stack.stop_bench(now));
     }
 
     /// What came of the benchmark that the node was asked for.
     pub fn bench_outcome(&mut self, node: u32) -> Result<BenchResult, BenchError> {
-        self.run_until("the end of a benchmark", |cluster| {
-            !cluster.nodes[&node].benches.is_empty()
-        });
-        self.nodes.get_mut(&node).unwrap().benches.remove(0)
+        self.run_until("the end of a benchmark", |cluster| !cluster.at(node).benches.is_empty());
+        self.at_mut(node).benches.remove(0)
     }
 
     /// Calls that came to the node again and were not executed again.
     /// What came of a call of a node's own.
     pub fn own_outcome(&self, node: u32, number: u64) -> Option<wire::client::Outcome> {
-        let mut owns = self.nodes[&node].owns.iter();
+        let mut owns = self.at(node).owns.iter();
         owns.find(|(own, _)| *own == number).map(|(_, outcome)| outcome.clone())
     }
 
@@ -366,8 +398,8 @@ impl<O: Base> Cluster<O> {
 
     /// What came of the moves that the node was asked for.
     pub fn moved(&mut self, node: u32) -> Result<ViewNumber, MoveError> {
-        self.run_until("the end of a move", |cluster| !cluster.nodes[&node].moves.is_empty());
-        self.nodes.get_mut(&node).unwrap().moves.remove(0)
+        self.run_until("the end of a move", |cluster| !cluster.at(node).moves.is_empty());
+        self.at_mut(node).moves.remove(0)
     }
 
     /// A node is asked to give a group another style.
@@ -379,14 +411,14 @@ impl<O: Base> Cluster<O> {
     /// What came of the changes of style that the node was asked for.
     pub fn restyled(&mut self, node: u32) -> Result<ViewNumber, RestyleError> {
         self.run_until("the end of a change of style", |cluster| {
-            !cluster.nodes[&node].restyles.is_empty()
+            !cluster.at(node).restyles.is_empty()
         });
-        self.nodes.get_mut(&node).unwrap().restyles.remove(0)
+        self.at_mut(node).restyles.remove(0)
     }
 
     /// The primary, as a node has it.
     pub fn primary(&self, node: u32, group: &str) -> Option<u32> {
-        let status = self.nodes[&node].stack.status();
+        let status = self.at(node).stack.status();
         let group = status.groups.iter().find(|g| g.name == group).expect("the group");
         group.primary.map(|member| member.node.0)
     }
@@ -394,7 +426,7 @@ impl<O: Base> Cluster<O> {
     pub fn was_refused(&self, node: u32, group: &str) -> bool {
         let refused =
             |event: &Event| matches!(event, Event::JoinRefused { name, .. } if name == group);
-        self.nodes[&node].events.iter().any(refused)
+        self.at(node).events.iter().any(refused)
     }
 
     pub fn host_on(&mut self, group: &str, nodes: &[u32]) {
@@ -413,15 +445,11 @@ impl<O: Base> Cluster<O> {
     }
 
     pub fn host_with(&mut self, group: &str, node: u32, options: GroupOptions) {
-        let now = self.now;
-        self.nodes.get_mut(&node).unwrap().stack.host(now, group, options).expect("hosted");
-        self.drain(node);
+        self.ask(node, |stack, now| stack.host(now, group, options)).expect("hosted");
     }
 
     pub fn unhost(&mut self, group: &str, node: u32) {
-        let now = self.now;
-        self.nodes.get_mut(&node).unwrap().stack.unhost(now, GroupId::of(group));
-        self.drain(node);
+        self.ask(node, |stack, now| stack.unhost(now, GroupId::of(group)));
     }
 
     /// The nodes that have replicas, in order of rank.
@@ -431,14 +459,14 @@ impl<O: Base> Cluster<O> {
 
     /// The same, as this node has it.
     pub fn replicas_at(&self, node: u32, group: &str) -> Vec<u32> {
-        let status = self.nodes[&node].stack.status();
+        let status = self.at(node).stack.status();
         let group = status.groups.iter().find(|g| g.name == group).expect("the group");
         group.replicas.iter().map(|replica| replica.member.node.0).collect()
     }
 
     pub fn run_until_synced(&mut self, group: &str, replicas: usize) {
         self.run_until("replicas with the state", |cluster| {
-            cluster.nodes.values().filter(|node| node.alive && !node.paused).all(|node| {
+            cluster.world.awake().all(|(_, node)| {
                 let status = node.stack.status();
                 let group = status.groups.iter().find(|g| g.name == group);
                 group.is_some_and(|group| {
@@ -449,75 +477,37 @@ impl<O: Base> Cluster<O> {
     }
 
     pub fn run_for(&mut self, span: Duration) {
-        let end = self.now + span;
-        while self.step(end) {}
-        self.now = end;
+        Simulation::run(self, span);
     }
 
     fn run_until(&mut self, what: &str, done: impl Fn(&Cluster<O>) -> bool) {
-        let end = self.now + ms(10_000);
-        while !done(self) {
-            assert!(self.step(end), "{what}: not within ten seconds of virtual time");
-        }
+        let done = Simulation::run_until(self, ms(10_000), done);
+        assert!(done, "{what}: not within ten seconds of virtual time");
     }
 
-    /// Goes on to the next thing that happens before `end`.
-    fn step(&mut self, end: Time) -> bool {
-        let running = self.nodes.iter().filter(|(_, node)| node.alive && !node.paused);
-        let timer = running.filter_map(|(id, node)| Some((node.stack.next_timeout()?, *id))).min();
-        let flight = self.flights.peek().map(|flight| flight.0.0.0);
-        let disks = self.shelves.iter().filter(|(id, _)| self.nodes[id].alive);
-        let disk = disks.filter_map(|(id, shelf)| Some((shelf.due()?, *id))).min();
-        let doom = self.doomed.iter().map(|(due, _)| *due).min();
-        let dues = [timer.map(|(due, _)| due), flight, disk.map(|(due, _)| due), doom];
-        let Some(next) = dues.into_iter().flatten().min().filter(|next| *next <= end) else {
-            return false;
-        };
-        self.now = self.now.max(next);
-        if doom == Some(next) {
-            let dies = |(due, _): &mut (Time, u32)| *due == next;
-            let dead: Vec<u32> = self.doomed.extract_if(.., dies).map(|(_, id)| id).collect();
-            dead.into_iter().for_each(|id| self.kill(id));
-            return true;
-        }
-        if let Some((_, id)) = disk.filter(|(due, _)| *due == next) {
-            self.sync(id);
-            return true;
-        }
-        if flight == Some(next) {
-            let Flight(std::cmp::Reverse((_, _, from, to, datagram))) = self.flights.pop().unwrap();
-            self.arrive(from, to, datagram);
-        } else if let Some((_, id)) = timer {
-            let now = self.now;
-            self.nodes.get_mut(&id).unwrap().stack.handle_timeout(now);
-            self.drain(id);
-        }
-        true
+    fn send(&mut self, from: u32, to: u32, datagram: Bytes) {
+        let late = self.per_byte * datagram.len() as u32;
+        let sealed = (self.at(from).vault.sealing(), datagram);
+        self.world.send_late(late, place(from), place(to), sealed);
+    }
+}
+
+impl<O: Base> Simulation for Cluster<O> {
+    type Machine = Node<O>;
+    type Event = u32;
+
+    fn world(&mut self) -> &mut World<Node<O>, u32> {
+        &mut self.world
     }
 
-    fn arrive(&mut self, from: u32, to: u32, (key, datagram): Sealed) {
-        if self.island.contains(&from) != self.island.contains(&to) {
-            return;
-        }
-        let now = self.now;
-        let node = self.nodes.get_mut(&to).unwrap();
-        let opens = self.vaults[&to].keys.contains(&key);
-        if node.paused {
-            node.inbox.push((key, datagram));
-        } else if node.alive && !opens {
-            self.unopened += 1;
-        } else if node.alive {
-            node.stack.handle_datagram(now, &datagram);
-            self.drain(to);
-        } else if self.nodes[&from].alive {
-            self.nodes.get_mut(&from).unwrap().stack.handle_unreachable(now, NodeId(to));
-            self.drain(from);
-        }
+    fn happen(&mut self, doomed: u32) {
+        self.kill(doomed);
     }
 
-    fn drain(&mut self, id: u32) {
+    fn drain(&mut self, place: usize) {
+        let id = place as u32 + 1;
         while let Some(output) = self.next_output(id) {
-            let now = self.now;
+            let now = self.world.now;
             match output {
                 Output::Send { to, datagram, .. } => {
                     for place in to.iter() {
@@ -543,7 +533,7 @@ impl<O: Base> Cluster<O> {
                 // Another program comes at once.
                 Output::Revive(_) => {}
                 Output::Replace(group) => {
-                    let node = self.nodes.get_mut(&id).unwrap();
+                    let node = self.at_mut(id);
                     node.fault = None;
                     node.logs.remove(&group);
                     node.changes.remove(&group);
@@ -553,45 +543,24 @@ impl<O: Base> Cluster<O> {
                 }
                 Output::Key(command) => self.keep(id, command),
                 Output::Moved { outcome, .. } => {
-                    self.nodes.get_mut(&id).unwrap().moves.push(outcome);
+                    self.at_mut(id).moves.push(outcome);
                 }
                 Output::Restyled { outcome, .. } => {
-                    self.nodes.get_mut(&id).unwrap().restyles.push(outcome);
+                    self.at_mut(id).restyles.push(outcome);
                 }
                 Output::Saved { outcome, .. } => {
-                    self.nodes.get_mut(&id).unwrap().saves.push(outcome);
+                    self.at_mut(id).saves.push(outcome);
                 }
                 Output::Restored { outcome, .. } => {
-                    self.nodes.get_mut(&id).unwrap().restores.push(outcome);
+                    self.at_mut(id).restores.push(outcome);
                 }
                 Output::Own { number, outcome } => {
-                    self.nodes.get_mut(&id).unwrap().owns.push((number, outcome));
+                    self.at_mut(id).owns.push((number, outcome));
                 }
-                Output::Bench(outcome) => self.nodes.get_mut(&id).unwrap().benches.push(outcome),
-                Output::Event(event) => self.nodes.get_mut(&id).unwrap().events.push(event),
+                Output::Bench(outcome) => self.at_mut(id).benches.push(outcome),
+                Output::Event(event) => self.at_mut(id).events.push(event),
             }
         }
-        self.nodes[&id].stack.check_invariants();
-    }
-
-    /// Something is on a node's disk.
-    fn sync(&mut self, id: u32) {
-        let (now, told) = (self.now, self.shelf(id).sync());
-        let stack = &mut self.nodes.get_mut(&id).unwrap().stack;
-        match told {
-            Told::Persisted(upto) => stack.handle_persisted(now, upto),
-            Told::Snapshot(Some(group), covers) => {
-                stack.handle_snapshot_stored(now, group, covers);
-            }
-            Told::Snapshot(None, _) => {}
-        }
-        self.drain(id);
-    }
-
-    fn send(&mut self, from: u32, to: u32, datagram: Bytes) {
-        self.sent += 1;
-        let arrival = self.now + DELAY + self.per_byte * datagram.len() as u32;
-        let datagram = (self.vaults[&from].sealing(), datagram);
-        self.flights.push(Flight(std::cmp::Reverse((arrival, self.sent, from, to, datagram))));
+        self.at(id).stack.check_invariants();
     }
 }

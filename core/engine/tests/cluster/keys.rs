@@ -48,7 +48,7 @@ fn a_key_changes_while_calls_go_on() {
             assert!(cluster.saw(node, &event(key_name(2))));
         }
     }
-    assert_eq!(cluster.unopened, 0, "not one datagram was lost");
+    assert_eq!(cluster.unopened(), 0, "not one datagram was lost");
     assert_eq!(cluster.node(1).status().ring.id, ring, "nor the ring");
     call(&mut cluster, 50);
     cluster.change_key(1, 1).unwrap();
@@ -59,7 +59,7 @@ fn a_key_changes_while_calls_go_on() {
 #[test]
 fn nobody_seals_with_a_key_that_somebody_has_not_written_down() {
     let mut cluster = Cluster::new(3);
-    cluster.vaults.get_mut(&2).unwrap().held = true;
+    cluster.vault(2).held = true;
     cluster.change_key(1, 2).unwrap();
     cluster.run_for(ms(500));
     assert_eq!(lacking(&cluster, 3), [2], "and all know who is waited for");
@@ -68,7 +68,7 @@ fn nobody_seals_with_a_key_that_somebody_has_not_written_down() {
     cluster.release_disk(2);
     cluster.run_for(ms(100));
     changed_to(&cluster, &[1, 2, 3], 2);
-    assert_eq!(cluster.unopened, 0);
+    assert_eq!(cluster.unopened(), 0);
 }
 
 #[test]
@@ -108,19 +108,19 @@ fn whoever_crashes_in_the_middle_comes_back_with_what_it_had_written() {
     for held_stage in 0..2 {
         let mut cluster = Cluster::new(3);
         if held_stage == 0 {
-            cluster.vaults.get_mut(&3).unwrap().held = true;
+            cluster.vault(3).held = true;
             cluster.change_key(1, 2).unwrap();
         } else {
             // Node 3 has the key, and is to seal with it.
-            cluster.vaults.get_mut(&2).unwrap().held = true;
+            cluster.vault(2).held = true;
             cluster.change_key(1, 2).unwrap();
             cluster.run_for(ms(10));
-            cluster.vaults.get_mut(&3).unwrap().held = true;
+            cluster.vault(3).held = true;
             cluster.release_disk(2);
         }
         cluster.run_for(ms(10));
         cluster.kill(3);
-        cluster.vaults.get_mut(&3).unwrap().crash();
+        cluster.vault(3).crash();
         cluster.run_for(ms(500));
         assert_eq!(lacking(&cluster, 1), [3]);
         cluster.restart(3);
@@ -132,7 +132,7 @@ fn whoever_crashes_in_the_middle_comes_back_with_what_it_had_written() {
 #[test]
 fn a_change_that_is_given_up_leaves_the_old_key_alone() {
     let mut cluster = Cluster::new(3);
-    cluster.vaults.get_mut(&2).unwrap().held = true;
+    cluster.vault(2).held = true;
     cluster.change_key(1, 2).unwrap();
     cluster.run_for(ms(10));
     assert_eq!(cluster.ask(3, |stack, now| stack.abort_key_change(now)), Ok(()));
@@ -163,9 +163,9 @@ fn by_force_a_change_ends_without_the_absent_who_need_the_new_key() {
     cluster.restart(4);
     cluster.run_for(ms(1_000));
     assert_eq!(cluster.node(1).status().ring.id, ring, "who has the old key disturbs nobody");
-    assert!(cluster.unopened > 0);
+    assert!(cluster.unopened() > 0);
     cluster.kill(4);
-    cluster.vaults.get_mut(&4).unwrap().keys = vec![key_name(2)];
+    cluster.vault(4).keys = vec![key_name(2)];
     cluster.restart(4);
     cluster.run_for(ms(1_000));
     assert_eq!(cluster.node(1).status().ring.members.len(), 4);
@@ -192,22 +192,22 @@ fn a_minority_cannot_change_the_key() {
 #[test]
 fn nodes_with_different_files_agree_on_the_key_of_their_first_component() {
     let mut cluster = Cluster::new(3);
-    cluster.vaults.get_mut(&1).unwrap().held = true;
+    cluster.vault(1).held = true;
     cluster.change_key(2, 2).unwrap();
     cluster.run_for(ms(10));
     for node in 1..=3 {
         cluster.kill(node);
     }
-    cluster.vaults.get_mut(&3).unwrap().keys = vec![key_name(1), key_name(2)];
-    cluster.vaults.get_mut(&1).unwrap().keys = vec![key_name(2), key_name(1)];
-    cluster.vaults.get_mut(&1).unwrap().crash();
+    cluster.vault(3).keys = vec![key_name(1), key_name(2)];
+    cluster.vault(1).keys = vec![key_name(2), key_name(1)];
+    cluster.vault(1).crash();
     for node in 1..=3 {
         cluster.restart(node);
     }
     cluster.run_for(ms(2_000));
     let sealing = status(&cluster, 1).sealing;
     for node in 1..=3 {
-        assert_eq!(cluster.vaults[&node].sealing(), sealing, "node {node}");
+        assert_eq!(cluster.vault(node).sealing(), sealing, "node {node}");
     }
     let other = if sealing == key_name(1) { 2 } else { 1 };
     cluster.change_key(3, other).unwrap();

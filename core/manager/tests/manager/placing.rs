@@ -9,7 +9,7 @@ use steadfast_manager::book::{
     Replication,
 };
 use steadfast_manager::placement::{Placer, Why};
-use steadfast_manager::{Picture, Shape};
+use steadfast_manager::{Picture, Planted, Shape};
 use wire::ordered::{Durability, Usage};
 use wire::{GroupId, NodeId, Random, RingId, Share, Time, ViewNumber};
 
@@ -304,10 +304,7 @@ fn subsets(of: &[NodeId], size: usize) -> impl Iterator<Item = Vec<NodeId>> + '_
 }
 
 fn placer() -> Placer {
-    Placer::new(
-        #[cfg(feature = "planted-bugs")]
-        None,
-    )
+    Placer::new(Planted::default())
 }
 
 /// One seed: deployments are drawn, faults strike, and then all is quiet.
@@ -378,7 +375,7 @@ fn planted_mistakes_are_found() {
     {
         let wrong = |seed: u64| {
             let run = std::panic::AssertUnwindSafe(|| {
-                let world = run(seed, || Placer::new(Some(bug)));
+                let world = run(seed, || Placer::new(Some(bug).into()));
                 world.check_end(seed);
                 world.check_programs(seed);
             });

@@ -310,7 +310,7 @@ fn whatever_hosts_have_to_do_the_most_critical_are_served_and_it_ends() {
 fn planted_mistakes_of_shedding_are_found() {
     use steadfast_manager::Bug;
     for bug in [Bug::ShedThoughMoveHelps, Bug::ShedCriticalFirst, Bug::ShedWithoutEnd] {
-        let config = Config { bug: Some(bug), ..config() };
+        let config = Config { planted: Some(bug).into(), ..config() };
         let wrong = |seed: u64| {
             let run = std::panic::AssertUnwindSafe(|| trial(seed, config));
             std::panic::catch_unwind(run).is_err()

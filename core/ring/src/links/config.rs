@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 use wire::limits::MAX_RING_LINKS;
 use wire::{ClusterId, Duration, Member, NodeId};
 
+use crate::bug::Planted;
+
 /// Who the nodes are, and the knobs.
 #[derive(Clone, Debug)]
 pub struct LinksConfig {
@@ -20,8 +22,7 @@ pub struct LinksConfig {
     /// The timers.
     pub timing: LinkTiming,
     /// A mistake to make, so that a simulation can prove that it would find it.
-    #[cfg(feature = "planted-bugs")]
-    pub bug: Option<crate::Bug>,
+    pub planted: Planted,
 }
 
 /// The timers of links.

@@ -9,7 +9,7 @@
 use wire::ring::{Confirm, Confirmed, Message};
 
 use super::Operational;
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::turn::{Confirming, Turn};
 use crate::{Output, Route};
 
@@ -88,7 +88,7 @@ impl Operational<'_> {
         let upto = match first {
             _ if by_answers => confirming.upto,
             Some(first) => first,
-            None if planted!(self.config, ConfirmAlone) => confirming.upto,
+            None if self.config.planted.is(Bug::ConfirmAlone) => confirming.upto,
             None => return,
         };
         (confirming.asking, confirming.at) = (false, None);

@@ -9,7 +9,7 @@ use wire::ring::{Message, Pulse};
 
 use super::Operational;
 use crate::Route;
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::config::MAX_HEARTBEAT;
 
 impl Operational<'_> {
@@ -47,7 +47,7 @@ impl Operational<'_> {
     fn hand_on(&mut self, pulse: Pulse) {
         let others = self.order.everybody() & !self.order.my_bit();
         let mut next = self.order.next_of(others).expect("a lone member has no pulse");
-        if planted!(self.config, ShortPulse) && usize::from(pulse.home) != self.order.mine {
+        if self.config.planted.is(Bug::ShortPulse) && usize::from(pulse.home) != self.order.mine {
             next = usize::from(pulse.home);
         }
         let to = self.order.members[next].node;
@@ -58,7 +58,7 @@ impl Operational<'_> {
     pub fn pulse(&mut self, from: usize, pulse: Pulse) {
         let members = self.order.members.len();
         let in_order = (from + 1) % members == self.order.mine;
-        if !in_order && !planted!(self.config, ShortPulse) {
+        if !in_order && !self.config.planted.is(Bug::ShortPulse) {
             return;
         }
         let home = usize::from(pulse.home);

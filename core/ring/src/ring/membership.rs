@@ -9,7 +9,7 @@ use wire::ring::{Commit, CommitMember, CommitStep, Join, Message};
 use wire::{Member, NodeId, Random, RingId, Time};
 
 use super::{Ring, State};
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::commit::{self, Complete, Forming};
 use crate::config::MAX_RING_SEQUENCE;
 use crate::gather::{Gather, Heard, Sets};
@@ -242,7 +242,7 @@ impl Ring {
     fn recover(&mut self, now: Time, sets: Sets, commit: Complete) {
         let plan = Plan::new(&commit, &self.order);
         let mut new = recovery::new_order(&commit, self.config.me, now);
-        let settled = plan.settled || planted!(self.config, SkipRecovery);
+        let settled = plan.settled || self.config.planted.is(Bug::SkipRecovery);
         let first = commit.ring.representative == self.config.me.node;
         new.watch.patience = self.order.watch.patience.clone();
         if first {
@@ -288,7 +288,7 @@ impl Ring {
         self.state = State::Operational(Turn::new(self.order.members.len(), now));
         let slow: Vec<Member> = slow.iter().map(|blame| blame.member).collect();
         self.strike_the_lost(now, &before, &slow);
-        if !planted!(self.config, ResumeMessage) {
+        if !self.config.planted.is(Bug::ResumeMessage) {
             self.queue.rewind();
         }
         let took = now.since(self.left_at);

@@ -6,7 +6,7 @@ use wire::{Member, Time};
 use super::{Ring, State};
 use crate::Config;
 use crate::blame::Blame;
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::deadline::earlier;
 use crate::gather::{Gather, Sets};
 use crate::operational::Operational;
@@ -27,13 +27,13 @@ impl Order {
     /// not the fault of one: then the sender, or its network, is the slow one. And whoever is behind
     /// itself does not judge others.
     fn lagging(&self, config: &Config, high: u64) -> u64 {
-        if self.majority() < high && !planted!(config, BlameTheLast) {
+        if self.majority() < high && !config.planted.is(Bug::BlameTheLast) {
             return 0;
         }
         let behind = |aru: u64| high.saturating_sub(aru) >= (config.window as u64 / 2).max(1);
         let bits = self.held.known().iter().enumerate();
         let bits = bits.fold(0, |bits, (i, aru)| bits | u64::from(behind(*aru)) << i);
-        if planted!(config, BlameTheLast) {
+        if config.planted.is(Bug::BlameTheLast) {
             let last = (0..self.members.len()).filter(|i| *i != self.mine);
             return last.min_by_key(|i| self.held.of(*i)).map_or(0, |i| 1 << i);
         }
@@ -78,7 +78,7 @@ impl Ring {
     /// this node from sending, and excludes a member whose account is full.
     pub(crate) fn weigh_stalls(&mut self, now: Time) {
         let State::Operational(turn) = &mut self.state else { return };
-        if planted!(self.config, ForgiveTheSlow) {
+        if self.config.planted.is(Bug::ForgiveTheSlow) {
             return;
         }
         let order = &self.order;

@@ -12,10 +12,10 @@ fn a_safe_message_is_delivered_one_round_trip_after_an_agreed_one() {
     let before = deliveries(&cluster, 1);
     cluster.multicast_safe(1);
     assert_eq!(deliveries(&cluster, 1), before, "nobody is known to have it");
-    cluster.run(cluster.delay * 2);
+    cluster.run(cluster.delay() * 2);
     assert_eq!(deliveries(&cluster, 1), before + 1, "one round trip later all are");
     assert_eq!(deliveries(&cluster, 0), before, "and nobody else can know that");
-    cluster.run(cluster.delay);
+    cluster.run(cluster.delay());
     assert!((0..4).all(|life| deliveries(&cluster, life) == before + 1));
 }
 
@@ -35,7 +35,7 @@ fn stability_is_told_once_not_for_each_acknowledgement() {
     cluster.counts.clear();
     for _ in 0..40 {
         cluster.multicast_safe(1);
-        cluster.run(cluster.delay / 2);
+        cluster.run(cluster.delay() / 2);
     }
     cluster.run(millis(1));
     assert_eq!(cluster.counts["stable"], 3, "only the last: {:?}", cluster.counts);
@@ -52,7 +52,7 @@ fn levels_do_not_change_the_order() {
     cluster.multicast_safe(0);
     cluster.multicast(0, 0);
     assert_eq!(deliveries(&cluster, 0), before + 1, "only the first can be delivered");
-    cluster.run(cluster.delay);
+    cluster.run(cluster.delay());
     assert_eq!(deliveries(&cluster, 1), before + 1);
     cluster.run(millis(1));
     assert!((0..3).all(|life| deliveries(&cluster, life) == before + 3));
@@ -65,7 +65,7 @@ fn without_parking_stability_comes_with_the_token() {
     let mut cluster = Cluster::started(3, Tune { parking: false, ..Tune::default() });
     let before = deliveries(&cluster, 0);
     cluster.multicast_safe(1);
-    cluster.run(cluster.delay * 3 * 3);
+    cluster.run(cluster.delay() * 3 * 3);
     assert!((0..3).all(|life| deliveries(&cluster, life) == before + 1), "within three rotations");
     assert_eq!(cluster.counts.get("ack"), None, "nobody acknowledges: {:?}", cluster.counts);
     assert_eq!(cluster.counts.get("want"), None);
@@ -76,7 +76,7 @@ fn without_parking_stability_comes_with_the_token() {
 #[test]
 fn a_silent_member_holds_up_safe_messages_until_it_is_left_out() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.refusals = false;
+    cluster.world.refusals = false;
     cluster.multicast(0, 0);
     cluster.run(millis(1));
     cluster.crash(2);

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use cluster::{CLUSTER, Cluster, Seen, Tune, check, fairness, micros, millis};
 use steadfast_ring::{Config, ConfigError, Event, Level, Output, Refused, Ring, Timing};
+use testkit::Simulation;
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
 use wire::ring::{Datagram, Message};
 use wire::{Duration, Incarnation, Member, NodeId, Time};

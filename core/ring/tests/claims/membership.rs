@@ -34,12 +34,12 @@ fn a_killed_process_costs_five_delays_and_no_timer() {
             cluster.multicast(detector, 0);
             cluster.run(millis(1));
             cluster.crash(n - 1);
-            let before = cluster.now;
+            let before = cluster.now();
             cluster.multicast(detector, 0);
             cluster.run_until(20, Cluster::is_one_ring);
             // There and back: the refusal itself.
-            let took = (cluster.now.since(before) - cluster.delay * 2).as_nanos()
-                / cluster.delay.as_nanos();
+            let took = (cluster.now().since(before) - cluster.delay() * 2).as_nanos()
+                / cluster.delay().as_nanos();
             println!("{n} nodes, node {detector} finds out: {took} one-way delays");
             assert!(took <= 5, "{n} nodes: {took} delays");
             assert!(n > 2 || took == 0);
@@ -50,13 +50,13 @@ fn a_killed_process_costs_five_delays_and_no_timer() {
 #[test]
 fn a_dead_host_is_left_out_after_the_token_time_out_and_no_consensus_time_out() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.refusals = false;
+    cluster.world.refusals = false;
     cluster.crash(1);
-    let before = cluster.now;
+    let before = cluster.now();
     cluster.run_until(200, |cluster| cluster.is_one_ring() && cluster.ring(0).members().len() == 2);
     let timing = cluster.tune.timing;
     let most = timing.heartbeat + timing.token_timeout + timing.suspect_wait + millis(1);
-    assert!(cluster.now.since(before) <= most, "{:?}", cluster.now.since(before));
+    assert!(cluster.now().since(before) <= most, "{:?}", cluster.now().since(before));
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn a_node_that_was_held_up_accuses_nobody() {
 fn a_timer_that_fires_late_is_not_believed() {
     let mut cluster = Cluster::started(2, Tune::default());
     let timing = cluster.tune.timing;
-    let now = cluster.now + timing.token_timeout * 3;
+    let now = cluster.now() + timing.token_timeout * 3;
     let late = if cluster.ring(0).holds_token() { 1 } else { 0 };
-    let ring = cluster.ring_mut(late);
+    let ring = &mut cluster.world.machine_mut(late).ring;
     ring.handle_timeout(now);
     assert_eq!(ring.state_name(), "operational");
     let outputs: Vec<_> = std::iter::from_fn(|| ring.poll_output()).collect();
@@ -98,16 +98,16 @@ fn nodes_that_run_in_turns_leave_a_dead_one_out_and_stay_together() {
     const NODES: usize = 5;
     for span in [4, 12, 16, 20, 25, 30].map(millis) {
         let mut cluster = Cluster::started(NODES, Tune::default());
-        cluster.refusals = false;
+        cluster.world.refusals = false;
         cluster.crash(NODES - 1);
-        let before = cluster.now;
+        let before = cluster.now();
         while !cluster.is_one_ring() {
-            assert!(cluster.now.since(before) < millis(2_000), "each runs for {span:?}");
+            assert!(cluster.now().since(before) < millis(2_000), "each runs for {span:?}");
             take_turns(&mut cluster, NODES - 1, span);
         }
-        let (ring, took) = (cluster.ring(0).id(), cluster.now.since(before));
+        let (ring, took) = (cluster.ring(0).id(), cluster.now().since(before));
         println!("each runs for {span:?} in turns: one ring after {took:?}");
-        while cluster.now.since(before) < took + millis(2_000) {
+        while cluster.now().since(before) < took + millis(2_000) {
             take_turns(&mut cluster, NODES - 1, span);
         }
         assert!(cluster.is_one_ring() && cluster.ring(0).id() == ring, "each runs for {span:?}");
@@ -140,10 +140,10 @@ fn what_comes_late_from_an_old_ring_tears_nothing_apart() {
     let mut cluster = Cluster::started(3, Tune::default());
     cluster.multicast(2, 0);
     // These stay under way until the ring is another.
-    cluster.delay = millis(30);
+    cluster.weather().latency = millis(30);
     cluster.multicast(2, 0);
-    cluster.delay = micros(50);
-    cluster.refusals = false;
+    cluster.weather().latency = micros(50);
+    cluster.world.refusals = false;
     cluster.run(micros(10));
     cluster.crash(2);
     cluster.run_until(200, |cluster| cluster.is_one_ring() && cluster.ring(0).members().len() == 2);
@@ -155,7 +155,7 @@ fn what_comes_late_from_an_old_ring_tears_nothing_apart() {
 #[test]
 fn a_new_life_replaces_the_old_one() {
     let mut cluster = Cluster::started(3, Tune::default());
-    cluster.refusals = false;
+    cluster.world.refusals = false;
     cluster.crash(1);
     cluster.start(1);
     // Its join tells that the old life is over: nobody has to wait for the token's time-out.
@@ -166,17 +166,17 @@ fn a_new_life_replaces_the_old_one() {
 #[test]
 fn who_leaves_is_not_waited_for() {
     let mut cluster = Cluster::started(3, Tune::default());
-    let before = cluster.now;
+    let before = cluster.now();
     cluster.leave(0);
     cluster.run_until(5, |cluster| {
         cluster.ring(1).members().len() == 2 && cluster.ring(2).members().len() == 2
     });
-    assert!(cluster.now.since(before) <= cluster.delay * 5);
+    assert!(cluster.now().since(before) <= cluster.delay() * 5);
     assert_eq!(cluster.ring(0).state_name(), "left");
     assert_eq!(cluster.ring(0).next_timeout(), None);
     assert!(cluster.lives[0].events.iter().any(|(_, event)| *event == Event::Left));
-    let now = cluster.now;
-    assert_eq!(cluster.ring_mut(0).multicast(now, Bytes::new(), Level::Agreed), Err(Refused::Left));
+    let refused = cluster.ask(0, |host, now| host.ring.multicast(now, Bytes::new(), Level::Agreed));
+    assert_eq!(refused, Err(Refused::Left));
     cluster.run(millis(100));
     assert_eq!(cluster.ring(1).members().len(), 2, "and it stays away");
 }

@@ -11,9 +11,9 @@ fn the_holder_sends_and_delivers_within_the_call() {
     let before = deliveries(&cluster, 1);
     cluster.multicast_at(Level::Held, 1, 0);
     assert_eq!(deliveries(&cluster, 1), before + 1);
-    cluster.run(cluster.delay);
+    cluster.run(cluster.delay());
     assert_eq!(deliveries(&cluster, 0), before + 1, "one delay later the others deliver too");
-    cluster.run(cluster.delay);
+    cluster.run(cluster.delay());
     let last = cluster.lives[1].seen.last().unwrap();
     assert!(matches!(last, Seen::Held { majority, all, .. } if majority == all), "{last:?}");
 }
@@ -124,7 +124,7 @@ fn lone_agreed_messages_cost_few_acknowledgements() {
 fn wants_of_many_are_few() {
     let n = 32;
     let mut cluster = Cluster::started(n, Tune { window: 256, ..Tune::default() });
-    cluster.pace = micros(1);
+    cluster.weather().pace = micros(1);
     cluster.counts.clear();
     // More than they can send in that time.
     for round in 0..16 {
@@ -195,12 +195,12 @@ fn what_overtakes_the_message_that_it_is_about_counts_when_that_comes() {
     cluster.filter =
         |from, to, message| (from, to) == (0, 1) && matches!(message, Message::Data(_));
     cluster.multicast_at(Level::Held, 0, 0);
-    cluster.run(cluster.delay);
+    cluster.run(cluster.delay());
     for node in [0, 2] {
         cluster.acknowledge(node, members[1]);
         cluster.tell_stored(node, before + 1);
     }
-    cluster.run(cluster.delay);
+    cluster.run(cluster.delay());
     assert_eq!(known(&cluster), [(before, before); 2], "node 1 has not seen it");
     let sent = cluster.keep.take().expect("kept").into_iter().filter(|(to, _)| *to == 1);
     let mut sent = sent.map(|(_, bytes)| Datagram::decode(CLUSTER, &bytes).expect("it was sent"));

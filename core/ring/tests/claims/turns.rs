@@ -28,12 +28,12 @@ fn the_window_is_never_exceeded() {
         let window = 8;
         let tune = Tune { window, turn: 8, parking, ..Tune::default() };
         let mut cluster = Cluster::started(3, tune);
-        cluster.loss = 100;
+        cluster.weather().loss = 100;
         for round in 0..200 {
             cluster.multicast(round % 3, 1_000);
         }
         let mut acked: BTreeMap<u64, u64> = BTreeMap::new();
-        let end = cluster.now + millis(2_000);
+        let end = cluster.now() + millis(2_000);
         while cluster.step(end) && !cluster.is_quiet() {
             let id = cluster.ring(0).id();
             if !(0..3).all(|node| cluster.ring(node).id() == id) {
@@ -88,7 +88,7 @@ fn limits_are_refusals() {
 #[test]
 fn a_full_window_does_not_hide_a_dead_member() {
     let mut cluster = Cluster::started(3, Tune { window: 4, turn: 4, ..Tune::default() });
-    cluster.refusals = false;
+    cluster.world.refusals = false;
     cluster.crash(1);
     for _ in 0..20 {
         cluster.multicast(0, 1_000);
@@ -106,7 +106,7 @@ fn the_accelerated_ring_orders_more() {
     let ordered = |accelerated, parking| {
         let tune = Tune { turn: 8, accelerated, parking, ..Tune::default() };
         let mut cluster = Cluster::started(4, tune);
-        cluster.pace = micros(2);
+        cluster.weather().pace = micros(2);
         for round in 0..12_000 {
             cluster.multicast(round % 4, 1_000);
         }
@@ -129,7 +129,7 @@ fn the_accelerated_ring_orders_more() {
 #[test]
 fn a_lost_datagram_that_followed_the_token_is_sent_again() {
     let mut cluster = Cluster::started(3, Tune { turn: 4, accelerated: 4, ..Tune::default() });
-    cluster.pace = micros(5);
+    cluster.weather().pace = micros(5);
     cluster.filter = |from, to, message| {
         let tail = |data: &wire::ring::Data| data.sequence % 4 == 1 && data.hop < 12;
         from == 1 && to == 2 && matches!(message, Message::Data(data) if tail(data))

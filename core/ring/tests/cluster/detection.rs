@@ -35,7 +35,7 @@ pub fn bound(timing: &Timing, n: usize, delay: Duration, load: Load) -> Duration
 pub fn silent_host(seed: u64, n: usize, load: Load, tune: Tune) -> Duration {
     let mut random = Random::new(seed);
     let mut cluster = Cluster::started(n, tune);
-    cluster.refusals = false;
+    cluster.world.refusals = false;
     let victim = random.below(n as u64) as usize;
     let others: Vec<usize> = (0..n).filter(|node| *node != victim).collect();
     let mut turn = 0;
@@ -58,11 +58,11 @@ pub fn silent_host(seed: u64, n: usize, load: Load, tune: Tune) -> Duration {
         // Anywhere in the growth of the interval, or long after.
         cluster.run(cluster.tune.timing.heartbeat_max * random.below(400) as u32 / 100);
     }
-    let before = cluster.now;
-    let bound = bound(&cluster.tune.timing, n, cluster.delay, load);
+    let before = cluster.now();
+    let bound = bound(&cluster.tune.timing, n, cluster.delay(), load);
     cluster.crash(victim);
     while !cluster.is_one_ring() {
-        let took = cluster.now.since(before);
+        let took = cluster.now().since(before);
         assert!(
             took <= bound,
             "{load:?}, {n} nodes: a silent host is in the ring after {took:?}, the bound is {bound:?}"
@@ -70,7 +70,7 @@ pub fn silent_host(seed: u64, n: usize, load: Load, tune: Tune) -> Duration {
         send(&mut cluster);
         cluster.run(micros(450));
     }
-    let took = cluster.now.since(before);
+    let took = cluster.now().since(before);
     cluster.run(millis(20));
     assert_eq!(cluster.ring(others[0]).members().len(), n - 1, "and nobody else");
     // Simulator seed 5014: a beacon that was not wanted for as long as all were there is not late.
@@ -85,10 +85,10 @@ pub fn late_copies(seed: u64, tune: Tune) {
     let mut cluster = Cluster::started(4, tune);
     let id = cluster.ring(0).id();
     cluster.random = Random::new(seed);
-    cluster.doubled = 300;
+    cluster.weather().duplicate = 300;
     cluster.keep = Some(Vec::new());
-    cluster.jitter = [micros(500), millis(1), millis(6)][seed as usize / 3 % 3];
-    cluster.loss = seed % 3 * 10;
+    cluster.weather().jitter = [micros(500), millis(1), millis(6)][seed as usize / 3 % 3];
+    cluster.weather().loss = seed % 3 * 10;
     for _ in 0..60 {
         let (node, burst) = (cluster.random.below(4) as usize, cluster.random.below(3));
         for _ in 0..burst {

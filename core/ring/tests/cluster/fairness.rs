@@ -16,8 +16,8 @@ pub fn run(seed: u64, mut tune: Tune) {
     tune.turn = [1, 4, 16][random.below(3) as usize];
     let mut cluster = Cluster::started(n, tune);
     cluster.keep = Some(Vec::new());
-    cluster.loss = [0, 0, 10, 100][random.below(4) as usize];
-    cluster.pace = micros(random.below(10));
+    cluster.weather().loss = [0, 0, 10, 100][random.below(4) as usize];
+    cluster.weather().pace = micros(random.below(10));
     let greedy = 1 + random.below(n as u64 - 1) as usize;
     for _ in 0..100 {
         for node in 0..greedy {
@@ -76,7 +76,7 @@ fn visits(cluster: &Cluster, n: usize) {
 pub fn modest(n: usize, tune: Tune) {
     let turn = tune.turn;
     let mut cluster = Cluster::started(n, tune);
-    cluster.pace = micros(2);
+    cluster.weather().pace = micros(2);
     let mut longest = Duration::ZERO;
     for round in 0..50 {
         for node in 1..n {
@@ -85,19 +85,19 @@ pub fn modest(n: usize, tune: Tune) {
             }
         }
         cluster.run(micros(300 + 7 * round));
-        let before = cluster.now;
+        let before = cluster.now();
         cluster.multicast_at(Level::Agreed, 0, 10);
         let mine = |seen: &Seen| matches!(seen, Seen::Delivery(d) if d.sender.node.0 == 0);
         let sent = cluster.lives[0].sent.len();
         cluster.run_until(100, |c| {
             c.ring(0).queued() == 0 && c.lives[0].seen.iter().filter(|s| mine(s)).count() == sent
         });
-        longest = longest.max(cluster.now.since(before));
+        longest = longest.max(cluster.now().since(before));
     }
     let bound = bound(&cluster, n, turn);
     println!("{n} nodes: waited {longest:?} of at most {bound:?}");
     assert!(longest <= bound, "{longest:?} is more than {bound:?}");
-    assert!(cluster.now > wire::Time::ZERO + millis(1));
+    assert!(cluster.now() > wire::Time::ZERO + millis(1));
 }
 
 /// docs/protocol/ring.md, "Who waits how long".
@@ -106,5 +106,5 @@ fn bound(cluster: &Cluster, n: usize, turn: usize) -> Duration {
     let mut config = Config::new(CLUSTER, cluster.life(0).member, nodes);
     (config.window, config.turn) = (cluster.tune.window, turn);
     config.timing = cluster.tune.timing;
-    config.longest_wait(n, cluster.delay, cluster.pace * (n as u32 - 1))
+    config.longest_wait(n, cluster.delay(), cluster.world.network.weather().pace * (n as u32 - 1))
 }

@@ -1,126 +1,25 @@
-//! What happens next, and what the network makes of what is sent.
-
-use std::cmp::Reverse;
+//! What becomes of all that rings ask for.
 
 use bytes::Bytes;
 use steadfast_ring::{Configuration, ConfigurationKind, Event, Level, Output};
+use testkit::{Simulation, World};
 use wire::ring::Datagram;
-use wire::{Duration, NodeId, Time};
 
 use super::words::{describe, kind};
-use super::{CLUSTER, Cluster, Happening, SOCKET, Seen, millis};
+use super::{CLUSTER, Cluster, Host, Seen};
 
-impl Cluster {
-    /// Runs until `done`, for at most this many milliseconds.
-    pub fn run_until(&mut self, at_most: u64, done: impl Fn(&Cluster) -> bool) {
-        let end = self.now + millis(at_most);
-        while !done(self) {
-            if !self.step(end) {
-                let states: Vec<_> =
-                    self.hosts.iter().flatten().map(|h| format!("{:?}", h.ring)).collect();
-                panic!("not done after {at_most} ms: {states:#?}");
-            }
-        }
+impl Simulation for Cluster {
+    type Machine = Host;
+    type Event = ();
+
+    fn world(&mut self) -> &mut World<Host> {
+        &mut self.world
     }
 
-    /// The next thing that happens, unless it is after `end`.
-    pub fn step(&mut self, end: Time) -> bool {
-        self.patience = self.patience.checked_sub(1).expect("the run comes to an end");
-        let timer = self
-            .hosts
-            .iter()
-            .enumerate()
-            .filter_map(|(i, host)| {
-                let host = host.as_ref()?;
-                Some((host.ring.next_timeout()?.max(host.held_until).max(self.now), i))
-            })
-            .min();
-        let arrival = self.heap.peek().map(|Reverse((at, _))| *at);
-        match (timer, arrival) {
-            // What has arrived is read before timers fire, as the porch does.
-            (timer, Some(at)) if at <= end && timer.is_none_or(|(due, _)| at <= due) => {
-                let Reverse((at, ticket)) = self.heap.pop().expect("peeked");
-                self.now = self.now.max(at);
-                let happening = self.happenings.remove(&ticket).expect("scheduled");
-                self.happen(happening);
-                true
-            }
-            (Some((due, node)), _) if due <= end => {
-                self.now = due;
-                self.ring_mut(node).handle_timeout(due);
-                self.collect(node);
-                true
-            }
-            _ => false,
-        }
-    }
+    fn happen(&mut self, (): ()) {}
 
-    fn happen(&mut self, happening: Happening) {
-        let now = self.now;
-        match happening {
-            Happening::Arrive { from, to, datagram } => match &mut self.hosts[to] {
-                Some(host) if host.held_until > now => host.waiting.push(datagram),
-                Some(host) if host.unread > 0 || !host.reading.is_zero() => {
-                    if host.unread < SOCKET {
-                        host.unread += 1;
-                        host.read_at = host.read_at.max(now) + host.reading;
-                        let (at, life) = (host.read_at, host.life);
-                        self.schedule(at, Happening::Read { at: to, life, datagram });
-                    }
-                }
-                Some(_) => self.arrive(to, datagram),
-                None => {
-                    if self.refusals
-                        && let Some(host) = &self.hosts[from]
-                    {
-                        let life = host.life;
-                        let node = NodeId(to as u32);
-                        let at = now + self.delay;
-                        self.schedule(at, Happening::Refuse { at: from, life, node });
-                    }
-                }
-            },
-            Happening::Read { at, life, datagram } => {
-                if let Some(host) = self.hosts[at].as_mut().filter(|host| host.life == life) {
-                    host.unread -= 1;
-                    self.arrive(at, datagram);
-                }
-            }
-            Happening::Refuse { at, life, node } => {
-                if let Some(host) = self.hosts[at].as_mut().filter(|host| host.life == life) {
-                    host.ring.handle_unreachable(now, node);
-                    self.collect(at);
-                }
-            }
-            Happening::Wake { at } => {
-                if let Some(host) = &mut self.hosts[at] {
-                    for datagram in std::mem::take(&mut host.waiting) {
-                        self.arrive(at, datagram);
-                    }
-                }
-            }
-        }
-    }
-
-    fn arrive(&mut self, to: usize, datagram: Bytes) {
-        if !self.runs(to) {
-            return;
-        }
-        let now = self.now;
-        let datagram = Datagram::decode(CLUSTER, &datagram).expect("rings send what can be read");
-        self.ring_mut(to).handle_message(now, datagram);
-        self.collect(to);
-    }
-
-    pub(super) fn schedule(&mut self, at: Time, happening: Happening) {
-        self.ticket += 1;
-        self.heap.push(Reverse((at, self.ticket)));
-        self.happenings.insert(self.ticket, happening);
-    }
-
-    /// Carries out what a ring asks for.
-    pub(super) fn collect(&mut self, node: usize) {
-        let host = self.hosts[node].as_mut().expect("runs");
+    fn drain(&mut self, node: usize) {
+        let host = self.world.machine_mut(node);
         host.ring.check_invariants();
         let life = host.life;
         let mut outputs = Vec::new();
@@ -172,8 +71,7 @@ impl Cluster {
                     if !matches!(event, Event::Installed { .. }) {
                         self.note(|| format!("n{node} {event:?}"));
                     }
-                    let now = self.now;
-                    self.lives[life].events.push((now, event));
+                    self.lives[life].events.push((self.world.now, event));
                 }
             }
         }
@@ -181,7 +79,9 @@ impl Cluster {
             self.crash(node);
         }
     }
+}
 
+impl Cluster {
     fn send(&mut self, from: usize, to: usize, datagram: Bytes) {
         assert!(from != to && to < self.size());
         assert!(datagram.len() <= 1_400, "larger than a datagram");
@@ -191,30 +91,12 @@ impl Cluster {
         if let Some(keep) = &mut self.keep {
             keep.push((to, datagram.clone()));
         }
-        let mut copies = 1;
-        let mut lost = self.cut.contains(&(from, to)) || self.random.below(1_000) < self.loss;
-        lost |= (self.filter)(from, to, &message);
-        if let Some(drop_next) = self.drop_next
-            && drop_next(&message)
-        {
-            lost = true;
-            self.drop_next = None;
-        }
-        if lost {
-            copies = 0;
-        } else if self.random.below(1_000) < self.doubled {
-            copies = 2;
-        }
+        let dropped = self.drop_next.take_if(|drop_next| drop_next(&message)).is_some();
+        let lost =
+            dropped || (self.filter)(from, to, &message) || !self.world.send(from, to, datagram);
         self.note(|| {
             let lost = if lost { "  LOST" } else { "" };
             format!("n{from} -> n{to} {}{lost}", describe(&message))
         });
-        for _ in 0..copies {
-            let jitter = self.random.below(self.jitter.as_nanos() as u64 + 1);
-            let host = self.hosts[from].as_mut().expect("runs");
-            host.busy_until = host.busy_until.max(self.now) + self.pace;
-            let at = host.busy_until + self.delay + Duration::from_nanos(jitter);
-            self.schedule(at, Happening::Arrive { from, to, datagram: datagram.clone() });
-        }
     }
 }

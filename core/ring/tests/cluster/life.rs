@@ -1,7 +1,7 @@
 //! What one life of a node was told, and how all are tuned.
 
 use bytes::Bytes;
-use steadfast_ring::{Configuration, Delivery, Event, Level, Timing};
+use steadfast_ring::{Configuration, Delivery, Event, Level, Planted, Timing};
 use wire::{Member, RingId, Time};
 
 use super::{micros, millis};
@@ -62,8 +62,7 @@ pub struct Tune {
     pub accelerated: usize,
     pub parking: bool,
     pub slow_share: u32,
-    #[cfg(feature = "planted-bugs")]
-    pub bug: Option<steadfast_ring::Bug>,
+    pub planted: Planted,
 }
 
 impl Default for Tune {
@@ -75,8 +74,7 @@ impl Default for Tune {
             accelerated: 8,
             parking: true,
             slow_share: 50,
-            #[cfg(feature = "planted-bugs")]
-            bug: None,
+            planted: Planted::default(),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! A cluster of rings in virtual time: a network that loses, doubles, delays and splits, hosts
-//! that crash, come back and are held up; and what each life of a node saw.
+//! A cluster of rings in virtual time, and what each life of a node saw.
 #![allow(dead_code)] // Each test binary uses its part.
 #![allow(missing_docs)]
 
@@ -13,13 +12,12 @@ pub mod slow;
 pub mod swarming;
 mod words;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 pub use life::{Life, Seen, Tune};
 use steadfast_ring::{Config, Level, Ring};
+use testkit::{Draw, Machine, Network, Simulation, Trace, Weather, World};
 use wire::ring::{Datagram, Message};
 use wire::{ClusterId, Duration, Incarnation, Member, NodeId, Random, Time};
 
@@ -33,57 +31,41 @@ pub fn millis(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-struct Host {
-    ring: Ring,
+/// A ring, and the number of the life that it is.
+pub struct Host {
+    pub ring: Ring,
     life: usize,
-    held_until: Time,
-    waiting: Vec<Bytes>,
-    /// Until when its network card is busy with what was sent.
-    busy_until: Time,
-    /// How long it takes to read a datagram from its socket, when it has read what waits there, and how
-    /// much does.
-    reading: Duration,
-    read_at: Time,
-    unread: usize,
 }
 
-enum Happening {
-    Arrive { from: usize, to: usize, datagram: Bytes },
-    Read { at: usize, life: usize, datagram: Bytes },
-    Refuse { at: usize, life: usize, node: NodeId },
-    Wake { at: usize },
-}
+impl Machine for Host {
+    type Packet = Bytes;
 
-/// Datagrams that a socket keeps for a slow reader, as the porch asks the kernel for: two windows of each peer.
-const SOCKET: usize = 4_096;
+    fn next_timeout(&self) -> Option<Time> {
+        self.ring.next_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.ring.handle_timeout(now);
+    }
+
+    fn handle_packet(&mut self, now: Time, _: usize, datagram: Bytes) {
+        let datagram = Datagram::decode(CLUSTER, &datagram).expect("rings send what can be read");
+        self.ring.handle_message(now, datagram);
+    }
+
+    fn handle_refused(&mut self, now: Time, place: usize) {
+        self.ring.handle_unreachable(now, NodeId(place as u32));
+    }
+}
 
 pub struct Cluster {
-    pub now: Time,
+    pub world: World<Host>,
     pub random: Random,
     pub lives: Vec<Life>,
-    hosts: Vec<Option<Host>>,
-    heap: BinaryHeap<Reverse<(Time, u64)>>,
-    happenings: BTreeMap<u64, Happening>,
-    ticket: u64,
-    /// Things that may still happen: a run that never ends is an error too.
-    pub patience: u64,
-    /// Datagrams of 1,000 that are lost, and that arrive twice.
-    pub loss: u64,
-    pub doubled: u64,
-    /// Shortest delay, and how much longer one may take.
-    pub delay: Duration,
-    pub jitter: Duration,
-    /// How long a datagram takes to leave a host; the next one waits for it.
-    pub pace: Duration,
-    /// One way from the first to the second nothing passes.
-    pub cut: BTreeSet<(usize, usize)>,
-    /// Hosts tell senders that nobody listens.
-    pub refusals: bool,
     pub configure: fn(&mut Config),
     pub tune: Tune,
     /// Text of everything that happens, for golden traces.
-    pub trace: Option<String>,
-    trace_from: Time,
+    pub trace: Option<Trace>,
     /// Datagrams sent, by kind.
     pub counts: BTreeMap<&'static str, u64>,
     /// One in this many installations of a ring is a node's last deed: nothing of what it
@@ -100,26 +82,15 @@ pub struct Cluster {
 impl Cluster {
     /// `n` hosts, none of which runs yet.
     pub fn new(n: usize, seed: u64, tune: Tune) -> Self {
+        let weather = Weather { latency: micros(50), ..Weather::default() };
+        let network = Network::new(n, weather, Draw::new(seed).fork());
         Cluster {
-            now: Time(1_000_000),
+            world: World::new(Time(1_000_000), network),
             random: Random::new(seed),
             lives: Vec::new(),
-            hosts: (0..n).map(|_| None).collect(),
-            heap: BinaryHeap::new(),
-            happenings: BTreeMap::new(),
-            ticket: 0,
-            patience: 2_000_000,
-            loss: 0,
-            doubled: 0,
-            delay: micros(50),
-            jitter: Duration::ZERO,
-            pace: Duration::ZERO,
-            cut: BTreeSet::new(),
-            refusals: true,
             configure: |_| {},
             tune,
             trace: None,
-            trace_from: Time::ZERO,
             counts: BTreeMap::new(),
             fragile: 0,
             keep: None,
@@ -139,16 +110,46 @@ impl Cluster {
         cluster
     }
 
+    /// The same, whose token rests at this node after a message; from now on all is noted.
+    pub fn traced(n: usize, holder: usize, tune: Tune) -> Self {
+        let mut cluster = Cluster::started(n, tune);
+        cluster.multicast_at(Level::Held, holder, 0);
+        cluster.run(millis(1));
+        cluster.start_trace();
+        cluster
+    }
+
     pub fn size(&self) -> usize {
-        self.hosts.len()
+        self.world.network.places()
+    }
+
+    pub fn now(&self) -> Time {
+        self.world.now
+    }
+
+    /// One way through the network.
+    pub fn delay(&self) -> Duration {
+        self.world.network.weather().latency
+    }
+
+    pub fn weather(&mut self) -> &mut Weather {
+        self.world.network.weather_mut()
+    }
+
+    /// One way from the first to the second nothing passes.
+    pub fn cut(&mut self, from: usize, to: usize) {
+        self.world.network.cut(from, to);
+    }
+
+    pub fn heal(&mut self) {
+        self.world.network.heal();
     }
 
     pub fn runs(&self, node: usize) -> bool {
-        self.hosts[node].is_some()
+        self.world.runs(node)
     }
 
     pub fn start(&mut self, node: usize) {
-        assert!(!self.runs(node));
         let nodes: Vec<_> = (0..self.size()).map(|n| NodeId(n as u32)).collect();
         // As the porch does: the time of the start, which grows with every life.
         let me = Member {
@@ -162,12 +163,9 @@ impl Cluster {
         config.accelerated = self.tune.accelerated;
         config.parking = self.tune.parking;
         config.slow_share = self.tune.slow_share;
-        #[cfg(feature = "planted-bugs")]
-        {
-            config.bug = self.tune.bug;
-        }
+        config.planted = self.tune.planted;
         (self.configure)(&mut config);
-        let ring = Ring::new(config, self.now).expect("the test's configuration is right");
+        let ring = Ring::new(config, self.now()).expect("the test's configuration is right");
         self.lives.push(Life {
             member: me,
             seen: vec![],
@@ -177,56 +175,36 @@ impl Cluster {
             alive: true,
         });
         let life = self.lives.len() - 1;
-        self.hosts[node] = Some(Host {
-            ring,
-            life,
-            held_until: Time::ZERO,
-            waiting: vec![],
-            busy_until: Time::ZERO,
-            reading: Duration::ZERO,
-            read_at: Time::ZERO,
-            unread: 0,
-        });
-        self.collect(node);
+        self.world.start(node, Host { ring, life });
+        self.drain(node);
     }
 
     pub fn crash(&mut self, node: usize) {
-        if let Some(host) = self.hosts[node].take() {
-            self.lives[host.life].alive = false;
+        if self.runs(node) {
+            self.lives[self.world.machine(node).life].alive = false;
+            self.world.crash(node);
             self.note(|| format!("n{node} crashes"));
         }
     }
 
     /// The host's process is stopped for a while; what arrives waits in its socket.
     pub fn hold_up(&mut self, node: usize, span: Duration) {
-        let until = self.now + span;
-        if let Some(host) = &mut self.hosts[node] {
-            host.held_until = until;
-            self.schedule(until, Happening::Wake { at: node });
+        if self.runs(node) {
+            self.world.hold_up(node, span);
         }
     }
 
-    /// From now on this node takes so long to read a datagram. What does not fit into its socket is lost.
-    pub fn read_slowly(&mut self, node: usize, each: Duration) {
-        self.hosts[node].as_mut().expect("runs").reading = each;
-    }
-
     pub fn leave(&mut self, node: usize) {
-        let now = self.now;
-        self.ring_mut(node).leave(now);
-        self.collect(node);
+        self.ask(node, |host, now| host.ring.leave(now));
     }
 
     pub fn ring(&self, node: usize) -> &Ring {
-        &self.hosts[node].as_ref().expect("runs").ring
-    }
-
-    pub fn ring_mut(&mut self, node: usize) -> &mut Ring {
-        &mut self.hosts[node].as_mut().expect("runs").ring
+        assert!(self.runs(node));
+        &self.world.machine(node).ring
     }
 
     pub fn life(&self, node: usize) -> &Life {
-        &self.lives[self.hosts[node].as_ref().expect("runs").life]
+        &self.lives[self.world.machine(node).life]
     }
 
     pub fn multicast(&mut self, node: usize, size: usize) {
@@ -238,8 +216,11 @@ impl Cluster {
     }
 
     pub fn multicast_at(&mut self, level: Level, node: usize, size: usize) {
-        let now = self.now;
-        let Some(host) = &mut self.hosts[node] else { return };
+        if !self.runs(node) {
+            return;
+        }
+        let now = self.now();
+        let host = self.world.machine_mut(node);
         let life = &mut self.lives[host.life];
         let mut payload = format!("{}#{}:", life.member, life.sent.len()).into_bytes();
         let fill = life.sent.len() as u8;
@@ -250,91 +231,84 @@ impl Cluster {
             life.sent.push(payload);
             life.levels.push(level.seen());
         }
-        self.collect(node);
+        self.drain(node);
     }
 
     /// This node says to another how far it is.
     pub fn acknowledge(&mut self, node: usize, to: Member) {
-        self.ring_mut(node).acknowledge(to);
-        self.collect(node);
+        self.ask(node, |host, _| host.ring.acknowledge(to));
     }
 
     /// The disk of `node` has all that was ordered up to here.
     pub fn tell_stored(&mut self, node: usize, upto: u64) {
-        let (now, ring) = (self.now, self.ring(node).id());
-        self.ring_mut(node).tell_stored(now, ring, upto);
-        self.collect(node);
+        self.ask(node, |Host { ring, .. }, now| ring.tell_stored(now, ring.id(), upto));
     }
 
     pub fn ask_stored(&mut self, node: usize) {
-        let now = self.now;
-        self.ring_mut(node).ask_stored(now);
-        self.collect(node);
+        self.ask(node, |host, now| host.ring.ask_stored(now));
     }
 
     pub fn confirm(&mut self, node: usize) -> Option<u64> {
-        let now = self.now;
-        let round = self.ring_mut(node).confirm(now);
-        self.collect(node);
-        round
+        self.ask(node, |host, now| host.ring.confirm(now))
     }
 
     pub fn inject(&mut self, node: usize, datagram: Datagram) {
-        let now = self.now;
-        self.ring_mut(node).handle_message(now, datagram);
-        self.collect(node);
+        self.ask(node, |host, now| host.ring.handle_message(now, datagram));
     }
 
     pub fn split(&mut self, sides: &[usize]) {
-        self.cut.clear();
+        self.heal();
         for a in 0..self.size() {
-            for b in 0..self.size() {
-                if sides[a] != sides[b] {
-                    self.cut.insert((a, b));
-                }
+            for b in (0..self.size()).filter(|b| sides[a] != sides[*b]) {
+                self.cut(a, b);
             }
         }
     }
 
+    fn rings(&self) -> impl Iterator<Item = &Ring> + Clone {
+        self.world.running().map(|(_, host)| &host.ring)
+    }
+
     /// Everybody who runs is in one ring, and nothing waits.
     pub fn is_one_ring(&self) -> bool {
-        let running: Vec<_> = self.hosts.iter().flatten().map(|host| &host.ring).collect();
         let members: Vec<_> =
-            self.hosts.iter().flatten().map(|host| self.lives[host.life].member).collect();
-        running.iter().all(|ring| {
-            ring.state_name() == "operational"
-                && ring.id() == running[0].id()
-                && ring.members() == members
+            self.world.running().map(|(_, host)| self.lives[host.life].member).collect();
+        let id = self.rings().next().map(Ring::id);
+        self.rings().all(|ring| {
+            ring.state_name() == "operational" && Some(ring.id()) == id && ring.members() == members
         })
     }
 
     pub fn is_quiet(&self) -> bool {
-        self.is_one_ring()
-            && self.hosts.iter().flatten().all(|host| {
-                host.ring.queued() == 0
-                    && host.ring.delivered()
-                        == self.hosts.iter().flatten().map(|h| h.ring.delivered()).max().unwrap()
-            })
+        let most = self.rings().map(Ring::delivered).max();
+        let quiet = |ring: &Ring| ring.queued() == 0 && Some(ring.delivered()) == most;
+        self.is_one_ring() && self.rings().all(quiet)
     }
 
     pub fn run(&mut self, span: Duration) {
-        let end = self.now + span;
-        while self.step(end) {}
-        self.now = end;
+        Simulation::run(self, span);
+    }
+
+    /// Runs until `done`, for at most this many milliseconds.
+    pub fn run_until(&mut self, at_most: u64, done: impl Fn(&Cluster) -> bool) {
+        if !Simulation::run_until(self, millis(at_most), done) {
+            panic!("not done after {at_most} ms: {:#?}", self.rings().collect::<Vec<_>>());
+        }
     }
 
     pub fn note(&mut self, line: impl FnOnce() -> String) {
-        let now = self.now;
         if let Some(trace) = &mut self.trace {
-            // Left-aligned: a golden trace is compared without its indentation.
-            let micros = now.since(self.trace_from).as_micros();
-            let _ = writeln!(trace, "{micros:<4} us  {}", line());
+            trace.note(self.world.now, &line());
         }
     }
 
     /// Starts a trace whose clock starts at zero.
     pub fn start_trace(&mut self) {
-        self.trace_from = self.now;
-        self.trace = Some(String::new());
+        self.trace = Some(Trace::new(self.now()));
+    }
+
+    /// What happened since [`Cluster::start_trace`].
+    pub fn trace(&self) -> &Trace {
+        self.trace.as_ref().expect("traced")
     }
 }

@@ -14,9 +14,9 @@ pub fn defaults() -> Tune {
 /// A ring of `n` in a network that takes 10 us for each copy of a datagram, and 10 us to carry it.
 pub fn ring(n: usize, tune: Tune) -> Cluster {
     let mut cluster = Cluster::started(n, tune);
-    cluster.pace = PACE;
-    cluster.delay = PACE;
-    cluster.patience = 20_000_000;
+    cluster.weather().pace = PACE;
+    cluster.weather().latency = PACE;
+    cluster.world.steps_left = 20_000_000;
     cluster
 }
 
@@ -44,8 +44,8 @@ fn charges(cluster: &Cluster) -> impl Iterator<Item = Charge> {
 
 /// The first `senders` have always something to send, for so long.
 pub fn load(cluster: &mut Cluster, senders: usize, span: Duration) {
-    let end = cluster.now + span;
-    while cluster.now < end {
+    let end = cluster.now() + span;
+    while cluster.now() < end {
         for node in 0..senders {
             while cluster.ring(node).queued() < 200 {
                 cluster.multicast(node, 1_000);
@@ -68,18 +68,18 @@ const PACE: Duration = Duration::from_micros(10);
 pub fn slow_reader(n: usize, senders: usize, each: Duration, tune: Tune) -> Duration {
     let mut cluster = ring(n, tune);
     load(&mut cluster, senders, millis(20));
-    cluster.read_slowly(n - 1, each);
-    let before = cluster.now;
+    cluster.world.read_slowly(n - 1, each);
+    let before = cluster.now();
     let bound = bound(&cluster.tune);
     while cluster.ring(0).members().len() == n {
-        let took = cluster.now.since(before);
+        let took = cluster.now().since(before);
         assert!(
             took <= bound,
             "the slow one is in the ring after {took:?}, the bound is {bound:?}"
         );
         load(&mut cluster, senders, millis(5));
     }
-    let took = cluster.now.since(before);
+    let took = cluster.now().since(before);
     for Charge { stopped, within, limit, share } in charges(&cluster) {
         let Tune { timing, slow_share, .. } = cluster.tune;
         assert_eq!((limit, share), (timing.slow_limit, slow_share), "what is granted there");
@@ -95,9 +95,9 @@ pub fn nobody_is_slow(n: usize, senders: usize, window: usize, tune: Tune) {
     let mut tune = Tune { window, turn: tune.turn.min(window), ..tune };
     tune.timing.slow_limit = tune.timing.token_timeout_max;
     let mut cluster = ring(n, tune);
-    cluster.loss = 5;
-    cluster.jitter = micros(20);
-    let before = cluster.now;
+    cluster.weather().loss = 5;
+    cluster.weather().jitter = micros(20);
+    let before = cluster.now();
     load(&mut cluster, senders, millis(600));
     assert_eq!(told_slow(&cluster, before), [], "{n} nodes, {senders} senders, window {window}");
     assert_eq!(cluster.ring(0).members().len(), n);

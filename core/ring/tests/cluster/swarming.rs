@@ -45,9 +45,9 @@ impl Swarm {
                 let sides: Vec<_> = (0..n).map(|_| random.below(2) as usize).collect();
                 cluster.split(&sides);
             }
-            11..15 => cluster.cut.clear(),
+            11..15 => cluster.heal(),
             15 if self.splits => {
-                cluster.cut.insert((node, other));
+                cluster.cut(node, other);
             }
             16..18 if self.pauses => cluster.hold_up(other, millis(random.below(40))),
             18 if self.leaves && cluster.runs(other) => {
@@ -71,14 +71,14 @@ pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
     tune.turn = tune.window.min([1, 4, 16][random.below(3) as usize]);
     tune.accelerated = [0, 1, 8, 64][random.below(4) as usize];
     let mut cluster = Cluster::new(n, random.next_u64(), tune);
-    cluster.pace = [micros(0), micros(5), micros(50)][random.below(3) as usize];
+    cluster.weather().pace = [micros(0), micros(5), micros(50)][random.below(3) as usize];
     let calm = random.one_in(4);
     if !calm {
-        cluster.loss = [0, 5, 50, 200][random.below(4) as usize];
-        cluster.doubled = [0, 0, 50][random.below(3) as usize];
-        cluster.jitter = [micros(0), micros(50), micros(1_000)][random.below(3) as usize];
+        cluster.weather().loss = [0, 5, 50, 200][random.below(4) as usize];
+        cluster.weather().duplicate = [0, 0, 50][random.below(3) as usize];
+        cluster.weather().jitter = [micros(0), micros(50), micros(1_000)][random.below(3) as usize];
     }
-    cluster.refusals = !random.one_in(3);
+    cluster.world.refusals = !random.one_in(3);
     // Each fault is on or off for a whole run: few at a time reach states that all at once hide.
     let crashes = random.one_in(2);
     if crashes && random.one_in(2) {
@@ -104,10 +104,10 @@ pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
         for _ in 0..60 {
             swarm.step(&mut cluster, &mut random);
         }
-        cluster.cut.clear();
+        cluster.heal();
         cluster.fragile = 0;
-        cluster.loss = 0;
-        cluster.doubled = 0;
+        cluster.weather().loss = 0;
+        cluster.weather().duplicate = 0;
         for node in 0..n {
             if !cluster.runs(node) && random.one_in(2) {
                 cluster.start(node);
@@ -123,7 +123,7 @@ pub fn run(seed: u64, mut tune: Tune) -> (usize, usize) {
         check::converged(&cluster);
     }));
     if let Some(trace) = &cluster.trace {
-        std::fs::write("/tmp/ring-trace.txt", trace).expect("a place for the trace");
+        std::fs::write("/tmp/ring-trace.txt", trace.text()).expect("a place for the trace");
     }
     if let Err(cause) = outcome {
         std::panic::resume_unwind(cause);

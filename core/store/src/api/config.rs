@@ -3,6 +3,7 @@
 use wire::Duration;
 use wire::limits::{MAX_BATCH, MAX_RECORD, MAX_SEGMENT, MAX_SEGMENTS};
 
+use crate::bug::Planted;
 use crate::format::{BATCH_HEAD, BLOCK, Owner, RECORD_HEAD, padded};
 
 /// A store's knobs.
@@ -29,9 +30,8 @@ pub struct Config {
     pub keep: usize,
     /// How long a disk that is full is left alone, at least [`Config::SHORTEST_RETRY`].
     pub retry: Duration,
-    /// The planted bug.
-    #[cfg(feature = "planted-bugs")]
-    pub bug: Option<crate::Bug>,
+    /// A mistake to be made.
+    pub planted: Planted,
 }
 
 impl Config {
@@ -50,8 +50,7 @@ impl Config {
             reserve: 64 << 20,
             keep: 8,
             retry: Duration::from_secs(1),
-            #[cfg(feature = "planted-bugs")]
-            bug: None,
+            planted: Planted::default(),
         }
     }
 

@@ -7,13 +7,13 @@ use wire::limits::{MAX_SEGMENTS, MAX_SNAPSHOTS_WAITING};
 
 use super::House;
 use crate::api::{Config, Output, Strand};
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::log::Log;
 
 impl House {
     /// Whoever was asked for this strand's snapshot has answered: it may be asked again.
     pub(super) fn not_asked(&mut self, strand: Strand, config: &Config) {
-        if !planted!(config, AskOnce) {
+        if !config.planted.is(Bug::AskOnce) {
             self.asked.remove(&strand);
         }
     }
@@ -21,7 +21,7 @@ impl House {
     /// Nobody needs the oldest segment, as may be after an opening: nobody is asked for anything for its sake, so it goes by itself.
     pub fn let_go(&mut self, log: &Log, config: &Config) {
         let many = self.segments.len();
-        if many > config.keep && !planted!(config, KeepUnneeded) {
+        if many > config.keep && !config.planted.is(Bug::KeepUnneeded) {
             self.cut(log, config);
             self.dirty |= self.segments.len() < many;
         }

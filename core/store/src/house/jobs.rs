@@ -8,7 +8,7 @@ use wire::Time;
 use super::job::{Job, Making, Naming, Taking, Waiting};
 use super::{Held, House, Progress};
 use crate::api::{Config, Failure, FailureKind, Op, Output};
-use crate::bug::planted;
+use crate::bug::Bug;
 use crate::format::{FileName, PIECE, SNAPSHOT_HEAD, SnapshotHead, piece};
 use crate::log::Log;
 
@@ -124,7 +124,7 @@ impl House {
                 let step = match step {
                     Naming::Create => Naming::Write,
                     Naming::Write => Naming::Rename,
-                    Naming::Rename if !planted!(config, SkipFolderSync) => Naming::SyncFolder,
+                    Naming::Rename if !config.planted.is(Bug::SkipFolderSync) => Naming::SyncFolder,
                     Naming::Rename | Naming::SyncFolder => {
                         self.unnamed = false;
                         self.come_true(told, log, outputs);
@@ -177,7 +177,7 @@ impl House {
                 let (written, check) = piece(bytes, check);
                 Some(piece_or_sync(from + bytes.len(), offset + written.len() as u64, check))
             }
-            .filter(|&next| next != Taking::Sync || !planted!(config, NameUnsyncedSnapshot))
+            .filter(|&next| next != Taking::Sync || !config.planted.is(Bug::NameUnsyncedSnapshot))
             .or(Some(Taking::SyncFolder)),
             Taking::Sync => Some(Taking::SyncFolder),
             Taking::SyncFolder => None,
@@ -190,7 +190,7 @@ impl House {
         self.segments.insert(number, held);
         self.manifest.segments.push(number);
         self.dirty = true;
-        if planted!(config, UseUnnamedSegment) {
+        if config.planted.is(Bug::UseUnnamedSegment) {
             log.take_segment(number, size);
             return;
         }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use testkit::Queue;
 use wire::client::{
     Bound, Farewell, Frame, Outcome, Reply, Request, Target, Targets, Watch, Welcome,
 };
@@ -85,8 +86,7 @@ pub(super) struct Cluster {
     pub(super) now: Time,
     pub(super) nodes: BTreeMap<SocketAddr, Node>,
     links: BTreeMap<Link, SocketAddr>,
-    on_the_way: BTreeMap<(Time, u64), Arrival>,
-    sequence: u64,
+    on_the_way: Queue<Arrival>,
     pub(super) dials: Vec<(Time, SocketAddr)>,
     /// All requests, with the moment at which the session sent each.
     pub(super) requests: Vec<(Time, SocketAddr, Request)>,
@@ -126,8 +126,7 @@ impl Cluster {
             now: Time(1_000_000_000),
             nodes: all.iter().map(node).collect(),
             links: BTreeMap::new(),
-            on_the_way: BTreeMap::new(),
-            sequence: 0,
+            on_the_way: Queue::default(),
             dials: Vec::new(),
             requests: Vec::new(),
             binds: Vec::new(),
@@ -232,13 +231,12 @@ impl Cluster {
     }
 
     fn send_later(&mut self, after: Duration, arrival: Arrival) {
-        self.sequence += 1;
-        self.on_the_way.insert((self.now + after, self.sequence), arrival);
+        self.on_the_way.push(self.now + after, arrival);
     }
 
     /// The next thing that happens until `end`. False if nothing does.
     fn step(&mut self, end: Time) -> bool {
-        let arrival = self.on_the_way.first_key_value().map_or(Time::FAR, |((at, _), _)| *at);
+        let arrival = self.on_the_way.due().unwrap_or(Time::FAR);
         let timeout = self.session.next_timeout().unwrap_or(Time::FAR);
         let next = arrival.min(timeout);
         if next > end || next == Time::FAR {
@@ -246,7 +244,7 @@ impl Cluster {
         }
         self.now = self.now.max(next);
         if arrival <= timeout {
-            let (_, arrival) = self.on_the_way.pop_first().expect("an arrival is next");
+            let arrival = self.on_the_way.pop().expect("an arrival is next");
             self.arrive(arrival);
         } else {
             self.session.handle_timeout(self.now);

@@ -100,7 +100,7 @@ impl Management {
     pub fn new(plan: HostPlan, plant: Plant) -> Management {
         let settle = plan.period * 2 + SAMPLE * 2;
         let mut config = Config { settle, rest: settle * 2, ..Config::default() };
-        plant.into_manager(&mut config);
+        config.planted = plant.manager;
         let desk = Desk { manager: Manager::new(config), told: None };
         Management {
             draw: Draw::new(plan.seed),

@@ -49,7 +49,7 @@ impl Sealing {
         let config = seal::Config { cluster: CLUSTER_ID, me, nodes, keys, seed };
         self.check.born(me, now);
         let mut seal = Seal::new(config);
-        self.plant.into_seal(&mut seal);
+        seal.plant(self.plant.seal);
         Veil { seal, unheard }
     }
 }

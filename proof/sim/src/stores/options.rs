@@ -65,7 +65,7 @@ impl Options {
         config.delay = Duration::from_micros(draw.pick(&[0, 0, 300]));
         config.mark_after = Duration::from_millis(draw.pick(&[1, 10, 100]));
         config.retry = Duration::from_millis(draw.pick(&[5, 50]));
-        plant.into_store(&mut config);
+        config.planted = plant.store;
         let kinds = [End::Kill, End::Power, End::Close, End::Rest];
         let many = faults.count(1, kinds.len());
         let ends = faults.distinct(many, kinds.len()).into_iter().map(|kind| kinds[kind]).collect();

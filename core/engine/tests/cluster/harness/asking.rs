@@ -1,34 +1,35 @@
 //! What tests ask of nodes and their disks.
 
 use steadfast_engine::{Event, KeyCommand, KeyError, Stack};
+use testkit::Simulation;
 use wire::Time;
 use wire::keys::OfferedKey;
 
-use super::Cluster;
+use super::{Cluster, place};
 use crate::base::Base;
 use crate::vault::key_name;
 use crate::voting::Fault;
 
 impl<O: Base> Cluster<O> {
     pub(super) fn keep(&mut self, id: u32, command: KeyCommand) {
-        let vault = self.vaults.get_mut(&id).unwrap();
+        let vault = self.vault(id);
         if vault.held {
             return vault.waiting.push(command);
         }
         if let Some((name, sealing)) = vault.carry_out(command) {
-            let now = self.now;
-            self.nodes.get_mut(&id).unwrap().stack.handle_key_kept(now, name, sealing);
+            let now = self.world.now;
+            self.at_mut(id).stack.handle_key_kept(now, name, sealing);
         }
     }
 
     /// The disk of a node does all that it was told while it was held.
     pub fn release_disk(&mut self, id: u32) {
-        let vault = self.vaults.get_mut(&id).unwrap();
+        let vault = self.vault(id);
         vault.held = false;
         for command in std::mem::take(&mut vault.waiting) {
             self.keep(id, command);
         }
-        self.drain(id);
+        self.drain(place(id));
     }
 
     /// What the asked node makes of it.
@@ -39,28 +40,25 @@ impl<O: Base> Cluster<O> {
     }
 
     pub fn ask<T>(&mut self, node: u32, what: impl FnOnce(&mut Stack<O>, Time) -> T) -> T {
-        let now = self.now;
-        let answer = what(&mut self.nodes.get_mut(&node).unwrap().stack, now);
-        self.drain(node);
-        answer
+        Simulation::ask(self, place(node), |node, now| what(&mut node.stack, now))
     }
 
     /// The numbers of the keys that a node has.
     pub fn keys(&self, node: u32) -> Vec<u8> {
-        self.vaults[&node].keys.iter().map(|key| key.number).collect()
+        self.at(node).vault.keys.iter().map(|key| key.number).collect()
     }
 
     /// The services of a node become faulty.
     pub fn spoil(&mut self, node: u32, fault: Fault) {
-        self.nodes.get_mut(&node).unwrap().fault = Some(fault);
+        self.at_mut(node).fault = Some(fault);
     }
 
     /// How often a node has told such an event.
     pub fn times(&self, node: u32, is: impl Fn(&Event) -> bool) -> usize {
-        self.nodes[&node].events.iter().filter(|event| is(event)).count()
+        self.at(node).events.iter().filter(|event| is(event)).count()
     }
 
     pub fn saw(&self, node: u32, event: &Event) -> bool {
-        self.nodes[&node].events.contains(event)
+        self.at(node).events.contains(event)
     }
 }

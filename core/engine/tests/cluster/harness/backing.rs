@@ -20,8 +20,8 @@ impl<O: Base> Cluster<O> {
 
     /// What came of the saves that the node was asked for.
     pub fn saved(&mut self, node: u32) -> Result<Saved, SaveError> {
-        self.run_until("the end of a save", |cluster| !cluster.nodes[&node].saves.is_empty());
-        self.nodes.get_mut(&node).unwrap().saves.remove(0)
+        self.run_until("the end of a save", |cluster| !cluster.at(node).saves.is_empty());
+        self.at_mut(node).saves.remove(0)
     }
 
     /// What a node says when it is to restore a state.
@@ -34,20 +34,20 @@ impl<O: Base> Cluster<O> {
         let Saved { name, options, form, state, .. } = saved.clone();
         let restore = Restore { name, options, form, state, replace };
         self.ask(node, |stack, now| stack.restore(now, restore))?;
-        self.run_until("the end of a restore", |cluster| !cluster.nodes[&node].restores.is_empty());
-        self.nodes.get_mut(&node).unwrap().restores.remove(0)
+        self.run_until("the end of a restore", |cluster| !cluster.at(node).restores.is_empty());
+        self.at_mut(node).restores.remove(0)
     }
 
     /// Who has the state that the group waits for, as a node has it.
     pub fn depositor(&self, node: u32, group: &str) -> Option<u32> {
-        let status = self.nodes[&node].stack.status();
+        let status = self.at(node).stack.status();
         let group = status.groups.iter().find(|g| g.name == group)?;
         group.depositor.map(|member| member.node.0)
     }
 
     /// A node knows the group.
     pub fn has_group(&self, node: u32, group: &str) -> bool {
-        let status = self.nodes[&node].stack.status();
+        let status = self.at(node).stack.status();
         status.groups.iter().any(|known| known.name == group)
     }
 }

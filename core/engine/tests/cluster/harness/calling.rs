@@ -43,16 +43,14 @@ impl<O: Base> Cluster<O> {
 
     /// The same, as another node does.
     pub fn learn_view_of(&mut self, connection: Connection, node: u32, group: &str) {
-        let status = self.nodes[&node].stack.status();
+        let status = self.at(node).stack.status();
         let view = status.groups.iter().find(|g| g.name == group).expect("a group").view;
         self.views.insert(connection.caller, view);
     }
 
     fn frame(&mut self, connection: Connection, frame: Frame) {
-        let now = self.now;
-        let node = self.nodes.get_mut(&connection.node).unwrap();
-        node.stack.handle_frame(now, now, connection.caller, frame);
-        self.drain(connection.node);
+        let Connection { node, caller, .. } = connection;
+        self.ask(node, |stack, now| stack.handle_frame(now, now, caller, frame));
     }
 
     pub fn call(
@@ -103,7 +101,7 @@ impl<O: Base> Cluster<O> {
             access,
             body: Bytes::copy_from_slice(body.as_bytes()),
         };
-        let pending = Pending { caller: connection.caller, number, at: self.now };
+        let pending = Pending { caller: connection.caller, number, at: self.world.now };
         self.frame(connection, Frame::Request(request));
         pending
     }

@@ -24,8 +24,8 @@ const UNREAD: &[u8] = b"unread";
 
 impl<O: Base> Cluster<O> {
     pub(super) fn run(&mut self, id: u32, group: GroupId, command: Command) {
-        let now = self.now;
-        let node = self.nodes.get_mut(&id).unwrap();
+        let now = self.world.now;
+        let node = self.at_mut(id);
         if let Some((_, _, queue)) = node.blocked.get_mut(&group) {
             return queue.push_back(command);
         }
@@ -76,7 +76,7 @@ impl<O: Base> Cluster<O> {
             }
             Command::Execute { ref body, .. } if body.starts_with(CRASH) => {
                 node.executions += 1;
-                return self.doomed.push((now + DELAY, id));
+                return self.world.later(DELAY, id);
             }
             Command::Execute { ticket, body, .. } => {
                 changes.executed();
@@ -136,8 +136,8 @@ impl<O: Base> Cluster<O> {
         ticket: Ticket,
         outcome: Result<Bytes, NestedError>,
     ) {
-        let now = self.now;
-        let node = self.nodes.get_mut(&id).unwrap();
+        let now = self.world.now;
+        let node = self.at_mut(id);
         let (waited, entry, queue) = node.blocked.remove(&group).expect("a handler waits");
         assert_eq!(waited, ticket, "the handler that waits goes on");
         let log = node.logs.entry(group).or_default();

@@ -26,7 +26,7 @@ impl Cluster {
         }
         (config.reserve, config.keep) = (config.segment, 2);
         config.mark_after = Duration::from_millis(10);
-        self.plant.into_store(&mut config);
+        config.planted = self.plant.store;
         own.disk.troubles = Troubles::default();
         self.look_for_rot(node, config)?;
         let own = self.disks.of(node);

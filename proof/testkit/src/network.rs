@@ -26,6 +26,8 @@ pub struct Weather {
     pub jitter: Duration,
     /// The longest hold-up.
     pub longest: Duration,
+    /// A datagram takes so long to leave its host, and the next one waits for it.
+    pub pace: Duration,
 }
 
 /// The latest copy of a datagram: later than rings and lives last here.
@@ -39,8 +41,8 @@ impl Weather {
 
     /// Nothing is lost, only time passes.
     pub fn calm(self) -> Weather {
-        let Weather { latency, jitter, .. } = self;
-        Weather { latency, jitter, ..Weather::default() }
+        let Weather { latency, jitter, pace, .. } = self;
+        Weather { latency, jitter, pace, ..Weather::default() }
     }
 }
 
@@ -49,6 +51,8 @@ pub struct Network {
     weather: Weather,
     /// One word per sender: bit `to` is set when nothing gets there.
     cut: Vec<u64>,
+    /// Until when each sender is busy with what it has sent.
+    busy: Vec<Time>,
     draw: Draw,
 }
 
@@ -56,12 +60,17 @@ impl Network {
     /// A network of so many places without any cut.
     pub fn new(places: usize, weather: Weather, draw: Draw) -> Self {
         assert!(places <= 64, "a cut is one word per place");
-        Network { weather, cut: vec![0; places], draw }
+        Network { weather, cut: vec![0; places], busy: vec![Time::ZERO; places], draw }
     }
 
     /// The weather changes.
     pub fn set_weather(&mut self, weather: Weather) {
         self.weather = weather;
+    }
+
+    /// The weather, to be changed in part.
+    pub fn weather_mut(&mut self) -> &mut Weather {
+        &mut self.weather
     }
 
     /// The weather now.
@@ -124,9 +133,9 @@ impl Network {
         if !self.reaches(from, to) || self.draw.permille(self.weather.loss) {
             return [None, None];
         }
-        let first = self.arrival(now);
+        let first = self.arrival(now, from);
         let second = if self.draw.permille(self.weather.duplicate) {
-            Some(self.arrival(now))
+            Some(self.arrival(now, from))
         } else if self.draw.permille(self.weather.ghost) && self.draw.one_in(10) {
             Some(now + self.draw.scale(Duration::from_millis(20), GHOST))
         } else {
@@ -135,8 +144,8 @@ impl Network {
         [Some(first), second]
     }
 
-    fn arrival(&mut self, now: Time) -> Time {
-        let Weather { latency, jitter, reorder, spike, longest, .. } = self.weather;
+    fn arrival(&mut self, now: Time, from: Place) -> Time {
+        let Weather { latency, jitter, reorder, spike, longest, pace, .. } = self.weather;
         let mut span = latency + self.draw.span(Duration::ZERO, jitter);
         if self.draw.permille(reorder) {
             span += self.draw.span(Duration::ZERO, (latency + jitter) * 8);
@@ -144,7 +153,8 @@ impl Network {
         if self.draw.permille(spike) {
             span += self.draw.scale(Duration::from_millis(1), longest);
         }
-        now + span
+        self.busy[from] = self.busy[from].max(now) + pace;
+        self.busy[from] + span
     }
 }
 

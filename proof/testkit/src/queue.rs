@@ -57,6 +57,11 @@ impl<E> Queue<E> {
         self.now
     }
 
+    /// When the next happening is due.
+    pub fn due(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse(entry)| entry.at)
+    }
+
     /// Lets `what` happen at `at`, or now if that has passed.
     pub fn push(&mut self, at: Time, what: E) {
         self.serial += 1;
