@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
 use wire::ring::Level;
 use wire::{Duration, Member, NodeId, NodeSet, RingId};
@@ -102,7 +103,7 @@ pub struct Configuration {
 }
 
 /// How full something is that has a limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fill {
     /// Now.
     pub now: usize,
@@ -113,7 +114,7 @@ pub struct Fill {
 }
 
 /// How full a node's buffers are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buffers {
     /// Messages that wait to be ordered ([`MAX_SEND_QUEUE`](wire::limits::MAX_SEND_QUEUE)).
     pub messages: Fill,

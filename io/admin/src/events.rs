@@ -1,12 +1,22 @@
 //! What happens in a node, as people and tools read it.
 
-mod conversion;
+mod known;
+mod log;
+mod parts;
 mod record;
+mod rows;
+mod table;
 mod teller;
+#[cfg(test)]
+mod tests;
+mod words;
 
 use engine::Event;
 
-pub use record::{DeviationCause, EventKind, EventRecord, FaultCause, ReplicaRecord};
+pub use log::Log;
+pub use parts::{DeviationCause, FaultCause, ReplicaRecord};
+pub use record::EventRecord;
+pub use table::EventKind;
 pub use teller::Teller;
 
 /// An event with the wall clock's nanoseconds since the Unix epoch when it left the stack.

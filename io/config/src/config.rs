@@ -141,13 +141,7 @@ impl Config {
         let mut nodes: Vec<NodeId> = self.nodes.iter().map(|node| node.id).collect();
         nodes.sort_unstable();
         let mut ring = ring::Config::new(ClusterId::of(&self.cluster), me, nodes);
-        ring.timing = self.ring.timing;
-        ring.datagram = self.ring.datagram;
-        ring.window = self.ring.window;
-        ring.turn = self.ring.turn;
-        ring.accelerated = self.ring.accelerated;
-        ring.slow_share = self.ring.slow_share;
-        ring.parking = self.ring.parking;
+        self.ring.apply(&mut ring);
         ring
     }
 

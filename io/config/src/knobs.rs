@@ -5,7 +5,7 @@ mod registry;
 mod ring;
 
 pub use self::manager::ManagerKnobs;
-pub(crate) use self::manager::Table as ManagerTable;
 pub use self::registry::RegistryKnobs;
 pub(crate) use self::registry::Table as RegistryTable;
 pub use self::ring::RingKnobs;
+pub(crate) use self::ring::{TIMERS, Table as RingTable};

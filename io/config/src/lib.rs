@@ -17,6 +17,7 @@ mod place;
 mod program;
 mod replica;
 mod security;
+mod spans;
 #[cfg(test)]
 mod tests;
 

@@ -12,12 +12,14 @@ use wire::limits::MAX_RING_LINKS;
 use crate::error::Problem;
 
 /// Where a node is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NodeAddress {
     /// The node.
     pub id: NodeId,
     /// Its UDP address for the ring on each link, whose number it also uses on TCP. All nodes have
     /// the same number of links, and list them in the same order.
+    #[serde(with = "addresses")]
     pub ring: Vec<SocketAddr>,
 }
 
@@ -79,7 +81,7 @@ fn check_address(
 }
 
 /// In the file: a string for one link, an array of strings for several.
-pub(crate) mod addresses {
+mod addresses {
     use super::{Addresses, Deserializer, Serialize, Serializer, SocketAddr};
 
     pub fn serialize<S: Serializer>(ring: &[SocketAddr], to: S) -> Result<S::Ok, S::Error> {

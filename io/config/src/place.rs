@@ -3,25 +3,7 @@
 use toml::de::{DeTable, DeValue};
 
 use crate::error::Problem;
-
-/// The timers' keys.
-const TIMERS: [&str; 15] = [
-    "token_timeout_ms",
-    "token_timeout_max_ms",
-    "heartbeat_ms",
-    "heartbeat_max_ms",
-    "token_retransmit_ms",
-    "ack_wait_ms",
-    "want_retry_ms",
-    "join_interval_ms",
-    "suspect_wait_ms",
-    "consensus_timeout_ms",
-    "beacon_interval_ms",
-    "hold_off_max_ms",
-    "slow_limit_ms",
-    "link_probe_ms",
-    "link_timeout_ms",
-];
+use crate::knobs::TIMERS;
 
 /// Where in the file a problem is: a path of keys, list places as numbers.
 pub(crate) enum Step {
@@ -99,7 +81,8 @@ fn ring_place(error: &ring::ConfigError) -> Vec<Step> {
         ring::ConfigError::SlowShare(_) => "slow_share",
         // A rule about timers begins with the name of the one that breaks it.
         ring::ConfigError::Timing(rule) => TIMERS
-            .into_iter()
+            .iter()
+            .copied()
             .find(|key| rule.starts_with(key.trim_end_matches("_ms")))
             .unwrap_or("token_timeout_ms"),
         _ => return vec![Key("nodes")],

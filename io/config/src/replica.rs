@@ -16,20 +16,25 @@ pub enum Execution {
 }
 
 /// A replica of a service that is built into the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ReplicaConfig {
     /// The group's name.
     pub group: String,
     /// The service's name, for the program to look up.
     pub service: String,
     /// How the group is replicated.
+    #[serde(default)]
     pub style: Style,
     /// Who must hold a request before its reply may leave; `None`: as by default. A stateless group has no
     /// such thing.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
     /// Where the group is kept.
+    #[serde(default)]
     pub durability: Durability,
     /// Where handlers run.
+    #[serde(default)]
     pub execution: Execution,
 }
 

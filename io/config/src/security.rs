@@ -2,16 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// The files that keep strangers out. `steadfast init` makes them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Security {
     /// The ring's keys: datagrams are encrypted and authenticated with them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_key: Option<PathBuf>,
     /// The authorities' certificates, which those of nodes and clients are checked against.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub authority: Option<PathBuf>,
     /// This node's certificate chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<PathBuf>,
     /// Its private key.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
 }
 

@@ -3,14 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-use admin::events::{Interest, Stamped};
+use admin::events::{Interest, Log, Stamped};
 use engine::Event;
 use wire::NodeId;
 use wire::limits::{MAX_EVENT_HISTORY, MAX_EVENTS, MAX_SUBSCRIBERS};
-
-mod log;
-
-use log::Log;
 
 #[derive(Debug)]
 struct Subscriber {

@@ -14,7 +14,7 @@ pub const CIRCLES: Ceilings =
     &[("core/engine", 30), ("proof/harness", 8), ("proof/lab", 9), ("proof/papers", 14)];
 
 /// Functions that are too long.
-pub const FUNCTIONS: Ceilings = &[("core/engine", 3), ("io/admin", 2), ("io/node", 1)];
+pub const FUNCTIONS: Ceilings = &[("core/engine", 3), ("io/node", 2)];
 
 /// Structs with too many fields.
 pub const FIELDS: Ceilings = &[

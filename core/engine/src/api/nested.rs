@@ -3,6 +3,7 @@
 use alloc::string::String;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use wire::client::Refusal;
 use wire::histogram::Times;
 use wire::limits::{MAX_BODY, MAX_NESTED_CALLS, MAX_NESTED_DEPTH};
@@ -29,7 +30,7 @@ pub struct NestedCall {
 
 /// What a node's replicas had ordered of calls between groups, since its start. Of each message that this node has sent: how many
 /// there were is how often a time was counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NestedStatus {
     /// Send delays of calls: from when one was handed in to be ordered until it was sent.
     pub call_delays: Times,

@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
 use wire::histogram::Times;
 use wire::ordered::GroupOptions;
 use wire::{Member, RingId, ViewNumber};
@@ -73,7 +74,7 @@ pub struct GroupStatus {
 }
 
 /// What a node keeps in case that a program dies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalStatus {
     /// The group's state follows from it.
     pub whole: bool,

@@ -1,5 +1,6 @@
 //! A group and its replicas, as a node sees them.
 
+use engine::JournalStatus;
 use serde::{Deserialize, Serialize};
 use wire::ordered::{Durability, Hold, Style};
 use wire::{Incarnation, Member, NodeId, Time, ViewNumber};
@@ -38,19 +39,6 @@ pub struct GroupStatus {
     /// What this node keeps for the program that serves its replica, in case that it dies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<JournalStatus>,
-}
-
-/// What a node keeps for a program that may die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JournalStatus {
-    /// The group's state follows from it.
-    pub whole: bool,
-    /// Messages that were delivered since the state was taken.
-    pub records: usize,
-    /// Their bytes.
-    pub bytes: usize,
-    /// Bytes of the state.
-    pub state_bytes: usize,
 }
 
 /// What a replica of a cold passive group keeps.
@@ -106,12 +94,7 @@ impl GroupStatus {
                 checkpoint_age_ms: log.checkpointed.map(|then| age_ms(then, now)),
                 runs: log.runs,
             }),
-            journal: group.journal.map(|journal| JournalStatus {
-                whole: journal.whole,
-                records: journal.records,
-                bytes: journal.bytes,
-                state_bytes: journal.state_bytes,
-            }),
+            journal: group.journal,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use engine::NestedStatus;
 use os::clock::monotonic;
 use os::realtime::RealtimeStatus;
 use serde::{Deserialize, Serialize};
@@ -10,14 +11,13 @@ use wire::{Incarnation, Member, NodeId};
 use super::counters::Counters;
 use super::group::GroupStatus;
 use super::host::{HostStatus, ManagerStatus};
-use super::nested::NestedStatus;
 use super::program::ProgramStatus;
-use super::ring::{BufferStatus, RingStatus};
+use super::ring::RingStatus;
 use super::security::{SealStatus, TlsStatus};
 use super::storage::StorageStatus;
 
 /// What a node knows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// This node.
     pub node: NodeId,
@@ -112,45 +112,25 @@ impl Status {
                 quorate: ring.quorate,
                 epoch: ring.epoch,
                 delivered: ring.delivered,
-                links: Vec::new(),
-                excluded: None,
-                buffers: ring.buffers.map(BufferStatus::from).unwrap_or_default(),
+                buffers: ring.buffers.unwrap_or_default(),
                 rotations: ring.rotations,
+                ..RingStatus::default()
             },
             groups: status.groups.into_iter().map(|it| GroupStatus::new(it, monotonic())).collect(),
-            hosts: Vec::new(),
-            manager: None,
-            programs: Vec::new(),
-            realtime: RealtimeStatus::default(),
-            tls: TlsStatus::default(),
-            seal: None,
-            storage: None,
-            sockets: SocketStatus::default(),
-            nested: status.nested.into(),
+            nested: status.nested,
             counters,
+            ..Status::default()
         }
     }
 
     /// What is left to say of a node that runs no more.
     pub fn stopped(me: Member, cluster: &str) -> Status {
-        let ring = RingStatus { state: "stopped".into(), ..RingStatus::default() };
         Status {
             node: me.node,
             incarnation: me.incarnation,
             cluster: cluster.into(),
-            client: None,
-            ring,
-            groups: Vec::new(),
-            hosts: Vec::new(),
-            manager: None,
-            programs: Vec::new(),
-            realtime: RealtimeStatus::default(),
-            tls: TlsStatus::default(),
-            seal: None,
-            storage: None,
-            sockets: SocketStatus::default(),
-            nested: NestedStatus::default(),
-            counters: Counters::default(),
+            ring: RingStatus { state: "stopped".into(), ..RingStatus::default() },
+            ..Status::default()
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The ring and its links, as a node sees them.
 
+use ring::Buffers;
 use serde::{Deserialize, Serialize};
 use wire::histogram::Times;
 use wire::{Member, NodeId, RingId};
@@ -31,40 +32,10 @@ pub struct RingStatus {
     pub excluded: Option<ExclusionStatus>,
     /// How full its buffers are, and were.
     #[serde(default)]
-    pub buffers: BufferStatus,
+    pub buffers: Buffers,
     /// How long the token was away from this node each time, on the present ring; `None` where it parks.
     #[serde(default)]
     pub rotations: Option<Times>,
-}
-
-/// How full the ring's buffers at a node are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BufferStatus {
-    /// Messages that wait to be ordered.
-    pub messages: Fill,
-    /// Their bytes.
-    pub bytes: Fill,
-    /// Datagrams on the ring that are kept because a member may lack them.
-    pub datagrams: Fill,
-}
-
-/// How full something is that has a limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fill {
-    /// Now.
-    pub now: usize,
-    /// At most, since the node's start.
-    pub most: usize,
-    /// It is never more than this.
-    pub limit: usize,
-}
-
-impl From<ring::Buffers> for BufferStatus {
-    fn from(buffers: ring::Buffers) -> Self {
-        let fill = |ring::Fill { now, most, limit }| Fill { now, most, limit };
-        let ring::Buffers { messages, bytes, datagrams } = buffers;
-        BufferStatus { messages: fill(messages), bytes: fill(bytes), datagrams: fill(datagrams) }
-    }
 }
 
 /// What a node knows of the links to another one.

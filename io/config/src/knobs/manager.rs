@@ -5,31 +5,40 @@ use serde::{Deserialize, Serialize};
 use wire::{Duration, Share};
 
 use crate::error::Problem;
+use crate::spans::millis;
 
 /// The manager's knobs. [`DEFAULT_CONFIG`](crate::DEFAULT_CONFIG) explains each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct ManagerKnobs {
     /// This node tells what its host has to do, and manages if it has the smallest id.
     pub on: bool,
     /// Between two looks at the host, 1 ms to a second.
+    #[serde(rename = "sample_ms", with = "millis")]
     pub sample: Duration,
     /// The span over which use is measured, two samples to a minute.
+    #[serde(rename = "window_ms", with = "millis")]
     pub window: Duration,
     /// Between two reports when nothing is crossed, a sample to a minute.
+    #[serde(rename = "period_ms", with = "millis")]
     pub period: Duration,
     /// What this node and its programs may use, where that and not the host's processors is to be measured.
+    #[serde(rename = "own_percent", with = "percent")]
     pub own: Option<Share>,
     /// Percent of the capacity above which it is told at once, 1 to 100.
     pub level: u8,
     /// Percent of the capacity below the level at which it is told that the host has room again, at most the level.
     pub slack: u8,
     /// The test that a host must pass.
+    #[serde(with = "PolicyName")]
     pub policy: Policy,
     /// Backups are ranked for the loss of two hosts, too; else as in the paper.
     pub look_ahead: bool,
     /// How long a host is left alone after a primary has left or come, window and period at least, at most ten minutes.
+    #[serde(rename = "settle_ms", with = "millis")]
     pub settle: Duration,
     /// How long a primary that was moved stays, at most an hour.
+    #[serde(rename = "rest_ms", with = "millis")]
     pub rest: Duration,
     /// Where no move helps, calls are refused, the least critical first.
     pub shed: bool,
@@ -120,87 +129,31 @@ impl ManagerKnobs {
     }
 }
 
-/// As it stands in a file.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Table {
-    on: bool,
-    sample_ms: u64,
-    window_ms: u64,
-    period_ms: u64,
-    own_percent: u64,
-    level: u8,
-    slack: u8,
-    policy: PolicyName,
-    look_ahead: bool,
-    settle_ms: u64,
-    rest_ms: u64,
-    shed: bool,
-}
-
 /// Response times are no policy here: what is measured has no period of its own, so they say what the earliest deadline says.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Policy", rename_all = "kebab-case")]
 enum PolicyName {
     RateMonotonic,
     Hyperbolic,
     EarliestDeadline,
+    #[serde(rename = "earliest-deadline", skip_deserializing)]
+    ResponseTime,
 }
 
-impl Default for Table {
-    fn default() -> Self {
-        ManagerKnobs::default().into()
+/// Percent of a processor; 0: the host's processors are measured.
+mod percent {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use wire::Share;
+
+    use super::MOST_OWN;
+
+    pub fn serialize<S: Serializer>(own: &Option<Share>, to: S) -> Result<S::Ok, S::Error> {
+        own.map_or(0, |own| own.0 / Share::percent(1).0).serialize(to)
     }
-}
 
-impl From<ManagerKnobs> for Table {
-    fn from(knobs: ManagerKnobs) -> Self {
-        let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
-        Table {
-            on: knobs.on,
-            sample_ms: ms(knobs.sample),
-            window_ms: ms(knobs.window),
-            period_ms: ms(knobs.period),
-            own_percent: knobs.own.map_or(0, |own| own.0 / Share::percent(1).0),
-            level: knobs.level,
-            slack: knobs.slack,
-            policy: match knobs.policy {
-                Policy::RateMonotonic => PolicyName::RateMonotonic,
-                Policy::Hyperbolic => PolicyName::Hyperbolic,
-                Policy::EarliestDeadline | Policy::ResponseTime => PolicyName::EarliestDeadline,
-            },
-            look_ahead: knobs.look_ahead,
-            settle_ms: ms(knobs.settle),
-            rest_ms: ms(knobs.rest),
-            shed: knobs.shed,
-        }
-    }
-}
-
-impl From<Table> for ManagerKnobs {
-    fn from(table: Table) -> Self {
-        let ms = Duration::from_millis;
-        ManagerKnobs {
-            on: table.on,
-            sample: ms(table.sample_ms),
-            window: ms(table.window_ms),
-            period: ms(table.period_ms),
-            own: match table.own_percent {
-                0 => None,
-                // More is refused with a word by the check.
-                percent => Some(Share::percent(percent.min(MOST_OWN + 1))),
-            },
-            level: table.level,
-            slack: table.slack,
-            policy: match table.policy {
-                PolicyName::RateMonotonic => Policy::RateMonotonic,
-                PolicyName::Hyperbolic => Policy::Hyperbolic,
-                PolicyName::EarliestDeadline => Policy::EarliestDeadline,
-            },
-            look_ahead: table.look_ahead,
-            settle: ms(table.settle_ms),
-            rest: ms(table.rest_ms),
-            shed: table.shed,
-        }
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Share>, D::Error> {
+        let percent = u64::deserialize(from)?;
+        // More is refused with a word by the check.
+        Ok((percent > 0).then(|| Share::percent(percent.min(MOST_OWN + 1))))
     }
 }

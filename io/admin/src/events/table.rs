@@ -1,0 +1,477 @@
+//! Every event, once: its JSON form, where it comes from, its line of the log, and its sentence.
+
+use engine::{DeploymentNews, Event, ProgramNews, StorageNews};
+use ring::Event as Ring;
+use serde::{Deserialize, Serialize};
+use wire::keys::KeyName;
+use wire::ordered::{GroupOptions, Style};
+use wire::{ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Share, ViewNumber};
+
+use super::known::{Known, Names};
+use super::parts::{DeviationCause, FaultCause, ReplicaRecord, ns, records, shown, silent};
+use super::rows::{TARGET, events};
+use super::words::{
+    charged, deviation, joined, list, ms, nodes, or_none, quorum, ranks, refuses, why, why_excluded,
+};
+use crate::status::{ChargeStatus, SLOW_REMEDY};
+
+events! {
+    (event, known)
+
+    event TokenLost { ring: RingId, silent_ns: u64 = ns(silent), suspect: Option<Member> }
+    from Event::Ring(Ring::TokenLost { ring, silent, suspect }),
+    log warn(%ring, ?silent, suspect = suspect.map(|member| member.node.0), "token lost"),
+
+    event Gathering { proposed: Vec<Member>, failed: Vec<Member> }
+    from Event::Ring(Ring::Gathering { proposed, failed }),
+
+    event Unreachable { member: Member } from Event::Ring(Ring::Unreachable(member)),
+    log warn(node = %member.node, "the node's process is gone"),
+
+    event Silent { member: Member } from Event::Ring(Ring::Silent(member)),
+    log warn(node = %member.node, "the node does not answer"),
+
+    event HeldUp { span_ns: u64 = ns(span) } from Event::Ring(Ring::HeldUp(span)),
+    log warn(?span, "this node was held up: it does not trust its suspicion"),
+
+    event TooSlow {
+        member: Member,
+        by: Member,
+        charge: Option<ChargeStatus> = charge.map(Into::into),
+    } from Event::Ring(Ring::TooSlow { member, by, charge }),
+    log error if { known.is_me(member) } (
+        "this node is excluded: it could not keep up; {}. It comes back by itself. {SLOW_REMEDY}",
+        charged(by, *charge)
+    ),
+    log warn(
+        "{} is excluded: it could not keep up; {}. {SLOW_REMEDY}",
+        member.node,
+        charged(by, *charge)
+    ),
+
+    event HeldOff { member: Member, span_ns: u64 = ns(span) }
+    from Event::Ring(Ring::HeldOff { member, span }),
+    log warn(
+        node = member.node.0,
+        ?span,
+        "the node was lost again, or did not keep up: it is held off"
+    ),
+
+    event Installed { ring: RingId, took_ns: u64 = ns(took), recovered: u64 }
+    from Event::Ring(Ring::Installed { ring, took, recovered }),
+    log info(?took, recovered, "ring installed"),
+    says("ring {ring} installed within {}", ms(*took_ns)),
+
+    event Retransmitted { datagrams: u64 } from Event::Ring(Ring::Retransmitted(datagrams)),
+
+    event LinkLost { peer: NodeId, link: usize }
+    from Event::Ring(Ring::LinkLost { node: peer, link }),
+    log warn(node = %peer, link, "link lost: the node is reached by another"),
+
+    event LinkBack { peer: NodeId, link: usize }
+    from Event::Ring(Ring::LinkBack { node: peer, link }),
+    log info(node = %peer, link, "link back: it carries again"),
+
+    event Malformed { reason: String = reason.to_string() } from Event::Malformed(reason),
+
+    event Configuration { ring: RingId, members: Vec<Member> },
+    log info(
+        %ring,
+        members = %list(&nodes(members)),
+        missing = %list(&known.absent()),
+        "configuration installed"
+    ),
+    says("configuration {ring}: {}", joined(&nodes(members), " ")),
+
+    event Quorum { ring: RingId, quorate: bool, epoch: u64 },
+    log info if { *quorate } (epoch, "the configuration has the quorum"),
+    log warn("{}", known.no_quorum()),
+    says("{}", quorum(*quorate, *epoch)),
+
+    event View {
+        group: String,
+        view: ViewNumber,
+        replicas: Vec<ReplicaRecord> = records(replicas),
+        primary: Option<Member>,
+    } from Event::View { name: group, view, replicas, primary, .. },
+    log info(
+        group,
+        %view,
+        primary = %or_none(primary),
+        replicas = %ranks(&records(replicas), ","),
+        "view installed"
+    ),
+    says("{group}: {view}, primary {}, replicas {}", or_none(primary), ranks(replicas, " ")),
+
+    event JoinRefused { group: String, options: GroupOptions }
+    from Event::JoinRefused { name: group, options },
+    log warn(group, ?options, "the group has other options: correct this node's"),
+
+    event TransferStarted { group: GroupId, to: Member },
+    says("{}: {} is being given the state", known.name(group), to.node),
+
+    event TransferFailed { group: GroupId, reason: String },
+    log error(group = known.name(group), reason, "a replica cannot be given the state"),
+    says("{}: the state cannot be transferred: {reason}", known.name(group)),
+
+    event UpdateFailed { group: GroupId, reason: String },
+    log error(
+        group = known.name(group),
+        reason,
+        "what a passive group's calls have changed is lost here"
+    ),
+
+    event Promoted {
+        group: String,
+        requests: u64,
+        restore_ns: u64 = ns(restore),
+        replay_ns: u64 = ns(replay),
+    } from Event::Promoted { group: _, name: group, requests, restore, replay },
+    log info(
+        group,
+        requests,
+        ?restore,
+        ?replay,
+        "the replica here is primary: it has its checkpoint, and has executed its log"
+    ),
+    says(
+        "{group}: the replica here is primary; its checkpoint took {}, {requests} requests of its log {}",
+        ms(*restore_ns),
+        ms(*replay_ns)
+    ),
+
+    event PromotionFailed { group: GroupId, reason: String },
+    log error(group = known.name(group), reason, "the replica here is primary and cannot begin"),
+
+    event Checkpointed { group: GroupId, number: u64, bytes: usize },
+
+    event CheckpointFailed { group: GroupId, reason: String },
+    log error(group = known.name(group), reason, "no checkpoint can be taken: the log grows"),
+
+    event Transferred { group: GroupId, bytes: usize },
+    log info(group = known.name(group), bytes, "the replica has the state"),
+    says("{}: the replica here has the state, {bytes} bytes", known.name(group)),
+
+    event Suspected {
+        member: Member,
+        ring: RingId,
+        cause: FaultCause = (*cause).into(),
+        silent_ns: Option<u64> = silent(Some(*cause)),
+    } from Event::Suspected { member, ring, cause },
+    says("{} is suspected: {}", member.node, why(*cause, *silent_ns)),
+
+    event Excluded {
+        member: Member,
+        ring: RingId,
+        cause: Option<FaultCause> = cause.map(Into::into),
+        silent_ns: Option<u64> = silent(*cause),
+        suspected_ns: Option<u64> = suspected.as_ref().map(ns),
+    } from Event::Excluded { member, ring, cause, suspected },
+    log warn(node = %member.node, ?cause, ?suspected, "excluded from the ring"),
+    says(
+        "{} is excluded: {}{}; {ring}",
+        member.node,
+        why_excluded(*cause, *silent_ns),
+        suspected_ns.map_or(String::new(), |span| format!(", suspected {} before", ms(span)))
+    ),
+
+    event Restarted { member: Member, before: Incarnation, ring: RingId },
+    log info(node = %member.node, "the node is back in a new life"),
+    says("{} is back in a new life", member.node),
+
+    event Resumed { group: String, view: ViewNumber, after_ns: u64 = ns(after) }
+    from Event::Resumed { name: group, view, after, .. },
+    log info(group, %view, ?after, "the group is answered for again"),
+    says(
+        "{group} answers again ({view}), {} after the last sign of its old primary",
+        ms(*after_ns)
+    ),
+
+    event Deviated {
+        group: String,
+        member: Member,
+        position: u64,
+        cause: DeviationCause = (*cause).into(),
+    } from Event::Deviated { name: group, member, position, cause, .. },
+    log warn(
+        group,
+        of = %member.node,
+        vote = position,
+        ?cause,
+        "a replica of a voting group is taken out, and is to be given the state anew"
+    ),
+    says("{group}: the replica at {} is replaced: {}", member.node, deviation(cause, *position)),
+
+    event Hung { group: String, member: Member, misses: u32, ran_ns: u64 = ns(ran), alone: bool }
+    from Event::Hung { name: group, member, misses, ran, alone, .. },
+    log error if { *alone } (
+        group,
+        misses,
+        ?ran,
+        "the service of this node's replica is hung, and stays: no other replica has the state"
+    ),
+    log error(
+        group,
+        misses,
+        ?ran,
+        "the service of this node's replica is hung: the replica leaves its group, and comes anew"
+    ),
+    says(
+        "{group}: the service at {} is hung, {misses} deadlines missed in a row, the last call runs for {}; {}",
+        member.node,
+        ms(*ran_ns),
+        if *alone { "it stays: no other has the state" } else { "it goes, and comes anew" }
+    ),
+
+    event Demoted { group: String, member: Member, was_primary: bool, asked: ViewNumber }
+    from Event::Demoted { name: group, member, was_primary, asked, .. },
+    log warn(
+        group,
+        of = %member.node,
+        was_primary,
+        "a replica is out of its group: its service is hung"
+    ),
+    says(
+        "{group}: the {} at {} is out: its service is hung",
+        if *was_primary { "primary" } else { "replica" },
+        member.node
+    ),
+
+    event Split { group: String, position: u64, answers: usize }
+    from Event::Split { name: group, position, answers, .. },
+    log error(
+        group,
+        vote = position,
+        answers,
+        "no majority of the replicas has the same outcome of a call, or asks the same of another group"
+    ),
+    says(
+        "{group}: {answers} different things are told in vote {position}, and none has a majority"
+    ),
+
+    event Missed { events: u64 } from Event::Missed(events),
+    says("{events} events were not taken in time, and are gone"),
+
+    event Moved {
+        group: String,
+        ring: RingId,
+        sequence: u64,
+        from: Member,
+        to: Member,
+        asked: ViewNumber,
+        view: ViewNumber,
+    } from Event::Moved { name: group, ring, sequence, from, to, asked, view, .. },
+    log info(group, %view, from = %from.node, to = %to.node, "the primary has moved"),
+    says("{group}: the primary moved from {} to {} ({view})", from.node, to.node),
+
+    event Restyled {
+        group: String,
+        ring: RingId,
+        sequence: u64,
+        from: Style,
+        to: Style,
+        asked: ViewNumber,
+        view: ViewNumber,
+    } from Event::Restyled { name: group, ring, sequence, from, to, asked, view, .. },
+    log info(group, %view, %from, %to, "the group has another style"),
+    says("{group}: the style changed from {from} to {to} ({view})"),
+
+    event Deposited { group: String, holder: Member, replaced: bool, view: ViewNumber }
+    from Event::Deposited { name: group, holder, replaced, view, .. },
+    log info(
+        group,
+        %view,
+        of = %holder.node,
+        replaced,
+        "the group begins with a state that was saved"
+    ),
+    says("{group}: begins with a state that {} has from a file ({view})", holder.node),
+
+    event Ended { group: String, view: ViewNumber } from Event::Ended { name: group, view, .. },
+    log info(group, %view, "the last replica has left the group"),
+    says("{group}: ended, its last replica has left ({view})"),
+
+    event Ranked {
+        group: String,
+        ring: RingId,
+        sequence: u64,
+        order: Vec<Member>,
+        asked: ViewNumber,
+        view: ViewNumber,
+    } from Event::Ranked { name: group, ring, sequence, order, asked, view, .. },
+    log info(group, %view, order = %list(&nodes(order)), "the backups are tried in this order"),
+    says("{group}: backups are tried in the order {} ({view})", joined(&nodes(order), " ")),
+
+    event Overloaded { member: Member, used: Share, capacity: Share },
+    log warn(
+        node = %member.node,
+        used = used.to_string(),
+        capacity = capacity.to_string(),
+        "the host has much to do"
+    ),
+    says("{}: the host has much to do: {used} of {capacity}", member.node),
+
+    event Relieved { member: Member, used: Share, capacity: Share },
+    log info(
+        node = %member.node,
+        used = used.to_string(),
+        capacity = capacity.to_string(),
+        "the host has room again"
+    ),
+    says("{}: the host has room again: {used} of {capacity}", member.node),
+
+    event Deployed { group: String, replicas: u32 }
+    from Event::Deployment { group, news: DeploymentNews::Deployed { replicas } },
+    log info(group, replicas, "deployed"),
+    says("{group}: deployed, {replicas} replicas are wanted"),
+
+    event Placed { group: String, on: Vec<NodeId> }
+    from Event::Deployment { group, news: DeploymentNews::Placed { on } },
+    log info(group, on = joined(on, ","), "replicas are to be on these nodes"),
+    says("{group}: replicas are to be on {}", joined(on, " ")),
+
+    event Upgrading { group: String, at: NodeId, program: String }
+    from Event::Deployment { group, news: DeploymentNews::Changing { node: at, program } },
+    log info(group, node = %at, program, "the replica there is to run another program"),
+    says("{group}: the replica at {at} is to run `{program}`"),
+
+    event Upgraded { group: String, program: String }
+    from Event::Deployment { group, news: DeploymentNews::Changed { program } },
+    log info(group, program, "all replicas run the program that they were to change to"),
+    says("{group}: all replicas run `{program}`"),
+
+    event TakenBack { group: String, at: NodeId, why: String }
+    from Event::Deployment { group, news: DeploymentNews::TakenBack { node: at, why } },
+    log warn(group, node = %at, why, "the new program is taken back"),
+    says("{group}: the new program is taken back: at {at} {why}"),
+
+    event Failing { group: String, at: NodeId }
+    from Event::Deployment { group, news: DeploymentNews::Failing { node: at } },
+    log warn(group, node = %at, "the program ends again and again there: it is tried elsewhere"),
+    says("{group}: the program ends again and again at {at}, and is tried elsewhere"),
+
+    event Withdrawn { group: String }
+    from Event::Deployment { group, news: DeploymentNews::Withdrawn },
+    log info(group, "withdrawn: all replicas end"),
+    says("{group}: withdrawn, all replicas end"),
+
+    event DrainBegan { host: NodeId } from Event::Drained { node: host, begins: true },
+    log info(node = %host, "the node is to be emptied"),
+    says("{host} is to be emptied"),
+
+    event DrainEnded { host: NodeId } from Event::Drained { node: host, begins: false },
+    log info(node = %host, "the node may have replicas again"),
+    says("{host} may have replicas again"),
+
+    event Shedding { host: NodeId, level: u8, refused: u64 }
+    from Event::Shedding { node: host, level, refused },
+    log info if { *level == 0 } (node = %host, refused, "the host refuses no calls any more"),
+    log warn(
+        node = %host,
+        level,
+        "the host has too much to do, and refuses calls less critical than this"
+    ),
+    says("{host}: the host refuses {}", refuses(*level, *refused)),
+
+    event Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
+    log trace(),
+
+    event Poisoned {
+        group: GroupId,
+        number: u64 = poison.number,
+        client: ClientId = poison.client,
+        call: u64 = poison.call,
+        method: MethodId = poison.method,
+        nodes: Vec<NodeId> = poison.nodes.clone(),
+    } from Event::Poisoned { group, poison },
+    log error(
+        group = known.name(group),
+        number = poison.number,
+        client = %poison.client,
+        call = poison.call,
+        method = %poison.method,
+        on = %list(&poison.nodes),
+        "services died of a call: nobody executes it any more, and its caller is refused"
+    ),
+    says(
+        "{}: services died at {} of request {number} (call {call} of {client}, method {method}), and nobody executes it any more",
+        known.name(group),
+        joined(nodes, " ")
+    ),
+
+    event Copy { group: GroupId, client: ClientId, number: u64 },
+    log trace(),
+
+    event NestedEnded { group: GroupId, by: Member },
+    log trace(),
+
+    event NestedCopy { group: GroupId },
+    log trace(),
+
+    event Replied { group: GroupId, client: ClientId, number: u64 },
+    log trace(),
+
+    event BenchBegan { by: Member, senders: Vec<NodeId>, size: u32 },
+    log warn(by = %by.node, senders = %list(senders), size, "a benchmark loads the ring"),
+
+    event BenchEnded { by: Member, whole: bool },
+    log info(by = %by.node, whole, "the benchmark is over"),
+
+    event KeyOffered { key: u8, fingerprint: String = shown(*fingerprint) }
+    from Event::KeyOffered(KeyName { number: key, fingerprint }),
+    log info(key, "a new cluster key: every node keeps it"),
+
+    event KeySwitched { key: u8, fingerprint: String = shown(*fingerprint) }
+    from Event::KeySwitched(KeyName { number: key, fingerprint }),
+    log info(key, "the new cluster key seals from here on"),
+
+    event KeyRetired { key: u8, fingerprint: String = shown(*fingerprint) }
+    from Event::KeyRetired(KeyName { number: key, fingerprint }),
+    log info(key, "the last cluster key is forgotten"),
+
+    event KeyAborted { key: u8, fingerprint: String = shown(*fingerprint) }
+    from Event::KeyAborted(KeyName { number: key, fingerprint }),
+    log warn(key, "the change of the cluster key was given up"),
+
+    event StorageFull { reason: String } from Event::Storage(news @ StorageNews::Full(reason)),
+    log error("{news}"),
+
+    event StorageRoom from Event::Storage(news @ StorageNews::Room),
+    log info("{news}"),
+
+    event StorageFailed { reason: String } from Event::Storage(news @ StorageNews::Failed(reason)),
+    log error("{news}"),
+
+    event ProgramStarted { group: String, pid: u32 }
+    from Event::Program { group, news: ProgramNews::Started { pid } },
+    log info(group, pid, "program started"),
+
+    event ProgramAttached { group: String, pid: u32 }
+    from Event::Program { group, news: ProgramNews::Attached { pid } },
+    log info(group, pid, "program attached"),
+
+    event ProgramEnded { group: String, pid: u32, how: String }
+    from Event::Program { group, news: ProgramNews::Ended { pid, how } },
+    log warn(group, pid, how, "program ended"),
+
+    event ProgramCrashLoop { group: String, ends: u32, wait_ns: u64 = ns(wait) }
+    from Event::Program { group, news: ProgramNews::CrashLoop { ends, wait } },
+    log error(
+        group,
+        ends,
+        ?wait,
+        "the program ends again and again: it is started ever more seldom; its last lines above say why"
+    ),
+
+    event ProgramRecovered { group: String }
+    from Event::Program { group, news: ProgramNews::Recovered },
+    log info(group, "the program serves well again"),
+
+    event ProgramStopped { group: String }
+    from Event::Program { group, news: ProgramNews::Stopped },
+    log info(group, "program stopped"),
+
+    event Left from Event::Left | Event::Ring(Ring::Left),
+    log debug if { matches!(event, Event::Ring(_)) } (),
+    log info("left the ring"),
+}

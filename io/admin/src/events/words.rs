@@ -1,0 +1,81 @@
+//! Words of sentences and log lines.
+
+use wire::{Member, NodeId};
+
+use super::parts::{DeviationCause, FaultCause, ReplicaRecord};
+use crate::status::{ChargeStatus, owed};
+
+pub(super) fn why(cause: FaultCause, silent_ns: Option<u64>) -> String {
+    match (cause, silent_ns) {
+        (FaultCause::Silence, Some(span)) => format!("no sign of the token for {}", ms(span)),
+        (FaultCause::Silence, None) => "no sign of the token".to_owned(),
+        (FaultCause::Gone, _) => "its host says that its process is gone".to_owned(),
+        (FaultCause::NoAnswer, _) => "it did not answer in time".to_owned(),
+        (FaultCause::TooSlow, _) => "it did not keep up".to_owned(),
+    }
+}
+
+pub(super) fn why_excluded(cause: Option<FaultCause>, silent_ns: Option<u64>) -> String {
+    cause.map_or("it left, or others found it out".to_owned(), |cause| why(cause, silent_ns))
+}
+
+pub(super) fn deviation(cause: &DeviationCause, position: u64) -> String {
+    match cause {
+        DeviationCause::Outcome { voters, .. } => format!(
+            "it answers, or asks, something else than a majority of {voters} (vote {position})"
+        ),
+        DeviationCause::Silent => format!("its vote {position} is missing"),
+        DeviationCause::Behind => format!("it is too far behind, at vote {position}"),
+    }
+}
+
+pub(super) fn quorum(quorate: bool, epoch: u64) -> String {
+    match quorate {
+        true => format!("quorum (epoch {epoch})"),
+        false => "no quorum: nothing is answered".to_owned(),
+    }
+}
+
+pub(super) fn refuses(level: u8, refused: u64) -> String {
+    match level {
+        0 => format!("no calls any more ({refused} since its start)"),
+        level => format!("calls of criticality below {level}"),
+    }
+}
+
+/// What an excluded node did to `by`, by the ring's own account.
+pub(super) fn charged(by: &Member, charge: Option<ring::Charge>) -> String {
+    owed(by.node, charge.map(ChargeStatus::from).as_ref())
+}
+
+pub(super) fn ms(nanoseconds: u64) -> String {
+    format!("{:.1} ms", nanoseconds as f64 / 1e6)
+}
+
+pub(super) fn nodes(members: &[Member]) -> Vec<NodeId> {
+    members.iter().map(|member| member.node).collect()
+}
+
+pub(super) fn joined(nodes: &[NodeId], separator: &str) -> String {
+    let names: Vec<String> = nodes.iter().map(NodeId::to_string).collect();
+    names.join(separator)
+}
+
+/// The nodes with commas, or that there is none.
+pub(super) fn list(nodes: &[NodeId]) -> String {
+    if nodes.is_empty() { "none".to_owned() } else { joined(nodes, ",") }
+}
+
+pub(super) fn or_none(member: &Option<Member>) -> String {
+    member.map_or("none".to_owned(), |member| member.node.to_string())
+}
+
+/// As `steadfast status` shows them: in order of rank, those without the state in brackets.
+pub(super) fn ranks(replicas: &[ReplicaRecord], separator: &str) -> String {
+    let rank = |replica: &ReplicaRecord| match replica.synced {
+        true => replica.member.node.to_string(),
+        false => format!("({})", replica.member.node),
+    };
+    let ranks: Vec<String> = replicas.iter().map(rank).collect();
+    ranks.join(separator)
+}
