@@ -529,7 +529,8 @@ impl Order {
         assert_eq!(self.held.of(self.mine), self.window.aru());
         assert!(self.delivered >= self.window.base(), "nothing is forgotten undelivered");
         assert!(self.token.is_none() || self.passed.is_none(), "held and passed on");
-        if let Some(token) = self.token.as_ref().filter(|_| !config.planted.is(Bug::AcceptOldToken)) {
+        if let Some(token) = self.token.as_ref().filter(|_| !config.planted.is(Bug::AcceptOldToken))
+        {
             assert!(self.held.known().iter().all(|aru| *aru <= token.sequence));
             assert!(token.hop <= self.hop);
         }

@@ -235,7 +235,7 @@ mod tests {
         let mut queue = SendQueue::default();
         let levels = [Level::Agreed, Level::Agreed, Level::Safe, Level::Safe, Level::Agreed];
         for level in levels {
-            queue.push(Bytes::from_static(b"x"), level).unwrap();
+            queue.push("x".into(), level).unwrap();
         }
         let counts: Vec<_> = core::iter::from_fn(|| pack(&mut queue))
             .map(|body| body.len() / (CHUNK_OVERHEAD + 1))
@@ -251,8 +251,8 @@ mod tests {
             Err(Refused::TooLarge(MAX_MESSAGE + 1))
         );
         for _ in 0..MAX_SEND_QUEUE {
-            queue.push(Bytes::new(), Level::Agreed).unwrap();
+            queue.push(Payload::default(), Level::Agreed).unwrap();
         }
-        assert_eq!(queue.push(Bytes::new(), Level::Safe), Err(Refused::QueueFull));
+        assert_eq!(queue.push(Payload::default(), Level::Safe), Err(Refused::QueueFull));
     }
 }

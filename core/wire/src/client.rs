@@ -138,14 +138,6 @@ impl Farewell {
     }
 }
 
-/// Bytes from this many on are shared: fewer are copied more quickly than written apart.
-const SHARED: usize = 1 << 10;
-
-/// What of these bytes is copied behind a frame's head, and what follows it as it is.
-fn pieces(bytes: &Bytes) -> (&[u8], Bytes) {
-    if bytes.len() < SHARED { (bytes, Bytes::new()) } else { (&[], bytes.clone()) }
-}
-
 /// Any frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {

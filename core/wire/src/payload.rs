@@ -4,6 +4,14 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
+/// Bytes from this many on are shared: fewer are copied more quickly than written apart.
+const SHARED: usize = 1 << 10;
+
+/// What of these bytes is copied behind a frame's head, and what follows it as it is.
+pub(crate) fn pieces(bytes: &Bytes) -> (&[u8], Bytes) {
+    if bytes.len() < SHARED { (bytes, Bytes::new()) } else { (&[], bytes.clone()) }
+}
+
 /// What is multicast: a head that was written for it, and a body that others share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Payload {

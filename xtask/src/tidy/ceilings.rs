@@ -10,22 +10,13 @@ use super::{Finding, Tree};
 pub type Ceilings = &'static [(&'static str, usize)];
 
 /// Files in circles.
-pub const CIRCLES: Ceilings =
-    &[("core/engine", 30), ("proof/harness", 8), ("proof/lab", 9), ("proof/papers", 14)];
+pub const CIRCLES: Ceilings = &[("core/engine", 31)];
 
 /// Functions that are too long.
-pub const FUNCTIONS: Ceilings = &[("core/engine", 3), ("io/node", 2)];
+pub const FUNCTIONS: Ceilings = &[("core/engine", 2)];
 
 /// Structs with too many fields.
-pub const FIELDS: Ceilings = &[
-    ("cli", 1),
-    ("core/engine", 1),
-    ("core/ring", 1),
-    ("io/client", 1),
-    ("io/node", 1),
-    ("proof/history", 1),
-    ("proof/sim", 3),
-];
+pub const FIELDS: Ceilings = &[];
 
 /// Files with an `impl Stack`.
 pub const STACK: Ceilings = &[];

@@ -48,19 +48,14 @@ impl<O: Ordering> Outbox<O> {
         true
     }
 
-    /// Hands a message in, or gives it back: then nothing has happened.
-    pub(crate) fn hand_in(
-        &mut self,
-        now: Time,
-        ordered: Ordered,
-        level: Level,
-    ) -> Result<(), Ordered> {
+    /// Hands a message in. False if it was refused: then nothing has happened.
+    pub(crate) fn hand_in(&mut self, now: Time, ordered: Ordered, level: Level) -> bool {
         let payload = ordered.payload();
-        if !self.multicast(now, payload.clone(), level) {
-            return Err(ordered);
+        let taken = self.multicast(now, payload.clone(), level);
+        if taken {
+            self.under_way.push_back((payload, ordered));
         }
-        self.under_way.push_back((payload, ordered));
-        Ok(())
+        taken
     }
 
     /// Orders a message, now or as soon as the ring takes it. Its bytes, by which it can be taken back.
@@ -90,14 +85,12 @@ impl<O: Ordering> Outbox<O> {
 
     /// Hands the first message in that waits. False if there is none, or it was refused.
     pub(crate) fn order_first(&mut self, now: Time, level: Level) -> bool {
-        let Some(first) = self.unsent.pop_front() else { return false };
-        match self.hand_in(now, first, level) {
-            Ok(()) => true,
-            Err(first) => {
-                self.unsent.push_front(first);
-                false
-            }
+        let Some(payload) = self.first().map(Ordered::payload) else { return false };
+        let taken = self.multicast(now, payload.clone(), level);
+        if taken {
+            self.under_way.extend(self.unsent.pop_front().map(|first| (payload, first)));
         }
+        taken
     }
 
     /// Drops those that are of no use any more.

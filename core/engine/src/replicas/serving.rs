@@ -131,7 +131,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         // A reply that waits for nobody's copy does not have the others woken to acknowledge: they may do that when they are asked
         // for more.
         let level = if self.base.holds_alone(call.0) { Level::Agreed } else { Level::Held };
-        if self.base.outbox.hand_in(now, Ordered::Request(request), level).is_ok() {
+        if self.base.outbox.hand_in(now, Ordered::Request(request), level) {
             self.replies.clients.callers.set_stage(&call, Stage::Ordered);
         } else {
             let queued = self.base.outbox.ordering.queued();

@@ -277,7 +277,7 @@ impl<O: Ordering> Stack<O> {
         if !self.base.membership.is_active() || !self.base.outbox.is_clear() {
             return false;
         }
-        let told = self.base.outbox.hand_in(now, Ordered::Usage(usage), Level::Agreed).is_ok();
+        let told = self.base.outbox.hand_in(now, Ordered::Usage(usage), Level::Agreed);
         self.settle(now);
         told
     }

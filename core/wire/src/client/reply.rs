@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{Targets, pieces};
+use super::Targets;
 use crate::codec::{append, at_most, read};
 use crate::limits::MAX_REASON;
+use crate::payload::pieces;
 use crate::{GroupId, Malformed, NodeId, ViewNumber};
 
 /// Why a node did not do what a client asked. The numbers never change.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::pieces;
+use crate::payload::pieces;
 use crate::{ClientId, GroupId, Malformed, MethodId, ViewNumber};
 
 const JSON: u8 = 1;

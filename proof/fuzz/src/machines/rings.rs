@@ -87,7 +87,7 @@ impl Cluster {
         let mut body = number.to_le_bytes().to_vec();
         // Some are longer than a datagram.
         body.resize(8 + source.below(256) * if source.below(4) == 0 { 30 } else { 1 }, 0);
-        let _ = self.rings[node].multicast(self.now, body.into(), level);
+        let _ = self.rings[node].multicast(self.now, body, level);
         self.drain();
     }
 
