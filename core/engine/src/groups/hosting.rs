@@ -9,7 +9,7 @@ use wire::{GroupId, Member, Time};
 
 use crate::api::{Event, Output};
 use crate::bug::Bug;
-use crate::directory::{Group, State};
+use crate::directory::{Change, Group, JoinRefused, State};
 use crate::groups::GroupHandler;
 use crate::groups::moves::Motive;
 use crate::ordering::Ordering;
@@ -49,7 +49,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
                 false => group.replica(me).is_some(),
             });
             let spares = hosted.departure.spares;
-            // A service that died before its group was called leaves nothing behind (simulator seed 2368).
+            // A service that died before its group was called leaves nothing behind.
             let lost = hosted.departure.abandoned && group.is_some_and(Group::can_begin_anew);
             let needed = group.is_some_and(|it| it.needs(me) && !lost || spares && it.is_alone(me))
                 || self.groups.moves.contains_key(&(*id, Motive::Going));
@@ -130,6 +130,70 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
+    /// A replica comes, at this place in the order.
+    pub(crate) fn act_on_join(&mut self, now: Time, sender: Member, join: JoinGroup) {
+        let id = GroupId::of(&join.name);
+        if sender == self.base.me
+            && let Some(hosted) = self.replicas.hosted.get_mut(&id)
+        {
+            hosted.admission.coming = false;
+        }
+        if self.base.planted.is(Bug::StyleOfJoiner)
+            && let Some(group) = self.base.directory.get(id)
+        {
+            let (view, style) = (group.view, join.options.style);
+            let change = self.base.directory.restyle(id, view, style, self.base.planted);
+            self.changed(now, id, change);
+        }
+        match self.base.directory.join(sender, &join.name, join.options) {
+            Ok(change) => self.changed(now, id, change),
+            Err(JoinRefused::Options(options) | JoinRefused::Full(options)) => {
+                self.join_refused(now, sender, join.name, options);
+            }
+        }
+    }
+
+    /// A replica goes, at this place in the order.
+    pub(crate) fn act_on_leave(&mut self, now: Time, sender: Member, leave: &LeaveGroup) {
+        match leave.died.clone() {
+            Some(died) => self.replicas().service_died(now, leave.group, sender, died),
+            None => self.replicas().with_replica(now, leave.group, |replica, _| {
+                replica.member_parts(sender);
+            }),
+        }
+        let before = self.base.directory.get(leave.group).cloned();
+        let alone = before.as_ref().is_some_and(|group| group.synced().eq([sender]));
+        let anew = alone && before.as_ref().is_some_and(Group::can_begin_anew);
+        let change = match leave.going {
+            _ if leave.died.is_some() && anew => self.base.directory.go(sender, leave.group),
+            // Its node has kept what the group's state follows from.
+            _ if leave.died.is_some() && alone && !self.base.planted.is(Bug::LastOneLeaves) => {
+                // It votes anew on what it executes again.
+                self.replicas.votes.forget(leave.group);
+                self.base.directory.stay(sender, leave.group)
+            }
+            Going::Returns => self.base.directory.come_anew(sender, leave.group),
+            Going::ForGood => self.base.directory.leave(sender, leave.group),
+            Going::IfSpared => self.base.directory.part(sender, leave.group),
+        };
+        if let Some(before) = before.filter(|_| change == Change::Removed) {
+            self.base.note_gone(leave.group, before);
+        }
+        if sender == self.base.me
+            && let Some(hosted) = self.replicas.hosted.get_mut(&leave.group)
+        {
+            hosted.admission.asked = None; // if it was needed it asks again when it is not
+        }
+        self.changed(now, leave.group, change);
+        if change == Change::None {
+            self.replicas().reconcile_lead(now, leave.group);
+        }
+        if sender == self.base.me {
+            self.rise(now, leave.group);
+        }
+        self.count_votes(now, leave.group);
+    }
+
     /// Brings this node's replica in line with what the table says of it.
     pub(crate) fn reconcile_replica(&mut self, now: Time, id: GroupId) {
         self.begin_fallen(now, id);
@@ -146,27 +210,13 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let last = group.map_or(Place::default(), |group| group.last);
         let style = group.map(|group| group.options.style).unwrap_or_default();
         let Some(hosted) = self.replicas.hosted.get_mut(&id) else {
-            if group.is_some_and(|group| group.knows(self.base.me)) {
-                // It went in a history that was given up.
-                let leave = LeaveGroup { group: id, going: Going::ForGood, died: None };
-                self.base.order(now, Ordered::LeaveGroup(leave));
-            }
-            return;
+            return self.leave_again(now, id);
         };
         if hosted.departure.abandoned {
             return self.drop_if_done(id);
         }
         if hosted.program.fallen {
-            let known = group.is_some_and(|group| group.knows(self.base.me));
-            hosted.on_disk.kept = !known && is_on_disk(hosted) && awake && !effective;
-            if !known && !hosted.on_disk.kept {
-                return self.lose_fallen(now, id);
-            }
-            // Checkpoint and log of a cold passive group go over to another style with the next program.
-            if !hosted.replica.has_log() {
-                self.reconcile_style(now, id);
-            }
-            return self.replicas().reconcile_lead(now, id);
+            return self.reconcile_fallen(now, id);
         }
         if hosted.lost && state.is_some() {
             return;
@@ -194,7 +244,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
                 hosted.on_disk.kept = true;
             }
             // Others will tell whether the group goes on with what it has. What its disk has was announced, and counts while the group
-            // sleeps, whether the table names this replica or not (simulator world `everything`, seed 279).
+            // sleeps, whether the table names this replica or not.
             None if (hosted.on_disk.recalled || waits || asleep && is_on_disk(hosted))
                 && hosted.replica.has_state() =>
             {
@@ -244,6 +294,32 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.drop_if_done(id);
     }
 
+    /// The replica that was here went in a history that was given up: it goes once more.
+    fn leave_again(&mut self, now: Time, id: GroupId) {
+        if self.base.directory.get(id).is_some_and(|group| group.knows(self.base.me)) {
+            let leave = LeaveGroup { group: id, going: Going::ForGood, died: None };
+            self.base.order(now, Ordered::LeaveGroup(leave));
+        }
+    }
+
+    /// The same, of a replica whose program has died.
+    fn reconcile_fallen(&mut self, now: Time, id: GroupId) {
+        let group = self.base.directory.get(id);
+        let awake = group.is_some_and(|group| group.primary().is_some());
+        let known = group.is_some_and(|group| group.knows(self.base.me));
+        let Some(hosted) = self.replicas.hosted.get_mut(&id) else { return };
+        let effective = self.base.membership.is_effective();
+        hosted.on_disk.kept = !known && is_on_disk(hosted) && awake && !effective;
+        if !known && !hosted.on_disk.kept {
+            return self.lose_fallen(now, id);
+        }
+        // Checkpoint and log of a cold passive group go over to another style with the next program.
+        if !hosted.replica.has_log() {
+            self.reconcile_style(now, id);
+        }
+        self.replicas().reconcile_lead(now, id);
+    }
+
     pub(crate) fn drop_if_done(&mut self, id: GroupId) {
         let known = self.base.directory.get(id);
         let there = known.is_some_and(|group| group.knows(self.base.me));
@@ -252,7 +328,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             let has_state = hosted.replica.has_state();
             let at_rest = hosted.replica.is_drained() || !has_state || waits;
             // What the disk gave back may be all that there is of the group: the first component's table has not said yet what it
-            // is worth (simulator world `poison`, seed 1079).
+            // is worth.
             let counts = hosted.on_disk.recalled && has_state;
             let goes = hosted.departure.begun && !hosted.admission.coming && !there;
             goes && !counts && at_rest
@@ -267,7 +343,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
     }
 
     /// By the table the group begins at a replica here whose program had died before: it begins with the next program. If it went, and
-    /// the group had been called before that had its place, nobody could begin it any more (simulator world `poison`, seed 1525).
+    /// the group had been called before that had its place, nobody could begin it any more.
     pub(crate) fn begin_fallen(&mut self, now: Time, group: GroupId) {
         let Some(known) = self.base.directory.get(group) else { return };
         let (last, begins) = (known.last, known.synced().any(|synced| synced == self.base.me));

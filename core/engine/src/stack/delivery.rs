@@ -1,13 +1,12 @@
 //! What is delivered: configurations, ordered messages, and who holds them.
 
 use bytes::Bytes;
-use wire::ordered::{Going, Install, Move, Ordered, Restyle};
-use wire::{GroupId, Malformed, Member, Time};
+use wire::ordered::{Install, Move, Ordered, Restyle};
+use wire::{Malformed, Member, Time};
 
 use crate::api::{Event, Output};
-use crate::bug::Bug;
 use crate::component::{Bearing, Passage};
-use crate::directory::{Change, Group, JoinRefused, recalled};
+use crate::directory::recalled;
 use crate::ordering::{self, Configuration, ConfigurationKind, Delivery, Ordering};
 use crate::parts::Held;
 use crate::stack::Stack;
@@ -225,71 +224,8 @@ impl<O: Ordering> Stack<O> {
             Ordered::NestedEnd(end) => {
                 self.replicas().act_on_nested_end(now, sender, sequence, end, payload);
             }
-            Ordered::JoinGroup(join) => {
-                let id = GroupId::of(&join.name);
-                if sender == self.base.me
-                    && let Some(hosted) = self.replicas.hosted.get_mut(&id)
-                {
-                    hosted.admission.coming = false;
-                }
-                if self.base.planted.is(Bug::StyleOfJoiner)
-                    && let Some(group) = self.base.directory.get(id)
-                {
-                    let (view, style) = (group.view, join.options.style);
-                    let change = self.base.directory.restyle(id, view, style, self.base.planted);
-                    self.groups().changed(now, id, change);
-                }
-                match self.base.directory.join(sender, &join.name, join.options) {
-                    Ok(change) => self.groups().changed(now, id, change),
-                    Err(JoinRefused::Options(options) | JoinRefused::Full(options)) => {
-                        self.groups().join_refused(now, sender, join.name, options);
-                    }
-                }
-            }
-            Ordered::LeaveGroup(leave) => {
-                match leave.died.clone() {
-                    Some(died) => self.replicas().service_died(now, leave.group, sender, died),
-                    None => self.replicas().with_replica(now, leave.group, |replica, _| {
-                        replica.member_parts(sender);
-                    }),
-                }
-                let before = self.base.directory.get(leave.group).cloned();
-                let alone = before.as_ref().is_some_and(|group| group.synced().eq([sender]));
-                let anew = alone && before.as_ref().is_some_and(Group::can_begin_anew);
-                let change = match leave.going {
-                    _ if leave.died.is_some() && anew => {
-                        self.base.directory.go(sender, leave.group)
-                    }
-                    // Its node has kept what the group's state follows from.
-                    _ if leave.died.is_some()
-                        && alone
-                        && !self.base.planted.is(Bug::LastOneLeaves) =>
-                    {
-                        // It votes anew on what it executes again.
-                        self.replicas.votes.forget(leave.group);
-                        self.base.directory.stay(sender, leave.group)
-                    }
-                    Going::Returns => self.base.directory.come_anew(sender, leave.group),
-                    Going::ForGood => self.base.directory.leave(sender, leave.group),
-                    Going::IfSpared => self.base.directory.part(sender, leave.group),
-                };
-                if let Some(before) = before.filter(|_| change == Change::Removed) {
-                    self.base.note_gone(leave.group, before);
-                }
-                if sender == self.base.me
-                    && let Some(hosted) = self.replicas.hosted.get_mut(&leave.group)
-                {
-                    hosted.admission.asked = None; // if it was needed it asks again when it is not
-                }
-                self.groups().changed(now, leave.group, change);
-                if change == Change::None {
-                    self.replicas().reconcile_lead(now, leave.group);
-                }
-                if sender == self.base.me {
-                    self.groups().rise(now, leave.group);
-                }
-                self.groups().count_votes(now, leave.group);
-            }
+            Ordered::JoinGroup(join) => self.groups().act_on_join(now, sender, join),
+            Ordered::LeaveGroup(leave) => self.groups().act_on_leave(now, sender, &leave),
             Ordered::Synced(synced) => {
                 let change = self.base.directory.synced(sender, synced.group, synced.transfer);
                 self.groups().changed(now, synced.group, change);

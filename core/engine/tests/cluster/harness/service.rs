@@ -29,6 +29,11 @@ impl<O: Base> Cluster<O> {
         if let Some((_, _, queue)) = node.blocked.get_mut(&group) {
             return queue.push_back(command);
         }
+        if let Command::Execute { ticket, read: false, body, .. } = &command
+            && body.contains(&b'>')
+        {
+            return self.call_another(id, group, *ticket, body);
+        }
         let log = node.logs.entry(group).or_default();
         let changes = node.changes.entry(group).or_default();
         let lines = |state: &Bytes| -> Vec<String> {
@@ -38,32 +43,6 @@ impl<O: Base> Cluster<O> {
             Command::Execute { ticket, read: true, .. } => {
                 let length = log.len().to_string();
                 (ticket, Executed::Reply(ServiceOutcome::Ok(length.into())))
-            }
-            Command::Execute { ticket, ref body, .. } if body.contains(&b'>') => {
-                let entry = String::from_utf8(body.to_vec()).unwrap();
-                let (callee, text) = entry.split_once('>').unwrap();
-                let lie = format!("lie {id}");
-                let (text, patience) = match node.fault {
-                    Some(Fault::AsksElse) => (&*lie, Duration::from_secs(60)),
-                    Some(Fault::AsksInHaste) => (text, Duration::ZERO),
-                    Some(Fault::Hangs) => return,
-                    Some(Fault::AsksNothing) => {
-                        log.push(entry.clone());
-                        let executed = Executed::Reply(ServiceOutcome::Ok(entry.into()));
-                        return node.stack.handle_executed(now, group, ticket, executed);
-                    }
-                    _ => (text, Duration::from_secs(60)),
-                };
-                let call = NestedCall {
-                    ticket,
-                    callee: callee.into(),
-                    method: MethodId::of("append"),
-                    json: false,
-                    body: Bytes::copy_from_slice(text.as_bytes()),
-                    patience,
-                };
-                node.blocked.insert(group, (ticket, entry, VecDeque::new()));
-                return node.stack.handle_nested(now, now, group, call);
             }
             Command::Execute { ref body, .. } if body.starts_with(DIE) => {
                 node.executions += 1;
@@ -126,6 +105,38 @@ impl<O: Base> Cluster<O> {
             }
         };
         node.stack.handle_executed(now, group, ticket, executed);
+    }
+
+    /// `callee>text`: the handler calls another group.
+    fn call_another(&mut self, id: u32, group: GroupId, ticket: Ticket, body: &Bytes) {
+        let now = self.world.now;
+        let node = self.at_mut(id);
+        let log = node.logs.entry(group).or_default();
+        node.changes.entry(group).or_default();
+        let entry = String::from_utf8(body.to_vec()).unwrap();
+        let (callee, text) = entry.split_once('>').unwrap();
+        let lie = format!("lie {id}");
+        let (text, patience) = match node.fault {
+            Some(Fault::AsksElse) => (&*lie, Duration::from_secs(60)),
+            Some(Fault::AsksInHaste) => (text, Duration::ZERO),
+            Some(Fault::Hangs) => return,
+            Some(Fault::AsksNothing) => {
+                log.push(entry.clone());
+                let executed = Executed::Reply(ServiceOutcome::Ok(entry.into()));
+                return node.stack.handle_executed(now, group, ticket, executed);
+            }
+            _ => (text, Duration::from_secs(60)),
+        };
+        let call = NestedCall {
+            ticket,
+            callee: callee.into(),
+            method: MethodId::of("append"),
+            json: false,
+            body: Bytes::copy_from_slice(text.as_bytes()),
+            patience,
+        };
+        node.blocked.insert(group, (ticket, entry, VecDeque::new()));
+        node.stack.handle_nested(now, now, group, call);
     }
 
     /// A handler's call has ended: it answers with what came of it, and what waited behind it is executed.
