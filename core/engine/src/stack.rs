@@ -383,7 +383,7 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// All records up to the `upto`-th that was given by [`Output::Persist`] are on the disk.
+    /// All records up to the `upto`-th that was given by [`Output::Persist`](crate::Output::Persist) are on the disk.
     pub fn handle_persisted(&mut self, now: Time, upto: u64) {
         if let Some(disk) = self.base.records.disk_mut()
             && let Some(stored) = disk.persisted(upto)
@@ -398,7 +398,7 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// A state that was given by [`Output::Snapshot`] is on the disk. Where there was no room for what a transfer has brought, a later
+    /// A state that was given by [`Output::Snapshot`](crate::Output::Snapshot) is on the disk. Where there was no room for what a transfer has brought, a later
     /// state of the group stands for it (simulator world `decay`, seed 613).
     pub fn handle_snapshot_stored(&mut self, now: Time, group: GroupId, covers: u64) {
         if let Some(hosted) = self.replicas.hosted.get_mut(&group)

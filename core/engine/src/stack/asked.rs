@@ -43,7 +43,7 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// Measures what orders the messages, on the configuration as it stands. It loads the cluster while it
-    /// lasts. What came of it follows as [`Output::Bench`].
+    /// lasts. What came of it follows as [`Output::Bench`](crate::Output::Bench).
     ///
     /// # Errors
     /// Why it cannot be, and the remedy; nothing has happened then.
@@ -282,7 +282,7 @@ impl<O: Ordering> Stack<O> {
         told
     }
 
-    /// Asks for this order of a group's backups, of which the group's view is `view`. What comes of it is told by [`Event::Ranked`]; if the
+    /// Asks for this order of a group's backups, of which the group's view is `view`. What comes of it is told by [`Event::Ranked`](crate::Event::Ranked); if the
     /// view changes before, nothing does. False if that is known already, or nothing would change.
     pub fn rank(
         &mut self,
@@ -340,7 +340,7 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// Makes the replica at node `to` the group's primary, without a gap for its clients. The outcome comes as
-    /// [`Output::Moved`], at once or within some seconds.
+    /// [`Output::Moved`](crate::Output::Moved), at once or within some seconds.
     ///
     /// # Errors
     /// Another move of this group, or too many of others, were asked for at this node and are not over.
@@ -358,7 +358,7 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Calls a group in this node's own name. What comes of it within `patience` is told by [`Output::Own`] with the number that is
+    /// Calls a group in this node's own name. What comes of it within `patience` is told by [`Output::Own`](crate::Output::Own) with the number that is
     /// given back; if nothing does, nobody knows whether it was executed.
     pub fn call(
         &mut self,
@@ -394,7 +394,7 @@ impl<O: Ordering> Stack<O> {
         number
     }
 
-    /// Has a group begin with a state. The outcome comes as [`Output::Restored`], at once or within some seconds.
+    /// Has a group begin with a state. The outcome comes as [`Output::Restored`](crate::Output::Restored), at once or within some seconds.
     ///
     /// # Errors
     /// No group can have that name; or a restore of this group, or too many of others, were asked for at this node and are not over.
@@ -428,7 +428,7 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Gives a group another style while it serves. The outcome comes as [`Output::Restyled`], at once or within some seconds.
+    /// Gives a group another style while it serves. The outcome comes as [`Output::Restyled`](crate::Output::Restyled), at once or within some seconds.
     ///
     /// # Errors
     /// Another change of this group, or too many of others, were asked for at this node and are not over.
@@ -444,7 +444,7 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Takes the state of this node's replica at one place of the order. It comes as [`Output::Saved`].
+    /// Takes the state of this node's replica at one place of the order. It comes as [`Output::Saved`](crate::Output::Saved).
     ///
     /// # Errors
     /// Another save of this group, or too many of others, were asked for at this node and are not over.
