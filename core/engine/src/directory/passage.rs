@@ -8,7 +8,7 @@ use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
 use wire::ordered::{Announce, Durability, GroupEntry, Hold, Place, Style};
 use wire::{GroupId, Member, ViewNumber};
 
-use super::{Group, Replica, State};
+use super::group::{Group, Replica, State};
 use crate::api::Quorum;
 use crate::bug::{Bug, Planted};
 use crate::chronology::Chronology;
