@@ -27,11 +27,10 @@ use crate::bug::Bug;
 use crate::directory::{Group, State};
 use crate::ordering::Ordering;
 use crate::parts::{Hangs, Votes};
-use crate::replicas::hosted::Hosted;
+use crate::replicas::hosted::{Hosted, is_on_disk};
 use crate::replicas::leading::Leading;
 use crate::replicas::nested::Nested;
 use crate::replicas::saving::Backups;
-use crate::replicas::storage::is_on_disk;
 use crate::replies::{Replies, ReplyHandler};
 
 /// This node's replicas.

@@ -13,9 +13,8 @@ use crate::directory::{Change, Group, JoinRefused, State};
 use crate::groups::GroupHandler;
 use crate::groups::moves::Motive;
 use crate::ordering::Ordering;
-use crate::replicas::hosted::Hosted;
+use crate::replicas::hosted::{Hosted, is_on_disk};
 use crate::replicas::journal::Journal;
-use crate::replicas::storage::is_on_disk;
 use crate::style::Conduct;
 
 impl<O: Ordering> GroupHandler<'_, O> {

@@ -1,16 +1,14 @@
 //! What the manager sees, and what it asks for (`docs/protocol/manager.md`): hosts tell in the order what they have to do, each node
 //! keeps what each told last, and backups get the order in which clients are to try them.
 
+mod handler;
+
 use alloc::collections::BTreeMap;
 
-use wire::ordered::{Rank, Usage};
+use wire::ordered::Usage;
 use wire::{Member, NodeId, Time};
 
-use crate::api::Event;
-use crate::directory::Change;
-use crate::groups::GroupHandler;
 use crate::groups::shedding::Sheds;
-use crate::ordering::Ordering;
 
 /// What hosts have to do, and what they refuse for it.
 #[derive(Default)]
@@ -56,42 +54,4 @@ impl Load {
 pub(crate) struct Told {
     pub usage: Usage,
     pub at: Time,
-}
-
-impl<O: Ordering> GroupHandler<'_, O> {
-    /// Who is not a member any more has nothing to say.
-    pub(crate) fn forget_usages(&mut self, members: &[Member]) {
-        self.groups.load.changed();
-        self.groups.load.usages.retain(|member, _| members.contains(member));
-        self.forget_sheds(members);
-    }
-
-    /// A host has told what it has to do. No part of any history: it is kept until the next time it does.
-    pub(crate) fn usage_told(&mut self, now: Time, sender: Member, usage: Usage) {
-        let Usage { used, capacity, above, .. } = usage;
-        self.groups.load.changed();
-        let before = self.groups.load.usages.insert(sender, Told { usage, at: now });
-        let was_above = before.is_some_and(|before| before.usage.above);
-        match (was_above, above) {
-            (false, true) => self.base.event(Event::Overloaded { member: sender, used, capacity }),
-            (true, false) => self.base.event(Event::Relieved { member: sender, used, capacity }),
-            _ => {}
-        }
-    }
-
-    /// An order of backups at its place.
-    pub(crate) fn act_on_rank(&mut self, now: Time, rank: &Rank) {
-        let Rank { group: id, view: asked, order } = rank;
-        let change = self.base.directory.rank(*id, *asked, order, self.base.planted);
-        if change != Change::View {
-            return;
-        }
-        let group = self.base.directory.get(*id).expect("its backups have just been ranked");
-        let (name, view) = (group.name.clone(), group.view);
-        let order = group.synced().skip(1).collect();
-        let (ring, sequence) = (self.base.membership.ring(), self.base.progress.delivered());
-        let group = *id;
-        self.base.event(Event::Ranked { group, name, ring, sequence, order, asked: *asked, view });
-        self.changed(now, group, change);
-    }
 }

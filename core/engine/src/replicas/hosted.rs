@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use wire::ordered::{Died, GroupOptions, Place};
+use wire::ordered::{Died, Durability, GroupOptions, Place};
 use wire::{GroupId, RingId, ViewNumber};
 
 use crate::bug::Planted;
@@ -126,4 +126,8 @@ impl Hosted {
             hung: None,
         }
     }
+}
+
+pub(crate) fn is_on_disk(hosted: &Hosted) -> bool {
+    hosted.options.durability == Durability::Disk
 }

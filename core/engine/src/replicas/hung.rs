@@ -1,14 +1,12 @@
 //! Replicas whose services are hung (`docs/protocol/hung.md`): each node times its own, and has those that are hung taken out of
 //! their groups, by their own place in the order, so that never the last one that has the state goes.
 
-use crate::bug::Bug;
-use crate::directory::Group;
-use wire::Member;
-use wire::Time;
 use wire::ordered::{Demote, Died, Ordered};
+use wire::{Member, Time};
 
 use crate::api::{Begun, Event, Output};
-use crate::bug::Planted;
+use crate::bug::{Bug, Planted};
+use crate::directory::Group;
 use crate::ordering::Ordering;
 use crate::replicas::ReplicaHandler;
 

@@ -1,0 +1,128 @@
+//! What is told of shedding, and which calls are turned away.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use wire::client::{Outcome, Request};
+use wire::ordered::{Classes, Shedding};
+use wire::system::{MANAGER_ID, REGISTRY_ID};
+use wire::{Caller, Member, NodeId, Time};
+
+use super::{HEARD, Order, may_answer};
+use crate::api::Event;
+use crate::bug::Bug;
+use crate::callers::OWN;
+use crate::groups::{GroupHandler, Groups};
+use crate::ordering::Ordering;
+use crate::style::{Conduct, Entry, Standing};
+
+impl Groups {
+    /// When what a host was told ends by itself next.
+    pub(crate) fn next_shedding_timeout(&self) -> Option<Time> {
+        self.load.sheds.orders.values().map(|order| order.until).min()
+    }
+
+    /// A client's call is as critical as it says, or else as its group's calls are.
+    pub(crate) fn grade(&self, request: &mut Request) {
+        if request.criticality == 0 {
+            let unsaid = self.load.sheds.unsaid.get(&request.group);
+            request.criticality = unsaid.copied().unwrap_or_default();
+        }
+    }
+}
+
+impl<O: Ordering> GroupHandler<'_, O> {
+    /// A host is to refuse something, more, less, or nothing: kept until its term is over, and part of no history.
+    pub(crate) fn shedding_told(&mut self, now: Time, shedding: Shedding) {
+        let until = now + shedding.term();
+        let Shedding { node, level, room, .. } = shedding;
+        if !self.base.membership.members().any(|member| member.node == node) {
+            return;
+        }
+        self.groups.load.changed();
+        let before = match level {
+            0 => self.groups.load.sheds.orders.remove(&node),
+            _ => self.groups.load.sheds.orders.insert(node, Order { level, until, room }),
+        };
+        if before.map_or(0, |order| order.level) != level {
+            self.tell_level(node, level);
+        }
+    }
+
+    pub(crate) fn tell_level(&mut self, node: NodeId, level: u8) {
+        let told = self.groups.load.usage_of(node).map_or(0, |usage| usage.refused);
+        let refused = if node == self.base.me.node { self.groups.load.sheds.refused } else { told };
+        self.base.event(Event::Shedding { node, level, refused });
+    }
+
+    /// Nobody has said again that these hosts are to refuse anything.
+    pub(crate) fn end_shedding(&mut self, now: Time) {
+        self.end_orders(|_, order| order.until <= now);
+    }
+
+    /// What was said to a life ends with it.
+    pub(crate) fn forget_sheds(&mut self, members: &[Member]) {
+        self.end_orders(|node, _| !members.iter().any(|member| member.node == node));
+    }
+
+    fn end_orders(&mut self, ends: impl Fn(NodeId, &Order) -> bool) {
+        let over = self.groups.load.sheds.orders.iter().filter(|(node, order)| ends(**node, order));
+        let over: Vec<NodeId> = over.map(|(node, _)| *node).collect();
+        for node in over {
+            self.groups.load.changed();
+            self.groups.load.sheds.orders.remove(&node);
+            self.tell_level(node, 0);
+        }
+    }
+
+    /// How critical the calls are that came here of late, and how many were refused since the start.
+    pub(crate) fn callers_told(&mut self, now: Time) -> (Classes, u64) {
+        self.groups.load.sheds.heard.retain(|_, at| now < *at + HEARD);
+        (self.groups.load.sheds.heard.keys().copied().collect(), self.groups.load.sheds.refused)
+    }
+
+    /// A client's call comes. If this host has too much to do for it: what its client is told. It was not executed, nor will be by what it
+    /// does here: a call that is known here, or that another node is to take, goes its way.
+    pub(crate) fn turn_away(
+        &mut self,
+        now: Time,
+        caller: Caller,
+        request: &Request,
+    ) -> Option<Outcome> {
+        if caller == OWN || matches!(request.group, MANAGER_ID | REGISTRY_ID) {
+            return None;
+        }
+        self.groups.load.sheds.heard.insert(request.criticality, now);
+        let order = self
+            .groups
+            .load
+            .sheds
+            .orders
+            .get(&self.base.me.node)
+            .filter(|order| now < order.until)?;
+        let all = self.base.planted.is(Bug::ShedWhoever);
+        if request.criticality >= order.level && !all {
+            return None;
+        }
+        let group = self.base.directory.get(request.group)?;
+        let call = (request.group, request.client, request.number);
+        let is_known = self.replicas.hosted.get(&request.group).is_none_or(|hosted| {
+            !hosted.replica.has_state() || hosted.replica.known(call.1, call.2).is_some()
+        });
+        let is_ours = match request.access.reads() {
+            true => group.standing(self.base.me) != Standing::Stranger,
+            false => group.options.style.entry(group.standing(self.base.me)) == Entry::Open,
+        };
+        if !is_ours || is_known || self.replies.clients.callers.get(&call).is_some() {
+            return None;
+        }
+        let instead = order.room.iter().copied().find(|node| may_answer(group, request, *node));
+        let reason = format!(
+            "the host of {} has more to do than it can do in time, and takes only calls of criticality {} and more; this one has {}: \
+             ask again later, or give it more if it may not wait",
+            self.base.me.node, order.level, request.criticality
+        );
+        self.groups.load.sheds.refused += 1;
+        Some(Outcome::Shed { instead, reason })
+    }
+}
