@@ -35,7 +35,7 @@ use crate::session::{Decision, Sessions};
 use crate::style::Conduct;
 use crate::tally::Verdict;
 use answering::{answer, fitting};
-pub(crate) use calls::{Ask, Child};
+pub(crate) use calls::{Ask, Child, Mandate};
 use calls::{Calls, asked_of, due};
 use cold::Cold;
 pub(crate) use effect::Effect;
@@ -46,10 +46,10 @@ use primary::Primary;
 pub(crate) use recall::Kept;
 use transfer::Outgoing;
 use updates::{Pieces, Updates};
+pub(crate) use voting::Slip;
 use voting::Voting;
 #[cfg(test)]
 pub(crate) use voting::digest;
-pub(crate) use voting::{Mandate, Slip};
 use work::{Arrival, Mode, Task, Waiting};
 
 /// Requests that came back from the disk are given to the service so many at a time.

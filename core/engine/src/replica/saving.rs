@@ -1,13 +1,8 @@
 //! A replica's state for a file (`docs/protocol/backup.md`). It is taken as for a transfer, to nobody in the group.
 
-use alloc::string::String;
-use alloc::vec::Vec;
+mod acting;
 
-use bytes::Bytes;
 use wire::ViewNumber;
-use wire::ordered::Form;
-
-use super::{Effect, Replica, Waiting};
 
 /// So many names of transfers, the last ones, are those of saves. A view would have to be numbered by chance to meet one, as two
 /// transfers of different histories would.
@@ -21,43 +16,3 @@ fn name_of(number: u64) -> ViewNumber {
 pub(super) fn is_save(transfer: ViewNumber) -> bool {
     transfer.0 > u64::MAX - NAMES
 }
-
-impl Replica {
-    /// The state is wanted as it is at this place of the order: [`Effect::Saved`] brings it. Requests wait while it is taken.
-    pub(crate) fn save(&mut self, number: u64, effects: &mut Vec<Effect>) {
-        assert!(self.has_state(), "it is asked first");
-        let name = name_of(number);
-        self.transfers.given.push(name);
-        self.take_for(name, effects);
-    }
-
-    /// Whether this save is still under way here.
-    pub(crate) fn is_saving(&self, number: u64) -> bool {
-        self.transfers.given.contains(&name_of(number))
-    }
-
-    /// Nobody waits for this save any more.
-    pub(crate) fn give_save_up(&mut self, number: u64) {
-        let name = name_of(number);
-        self.transfers.given.retain(|given| *given != name);
-        self.inbox.queue.retain(|waiting| !matches!(waiting, Waiting::Snapshot(of) if *of == name));
-        self.keep_promises(|promised| promised != name);
-    }
-
-    /// It is there, or cannot be had.
-    pub(super) fn saved(
-        &mut self,
-        save: ViewNumber,
-        taken: Result<(Form, Bytes), String>,
-        effects: &mut Vec<Effect>,
-    ) {
-        let wanted = self.transfers.given.len();
-        self.transfers.given.retain(|given| *given != save);
-        if self.transfers.given.len() < wanted {
-            effects.push(Effect::Saved(taken));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,15 +1,16 @@
 //! The ends of calls that a cold passive group's handlers make are part of its log: whoever executes a request of the log once more
 //! tells its handler what it was told before (`docs/protocol/nested.md`).
 
+mod acting;
+
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use wire::ClientId;
-use wire::limits::{LOGGED_END, MAX_LOG_ENDS_BYTES};
+use wire::limits::LOGGED_END;
 use wire::ordered::{NestedEnd, Request};
 
-use crate::bug::Bug;
-use crate::replica::{Child, Effect, Replica, Task};
+use crate::replica::Child;
 
 /// The ends in a log.
 #[derive(Debug, Default)]
@@ -78,46 +79,5 @@ impl Ends {
     pub(super) fn check_invariants(&self) {
         let bytes: usize = self.kept.values().map(|(end, _)| bytes_of(end)).sum();
         assert_eq!(bytes, self.bytes, "the bytes of the log's ends are counted");
-    }
-}
-
-impl Replica {
-    /// The end of a call is delivered: the log has it, if its handler's request is there. True if that is there.
-    pub(in crate::replica) fn log_end(
-        &mut self,
-        end: &NestedEnd,
-        sequence: u64,
-        effects: &mut Vec<Effect>,
-    ) -> bool {
-        let cold = self.cold.as_mut().expect("its group logs");
-        let concerned = cold.ends.concerns(end);
-        if self.planted.is(Bug::ForgetEndsOfLog) {
-            return concerned;
-        }
-        cold.ends.put(end.clone(), cold.logged, sequence);
-        if cold.ends.bytes > 4 * MAX_LOG_ENDS_BYTES {
-            self.out_of_step("its log has too many ends of calls".into(), effects);
-        }
-        concerned
-    }
-
-    /// What a handler that runs now was told of this call, or would have been.
-    pub(in crate::replica) fn end_in_log(&self, child: Child) -> Option<(NestedEnd, u64)> {
-        let (_, task) = self.service.tasks.front()?;
-        let Task::Logged { number, .. } = task else { return None };
-        self.cold.as_ref()?.ends.first(child, *number).cloned()
-    }
-
-    /// Another component is installed.
-    pub(in crate::replica) fn renumber_log(&mut self) {
-        if let Some(cold) = &mut self.cold {
-            cold.ends.renumber();
-        }
-    }
-
-    /// The log has so many ends of calls that its handlers' calls are refused.
-    pub(crate) fn refuses_calls(&self) -> bool {
-        let ends = self.cold.as_ref().map_or(0, |cold| cold.ends.bytes);
-        ends >= 2 * MAX_LOG_ENDS_BYTES
     }
 }

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use bytes::Bytes;
-use wire::ordered::{Origin, Request, Style};
+use wire::ordered::{Digest, Origin, Request, Style};
 use wire::{ClientId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, Time, ViewNumber};
 
 use super::*;

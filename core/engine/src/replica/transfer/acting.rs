@@ -1,0 +1,285 @@
+//! States that are given and awaited.
+
+use alloc::string::String;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+use wire::limits::{MAX_LOGGED_STATE, MAX_STATE, STATE_CHUNK};
+use wire::ordered::{Form, LoggedState, Ordered, ReplicaState, StateChunk, StateHead, Synced};
+use wire::{Member, Time, ViewNumber};
+
+use super::{Outgoing, store_whole};
+use crate::api::{Command, Event, Ticket};
+use crate::bug::Bug;
+use crate::replica::saving::is_save;
+use crate::replica::voting::Purpose;
+use crate::replica::{Effect, Mode, Replica, Task, Waiting};
+use crate::session::Sessions;
+
+impl Replica {
+    /// The transfers that this replica is to give from here on, each to the first of those who
+    /// wait for it. The state for a new one is taken at this place of the order; one that is not
+    /// named any more is of no use to anybody.
+    pub(crate) fn give_states(
+        &mut self,
+        wanted: &[(ViewNumber, Member)],
+        effects: &mut Vec<Effect>,
+    ) {
+        let is_wanted =
+            |transfer| is_save(transfer) || wanted.iter().any(|(wanted, _)| *wanted == transfer);
+        self.transfers.outgoing.retain(|outgoing| is_wanted(outgoing.transfer));
+        self.inbox.queue.retain(|w| !matches!(w, Waiting::Snapshot(t) if !is_wanted(*t)));
+        self.transfers.given.retain(|transfer| is_wanted(*transfer));
+        self.keep_promises(is_wanted);
+        for (transfer, to) in wanted {
+            if self.transfers.given.contains(transfer) {
+                continue;
+            }
+            self.transfers.given.push(*transfer);
+            let (group, to) = (self.group, *to);
+            effects.push(Effect::Event(Event::TransferStarted { group, to }));
+            self.take_for(*transfer, effects);
+        }
+    }
+
+    /// The state is taken at this place of the order.
+    pub(in crate::replica) fn take_for(&mut self, transfer: ViewNumber, effects: &mut Vec<Effect>) {
+        match self.mode {
+            Mode::Live if self.cold.is_some() => self.offer_log(transfer, effects),
+            Mode::Live if self.is_ahead() => {
+                self.mode = Mode::Draining;
+                self.inbox.queue.push_back(Waiting::Snapshot(transfer));
+            }
+            Mode::Live => self.snapshot(transfer, effects),
+            Mode::Draining
+            | Mode::Snapshotting
+            | Mode::Recalling { .. }
+            | Mode::Launching { .. } => {
+                self.inbox.queue.push_back(Waiting::Snapshot(transfer));
+            }
+            _ => panic!("a donor has the state"),
+        }
+    }
+
+    /// The snapshot that is being taken is given up.
+    pub(in crate::replica) fn drop_snapshot(&mut self, reason: &str, effects: &mut Vec<Effect>) {
+        let of = |(_, task): &(Ticket, Task)| match task {
+            Task::Snapshot { transfer } => Some(*transfer),
+            _ => None,
+        };
+        let dropped = self.service.tasks.iter().find_map(of);
+        self.service.tasks.retain(|task| of(task).is_none());
+        match dropped {
+            Some(transfer) => self.not_given(transfer, reason, effects),
+            None => effects.push(self.failed(reason)),
+        }
+    }
+
+    /// The state for this cannot be had.
+    pub(in crate::replica) fn not_given(
+        &mut self,
+        transfer: ViewNumber,
+        reason: &str,
+        effects: &mut Vec<Effect>,
+    ) {
+        match is_save(transfer) {
+            true => self.saved(transfer, Err(reason.to_string()), effects),
+            false => effects.push(self.failed(reason)),
+        }
+    }
+
+    pub(in crate::replica) fn snapshot(&mut self, transfer: ViewNumber, effects: &mut Vec<Effect>) {
+        if self.cold.is_some() {
+            return self.offer_log(transfer, effects); // the group has become cold passive before this place
+        }
+        self.mode = Mode::Snapshotting;
+        let ticket = self.give(Task::Snapshot { transfer });
+        self.run(Command::Snapshot { ticket }, effects);
+    }
+
+    /// A chunk is delivered: the donor sends the next, the joiner keeps it.
+    pub(crate) fn state_chunk(&mut self, now: Time, chunk: StateChunk, effects: &mut Vec<Effect>) {
+        let sent = self.transfers.outgoing.iter().position(|outgoing| {
+            outgoing.transfer == chunk.transfer && outgoing.next == chunk.index
+        });
+        if let Some(i) = sent {
+            if chunk.last {
+                self.transfers.outgoing.remove(i);
+            } else {
+                self.transfers.outgoing[i].next += 1;
+                effects.push(Effect::Order(self.chunk(&self.transfers.outgoing[i])));
+            }
+            return;
+        }
+        let limit = self.largest_state();
+        let Mode::Joining { transfer, bytes, next } = &mut self.mode else { return };
+        if *transfer != chunk.transfer || *next != chunk.index {
+            return;
+        }
+        if bytes.len() + chunk.bytes.len() > limit {
+            effects.push(self.failed("the state that comes in is larger than MAX_STATE"));
+            return;
+        }
+        bytes.extend_from_slice(&chunk.bytes);
+        *next += 1;
+        if chunk.last {
+            let (transfer, bytes) = (*transfer, core::mem::take(bytes));
+            self.restore(now, transfer, bytes.into(), effects);
+        }
+    }
+
+    fn restore(
+        &mut self,
+        now: Time,
+        transfer: ViewNumber,
+        bytes: Bytes,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.cold.is_some() {
+            return match LoggedState::decode(&bytes) {
+                Ok(state) => {
+                    self.take_log(now, state);
+                    self.transferred(transfer, bytes, effects);
+                }
+                Err(malformed) => effects.push(self.failed(&malformed.to_string())),
+            };
+        }
+        match ReplicaState::decode(&bytes) {
+            Ok(ReplicaState { head, service }) => {
+                self.mode = Mode::Restoring { transfer, head, state: bytes };
+                let ticket = self.give(Task::Restore);
+                self.run(Command::Restore { ticket, state: service }, effects);
+            }
+            Err(malformed) => effects.push(self.failed(&malformed.to_string())),
+        }
+    }
+
+    pub(in crate::replica) fn restored(
+        &mut self,
+        result: Result<(), String>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Mode::Restoring { transfer, head, state } = &mut self.mode else {
+            panic!("a service answers only what it was given");
+        };
+        let transfer = *transfer;
+        let (head, state) = (core::mem::take(head), core::mem::take(state));
+        if let Err(reason) = result {
+            effects.push(self.failed(&reason));
+            return;
+        }
+        self.adopt(head);
+        self.begin_to_vote(effects);
+        self.transferred(transfer, state, effects);
+    }
+
+    /// The state is here.
+    fn transferred(&mut self, transfer: ViewNumber, state: Bytes, effects: &mut Vec<Effect>) {
+        let group = self.group;
+        effects.push(Effect::Event(Event::Transferred { group, bytes: state.len() }));
+        effects.push(match self.keeps {
+            true => Effect::Store { style: self.service.told, state, transfer: Some(transfer) },
+            false => Effect::Order(Ordered::Synced(Synced { group, transfer })),
+        });
+        self.go_on(effects);
+    }
+
+    /// The snapshot is there.
+    pub(in crate::replica) fn offer(
+        &mut self,
+        transfer: ViewNumber,
+        service: Bytes,
+        effects: &mut Vec<Effect>,
+    ) {
+        let mut head = self.head();
+        if !self.keep_until_settled(Purpose::Give(transfer), &mut head, &service) {
+            self.send_state(transfer, head, service, effects);
+        }
+    }
+
+    /// Its first chunk leaves, the others follow one by one.
+    pub(in crate::replica) fn send_state(
+        &mut self,
+        transfer: ViewNumber,
+        head: StateHead,
+        service: Bytes,
+        effects: &mut Vec<Effect>,
+    ) {
+        let state = ReplicaState { head, service }.encode();
+        match is_save(transfer) {
+            true => self.saved(transfer, Ok((Form::State, state)), effects),
+            false => self.offer_state(transfer, state, effects),
+        }
+    }
+
+    /// The service's state is there, to be kept with what is kept beside it.
+    pub(in crate::replica) fn keep_taken(&mut self, service: Bytes, effects: &mut Vec<Effect>) {
+        let mut head = self.head();
+        if !self.keep_until_settled(Purpose::Keep, &mut head, &service) {
+            store_whole(self.service.told, head, service, effects);
+        }
+    }
+
+    fn head(&self) -> StateHead {
+        let forgetful = self.planted.is(Bug::ForgetSessions);
+        let sessions = if forgetful { Vec::new() } else { self.history.sessions.export() };
+        StateHead {
+            executed: self.history.executed,
+            asks: if self.planted.is(Bug::ForgetAsksOfState) { 0 } else { self.history.asks },
+            updates: self.updates.taken,
+            clock: self.common_clock(),
+            sessions,
+            poisoned: self.history.poisons.clone(),
+        }
+    }
+
+    /// What was kept beside the service's state goes on here.
+    pub(in crate::replica) fn adopt(&mut self, head: StateHead) {
+        self.history.executed = head.executed;
+        self.history.asks = head.asks;
+        self.updates.taken = head.updates;
+        self.history.clock = head.clock;
+        self.updates.clock = head.clock;
+        self.history.sessions = Sessions::import(head.sessions);
+        self.history.poisons = head.poisoned;
+        self.lead.go_on_from(self.history.executed);
+        self.lead.prove_by_state(self.history.executed);
+        self.gate.released = self.history.executed;
+    }
+
+    /// The most that a state may have on its way.
+    fn largest_state(&self) -> usize {
+        if self.cold.is_some() { MAX_LOGGED_STATE } else { MAX_STATE }
+    }
+
+    pub(in crate::replica) fn offer_state(
+        &mut self,
+        transfer: ViewNumber,
+        state: Bytes,
+        effects: &mut Vec<Effect>,
+    ) {
+        if is_save(transfer) {
+            return self.saved(transfer, Ok((Form::Log, state)), effects);
+        }
+        if state.len() > self.largest_state() {
+            effects.push(self.failed("the state is larger than MAX_STATE: keep less in a replica"));
+            return;
+        }
+        let outgoing = Outgoing { transfer, state, next: 0 };
+        effects.push(Effect::Order(self.chunk(&outgoing)));
+        self.transfers.outgoing.push(outgoing);
+    }
+
+    fn chunk(&self, outgoing: &Outgoing) -> Ordered {
+        let start = outgoing.next as usize * STATE_CHUNK;
+        let end = (start + STATE_CHUNK).min(outgoing.state.len());
+        Ordered::StateChunk(StateChunk {
+            group: self.group,
+            transfer: outgoing.transfer,
+            index: outgoing.next,
+            last: end == outgoing.state.len(),
+            bytes: outgoing.state.slice(start..end),
+        })
+    }
+}

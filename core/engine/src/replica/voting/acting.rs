@@ -1,0 +1,241 @@
+//! What is cast, counted and settled.
+
+use crate::replica::Mandate;
+use alloc::vec::Vec;
+
+use wire::ClientId;
+use wire::client::Refusal;
+use wire::limits::{MAX_BALLOT, MAX_UNSETTLED};
+use wire::ordered::{Digest, KeptReply, StateHead, Style};
+
+use super::{Cast, Matter, Purpose, SPLIT, Slip, Stands, Unsettled, Voting, digest};
+use crate::api::ServiceOutcome;
+use crate::bug::Bug;
+use crate::replica::transfer::store_whole;
+use crate::replica::{Effect, Replica, answer};
+use crate::tally::Verdict;
+
+impl Replica {
+    /// The replica has the state, and votes on what it is given from here on.
+    pub(in crate::replica) fn begin_to_vote(&mut self, effects: &mut Vec<Effect>) {
+        if self.ballots.cast && !self.style_will_change() {
+            // What it was given before is executed without a vote.
+            self.history.votes_from = self.position();
+            self.ballots.voting = Some(Voting::from(self.history.votes_from));
+            self.open_votes(true, effects);
+        }
+    }
+
+    /// A component has begun, or this replica's execution: it tells from where on it votes, and all that is not settled. What it
+    /// told of settled calls is void: who deviates has to leave by itself, and of one that is `alone` nobody can say so.
+    pub(crate) fn open_votes(&mut self, alone: bool, effects: &mut Vec<Effect>) {
+        let silent = self.style_will_change();
+        let Some(voting) = self.ballots.voting.as_mut() else { return };
+        if voting.deviates && !alone {
+            effects.push(Effect::Overflow);
+            return self.idle(effects);
+        }
+        voting.deviates = false;
+        if silent {
+            return;
+        }
+        let settled = voting.settled;
+        voting.open.retain(|_, position| *position > settled);
+        if let Some((child, _)) = voting.awaited.take_if(|(_, position)| *position <= settled) {
+            effects.push(Effect::Mandate(child, Mandate::Given));
+        }
+        voting.told = voting.first - 1;
+        let digests: Vec<Digest> =
+            voting.cast.iter().take(MAX_BALLOT).map(|cast| cast.digest).collect();
+        voting.told += digests.len() as u64;
+        (voting.in_flight, voting.opened) = (true, false);
+        let (opening, first) = (Some(voting.settled), voting.first);
+        effects.push(Effect::Vote(Slip { opening, first, digests }));
+    }
+
+    /// Its last ballot has its place in the order; an `opening` says from where on this replica votes.
+    pub(crate) fn ballot_delivered(&mut self, opening: bool) {
+        if let Some(voting) = &mut self.ballots.voting {
+            voting.in_flight = false;
+            voting.opened |= opening;
+        }
+    }
+
+    /// What it has to tell now. While a ballot is on its way the next one gathers: so there is one message for many calls
+    /// when there are many.
+    pub(crate) fn take_ballot(&mut self) -> Option<Slip> {
+        if self.style_will_change() {
+            return None;
+        }
+        let voting = self.ballots.voting.as_mut().filter(|voting| !voting.in_flight)?;
+        let last = voting.first - 1 + voting.cast.len() as u64;
+        let upto = last.min(voting.settled + MAX_UNSETTLED).min(voting.told + MAX_BALLOT as u64);
+        if upto <= voting.told {
+            return None;
+        }
+        let first = voting.told + 1;
+        let tell = (first..=upto).filter_map(|position| Some(voting.digest(position)?.digest));
+        let digests = tell.collect();
+        voting.told = upto;
+        voting.in_flight = true;
+        Some(Slip { opening: None, first, digests })
+    }
+
+    /// The call that has just been executed has this outcome. True if it is to be answered now.
+    pub(in crate::replica) fn vote(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        outcome: &ServiceOutcome,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        let position = self.reached();
+        let Some(voting) = self.ballots.voting.as_mut() else {
+            return self.ballots.verdicts.is_empty()
+                || self.judged_before((position, client, number), digest(outcome), effects);
+        };
+        if position < voting.first {
+            return true; // it was ordered before the group voted
+        }
+        let digest = digest(outcome);
+        let stands = voting.cast(position, digest, Matter::Outcome(client, number), self.planted);
+        effects.push(Effect::Cast);
+        if matches!(stands, Stands::Open | Stands::Apart) {
+            voting.open.insert((client, number), position);
+        }
+        match stands {
+            Stands::Open => self.planted.is(Bug::AnswerBeforeVotes),
+            Stands::Alike => true,
+            Stands::Apart => false,
+            Stands::Split => {
+                self.answer_split(client, number, effects);
+                false
+            }
+        }
+    }
+
+    /// A call has its verdict.
+    pub(crate) fn settled(&mut self, position: u64, verdict: Verdict, effects: &mut Vec<Effect>) {
+        let is_next = |voting: &&mut Voting| voting.opened && position > voting.settled;
+        let Some(voting) = self.ballots.voting.as_mut().filter(is_next) else { return };
+        voting.settled = position;
+        match voting.digest(position) {
+            None => {
+                voting.ahead.insert(position, verdict);
+            }
+            Some(&Cast { digest: own, matter }) => match (verdict, matter) {
+                (Verdict::Agreed(agreed), _)
+                    if agreed != own && !self.planted.is(Bug::AnswerMinority) =>
+                {
+                    voting.deviates = true;
+                }
+                (Verdict::Agreed(_), Matter::Outcome(client, number)) => {
+                    voting.open.remove(&(client, number));
+                    if let Some(Some(outcome)) = self.history.sessions.known(client, number) {
+                        let asked = self.history.sessions.asked(client, number);
+                        answer(client, number, asked, outcome, effects);
+                    }
+                }
+                (Verdict::Split(_), Matter::Outcome(client, number)) => {
+                    voting.open.remove(&(client, number));
+                    self.answer_split(client, number, effects);
+                }
+                (verdict, Matter::Ask(child)) => {
+                    voting.awaited = None;
+                    let agreed = matches!(verdict, Verdict::Agreed(_));
+                    let mandate = if agreed { Mandate::Given } else { Mandate::Refused };
+                    effects.push(Effect::Mandate(child, mandate));
+                }
+            },
+        }
+        self.give_settled(effects);
+        effects.push(Effect::Cast); // there may be room for more votes
+    }
+
+    /// Every replica keeps the same for a call on whose outcome there is no agreement.
+    pub(in crate::replica) fn answer_split(
+        &mut self,
+        client: ClientId,
+        number: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        let outcome = ServiceOutcome::Refused(Refusal::Split, SPLIT.into());
+        self.history.sessions.amend(client, number, outcome.clone());
+        for state in self.ballots.voting.iter_mut().flat_map(|voting| &mut voting.unsettled) {
+            let session = state.head.sessions.iter_mut().find(|session| session.client == client);
+            let replies = session.into_iter().flat_map(|session| &mut session.replies);
+            for (_, kept) in replies.filter(|(kept, _)| *kept == number) {
+                *kept = KeptReply::Refused(Refusal::Split, SPLIT.into());
+            }
+        }
+        let asked = self.history.sessions.asked(client, number);
+        answer(client, number, asked, outcome, effects);
+    }
+
+    /// Nobody waits any more for votes on calls up to here.
+    pub(crate) fn forget_votes(&mut self, upto: u64) {
+        let Some(voting) = &mut self.ballots.voting else { return };
+        let upto = upto.min(voting.settled).min(voting.told);
+        while voting.first <= upto && voting.cast.pop_front().is_some() {
+            voting.first += 1;
+        }
+    }
+
+    /// This call was executed, and what others have is not known yet, or is something else: whoever asks for it again is not
+    /// answered here.
+    pub(in crate::replica) fn is_unsettled(&self, client: ClientId, number: u64) -> bool {
+        let voting =
+            self.ballots.voting.as_ref().filter(|_| !self.planted.is(Bug::AnswerBeforeVotes));
+        voting.is_some_and(|voting| voting.open.contains_key(&(client, number)))
+    }
+
+    /// A state that is given to others, or that a disk gives back, must not be that of one who deviates. True if it is kept until that
+    /// is known.
+    pub(in crate::replica) fn keep_until_settled(
+        &mut self,
+        purpose: Purpose,
+        head: &mut StateHead,
+        service: &bytes::Bytes,
+    ) -> bool {
+        let position = self.reached();
+        let planted = self.planted.is(Bug::GiveUnsettled);
+        let Some(voting) = self.ballots.voting.as_mut().filter(|_| !planted) else { return false };
+        if voting.settled >= position && !voting.deviates {
+            return false;
+        }
+        let (head, service) = (core::mem::take(head), service.clone());
+        voting.unsettled.push(Unsettled { purpose, position, head, service });
+        true
+    }
+
+    fn give_settled(&mut self, effects: &mut Vec<Effect>) {
+        let Some(voting) = self.ballots.voting.as_mut().filter(|voting| !voting.deviates) else {
+            return;
+        };
+        let settled = voting.settled;
+        let (ready, waiting) = core::mem::take(&mut voting.unsettled)
+            .into_iter()
+            .partition::<Vec<_>, _>(|state| state.position <= settled);
+        voting.unsettled = waiting;
+        ready.into_iter().for_each(|state| self.use_settled(state, effects));
+    }
+
+    /// All that led to this state is settled.
+    pub(in crate::replica) fn use_settled(&mut self, state: Unsettled, effects: &mut Vec<Effect>) {
+        let Unsettled { purpose, head, service, .. } = state;
+        match purpose {
+            // The group may have another style since it was taken (simulator seed 441 of the disks).
+            Purpose::Keep => store_whole(Style::Voting, head, service, effects),
+            Purpose::Give(transfer) if self.transfers.given.contains(&transfer) => {
+                self.send_state(transfer, head, service, effects);
+            }
+            Purpose::Give(_) => {} // those who waited for it may be gone
+        }
+    }
+
+    /// A state waits to be settled before it is kept.
+    pub(in crate::replica) fn waits_to_keep(&self) -> bool {
+        let waits = |state: &Unsettled| matches!(state.purpose, Purpose::Keep);
+        self.ballots.voting.as_ref().is_some_and(|voting| voting.unsettled.iter().any(waits))
+    }
+}

@@ -1,0 +1,73 @@
+//! What replicas ask of other groups, voted on.
+
+use alloc::vec::Vec;
+
+use super::digest_of_ask;
+use crate::bug::Bug;
+use crate::replica::Mandate;
+use crate::replica::voting::{Matter, Stands};
+use crate::replica::{Ask, Effect, Replica};
+use crate::tally::Verdict;
+
+impl Replica {
+    /// A handler asks for this call. Whether it may be ordered now: a parent that was ordered before the group voted, or is
+    /// executed when it does no more, asks as in any other group.
+    pub(in crate::replica) fn vote_on_ask(
+        &mut self,
+        ask: &Ask,
+        effects: &mut Vec<Effect>,
+    ) -> Mandate {
+        let position = self.reached() + 1;
+        let before = position <= self.history.votes_from;
+        if before || (self.ballots.voting.is_none() && self.ballots.verdicts.is_empty()) {
+            return Mandate::Given;
+        }
+        self.history.asks += 1;
+        let (digest, planted) = (digest_of_ask(ask), self.planted);
+        let ended = self.ballots.voting.is_none() || self.style_will_change();
+        let stands = match (&mut self.ballots.voting, self.ballots.verdicts.remove(&position)) {
+            (Some(voting), _) => voting.cast(position, digest, Matter::Ask(ask.child), planted),
+            (None, Some(Verdict::Agreed(agreed))) if agreed != digest => Stands::Apart,
+            (None, Some(Verdict::Split(_))) => Stands::Split,
+            (None, _) => Stands::Alike,
+        };
+        effects.push(Effect::Cast);
+        match stands {
+            Stands::Open if ended || planted.is(Bug::FirstAskWins) => Mandate::Given,
+            Stands::Apart if ended => {
+                effects.push(Effect::Unfit);
+                Mandate::Given // unless it goes it is alone
+            }
+            Stands::Open | Stands::Apart => {
+                let voting = self.ballots.voting.as_mut().expect("votes have not ended");
+                voting.awaited = Some((ask.child, position));
+                Mandate::Awaited
+            }
+            Stands::Alike => Mandate::Given,
+            Stands::Split => Mandate::Refused,
+        }
+    }
+
+    /// The group ceases to vote: what a handler waits for is told by nobody any more. False if this replica deviates, unless it
+    /// is `alone`: then it leaves.
+    pub(in crate::replica) fn await_no_votes(
+        &mut self,
+        alone: bool,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        let planted = self.planted.is(Bug::AwaitOldMandate);
+        let Some(voting) = self.ballots.voting.as_mut().filter(|_| !planted) else { return true };
+        if voting.deviates && !alone {
+            effects.push(Effect::Overflow);
+            self.idle(effects);
+            return false;
+        }
+        if let Some((child, _)) = voting.awaited.take() {
+            effects.push(Effect::Mandate(child, Mandate::Given));
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;
