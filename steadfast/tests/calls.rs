@@ -136,7 +136,7 @@ fn what_takes_a_shared_reference_is_read_without_ordering() {
 
 /// The state of every replica, which must be one and the same.
 fn state(nodes: &[Node]) -> Balance {
-    let states: Vec<_> = nodes.iter().map(|node| node.state(GROUP).expect("a replica")).collect();
+    let states = cluster::states(nodes, GROUP);
     assert!(states.windows(2).all(|pair| pair[0] == pair[1]), "replicas differ: {states:?}");
     let mut balance = Balance::default();
     balance.restore(&states[0]).expect("the service's own state");

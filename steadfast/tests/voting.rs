@@ -159,7 +159,7 @@ fn are_alike(nodes: &[Node]) {
     for node in nodes {
         cluster::wait_for_replicas(node, GROUP, nodes.len());
     }
-    let states: Vec<_> = nodes.iter().map(|node| node.state(GROUP).expect("it has one")).collect();
+    let states = cluster::states(nodes, GROUP);
     assert!(states.windows(2).all(|pair| pair[0] == pair[1]), "{states:?}");
 }
 
