@@ -1,16 +1,16 @@
-//! Who takes over where a host has something else to do.
+//! The choice of a backup where a host has something else to do.
 
 use serde::Serialize;
 
 /// What each node may use, in percent of a processor: they share one host, which would look alike to all of them.
 pub const PART: u64 = 100;
 
-/// Who was to take over, and who is since its host has something else to do.
+/// The backup that was to take over, and the one chosen since its host has something else to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
     /// The node that does something else.
     pub busy: u32,
-    /// What is used there, in percent of the node's part of its host.
+    /// The use there, in percent of the node's part of its host.
     pub used_percent: u64,
     /// The backups' nodes before that, the first target first.
     pub before: Vec<u32>,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What was done to a node.
+/// A fault of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Means {
@@ -13,7 +13,7 @@ pub enum Means {
 }
 
 impl Means {
-    /// What people read.
+    /// The words for people.
     pub fn name(self) -> &'static str {
         match self {
             Means::Kill => "kill -9",
@@ -22,7 +22,7 @@ impl Means {
     }
 }
 
-/// Whose node it was.
+/// The role that the node had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -33,7 +33,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// What people read.
+    /// The words for people.
     pub fn name(self) -> &'static str {
         match self {
             Role::Primary => "primary",
@@ -45,7 +45,7 @@ impl Role {
 /// A fault that the conductor made, by its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What was done.
+    /// The fault.
     pub means: Means,
     /// To whom.
     pub role: Role,

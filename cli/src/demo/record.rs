@@ -27,7 +27,7 @@ impl Kind {
         Kind::Query,
     ];
 
-    /// What people read.
+    /// The words for people.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Event(traffic) => traffic.name(),

@@ -29,7 +29,7 @@ pub enum Traffic {
 }
 
 impl Traffic {
-    /// What people read.
+    /// The words for people.
     pub fn name(self) -> &'static str {
         match self {
             Traffic::Normal => "normal",
@@ -64,7 +64,7 @@ impl Equipment {
         Equipment::Loudspeaker,
     ];
 
-    /// What people read.
+    /// The words for people.
     pub fn name(self) -> &'static str {
         match self {
             Equipment::Lift => "lift",

@@ -367,7 +367,7 @@ impl Stage {
     }
 }
 
-/// What people read.
+/// The words for people.
 pub fn name(who: Who) -> String {
     match who {
         Who::Node(node, _) => format!("node {node}"),

@@ -46,7 +46,7 @@ pub enum Seen {
 /// What came of a fault. Times are milliseconds since the fault.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Timeline {
-    /// What was done.
+    /// The fault.
     pub means: Means,
     /// To whom.
     pub role: Role,

@@ -58,12 +58,6 @@ pub struct Stack<O = Ring> {
 }
 
 impl<O: Ordering> Stack<O> {
-    /// A key is in this node's file, and opens; if `sealing`, it seals too.
-    pub fn handle_key_kept(&mut self, now: Time, key: KeyName, sealing: bool) {
-        self.keys().kept(now, key, sealing);
-        self.settle(now);
-    }
-
     /// A node that starts now.
     pub fn new(config: Config, ordering: O, now: Time) -> Stack<O> {
         let planted = Planted {
@@ -372,6 +366,12 @@ impl<O: Ordering> Stack<O> {
         });
         self.groups().drop_if_done(group);
         self.base.outputs.crowd(now);
+    }
+
+    /// A key is in this node's file, and opens; if `sealing`, it seals too.
+    pub fn handle_key_kept(&mut self, now: Time, key: KeyName, sealing: bool) {
+        self.keys().kept(now, key, sealing);
+        self.settle(now);
     }
 
     /// A handler of this node's replica calls another group. `wall` is the node's wall clock. What comes of it is said by

@@ -5,9 +5,8 @@
 //! others are. A replica here that has the state orders them at once, primary or not.
 
 use alloc::collections::BTreeMap;
-use wire::Duration;
 
-use wire::{ClientId, Member, Time, fnv1a};
+use wire::{ClientId, Duration, Member, Time, fnv1a};
 
 /// The calls under way.
 #[derive(Default)]
