@@ -99,7 +99,7 @@ pub enum Output {
     /// closed port comes back as unreachable, which is then told to the stack.
     Probe(NodeId),
     /// What came of the benchmark that this node was asked for.
-    Bench(Result<BenchResult, BenchError>),
+    Bench(Box<Result<BenchResult, BenchError>>),
     /// What came of a move of the primary that this node was asked for: the view in which it is there.
     Moved {
         /// The group.

@@ -382,8 +382,11 @@ mod tests {
         for sequence in 1..=40 {
             let ring = RingId { sequence, representative: me.node };
             let announce = membership.configuration(ring, vec![me], Default::default(), None);
-            let bytes = Ordered::Announce(announce.clone()).encode();
-            assert_eq!(Ordered::decode(&bytes), Ok(Ordered::Announce(announce.clone())));
+            let bytes = Ordered::Announce(alloc::boxed::Box::new(announce.clone())).encode();
+            assert_eq!(
+                Ordered::decode(&bytes),
+                Ok(Ordered::Announce(alloc::boxed::Box::new(announce.clone())))
+            );
             assert_eq!(membership.announce(me, announce), Some((true, true)));
             assert!(membership.install(me, ring, 2).is_some());
         }

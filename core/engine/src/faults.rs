@@ -91,10 +91,13 @@ impl Faults {
     }
 
     /// The groups that are answered for again, and how long they were not.
-    pub(crate) fn take_resumed(&mut self, now: Time) -> Vec<(GroupId, Duration)> {
-        let resumed = core::mem::take(&mut self.resumed);
-        let since = |group| self.struck.remove(&group).map(|since| (group, now.since(since)));
-        resumed.into_iter().filter_map(since).collect()
+    pub(crate) fn next_resumed(&mut self, now: Time) -> Option<(GroupId, Duration)> {
+        while let Some(group) = self.resumed.pop_first() {
+            if let Some(since) = self.struck.remove(&group) {
+                return Some((group, now.since(since)));
+            }
+        }
+        None
     }
 
     /// A group is gone.
@@ -145,12 +148,13 @@ mod tests {
             suspected: Some(Duration::from_millis(20)),
         };
         assert_eq!(events, [excluded]);
-        assert_eq!(faults.take_resumed(at(121)), []);
+        assert_eq!(faults.next_resumed(at(121)), None);
         faults.replied(GROUP);
         let outage = Duration::from_millis(75);
-        assert_eq!(faults.take_resumed(at(125)), [(GROUP, outage)], "from the last sign of life");
+        let resumed = faults.next_resumed(at(125));
+        assert_eq!(resumed, Some((GROUP, outage)), "from the last sign of life");
         faults.replied(GROUP);
-        assert_eq!(faults.take_resumed(at(126)), [], "once");
+        assert_eq!(faults.next_resumed(at(126)), None, "once");
     }
 
     #[test]

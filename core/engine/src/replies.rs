@@ -116,7 +116,7 @@ impl<O: Ordering> ReplyHandler<'_, O> {
 
     /// Tells which groups that lost their primary are answered for again.
     pub(crate) fn tell_resumed(&mut self, now: Time) {
-        for (group, after) in self.replies.faults.take_resumed(now) {
+        while let Some((group, after)) = self.replies.faults.next_resumed(now) {
             if let Some(known) = self.base.directory.get(group) {
                 let (name, view) = (known.name.clone(), known.view);
                 self.base.event(Event::Resumed { group, name, view, after });
@@ -210,7 +210,7 @@ impl<O: Ordering> ReplyHandler<'_, O> {
 
     /// Tells those who watch groups that have newer views. After everything else that a view asks for: who takes over has no time to lose.
     pub(crate) fn tell_watchers(&mut self) {
-        for group in self.replies.clients.watches.take_changed() {
+        while let Some(group) = self.replies.clients.watches.next_changed() {
             for caller in self.replies.clients.watches.of(group) {
                 self.base.tell_watcher(caller, group, ViewNumber(0));
             }

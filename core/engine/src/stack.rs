@@ -162,43 +162,26 @@ impl<O: Ordering> Stack<O> {
         if self.base.progress.has_left() {
             return None;
         }
-        let own = self
-            .base
-            .progress
-            .next_timeout()
-            .into_iter()
-            .chain(self.base.records.next_timeout())
-            .min();
-        let moves = self
-            .groups
-            .next_move_timeout()
-            .into_iter()
-            .chain(self.groups.next_restyle_timeout())
-            .min();
-        let votes =
-            self.replicas.votes.next_timeout().into_iter().chain(self.replicas.next_return()).min();
-        let nested =
-            self.replicas.nested.next_timeout().filter(|_| self.base.membership.is_active());
-        let rooms = [
-            self.replies.clients.callers.next_deadline(),
-            self.bench.next_timeout(),
-            own,
-            moves,
-            votes,
-        ];
-        let sheds = self.groups.next_shedding_timeout();
-        let progress = self.replicas.next_leading(&self.base);
-        let rooms = rooms.into_iter().chain([
-            self.groups.cold.next_timeout(),
+        let Stack { base, replies, replicas, groups, bench, .. } = self;
+        let nested = replicas.nested.next_timeout().filter(|_| base.membership.is_active());
+        let timeouts = [
+            base.outbox.ordering.next_timeout(),
+            base.progress.next_timeout(),
+            base.records.next_timeout(),
+            replies.clients.callers.next_deadline(),
+            replicas.votes.next_timeout(),
+            replicas.hangs.next_timeout(),
+            replicas.backups.next_timeout(),
+            replicas.next_return(),
+            replicas.next_leading(base),
             nested,
-            self.replicas.hangs.next_timeout(),
-            sheds,
-            progress,
-        ]);
-        rooms
-            .chain([self.replicas.backups.next_timeout(), self.base.outbox.ordering.next_timeout()])
-            .flatten()
-            .min()
+            groups.cold.next_timeout(),
+            groups.next_move_timeout(),
+            groups.next_restyle_timeout(),
+            groups.next_shedding_timeout(),
+            bench.next_timeout(),
+        ];
+        timeouts.into_iter().flatten().min()
     }
 
     /// Stops cleanly: hands the primaries over and leaves the ring. Ends with [`Event::Left`].

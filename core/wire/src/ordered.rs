@@ -31,6 +31,7 @@
 //! | 25 | [`Poisoned`] | a replica that leads, when two have died of a call |
 //! | 28 | [`Backup`](BackupStep) | a node that was asked to save a group's state, or to restore it |
 
+use alloc::boxed::Box;
 use alloc::string::String;
 
 use bytes::Bytes;
@@ -180,9 +181,9 @@ pub enum Ordered {
     /// A client's call.
     Request(Request),
     /// What a member brings to a configuration.
-    Announce(Announce),
+    Announce(Box<Announce>),
     /// The groups in a configuration.
-    Install(Install),
+    Install(Box<Install>),
     /// A replica comes.
     JoinGroup(JoinGroup),
     /// A replica goes.
@@ -192,7 +193,7 @@ pub enum Ordered {
     /// A replica has its state.
     Synced(Synced),
     /// About a benchmark of the ring.
-    Bench(bench::Word),
+    Bench(Box<bench::Word>),
     /// A step of a change of the cluster's key.
     Key(KeyStep),
     /// A benchmark's load.
@@ -235,13 +236,13 @@ impl Ordered {
         let start = |kind: u8| alloc::vec![kind];
         match self {
             Ordered::Request(request) => return request.payload(),
-            Ordered::Announce(announce) => append(start(2), announce),
-            Ordered::Install(install) => append(start(3), install),
+            Ordered::Announce(announce) => append(start(2), &**announce),
+            Ordered::Install(install) => append(start(3), &**install),
             Ordered::JoinGroup(join) => append(start(4), join),
             Ordered::LeaveGroup(leave) => append(start(5), leave),
             Ordered::StateChunk(chunk) => return chunk.payload(),
             Ordered::Synced(synced) => append(start(7), synced),
-            Ordered::Bench(word) => append(start(8), word),
+            Ordered::Bench(word) => append(start(8), &**word),
             Ordered::Key(step) => append(start(10), step),
             Ordered::Load(load) => return load.payload(),
             Ordered::Move(wish) => append(start(11), wish),
@@ -276,13 +277,13 @@ impl Ordered {
         let (&kind, rest) = payload.split_first().ok_or(Malformed::Length)?;
         Ok(match kind {
             1 => Ordered::Request(Request::decode(payload)?),
-            2 => Ordered::Announce(read::<Announce>(rest)?.checked()?),
-            3 => Ordered::Install(read::<Install>(rest)?.checked()?),
+            2 => Ordered::Announce(Box::new(read::<Announce>(rest)?.checked()?)),
+            3 => Ordered::Install(Box::new(read::<Install>(rest)?.checked()?)),
             4 => Ordered::JoinGroup(read::<JoinGroup>(rest)?.checked()?),
             5 => Ordered::LeaveGroup(read::<LeaveGroup>(rest)?.checked()?),
             6 => Ordered::StateChunk(StateChunk::decode(payload)?),
             7 => Ordered::Synced(read(rest)?),
-            8 => Ordered::Bench(bench::checked(read(rest)?)?),
+            8 => Ordered::Bench(Box::new(bench::checked(read(rest)?)?)),
             9 => Ordered::Load(bench::Load::decode(payload)?),
             10 => Ordered::Key(checked_step(read(rest)?)?),
             11 => Ordered::Move(read(rest)?),

@@ -42,6 +42,14 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let new_disk = self.base.records.disk().is_some_and(|disk| !disk.is_begun());
         let mut messages = Vec::new();
         for (id, hosted) in &mut self.replicas.hosted {
+            // What costs nothing to know comes first: this is looked at whenever anything happens.
+            if hosted.admission.asked == Some(ring)
+                || hosted.on_disk.kept
+                || hosted.program.fallen
+                || hosted.admission.refused
+            {
+                continue;
+            }
             let group = self.base.directory.get(*id);
             let there = group.is_some_and(|group| match hosted.departure.begun {
                 true => group.knows(me),
@@ -52,17 +60,11 @@ impl<O: Ordering> GroupHandler<'_, O> {
             let lost = hosted.departure.abandoned && group.is_some_and(Group::can_begin_anew);
             let needed = group.is_some_and(|it| it.needs(me) && !lost || spares && it.is_alone(me))
                 || self.groups.moves.contains_key(&(*id, Motive::Going));
-            let idle =
-                hosted.admission.refused || (hosted.departure.stays && hosted.departure.begun);
+            let idle = hosted.departure.stays && hosted.departure.begun;
             let kept_out = hosted.rejoin.is_kept_out() && !hosted.departure.begun;
             // A replica of a life that no disk knows of could not say later that it had stored nothing.
             let unknown = is_on_disk(hosted) && new_disk && !hosted.departure.begun;
-            let done = hosted.admission.asked == Some(ring)
-                || hosted.on_disk.kept
-                || hosted.program.fallen
-                || idle
-                || there != hosted.departure.begun;
-            if done || needed || kept_out || unknown {
+            if idle || there != hosted.departure.begun || needed || kept_out || unknown {
                 continue;
             }
             if hosted.departure.begun && hosted.replica.has_calls() {

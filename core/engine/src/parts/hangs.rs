@@ -53,6 +53,11 @@ impl Hangs {
         self.hung.contains(&group)
     }
 
+    /// Nobody was noted.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.hung.is_empty()
+    }
+
     /// Takes those that were noted: whoever is hung still is to be noted again.
     pub(crate) fn take(&mut self) -> BTreeSet<GroupId> {
         core::mem::take(&mut self.hung)

@@ -181,6 +181,11 @@ impl Records {
         whole
     }
 
+    /// Nothing is to be given to the disk.
+    pub(crate) fn is_written(&self) -> bool {
+        self.unwritten.is_empty()
+    }
+
     /// What the disk is given.
     pub(crate) fn take_unwritten(&mut self) -> impl Iterator<Item = Output> + '_ {
         self.unwritten.drain(..)

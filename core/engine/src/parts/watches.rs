@@ -48,9 +48,9 @@ impl Watches {
         self.by_group.range(range).map(|(_, caller)| *caller).collect()
     }
 
-    /// Takes the groups that have a newer view since.
-    pub(crate) fn take_changed(&mut self) -> BTreeSet<GroupId> {
-        core::mem::take(&mut self.changed)
+    /// The next group that has a newer view since watchers were told last.
+    pub(crate) fn next_changed(&mut self) -> Option<GroupId> {
+        self.changed.pop_first()
     }
 
     pub(crate) fn check_invariants(&self) {

@@ -1,5 +1,6 @@
 //! What a replica asks for is done.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use wire::ordered::{Going, LeaveGroup, Ordered, Place, Progress};
@@ -20,7 +21,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             let brought =
                 (self.replicas.replicas_with_state(self.base), self.replicas.replicas_ahead());
             let announce = self.base.membership.announcement(brought, self.base.recall());
-            self.base.order(now, Ordered::Announce(announce));
+            self.base.order(now, Ordered::Announce(Box::new(announce)));
         }
     }
 

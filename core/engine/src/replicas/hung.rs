@@ -37,6 +37,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
 
     /// Tells of services that are hung, and asks for their replicas' end, once in each view. True if there was anything to do.
     pub(crate) fn pump_hung(&mut self, now: Time) -> bool {
+        if self.replicas.hangs.is_clear() {
+            return false;
+        }
         let mut any = false;
         for id in self.replicas.hangs.take() {
             let Some(hosted) = self.replicas.hosted.get_mut(&id) else { continue };

@@ -1,5 +1,6 @@
 //! Benchmarks of what orders this node's messages.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use wire::bench::{Plan, Word};
@@ -86,8 +87,10 @@ impl<O: Ordering> BenchHandler<'_, O> {
     fn act(&mut self, now: Time, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Order(word) => self.base.order(now, Ordered::Bench(word)),
-                Effect::Outcome(outcome) => self.base.outputs.push(Output::Bench(outcome)),
+                Effect::Order(word) => self.base.order(now, Ordered::Bench(Box::new(word))),
+                Effect::Outcome(outcome) => {
+                    self.base.outputs.push(Output::Bench(Box::new(outcome)))
+                }
                 Effect::Event(event) => self.base.event(event),
             }
         }

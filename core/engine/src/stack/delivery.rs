@@ -1,5 +1,6 @@
 //! What is delivered: configurations, ordered messages, and who holds them.
 
+use alloc::boxed::Box;
 use bytes::Bytes;
 use wire::ordered::{Install, Move, Ordered, Restyle};
 use wire::{Malformed, Member, Time};
@@ -100,7 +101,7 @@ impl<O: Ordering> Stack<O> {
             (self.replicas.replicas_with_state(&self.base), self.replicas.replicas_ahead());
         let recall = self.base.recall();
         let announce = self.base.membership.configuration(ring, members, brought, recall);
-        self.base.order(now, Ordered::Announce(announce));
+        self.base.order(now, Ordered::Announce(Box::new(announce)));
     }
 
     fn deliver(&mut self, now: Time, delivery: Delivery) {
@@ -113,7 +114,7 @@ impl<O: Ordering> Stack<O> {
             Err(malformed) => self.base.event(Event::Malformed(malformed)),
             Ok(Ordered::Announce(announce)) => {
                 if let Some((quorate, install)) =
-                    self.base.membership.announce(delivery.sender, announce)
+                    self.base.membership.announce(delivery.sender, *announce)
                 {
                     self.judged(now, quorate, install);
                 }
@@ -123,7 +124,7 @@ impl<O: Ordering> Stack<O> {
             Ok(Ordered::Load(load)) => {
                 self.bench.load(now, delivery.sender, delivery.sequence, &load);
             }
-            Ok(Ordered::Bench(word)) => self.benchmarks().word(now, delivery.sender, word),
+            Ok(Ordered::Bench(word)) => self.benchmarks().word(now, delivery.sender, *word),
             Ok(Ordered::Usage(usage)) => self.groups().usage_told(now, delivery.sender, usage),
             Ok(Ordered::Shedding(shedding)) => self.groups().shedding_told(now, shedding),
             Ok(ordered) => {
@@ -162,7 +163,7 @@ impl<O: Ordering> Stack<O> {
         } else if install {
             let groups = self.base.directory.entries();
             let keys = self.keys.table();
-            self.base.order(now, Ordered::Install(Install { ring, epoch, groups, keys }));
+            self.base.order(now, Ordered::Install(Box::new(Install { ring, epoch, groups, keys })));
         }
     }
 

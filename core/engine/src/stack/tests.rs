@@ -11,6 +11,7 @@ mod storing;
 mod voting;
 mod watching;
 
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -119,13 +120,13 @@ impl Room {
     /// Everybody is new.
     fn announce(&mut self) {
         for node in 1..=3 {
-            self.deliver(node, Ordered::Announce(self.nothing()));
+            self.deliver(node, Ordered::Announce(Box::new(self.nothing())));
         }
     }
 
     fn install(&mut self, groups: Vec<GroupEntry>) {
         let install = Install { ring: self.ring, epoch: 1, groups, keys: None };
-        self.deliver(1, Ordered::Install(install));
+        self.deliver(1, Ordered::Install(Box::new(install)));
     }
 
     fn deliver(&mut self, sender: u32, ordered: Ordered) {
@@ -353,7 +354,7 @@ fn quorate_is_who_takes_what_it_is_asked_for() {
     );
     assert_eq!(room.stack.bench(NOW, asked.clone()), Err(BenchError::NoQuorum));
     let install = Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None };
-    room.deliver_as(1, Ordered::Install(install), true);
+    room.deliver_as(1, Ordered::Install(Box::new(install)), true);
     assert_eq!(room.stack.status().ring.quorate, Some(true));
     assert_ne!(room.stack.bench(NOW, asked), Err(BenchError::NoQuorum));
 }
@@ -364,7 +365,7 @@ fn an_installation_after_a_gap_is_not_taken() {
     room.configure(1);
     room.announce();
     let install = Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None };
-    room.deliver_as(1, Ordered::Install(install), false);
+    room.deliver_as(1, Ordered::Install(Box::new(install)), false);
     let ring = room.stack.status().ring;
     assert_eq!(ring.epoch, 0, "what was lost may have been part of the component's history");
     assert_ne!(ring.quorate, Some(true));
@@ -416,17 +417,20 @@ fn an_outcome_does_not_outlive_the_history_that_it_belongs_to() {
 
     // The others went on without this node, and it is given the state anew.
     room.configure(2);
-    room.deliver(1, Ordered::Announce(room.nothing()));
+    room.deliver(1, Ordered::Announce(Box::new(room.nothing())));
     let members = vec![member(2), member(3)];
     let last = Component { epoch: 5, ring: ring(1), members };
     for node in 2..=3 {
         let replicas = if node == 2 { vec![(log(), Place::default())] } else { Vec::new() };
         let announce =
             Announce { last: last.clone(), first_life: false, replicas, ..room.nothing() };
-        room.deliver(node, Ordered::Announce(announce));
+        room.deliver(node, Ordered::Announce(Box::new(announce)));
     }
     let groups = vec![entry(&[(2, true), (1, false)], GroupOptions::default())];
-    room.deliver(2, Ordered::Install(Install { ring: room.ring, epoch: 6, groups, keys: None }));
+    room.deliver(
+        2,
+        Ordered::Install(Box::new(Install { ring: room.ring, epoch: 6, groups, keys: None })),
+    );
     room.restore();
     room.outputs();
     room.request(2, 1);
@@ -456,7 +460,7 @@ fn what_was_said_of_a_transfer_in_an_earlier_component_does_not_count() {
     room.configure(1);
     for node in 1..=3 {
         let replicas = if node == 2 { vec![(log(), Place::default())] } else { Vec::new() };
-        room.deliver(node, Ordered::Announce(Announce { replicas, ..room.nothing() }));
+        room.deliver(node, Ordered::Announce(Box::new(Announce { replicas, ..room.nothing() })));
     }
     // View 10 is the one of the transfer that begins with the installation.
     let view = ViewNumber(10);

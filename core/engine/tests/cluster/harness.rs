@@ -557,7 +557,7 @@ impl<O: Base> Simulation for Cluster<O> {
                 Output::Own { number, outcome } => {
                     self.at_mut(id).owns.push((number, outcome));
                 }
-                Output::Bench(outcome) => self.at_mut(id).benches.push(outcome),
+                Output::Bench(outcome) => self.at_mut(id).benches.push(*outcome),
                 Output::Event(event) => self.at_mut(id).events.push(event),
             }
         }

@@ -198,7 +198,7 @@ fn group(name: usize, replicas: usize) -> GroupEntry {
 }
 
 fn install(groups: Vec<GroupEntry>) -> Ordered {
-    Ordered::Install(Install { ring: WIDE_RING, epoch: u64::MAX, groups, keys: None })
+    Ordered::Install(Box::new(Install { ring: WIDE_RING, epoch: u64::MAX, groups, keys: None }))
 }
 
 const WIDE_PLACE: Place = Place { epoch: u64::MAX, ring: WIDE_RING, sequence: u64::MAX };
@@ -206,7 +206,7 @@ const WIDE_PLACE: Place = Place { epoch: u64::MAX, ring: WIDE_RING, sequence: u6
 fn announce(last: usize, attempts: usize, replicas: usize) -> Ordered {
     let component =
         |members| Component { epoch: u64::MAX, ring: WIDE_RING, members: wide_members(members) };
-    Ordered::Announce(Announce {
+    Ordered::Announce(Box::new(Announce {
         ring: WIDE_RING,
         first_life: true,
         last: component(last),
@@ -216,7 +216,7 @@ fn announce(last: usize, attempts: usize, replicas: usize) -> Ordered {
         ahead: vec![GroupId(u64::MAX); replicas],
         address: Some(([0; 16], u16::MAX).into()),
         recall: None,
-    })
+    }))
 }
 
 fn state_chunk(bytes: usize) -> Ordered {
@@ -276,7 +276,7 @@ fn lists_of_ordered_messages_are_limited() {
     assert_eq!(refused_ordered(update_chunk(UPDATE_CHUNK + 1)), "bytes");
     let Ordered::Announce(announce) = announce(1, 0, MAX_GROUPS) else { unreachable!() };
     let ahead = vec![GroupId(1); MAX_GROUPS + 1];
-    let announce = Ordered::Announce(Announce { ahead, ..announce });
+    let announce = Ordered::Announce(Box::new(Announce { ahead, ..*announce }));
     assert_eq!(refused_ordered(announce), "replicas ahead");
 }
 
@@ -461,7 +461,7 @@ fn a_key_has_a_number_and_no_more_nodes_confirm_it_than_there_can_be() {
         let confirmed = vec![NodeId(1); confirmed];
         let change = KeyChange { key: named(2), switched: true, forced: false, confirmed };
         let keys = Some(KeyTable { sealing: named(sealing).name, change: Some(change) });
-        Ordered::Install(Install { ring: WIDE_RING, epoch: 1, groups: Vec::new(), keys })
+        Ordered::Install(Box::new(Install { ring: WIDE_RING, epoch: 1, groups: Vec::new(), keys }))
     };
     assert!(Ordered::decode(&with(1, MAX_MEMBERS).encode()).is_ok());
     assert_eq!(refused_ordered(with(1, MAX_MEMBERS + 1)), "confirmed");

@@ -238,7 +238,7 @@ pub fn requests_and_components() -> Vec<(&'static str, Ordered)> {
         ),
         (
             "announce",
-            Ordered::Announce(Announce {
+            Ordered::Announce(Box::new(Announce {
                 ring: RING,
                 first_life: true,
                 last: component(4),
@@ -254,16 +254,16 @@ pub fn requests_and_components() -> Vec<(&'static str, Ordered)> {
                     groups: vec![(group(), PLACE)],
                     waiting: vec![GroupId(0xa2)],
                 }),
-            }),
+            })),
         ),
         (
             "install",
-            Ordered::Install(Install {
+            Ordered::Install(Box::new(Install {
                 ring: RING,
                 epoch: 5,
                 groups: vec![group()],
                 keys: Some(key_table()),
-            }),
+            })),
         ),
     ]
 }
@@ -401,10 +401,10 @@ pub fn keys_and_benchmarks() -> Vec<(&'static str, Ordered)> {
         ("key sealing", Ordered::Key(KeyStep::Sealing(offered_key().name))),
         ("key force", Ordered::Key(KeyStep::Force(offered_key().name))),
         ("key abort", Ordered::Key(KeyStep::Abort(offered_key().name))),
-        ("bench plan", Ordered::Bench(Word::Plan(plan()))),
-        ("bench done", Ordered::Bench(Word::Done { id: 0xb5, sent: 300 })),
-        ("bench report", Ordered::Bench(Word::Report(report()))),
-        ("bench stop", Ordered::Bench(Word::Stop { id: 0xb5 })),
+        ("bench plan", Ordered::Bench(Box::new(Word::Plan(plan())))),
+        ("bench done", Ordered::Bench(Box::new(Word::Done { id: 0xb5, sent: 300 }))),
+        ("bench report", Ordered::Bench(Box::new(Word::Report(report())))),
+        ("bench stop", Ordered::Bench(Box::new(Word::Stop { id: 0xb5 }))),
         (
             "load",
             Ordered::Load(Load {

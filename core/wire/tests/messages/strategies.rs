@@ -432,14 +432,14 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
     prop_oneof![
         load.prop_map(Ordered::Load),
         (any::<u32>(), any::<u64>())
-            .prop_map(|(id, sent)| Ordered::Bench(bench::Word::Done { id, sent })),
+            .prop_map(|(id, sent)| Ordered::Bench(Box::new(bench::Word::Done { id, sent }))),
         ordered_request().prop_map(Ordered::Request),
         nested_request().prop_map(Ordered::Request),
         nested_end().prop_map(Ordered::NestedEnd),
-        announce().prop_map(Ordered::Announce),
+        announce().prop_map(|announce| Ordered::Announce(Box::new(announce))),
         offered_key().prop_map(|key| Ordered::Key(KeyStep::Offer(key))),
         key_name().prop_map(|name| Ordered::Key(KeyStep::Sealing(name))),
-        install().prop_map(Ordered::Install),
+        install().prop_map(|install| Ordered::Install(Box::new(install))),
         (name(), options())
             .prop_map(|(name, options)| Ordered::JoinGroup(JoinGroup { name, options })),
         (any::<u64>(), going, option::of(died())).prop_map(|(group, going, died)| {

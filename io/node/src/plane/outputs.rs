@@ -92,7 +92,7 @@ impl Plane {
             Output::Own { number, outcome } => self.waiting.own_ended(number, outcome),
             Output::Bench(outcome) => {
                 if let Some(reply) = self.waiting.bench.take() {
-                    answer(&reply, outcome);
+                    answer(&reply, *outcome);
                 }
             }
             Output::Moved { group, outcome, .. } => self.waiting.moves.ended(group, outcome),

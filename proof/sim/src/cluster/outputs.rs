@@ -71,7 +71,7 @@ impl Cluster {
             Output::Replace(group) => self.replace(node, group),
             Output::Revive(group) => self.revive(node, group)?,
             Output::Forget(group) => self.forget_kept(node, group),
-            Output::Bench(result) => self.benched(result)?,
+            Output::Bench(result) => self.benched(*result)?,
             Output::Moved { group, to, outcome } => {
                 self.fabric.say(|| format!("{me}: {group} to {to}: {outcome:?}"));
                 self.watch.move_ended(me, group, to, &outcome)?;

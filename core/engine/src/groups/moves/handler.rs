@@ -70,6 +70,9 @@ impl<O: Ordering> GroupHandler<'_, O> {
 
     /// Orders the wishes that can be ordered, and ends those that are over. True if there was anything to do.
     pub(crate) fn pump_moves(&mut self, now: Time) -> bool {
+        if self.groups.moves.is_empty() {
+            return false;
+        }
         let wishes: Vec<(GroupId, Motive)> = self.groups.moves.keys().copied().collect();
         let mut any = false;
         for (id, motive) in wishes {

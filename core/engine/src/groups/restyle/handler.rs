@@ -52,6 +52,9 @@ impl<O: Ordering> GroupHandler<'_, O> {
 
     /// Orders the wishes that can be ordered, and ends those that are over. True if there was anything to do.
     pub(crate) fn pump_restyles(&mut self, now: Time) -> bool {
+        if self.groups.restyles.is_empty() {
+            return false;
+        }
         let wishes: Vec<GroupId> = self.groups.restyles.keys().copied().collect();
         let mut any = false;
         for id in wishes {

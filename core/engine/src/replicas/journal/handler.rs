@@ -58,8 +58,10 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let ring = self.base.membership.ring();
         let mut fallen = Vec::new();
         for (id, hosted) in &mut self.replicas.hosted {
-            let there = self.base.directory.get(*id).is_some_and(|group| group.knows(self.base.me));
-            if hosted.program.fallen && there && hosted.admission.asked != Some(ring) {
+            if !hosted.program.fallen || hosted.admission.asked == Some(ring) {
+                continue;
+            }
+            if self.base.directory.get(*id).is_some_and(|group| group.knows(self.base.me)) {
                 hosted.admission.asked = Some(ring);
                 let going = Going::ForGood;
                 fallen.push(LeaveGroup { group: *id, going, died: hosted.program.died.clone() });

@@ -190,6 +190,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
 
     /// More is held: leaders that wait for that go on.
     pub(crate) fn go_on_trying(&mut self, now: Time) {
+        if self.replicas.leading.unheld.is_empty() {
+            return;
+        }
         for id in self.replicas.leading.unheld.clone() {
             let waits =
                 self.replicas.hosted.get(&id).and_then(|hosted| hosted.replica.waits_for_hold());

@@ -51,6 +51,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
 
     /// Orders what can be ordered, and ends what is over. True if there was anything to do.
     pub(crate) fn pump_restores(&mut self, now: Time) -> bool {
+        if self.replicas.backups.restores.is_empty() {
+            return false;
+        }
         let ids: Vec<GroupId> = self.replicas.backups.restores.keys().copied().collect();
         let mut any = false;
         for id in ids {

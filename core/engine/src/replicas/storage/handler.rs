@@ -59,6 +59,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
 
     /// All messages of the present place have been acted on: the disk is given what that led to.
     pub(crate) fn write_down(&mut self, now: Time) {
+        if self.base.records.is_written() {
+            return;
+        }
         for (group, _) in self.base.records.mark_whole_places(self.base.planted) {
             self.cut_log(now, group);
         }

@@ -1,6 +1,7 @@
 //! Whom a reply waits for, what a sleeping group does, and for how long a group may still come.
 
 use super::*;
+use alloc::boxed::Box;
 
 #[test]
 fn a_reply_waits_for_a_majority_of_the_replicas_whatever_bystanders_hold() {
@@ -49,7 +50,7 @@ fn a_replica_of_a_sleeping_group_keeps_its_state_and_takes_nothing() {
     room.configure(2);
     for node in 1..=3 {
         let replicas = if node == 1 { state.clone() } else { Vec::new() };
-        room.deliver(node, Ordered::Announce(Announce { replicas, ..room.nothing() }));
+        room.deliver(node, Ordered::Announce(Box::new(Announce { replicas, ..room.nothing() })));
     }
     // 4 and 5 are away, and somebody knows of a later request.
     let last = Place { epoch: 1, ring: ring(1), sequence: 99 };
@@ -76,7 +77,7 @@ fn is_told_after(members: u32, installed: u64, waited: u64) -> bool {
     let configuration = Configuration { kind, ring: room.ring, members: members.clone() };
     room.happens(ordering::Output::Configuration(configuration));
     for member in members {
-        room.deliver(member.node.0, Ordered::Announce(room.nothing()));
+        room.deliver(member.node.0, Ordered::Announce(Box::new(room.nothing())));
     }
     let install = Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None };
     let delivery = Delivery {
@@ -85,7 +86,7 @@ fn is_told_after(members: u32, installed: u64, waited: u64) -> bool {
         contiguous: true,
         sender: member(1),
         level: Level::Agreed,
-        payload: Ordered::Install(install).encode(),
+        payload: Ordered::Install(Box::new(install)).encode(),
     };
     room.stack.base.outbox.ordering.script.push_back(ordering::Output::Deliver(delivery));
     room.stack.settle(NOW + ms(installed));

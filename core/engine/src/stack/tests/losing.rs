@@ -1,5 +1,6 @@
 //! What goes with a replica: a state on which others are about to count, and calls that nobody else has.
 
+use alloc::boxed::Box;
 use wire::ordered::{Died, Style};
 
 use super::*;
@@ -15,7 +16,7 @@ fn furthest() -> Room {
     assert_ne!(first, second);
     room.configure(2);
     for (node, replicas) in [(1, second), (2, first), (3, Vec::new())] {
-        room.deliver(node, Ordered::Announce(Announce { replicas, ..room.nothing() }));
+        room.deliver(node, Ordered::Announce(Box::new(Announce { replicas, ..room.nothing() })));
     }
     room.stack.base.outbox.ordering.multicast.clear();
     room
@@ -36,7 +37,7 @@ fn announced(room: &Room) -> Option<Announce> {
     let ordered = |payload| Ordered::decode(payload).expect("what it wrote");
     room.stack.base.outbox.ordering.multicast.iter().map(ordered).find_map(
         |ordered| match ordered {
-            Ordered::Announce(announce) => Some(announce),
+            Ordered::Announce(announce) => Some(*announce),
             _ => None,
         },
     )
@@ -56,7 +57,7 @@ fn who_loses_it_before_the_installation_takes_its_announcement_back() {
     room.stack.abandon(NOW, log());
     let again = announced(&room).expect("what it said is not true any more");
     assert_eq!(again.replicas, []);
-    room.deliver(1, Ordered::Announce(again));
+    room.deliver(1, Ordered::Announce(Box::new(again)));
     install(&mut room);
     assert_eq!(synced(&room), [member(2)]);
 }

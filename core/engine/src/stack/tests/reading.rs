@@ -1,6 +1,7 @@
 //! What a read waits for before it is executed, and before it is answered.
 
 use super::*;
+use alloc::boxed::Box;
 
 const STALE: Access = Access::Stale { max_age_ms: 100 };
 
@@ -25,7 +26,10 @@ impl Room {
         self.configure(sequence);
         for node in 1..=3 {
             let replicas = if node < 3 { replicas.clone() } else { Vec::new() };
-            self.deliver(node, Ordered::Announce(Announce { replicas, ..self.nothing() }));
+            self.deliver(
+                node,
+                Ordered::Announce(Box::new(Announce { replicas, ..self.nothing() })),
+            );
         }
         self.install(groups);
     }

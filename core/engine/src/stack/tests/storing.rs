@@ -1,5 +1,6 @@
 //! What a node with a disk gives it, and when.
 
+use alloc::boxed::Box;
 use wire::kept::{BEGUN, FOLLOWED, LOST, TAKEN, encode_style};
 use wire::ordered::{Durability, End, KeptReply, NestedEnd, Place, Recall, Style};
 
@@ -323,7 +324,7 @@ impl Room {
             };
             let plain = self.nothing();
             let announce = Announce { replicas, recall: Some(recall), ..plain };
-            self.deliver(node, Ordered::Announce(announce));
+            self.deliver(node, Ordered::Announce(Box::new(announce)));
         }
     }
 
