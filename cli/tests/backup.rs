@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Longer than anything here may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_steadfast");
 
@@ -43,7 +43,7 @@ fn json(output: &Output) -> Value {
 
 /// Waits until all nodes know so many replicas of the counter with the state.
 fn wait_for_counter(daemons: &[Daemon], count: usize) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     let synced = |status: &Value| {
         let groups = status["groups"].as_array().expect("a list").iter();
         let counter = groups.filter(|group| group["name"] == "counter").flat_map(|group| {
@@ -101,7 +101,7 @@ fn a_group_is_saved_and_goes_on_in_a_new_cluster() {
     let plant = Plant::start();
     let file = plant.saved();
     let shown = json(&show(&file));
-    let told = ["group", "cluster", "style", "hold", "durability", "form"].map(|key| &shown[key]);
+    let told = ["group", "cluster", "style", "ack", "durability", "form"].map(|key| &shown[key]);
     assert_eq!(told, ["counter", "steadfast", "semi-active", "majority", "memory", "state"]);
     assert_eq!((&shown["executed"], &shown["sessions"]), (&2.into(), &2.into()));
     assert!(out(&run(&["state", "show", text(&file)])).contains("counter of cluster steadfast"));

@@ -15,7 +15,7 @@ use steadfast::status::{DeploymentStatus, DeploymentsStatus, Grant, Status};
 use steadfast::{Client, admin};
 
 /// Longer than anything here may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_steadfast");
 
@@ -69,7 +69,7 @@ impl Plant {
     }
 
     fn admin(&self, id: usize) -> admin::Client {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             match admin::Client::connect(self.folder.path().join(format!("{id}.sock"))) {
                 Ok(client) => return client,
@@ -86,7 +86,7 @@ impl Plant {
 
     /// What a node knows of deployments, once that is as wanted.
     fn wait(&self, id: usize, wanted: impl Fn(&DeploymentsStatus) -> bool) -> DeploymentsStatus {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut admin = self.admin(id);
         loop {
             let last = admin.deployments();
@@ -152,7 +152,7 @@ fn all_is_told_and_can_be_ended(plant: &Plant) {
         out(&plant.ask(1, &["return", &node.node.0.to_string()]));
     }
     out(&plant.ask(1, &["withdraw", "own"]));
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let idle = |id| plant.admin(id).status().expect("it answers").programs.is_empty();
     while !(1..=4).all(idle) {
         assert!(Instant::now() < deadline, "all programs end");
@@ -165,7 +165,7 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
     plant.wait(1, |status| status.nodes.len() == 4);
     let file = service(
         plant.folder.path(),
-        "replicas = 2\ncriticality = 7\n[distribution]\npolicy = \"spread\"\nover = \"rack\"",
+        "replicas = 2\npriority = 7\n[distribution]\npolicy = \"spread\"\nover = \"rack\"",
     );
     let file = file.to_str().expect("text");
     let dry = out(&plant.ask(1, &["deploy", file, "--dry-run"]));
@@ -183,7 +183,7 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
         let _stops = Stops(done);
         let caller = scope.spawn(move || {
             let client = Client::connect(addresses).expect("nodes are there");
-            let counter = CounterClient::new(&client, "own").within(PATIENCE);
+            let counter = CounterClient::new(&client, "own").within(TIMEOUT);
             let mut sum = 0;
             while !done.load(Ordering::Relaxed) {
                 sum += 1;
@@ -194,7 +194,7 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
         });
         let called = || {
             calls.store(false, Ordering::Relaxed);
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + TIMEOUT;
             while !calls.load(Ordering::Relaxed) {
                 assert!(Instant::now() < deadline && !caller.is_finished(), "calls go on");
                 std::thread::yield_now();
@@ -202,7 +202,7 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
         };
         called();
         // The client does not say how critical its calls are.
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let told = |status: Status| status.hosts.iter().any(|host| host.callers == [7]);
         while !told(plant.admin(1).status().expect("it answers")) {
             assert!(Instant::now() < deadline, "the deployment says it");
@@ -228,7 +228,7 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
         assert!(text.ends_with(&format!("n{full} is empty\n")), "{text}");
         called();
         plant.settled(full as usize, |on| spread(on) && !on.contains(&full));
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !plant.admin(full as usize).status().expect("it answers").programs.is_empty() {
             assert!(Instant::now() < deadline, "its program ends");
         }
@@ -258,7 +258,7 @@ fn a_withdrawn_deployment_goes_on_from_what_was_saved() {
         let (addresses, done) = (addresses.clone(), &done);
         let caller = scope.spawn(move || {
             let client = Client::connect(addresses).expect("nodes are there");
-            let counter = CounterClient::new(&client, "own").within(PATIENCE);
+            let counter = CounterClient::new(&client, "own").within(TIMEOUT);
             let mut sum = 0;
             while !done.load(Ordering::Relaxed) {
                 sum = counter.add(1).expect("no call fails");
@@ -270,7 +270,7 @@ fn a_withdrawn_deployment_goes_on_from_what_was_saved() {
         caller.join().expect("no call failed")
     });
     out(&plant.ask(2, &["withdraw", "own"]));
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let knows = |id| {
         let groups = plant.admin(id).status().expect("it answers").groups;
         groups.iter().any(|group| group.name == "own")
@@ -288,7 +288,7 @@ fn a_withdrawn_deployment_goes_on_from_what_was_saved() {
         assert_eq!(answer.digest, digest);
     }
     let client = Client::connect(addresses).expect("nodes are there");
-    let counter = CounterClient::new(&client, "own").within(PATIENCE);
+    let counter = CounterClient::new(&client, "own").within(TIMEOUT);
     let executed = told["from"]["executed"].as_u64().expect("a number");
     assert!(executed <= called);
     assert_eq!(counter.get(), Ok(executed), "each call added one");
@@ -327,7 +327,7 @@ fn another_program_is_taken_over_while_a_client_calls_and_one_that_fails_is_take
         let _stops = Stops(done);
         let caller = scope.spawn(move || {
             let client = Client::connect(addresses).expect("nodes are there");
-            let counter = CounterClient::new(&client, "own").within(PATIENCE);
+            let counter = CounterClient::new(&client, "own").within(TIMEOUT);
             let mut sum = 0;
             while !done.load(Ordering::Relaxed) {
                 sum += 1;
@@ -395,7 +395,7 @@ fn replicas_run_by_the_rate_of_their_calls_or_it_is_said_why_not() {
         let text = std::fs::read_to_string(&file).expect("it was written");
         std::fs::write(&file, text.replace("\"own\"", &format!("\"{group}\""))).expect("written");
         out(&plant.ask(1, &["deploy", file.to_str().expect("text")]));
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let status = loop {
             let programs = plant.admin(1).status().expect("it answers").programs;
             match programs.into_iter().find(|it| it.group == group && it.joined) {
@@ -471,7 +471,7 @@ fn what_people_said_survives_the_end_of_all_nodes_where_they_have_disks() {
         let address =
             plant.admin(1).status().expect("it answers").client.expect("it takes clients");
         let client = Client::connect([address]).expect("the node is there");
-        CounterClient::new(&client, "own").within(PATIENCE).add(5)
+        CounterClient::new(&client, "own").within(TIMEOUT).add(5)
     };
     assert_eq!(call(&plant), Ok(5));
     plant.kill(1);

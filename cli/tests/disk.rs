@@ -12,7 +12,7 @@ use daemon::{Daemon, program};
 use steadfast::{Client, MethodId};
 
 /// Longer than anything here may take: a test that waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const NODES: usize = 3;
 
@@ -46,7 +46,7 @@ fn count(addresses: Vec<SocketAddr>) -> Receiver<u64> {
         let client = Client::connect(&addresses).expect("one of the nodes is up");
         loop {
             let add = MethodId::of("add");
-            let sum = client.call("counter", add, true, "[1]".into(), PATIENCE);
+            let sum = client.call("counter", add, true, "[1]".into(), TIMEOUT);
             let sum = sum.expect("answered when the nodes are back");
             let sum: u64 = std::str::from_utf8(&sum).expect("JSON").parse().expect("a number");
             if told.send(sum).is_err() {
@@ -69,7 +69,7 @@ fn nodes_that_are_killed_all_at_once_have_all_that_was_answered() {
     let mut last = 0;
     for _ in 0..LIVES {
         for _ in 0..CALLS {
-            let sum = sums.recv_timeout(PATIENCE).expect("the client goes on");
+            let sum = sums.recv_timeout(TIMEOUT).expect("the client goes on");
             // No answered call is lost and none is executed twice, whoever died in between.
             assert_eq!(sum, last + 1);
             last = sum;
@@ -77,7 +77,7 @@ fn nodes_that_are_killed_all_at_once_have_all_that_was_answered() {
         daemons.drain(..).for_each(Daemon::kill);
         daemons = configs.iter().map(|config| Daemon::of(config)).collect();
     }
-    let sum = sums.recv_timeout(PATIENCE).expect("the client goes on");
+    let sum = sums.recv_timeout(TIMEOUT).expect("the client goes on");
     assert_eq!(sum, last + 1);
     drop(sums);
     daemons[0].wait_for("READY=1");

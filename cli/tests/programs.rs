@@ -16,7 +16,7 @@ use serde_json::Value;
 use steadfast::{Client, HostOptions, Node, NodeConfig, NodeId, ProgramConfig};
 
 /// Longer than anything here may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_steadfast");
 
@@ -56,7 +56,7 @@ fn programs(daemon: &Daemon) -> Vec<Value> {
 
 /// The only program, once it is as wanted.
 fn wait_for(daemon: &Daemon, wanted: impl Fn(&Value) -> bool) -> Value {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let one = programs(daemon).pop().expect("there is one");
         if wanted(&one) {
@@ -70,7 +70,7 @@ fn wait_for(daemon: &Daemon, wanted: impl Fn(&Value) -> bool) -> Value {
 fn a_program_is_run_looked_at_killed_and_stopped_by_hand() {
     let daemon = Daemon::start();
     let serve = ["--", PROGRAM, "replica", "counter"];
-    let text = out(&ask(&daemon, &["run", "--group", "own", "--hold", "all"], &serve));
+    let text = out(&ask(&daemon, &["run", "--group", "own", "--ack", "all"], &serve));
     assert!(text.starts_with("serving: group own, process "), "{text}");
     assert_eq!(out(&daemon.call(&["own", "add", "[5]"])), "5\n");
 
@@ -113,7 +113,7 @@ fn what_does_not_serve_is_explained() {
     assert!(by_hand.contains("has to be started by a node"), "{by_hand}");
     let nowhere = ["run", "--group", "own", "--admin", "/nowhere/node.sock", "--", "true"];
     assert!(refused(&run(&nowhere)).contains("no node answers at /nowhere/node.sock"));
-    let wrong = run(&["run", "--group", "own", "--hold", "two", "--", "true"]);
+    let wrong = run(&["run", "--group", "own", "--ack", "two", "--", "true"]);
     assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
 }
 
@@ -150,8 +150,8 @@ fn a_replica_in_python_serves_and_is_given_the_state() {
 fn member(id: u32, rings: &[std::net::SocketAddr], folder: &Path) -> Node {
     let mut config = NodeConfig::member(NodeId(id), rings);
     config.admin = Some(folder.join(format!("{id}.sock")));
-    config.ring.timing.token_timeout = 2 * PATIENCE;
-    config.ring.timing.token_timeout_max = 2 * PATIENCE;
+    config.ring.timing.token_timeout = 2 * TIMEOUT;
+    config.ring.timing.token_timeout_max = 2 * TIMEOUT;
     Node::start(config).expect("free ports")
 }
 
@@ -179,7 +179,7 @@ fn no_acknowledged_call_is_lost_or_repeated_when_programs_are_killed_under_load(
                 let (addresses, done) = (addresses.clone(), &done);
                 scope.spawn(move || {
                     let client = Client::connect(addresses).expect("nodes are there");
-                    let counter = CounterClient::new(&client, "counter").within(PATIENCE);
+                    let counter = CounterClient::new(&client, "counter").within(TIMEOUT);
                     let (mut sum, mut last) = (0, 0);
                     while !done.load(Ordering::Relaxed) {
                         let now = counter.add(1).expect("every call is answered");
@@ -205,7 +205,7 @@ fn no_acknowledged_call_is_lost_or_repeated_when_programs_are_killed_under_load(
         adders.into_iter().map(|adder| adder.join().expect("it does not panic")).sum()
     });
     let client = Client::connect(addresses).expect("nodes are there");
-    let sum = CounterClient::new(&client, "counter").within(PATIENCE).get().expect("it answers");
+    let sum = CounterClient::new(&client, "counter").within(TIMEOUT).get().expect("it answers");
     assert_eq!(sum, acknowledged, "each acknowledged call was executed once");
     let states = cluster::states(&nodes, "counter");
     assert!(states.iter().all(|state| *state == states[0]), "{states:?}");

@@ -13,7 +13,7 @@ use steadfast::status::RegistryStatus;
 use steadfast::{AsyncClient, Client, Node, NodeConfig, RegistryKnobs, admin};
 
 /// Longer than anything here may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Plant {
     folder: tempfile::TempDir,
@@ -58,7 +58,7 @@ impl Plant {
 
     /// What a node has of the registry, once the counter is bound at these nodes. Waits at the node for each change.
     fn wait(&self, id: usize, nodes: &[u32]) -> RegistryStatus {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut admin = self.admin(id);
         let mut since = None;
         let mut last = None;
@@ -85,7 +85,7 @@ impl Plant {
 }
 
 fn admin_at(path: &Path) -> admin::Client {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         match admin::Client::connect(path) {
             Ok(client) => return client,
@@ -170,16 +170,16 @@ fn names_of_ones_own_are_bound_found_followed_and_kept_in_mind() {
     assert_eq!(list.bindings.expect("all").len(), 4);
 
     let client = Client::connect(plant.addresses()).expect("they answer");
-    let mut registry = Registry::new(&client).within(Duration::from_secs(1), PATIENCE);
+    let mut registry = Registry::new(&client).within(Duration::from_secs(1), TIMEOUT);
     let mine = registry.look_up("printer").expect("it is there");
     assert_eq!((mine.bindings.len(), mine.stale), (1, None));
     let since = registry.list().expect("it answers").epoch;
 
     // Who keeps it dies, and so does it.
     plant.kill(1);
-    let changed = registry.watch(since, PATIENCE).expect("it answers").expect("something changes");
+    let changed = registry.watch(since, TIMEOUT).expect("it answers").expect("something changes");
     assert!(changed.epoch > since);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !registry.look_up("printer").expect("it answers").bindings.is_empty() {
         assert!(Instant::now() < deadline, "it stays");
     }
@@ -203,11 +203,11 @@ async fn in_async_code_it_is_the_same() {
     let node = Node::start(NodeConfig { registry: knobs, ..NodeConfig::single() }).expect("starts");
     let address = node.client_address().expect("it takes clients");
     let client = AsyncClient::connect([address]).await.expect("it answers");
-    let mut registry = AsyncRegistry::new(&client).within(Duration::ZERO, PATIENCE);
+    let mut registry = AsyncRegistry::new(&client).within(Duration::ZERO, TIMEOUT);
     let since = registry.list().await.expect("it answers").epoch;
     let mut other = AsyncRegistry::new(&client);
     let (changed, lease) = tokio::join!(
-        other.watch(since, PATIENCE),
+        other.watch(since, TIMEOUT),
         registry.bind("printer", "10.0.0.7:631", Terms::lease(60_000, 20_000))
     );
     let (changed, lease) = (changed.expect("it answers").expect("a change"), lease.expect("bound"));

@@ -108,12 +108,12 @@ pub use config::{
 pub use node::{
     AttachError, Backup, BackupError, Call, Content, Context, DiscardError, Factory, HangRule,
     HostError, HostOptions, MoveError, NestedError, Node, ProgramError, RestoreError, RestyleError,
-    SaveError, Service, ServiceOutcome, StartError, Stopped, attach, book, write_backup,
+    SaveError, Service, ServiceOutcome, StartError, Stopped, attach, cluster_state, write_backup,
 };
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
 pub use os::realtime;
 pub use wire::client::Refusal;
-pub use wire::ordered::{Durability, GroupOptions, Hold, Style};
+pub use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 pub use wire::{
     ClientId, GroupId, Incarnation, Member, MethodId, NodeId, Random, RingId, Time, ViewNumber,
 };
@@ -148,8 +148,8 @@ pub mod admin {
 /// ([`Client::take_events`]).
 pub mod events {
     pub use ::admin::events::{
-        DeviationCause, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped,
-        Teller,
+        DeviationCause, EventFormatter, EventKind, EventRecord, FaultCause, Interest,
+        ReplicaRecord, Stamped,
     };
     pub use client::{Cause, Event as ClientEvent, Trouble};
     pub use node::Event;

@@ -154,18 +154,18 @@ impl AsyncStub {
 pub struct NestedStub<'c> {
     context: &'c Context,
     group: String,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl<'c> NestedStub<'c> {
     /// With as much time as the handler has.
     pub fn new(context: &'c Context, group: String) -> Self {
-        NestedStub { context, group, patience: MAX_DEADLINE }
+        NestedStub { context, group, timeout: MAX_DEADLINE }
     }
 
     /// The same with less time.
-    pub fn within(&self, patience: Duration) -> Self {
-        NestedStub { context: self.context, group: self.group.clone(), patience }
+    pub fn within(&self, timeout: Duration) -> Self {
+        NestedStub { context: self.context, group: self.group.clone(), timeout }
     }
 
     fn ask<E>(
@@ -174,7 +174,7 @@ impl<'c> NestedStub<'c> {
         body: Bytes,
         read: ReadError<E>,
     ) -> Result<Bytes, CallError<E>> {
-        let answer = self.context.call(&self.group, method, false, body, self.patience);
+        let answer = self.context.call(&self.group, method, false, body, self.timeout);
         answer.map_err(|error: NestedError| CallError::from_nested(error, &self.group, read))
     }
 

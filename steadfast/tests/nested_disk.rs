@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use steadfast::{Client, Context, Durability, GroupOptions, HostOptions, Node, NodeConfig, NodeId};
 
 /// Longer than anything here may take: a test that waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const NODES: usize = 3;
 
@@ -76,8 +76,8 @@ fn serve(words: &str) {
     config.data_dir = Some(folder.join("data"));
     config.storage = Some(folder.join("store"));
     // Processes die, hosts do not: nothing here is about the time-out.
-    config.ring.timing.token_timeout = 2 * PATIENCE;
-    config.ring.timing.token_timeout_max = 2 * PATIENCE;
+    config.ring.timing.token_timeout = 2 * TIMEOUT;
+    config.ring.timing.token_timeout_max = 2 * TIMEOUT;
     let node = Node::start(config).expect("free ports");
     let group = GroupOptions { durability: Durability::Disk, ..GroupOptions::default() };
     let options = HostOptions { group, ..HostOptions::default() };
@@ -132,7 +132,7 @@ fn sell(addresses: Vec<SocketAddr>) -> Receiver<Vec<u32>> {
     let (told, sales) = channel();
     thread::spawn(move || {
         let client = Client::connect(&addresses).expect("one of the nodes is up");
-        let shop = ShopClient::new(&client, "shop").within(PATIENCE);
+        let shop = ShopClient::new(&client, "shop").within(TIMEOUT);
         loop {
             let sale = shop.sell().expect("answered when the nodes are back");
             if told.send(sale).is_err() {
@@ -160,7 +160,7 @@ fn nodes_that_are_killed_while_groups_call_each_other_do_each_call_once() {
     let mut taken = 0;
     for life in 0..LIVES {
         for _ in 0..CALLS {
-            let sale = sales.recv_timeout(PATIENCE).expect("the client goes on");
+            let sale = sales.recv_timeout(TIMEOUT).expect("the client goes on");
             let next: Vec<u32> = (taken + 1..=taken + PIECES).collect();
             assert_eq!(sale, next, "in life {life}");
             taken += PIECES;
@@ -168,7 +168,7 @@ fn nodes_that_are_killed_while_groups_call_each_other_do_each_call_once() {
         cluster.kill();
         cluster.start();
     }
-    let sale = sales.recv_timeout(PATIENCE).expect("the client goes on");
+    let sale = sales.recv_timeout(TIMEOUT).expect("the client goes on");
     assert_eq!(sale.first(), Some(&(taken + 1)));
 }
 

@@ -111,7 +111,7 @@ fn a_node_that_stops_ends_its_administrators_connections_and_frees_the_port() {
     node.stop().unwrap();
     let begun = std::time::Instant::now();
     events.take_while(Result::is_ok).for_each(drop);
-    assert!(begun.elapsed() < LONG, "the connection has not ended, only the patience");
+    assert!(begun.elapsed() < LONG, "the connection has not ended, only the timeout");
     assert!(std::net::TcpListener::bind(admin).is_ok());
     let gone = AdminClient::connect_tls(admin, &tls, Duration::from_secs(5)).unwrap_err();
     assert!(matches!(gone, AdminError::Dial { .. }), "{gone}");

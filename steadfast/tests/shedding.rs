@@ -51,9 +51,9 @@ impl Drop for Crowd {
     }
 }
 
-fn client(node: &Node, criticality: u8) -> Client {
+fn client(node: &Node, priority: u8) -> Client {
     let address = node.client_address().expect("it takes clients");
-    Client::builder().criticality(criticality).connect([address]).expect("it runs")
+    Client::builder().priority(priority).connect([address]).expect("it runs")
 }
 
 /// Adds one, by hand: what the stub would say.
@@ -89,7 +89,7 @@ fn the_critical_go_on_and_the_others_are_told_why_they_are_refused() {
     let BytesCallError::Refused { refusal: Refusal::Shed, reason } = &refused else {
         panic!("{refused}");
     };
-    assert!(reason.contains("criticality 200") && reason.contains("has 0"), "{reason}");
+    assert!(reason.contains("priority 200") && reason.contains("has 0"), "{reason}");
     assert_eq!(refused.was_executed(), Some(false));
     // All calls that were answered were executed, and the one that was refused was not.
     let total = add(&critical).expect("the critical go on");

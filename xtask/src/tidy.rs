@@ -38,7 +38,7 @@ const RULES: &[(&str, Rule)] = &[
     ("the stack is one topic", stack::files),
     ("pure crates are no_std", rust::no_std),
     ("files are short", rust::length),
-    ("only the porch reads clocks", rust::clocks),
+    ("only the driver reads clocks", rust::clocks),
     ("experiments do not see each other", rust::experiments),
     ("nothing pure iterates in a random order", rust::random_order),
     ("tests and simulation do not sleep", rust::sleeps),

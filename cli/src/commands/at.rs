@@ -11,7 +11,7 @@ use super::Failure;
 use super::node::read_config;
 
 /// A node that lives answers at once.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The node: of this host by its admin socket, of another by its port for administrators.
 #[derive(clap::Args)]
@@ -38,7 +38,7 @@ impl At {
             (Some(port), Some(folder)) => reach(port, folder)?,
             _ => self.connect_socket()?,
         };
-        node.set_timeout(Some(PATIENCE)).map_err(Failure::failed)?;
+        node.set_timeout(Some(TIMEOUT)).map_err(Failure::failed)?;
         Ok(node)
     }
 
@@ -52,7 +52,7 @@ impl At {
             }
             _ => AdminClient::connect(other).map_err(Failure::failed)?,
         };
-        node.set_timeout(Some(PATIENCE)).map_err(Failure::failed)?;
+        node.set_timeout(Some(TIMEOUT)).map_err(Failure::failed)?;
         Ok(node)
     }
 
@@ -78,7 +78,7 @@ fn reach(port: &str, folder: &Path) -> Result<AdminClient, Failure> {
     let address = found.ok_or_else(|| {
         Failure::Failed(format!("the name in `{port}` is not known here: give the host's address"))
     })?;
-    AdminClient::connect_tls(address, &tls, PATIENCE).map_err(Failure::failed)
+    AdminClient::connect_tls(address, &tls, TIMEOUT).map_err(Failure::failed)
 }
 
 fn admin_path(config: &NodeConfig) -> Result<PathBuf, Failure> {

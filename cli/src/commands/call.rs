@@ -20,7 +20,7 @@ Examples:
   steadfast call counter get --at 127.0.0.1:7100 --read
   steadfast call counter get --at 127.0.0.1:7100 --stale 500ms
   steadfast call thermometer read --at 127.0.0.1:7100 --replies all
-  steadfast call plant shut-down --at 127.0.0.1:7100 --criticality 200
+  steadfast call plant shut-down --at 127.0.0.1:7100 --priority 200
   steadfast call echo anything - --at 127.0.0.1:7100 < arguments.json
   steadfast call counter get --at 10.0.0.1:7100,10.0.0.2:7100 --tls plant/client-app
 
@@ -72,7 +72,7 @@ pub struct Args {
     /// How critical the call is, 0 to 255: where a host has more to do than it can, calls of less are
     /// refused first. The calls that its handler makes have the same.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    criticality: u8,
+    priority: u8,
 }
 
 /// How many replies are waited for.
@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> ExitCode {
 
 fn call(args: &Args) -> Result<String, Failure> {
     let body = arguments(&args.arguments)?;
-    let mut builder = Client::builder().criticality(args.criticality);
+    let mut builder = Client::builder().priority(args.priority);
     if let Some(folder) = &args.tls {
         builder = builder.tls(Tls::from_dir(folder).map_err(Failure::usage)?);
     }

@@ -164,7 +164,7 @@ fn upgrade(it: &DeploymentStatus) -> String {
 #[cfg(test)]
 mod tests {
     use steadfast::NodeId;
-    use steadfast::book::{Deployment, Fault, Program, Undone, Upgrade};
+    use steadfast::cluster_state::{Deployment, Fault, Program, Undone, Upgrade};
 
     use super::*;
 

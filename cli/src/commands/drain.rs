@@ -112,7 +112,7 @@ fn drain(args: &Args) -> Result<(), Failure> {
             return Err(Failure::Failed(unfinished(&progress, args.within)));
         }
         told = Some(progress);
-        // The node is asked again, and again: nothing tells how the book changes.
+        // The node is asked again, and again: nothing tells how the cluster state changes.
         std::thread::sleep(ASK);
     }
 }

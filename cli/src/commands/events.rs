@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write, stdout};
 use std::process::ExitCode;
 
-use steadfast::events::Teller;
+use steadfast::events::EventFormatter;
 
 use super::at::At;
 use super::{Failure, finish};
@@ -55,13 +55,13 @@ fn show(args: &Args) -> Result<(), Failure> {
         // Nothing may happen for long.
         node.set_timeout(None).map_err(Failure::failed)?;
     }
-    let mut teller = Teller::new();
+    let mut formatter = EventFormatter::new();
     let mut out = stdout().lock();
     for record in node.events(args.follow, args.calls).map_err(Failure::failed)? {
         let record = record.map_err(Failure::failed)?;
         let line = match args.json {
             true => serde_json::to_string(&record).map_err(Failure::failed)?,
-            false => teller.line(&record),
+            false => formatter.line(&record),
         };
         match writeln!(out, "{line}").and_then(|()| out.flush()) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => break, // `| head` has enough

@@ -372,7 +372,7 @@ fn row(group: &GroupStatus, status: &Status) -> [String; 8] {
             Style::Stateless => "-".to_owned(),
             _ => {
                 let disk = if group.durability == Durability::Disk { ", disk" } else { "" };
-                format!("{:?}{disk}", group.hold).to_lowercase()
+                format!("{:?}{disk}", group.ack).to_lowercase()
             }
         },
     ]

@@ -18,7 +18,7 @@ Examples:
 Any node can be asked: each tells all others, by [manager] period_ms and at once when its use crosses the level. Use is
 in percent of a processor; of a node with a CPU quota the capacity is the quota. What a replica uses shows if it has a thread or
 a program of its own (execution = \"thread\"), and uses a thousandth of a processor. A host with too
-much to do that no move relieves refuses the least critical calls (`steadfast call --criticality`): the level and the number show.";
+much to do that no move relieves refuses the least critical calls (`steadfast call --priority`): the level and the number show.";
 
 /// Shows what each node's host has to do, of how much, and when that was told.
 #[derive(clap::Args)]
@@ -82,7 +82,7 @@ fn line(host: &HostStatus) -> String {
         (0, 0) => String::new(),
         (0, refused) => format!(", has refused {refused} calls"),
         (level, refused) => {
-            format!(", REFUSES CALLS OF CRITICALITY BELOW {level} ({refused} so far)")
+            format!(", REFUSES CALLS OF PRIORITY BELOW {level} ({refused} so far)")
         }
     };
     let (node, used, capacity) = (host.node, host.used.to_string(), host.capacity);

@@ -9,7 +9,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
 /// How long a message may take.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Sends `message` (such as `READY=1`) to the socket that systemd names in the environment of a
 /// unit of `Type=notify`. Does nothing anywhere else.
@@ -30,7 +30,7 @@ fn send(name: &OsStr, message: &str) -> io::Result<()> {
     };
     let socket = UnixDatagram::unbound()?;
     // Whoever listens may be stuck; the node is not to be stuck with it.
-    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(TIMEOUT))?;
     loop {
         match socket.send_to_addr(message.as_bytes(), &address) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -173,7 +173,7 @@ mod tests {
     fn who_does_not_know_names_who_does() {
         let replica = |node: u32, synced: bool| serde_json::json!({ "node": node, "incarnation": 1, "synced": synced });
         let group: GroupStatus = serde_json::from_value(serde_json::json!({
-            "name": "counter", "style": "semi-active", "hold": "majority", "view": 3,
+            "name": "counter", "style": "semi-active", "ack": "majority", "view": 3,
             "primary": null, "sessions": null, "executed": null,
             "replicas": [replica(1, true), replica(2, false), replica(3, true)],
         }))

@@ -30,7 +30,7 @@ Exit codes:
   2  the command line or the configuration is wrong";
 
 /// How long the node is to wait for something new before it says that nothing is.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Who can be reached by which name: looks it up, binds and unbinds.
 #[derive(clap::Args)]
@@ -195,7 +195,7 @@ fn watch(how: &How, name: Option<&str>) -> Result<(), Failure> {
     let mut admin = how.at.connect()?;
     let (mut since, mut before) = (None, Vec::new());
     loop {
-        let found = admin.registry(name, since, PATIENCE).map_err(Failure::failed)?;
+        let found = admin.registry(name, since, TIMEOUT).map_err(Failure::failed)?;
         since = Some(found.epoch);
         let Some(bindings) = found.bindings else { continue };
         for change in changes(found.epoch, &before, &bindings) {

@@ -15,7 +15,7 @@ use super::{Failure, finish, print, programs};
 const EXAMPLES: &str = "\
 Examples:
   steadfast run --group orders -- ./orders --verbose
-  steadfast run --group orders --hold all --env RUST_LOG=debug --config node.toml -- ./orders
+  steadfast run --group orders --ack all --env RUST_LOG=debug --config node.toml -- ./orders
   steadfast run --group counter -- steadfast replica counter     a built-in service, to try it
   steadfast programs                                             how it fares
   steadfast programs stop orders
@@ -49,8 +49,8 @@ pub struct Args {
     #[arg(long, value_parser = named::<steadfast::Style>)]
     style: Option<steadfast::Style>,
     /// Who must hold a request before its reply may leave: one, majority or all. Without it: majority.
-    #[arg(long, value_parser = named::<steadfast::Hold>)]
-    hold: Option<steadfast::Hold>,
+    #[arg(long, value_parser = named::<steadfast::AckLevel>)]
+    ack: Option<steadfast::AckLevel>,
     /// Where the group is kept: memory or disk (its nodes need [storage]). Without it: memory.
     #[arg(long, value_parser = named::<steadfast::Durability>)]
     durability: Option<steadfast::Durability>,
@@ -95,7 +95,7 @@ fn start(args: &Args) -> Result<(), Failure> {
         environment: args.env.iter().cloned().collect::<BTreeMap<_, _>>(),
         options: GroupOptions {
             style: args.style.unwrap_or(defaults.style),
-            hold: args.hold.unwrap_or(defaults.hold),
+            ack: args.ack.unwrap_or(defaults.ack),
             durability: args.durability.unwrap_or(defaults.durability),
         },
     };
@@ -122,15 +122,15 @@ fn variable(text: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests {
-    use steadfast::{Hold, Style};
+    use steadfast::{AckLevel, Style};
 
     use super::*;
 
     #[test]
     fn options_go_by_the_names_that_files_know() {
-        assert_eq!(named::<Hold>("majority"), Ok(Hold::Majority));
+        assert_eq!(named::<AckLevel>("majority"), Ok(AckLevel::Majority));
         assert_eq!(named::<Style>("semi-active"), Ok(Style::SemiActive));
-        let refusal = named::<Hold>("two").expect_err("no such hold");
+        let refusal = named::<AckLevel>("two").expect_err("no such ack");
         assert!(refusal.contains("majority"), "{refusal}");
     }
 

@@ -19,7 +19,7 @@ use super::stage::{Failure, Stage};
 use super::{clients, clock, watch};
 
 /// Processes are started, connected and asked within this time, or something is wrong.
-pub const PATIENCE: Duration = Duration::from_secs(15);
+pub const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How often statuses are asked for while something is waited for.
 pub const POLL: Duration = Duration::from_millis(20);
@@ -182,7 +182,7 @@ impl Run<'_> {
             self.stage.start_node(node)?;
         }
         let nodes = self.stage.nodes();
-        self.wait("the start of the nodes", PATIENCE, |run| {
+        self.wait("the start of the nodes", TIMEOUT, |run| {
             let ready = nodes.iter().filter(|&&node| run.stage.node_ready(node)).count();
             Ok((ready < nodes.len()).then(|| format!("{ready} are ready")))
         })?;
@@ -221,7 +221,7 @@ impl Run<'_> {
         let mut arguments = vec!["displays".to_owned()];
         arguments.extend(assignment(Who::Displays, QUERIES, &self.stage));
         clients.push(self.stage.start(Who::Displays, arguments)?);
-        self.wait("the start of the clients", PATIENCE, |run| {
+        self.wait("the start of the clients", TIMEOUT, |run| {
             let ready = clients.iter().filter(|&&who| run.stage.ready(who)).count();
             Ok((ready < clients.len()).then(|| format!("{ready} are ready")))
         })?;
@@ -232,7 +232,7 @@ impl Run<'_> {
     fn finish_clients(&mut self) -> Result<(), Failure> {
         self.wait_until(self.started + (self.plan.seconds * 1e9) as u64)?;
         self.now("the sensors fall silent, outstanding calls settle");
-        self.wait("the settling of all calls", clients::DEADLINE + PATIENCE, |run| {
+        self.wait("the settling of all calls", clients::DEADLINE + TIMEOUT, |run| {
             let Count { sent, acknowledged, failed } = run.stage.progress();
             let open = sent - acknowledged - failed;
             Ok((!run.stage.clients_done()).then(|| format!("{open} events are open")))
@@ -242,7 +242,7 @@ impl Run<'_> {
     /// Every replica's state, once all have executed the same requests.
     fn replicas(&mut self) -> Result<Vec<Replica>, Failure> {
         let mut statuses = Vec::new();
-        let settled = self.wait("an equal number of executed requests", PATIENCE, |run| {
+        let settled = self.wait("an equal number of executed requests", TIMEOUT, |run| {
             let before = std::mem::take(&mut statuses);
             statuses = run.replica_statuses();
             let equal = statuses.windows(2).all(|pair| pair[0].2 == pair[1].2);

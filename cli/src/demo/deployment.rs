@@ -1,10 +1,10 @@
 //! What is left to the cluster: where the replicas are, and which of them takes over.
 
 use node::admin::Client as Admin;
-use steadfast::book::Deployment;
+use steadfast::cluster_state::Deployment;
 
 use super::choice::Choice;
-use super::conductor::{PATIENCE, Run};
+use super::conductor::{Run, TIMEOUT};
 use super::message::Order;
 use super::plan::{GROUP, Plan};
 use super::stage::Failure;
@@ -17,7 +17,7 @@ impl Run<'_> {
     /// Has the service run on as many nodes as are wanted.
     pub fn deploy(&mut self) -> Result<(), Failure> {
         let Plan { nodes, replicas, .. } = *self.plan;
-        self.wait("that all nodes can be deployed to", PATIENCE, |run| {
+        self.wait("that all nodes can be deployed to", TIMEOUT, |run| {
             let known = watch::hosts(&run.stage.admin(1)).unwrap_or_default();
             Ok((known < nodes as usize).then(|| format!("{known} are known")))
         })?;
@@ -31,7 +31,7 @@ impl Run<'_> {
         let admin = Admin::connect(self.stage.admin(1));
         let mut admin = admin.map_err(Failure::admin(refused))?;
         admin.deploy(&deployment, false).map_err(Failure::admin(refused))?;
-        self.wait("the start of all replicas", PATIENCE, |run| {
+        self.wait("the start of all replicas", TIMEOUT, |run| {
             Ok((!run.is_whole())
                 .then(|| run.status(None).map_or_else(String::new, |it| watch::summary(&it))))
         })
@@ -55,7 +55,7 @@ impl Run<'_> {
         self.now(format!("node {busy}, the next target, gets something else to do"));
         let began = std::time::Instant::now();
         self.stage.order_node(busy, Order::Work(BESIDE))?;
-        self.wait("another order of targets", PATIENCE, |run| {
+        self.wait("another order of targets", TIMEOUT, |run| {
             let backups = run.backups();
             Ok((backups.last() != Some(&busy)).then(|| format!("the backups are {backups:?}")))
         })?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::conductor::{PATIENCE, POLL, Run};
+use super::conductor::{POLL, Run, TIMEOUT};
 use super::fault::{Fault, Means, Role};
 use super::plan::{GROUP, Plan};
 use super::stage::Failure;
@@ -97,7 +97,7 @@ impl Run<'_> {
         self.now(format!("node {node} is started again"));
         for attempt in 1.. {
             let who = self.stage.start_node(node)?;
-            let started = self.wait("the start of a node", PATIENCE, |run| {
+            let started = self.wait("the start of a node", TIMEOUT, |run| {
                 Ok((!run.stage.ready(who)).then(|| format!("node {node} is not ready")))
             });
             match started {

@@ -243,8 +243,8 @@ impl Stage {
         }
         let Some((who, status)) = lost else { return Ok(()) };
         // Its last words may still be on the way.
-        while let Ok((teller, tale)) = self.tales.1.recv_timeout(Duration::from_millis(100)) {
-            self.hear(teller, tale)?;
+        while let Ok((formatter, tale)) = self.tales.1.recv_timeout(Duration::from_millis(100)) {
+            self.hear(formatter, tale)?;
             if status.success() && self.actors.get(&who).is_some_and(|actor| actor.done) {
                 return Ok(());
             }

@@ -11,11 +11,11 @@ use super::plan::GROUP;
 use super::timeline::{NodeEvent, Seen};
 
 /// A node that is stopped takes a connection and never answers; one that runs answers at once.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 fn ask(admin: &Path) -> Result<Client, AdminError> {
     let client = Client::connect(admin)?;
-    client.set_timeout(Some(PATIENCE))?;
+    client.set_timeout(Some(TIMEOUT))?;
     Ok(client)
 }
 

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Longer than anything here may take: a test that waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The program, to be given arguments.
 pub fn program() -> Command {
@@ -102,7 +102,7 @@ impl Daemon {
     fn run(config: &Path, directory: TempDir) -> Daemon {
         let socket = directory.path().join("notify");
         let notify = UnixDatagram::bind(&socket).expect("a free name");
-        notify.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+        notify.set_read_timeout(Some(TIMEOUT)).expect("a time-out");
         let mut command = program();
         command.args(["node", "--config"]).arg(config).args(["--log", "warn"]);
         let child = command.env("NOTIFY_SOCKET", &socket).stderr(Stdio::piped()).spawn();

@@ -146,11 +146,11 @@ fn main() {
             unanswered: number,
             view: ViewNumber(u64::MAX),
             method: MethodId(1),
-            patience_us: 1_000_000,
+            timeout_us: 1_000_000,
             json: false,
             beside: false,
             access: Access::Change,
-            criticality: 0,
+            priority: 0,
             body: vec![7; size].into(),
         };
         let now = cluster.now;

@@ -577,7 +577,7 @@ pub enum Event {
         /// What.
         news: ProgramNews,
     },
-    /// Something happened to a deployment, as this node's replica of the book has it.
+    /// Something happened to a deployment, as this node's replica of the cluster state has it.
     Deployment {
         /// The group's name.
         group: String,

@@ -6,7 +6,7 @@ mod targets;
 
 use alloc::vec::Vec;
 
-use wire::ordered::{Hold, Ordered, Told};
+use wire::ordered::{AckLevel, Ordered, Told};
 use wire::{GroupId, Member, NodeId, Payload, Random, Time};
 
 use crate::api::Event;
@@ -15,7 +15,7 @@ use crate::component::Membership;
 use crate::directory::{Directory, Group};
 use crate::ordering::{Level, Ordering};
 use crate::parts::{Outbox, Outputs, Progress, Records};
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 /// What orders this node's messages, and what is known at this place of the order.
 pub(crate) struct Base<O> {
@@ -84,7 +84,7 @@ impl<O: Ordering> Base<O> {
 
     /// Whether the group's replies wait for no other node.
     pub(crate) fn holds_alone(&self, group: GroupId) -> bool {
-        self.directory.get(group).is_some_and(|group| group.options.hold == Hold::One)
+        self.directory.get(group).is_some_and(|group| group.options.ack == AckLevel::One)
     }
 
     /// The component's nodes.
@@ -111,7 +111,7 @@ impl<O: Ordering> Base<O> {
 
     /// Only the primary knows what was answered.
     pub(crate) fn is_the_primarys(&self, group: &Group) -> bool {
-        group.options.hold == Hold::One && group.primary() != Some(self.me)
+        group.options.ack == AckLevel::One && group.primary() != Some(self.me)
     }
 
     pub(crate) fn name_of(&self, id: GroupId) -> alloc::string::String {

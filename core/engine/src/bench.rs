@@ -26,7 +26,7 @@ use sending::Sending;
 
 /// What a sender's own measures are waited for after the end of its span. Only a node that is broken
 /// needs longer; its report then says less.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the room asks for.
 #[derive(Debug)]
@@ -267,7 +267,7 @@ impl Bench {
             effects.push(Effect::Order(Word::Done { id, sent: sending.sent() }));
         }
         let measured = run.sending.as_ref().is_none_or(Sending::has_measured);
-        let late = now >= run.began + run.plan.span + PATIENCE;
+        let late = now >= run.began + run.plan.span + TIMEOUT;
         if !run.reported && run.is_done() && (measured || late) {
             run.reported = true;
             let measured = run.sending.as_ref().map(Sending::measured);
@@ -281,9 +281,9 @@ impl Bench {
         let run = self.run.as_ref()?;
         // As long as others send, there is nothing to be impatient about (simulator seed 41258).
         let waits = !run.reported && run.is_done();
-        let patience = waits.then(|| run.began + run.plan.span + PATIENCE);
+        let timeout = waits.then(|| run.began + run.plan.span + TIMEOUT);
         let sending = run.sending.as_ref().filter(|_| !run.said_done);
-        sending.and_then(Sending::next_timeout).into_iter().chain(patience).min()
+        sending.and_then(Sending::next_timeout).into_iter().chain(timeout).min()
     }
 
     /// There is another configuration.

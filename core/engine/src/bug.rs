@@ -23,7 +23,7 @@ wire::planted_bugs! {
         DropBacklog,
         /// Members without a replica count for the hold of a group's requests, instead of its replicas.
         CountBystanders,
-        /// A move of the primary is obeyed although the view has changed since it was wished.
+        /// A move of the primary is obeyed although the view has changed since it was proposed.
         ObeyOldMove,
         /// A replica without the state is moved to the first rank.
         MoveToUnsynced,
@@ -71,7 +71,7 @@ wire::planted_bugs! {
     }
     /// Those of groups that get another style.
     OF_RESTYLES {
-        /// A change of style is obeyed although the view has changed since it was wished.
+        /// A change of style is obeyed although the view has changed since it was proposed.
         ObeyOldRestyle,
         /// A replica forgets its sessions when its group gets another style.
         ForgetSessionsOfStyle,
@@ -79,7 +79,7 @@ wire::planted_bugs! {
         BystandersKeepStyle,
         /// A replica that joins brings the style of its configuration along.
         StyleOfJoiner,
-        /// A warm passive group gets another style wherever that is wished, and not when its primary has ordered what it has executed.
+        /// A warm passive group gets another style wherever that is proposed, and not when its primary has ordered what it has executed.
         ChangeUnasked,
         /// A replica's service is not told that its group has become, or is no more, warm passive.
         ServiceKeepsStyle,
@@ -96,11 +96,11 @@ wire::planted_bugs! {
         /// A replica whose group is cold passive no more executes what is delivered before what is in its log.
         LaunchTooEarly,
         /// A handler that waits for a majority's vote when its group ceases to vote waits for ever.
-        AwaitOldMandate,
+        AwaitOldCallQuorum,
     }
     /// Those of groups whose backups are ranked.
     OF_RANKS {
-        /// An order of backups is obeyed although the view has changed since it was wished.
+        /// An order of backups is obeyed although the view has changed since it was proposed.
         ObeyOldRank,
         /// An order of backups has an effect on who is primary.
         RankPrimary,

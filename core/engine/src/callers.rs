@@ -267,13 +267,13 @@ impl Callers {
         self.calls.values().any(|waiting| waiting.stage != Stage::Parked)
     }
 
-    /// The next moment at which a call's patience ends, or its time to be ordered comes.
+    /// The next moment at which a call's timeout ends, or its time to be ordered comes.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let firsts = [self.by_deadline.first(), self.by_order.first()];
         firsts.into_iter().flatten().map(|(at, _)| *at).min()
     }
 
-    /// Nobody waits any longer for calls whose patience has ended.
+    /// Nobody waits any longer for calls whose timeout has ended.
     pub(crate) fn expire(&mut self, now: Time) {
         while let Some(&(deadline, call)) = self.by_deadline.first()
             && deadline <= now

@@ -11,7 +11,7 @@ use wire::{GroupId, Member, NodeId, RingId};
 
 use crate::api::Quorum;
 use crate::bug::{Bug, Planted};
-use crate::chronology::Chronology;
+use crate::component_order::ComponentOrder;
 use crate::quorum::{Gathering, Verdict, verdict};
 
 /// Where this node stands with the configuration that the ring delivered last.
@@ -36,7 +36,7 @@ enum Phase {
 
 /// What a delivered message is to the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bearing {
+pub(crate) enum Disposition {
     /// Part of the component's history: act on it.
     Act,
     /// Ordered before the installation: keep it until then.
@@ -61,7 +61,7 @@ pub(crate) struct Membership {
     /// What the members of the last complete round of announcements said.
     announces: BTreeMap<Member, Announce>,
     /// How what they name is ordered.
-    chronology: Chronology,
+    component_order: ComponentOrder,
     /// Some of them have a disk.
     disks: bool,
     /// No component was installed in this life: what is known of any comes from the disk.
@@ -69,7 +69,7 @@ pub(crate) struct Membership {
 }
 
 /// What the members of a new component bring, and who installs it.
-pub(crate) struct Passage<'a> {
+pub(crate) struct StateMerge<'a> {
     pub(crate) announces: &'a BTreeMap<Member, Announce>,
     pub(crate) installer: Member,
     /// No table need be complete: see [`Verdict::Quorate`].
@@ -100,7 +100,7 @@ impl Membership {
             // Nothing is known yet: whoever asks is to wait, as while announcing.
             phase: Phase::Announcing { members: Vec::new(), announces: BTreeMap::new() },
             announces: BTreeMap::new(),
-            chronology: Chronology::new(),
+            component_order: ComponentOrder::new(),
             disks: false,
             restarted: true,
         }
@@ -119,7 +119,7 @@ impl Membership {
     /// Who is gathered in the configuration.
     pub(crate) fn gathering(&self) -> Gathering<'_> {
         let whole = self.has_all_nodes() || self.planted.is(Bug::BeginWithoutAll);
-        Gathering { rule: self.rule, whole, chronology: &self.chronology }
+        Gathering { rule: self.rule, whole, component_order: &self.component_order }
     }
 
     /// Some of the members have a disk.
@@ -277,12 +277,12 @@ impl Membership {
         self.announces = core::mem::take(announces);
         self.disks = self.announces.values().any(|announce| announce.recall.is_some());
         let rule = if self.planted.is(Bug::IgnoreQuorum) { Quorum::Off } else { self.rule };
-        self.chronology = match rule {
-            Quorum::Majority => Chronology::of(&self.announces),
+        self.component_order = match rule {
+            Quorum::Majority => ComponentOrder::of(&self.announces),
             // Histories fork: of two that do not know of each other neither is void.
-            Quorum::Off => Chronology::new(),
+            Quorum::Off => ComponentOrder::new(),
         };
-        match verdict(rule, &self.configured, &self.announces, &self.chronology) {
+        match verdict(rule, &self.configured, &self.announces, &self.component_order) {
             Verdict::Minority => {
                 self.phase = Phase::Minority;
                 Some((false, false))
@@ -310,7 +310,7 @@ impl Membership {
         sender: Member,
         ring: RingId,
         sequence: u64,
-    ) -> Option<Passage<'_>> {
+    ) -> Option<StateMerge<'_>> {
         let Phase::Installing { members, epoch, installer, recalled } = &mut self.phase else {
             return None;
         };
@@ -328,7 +328,7 @@ impl Membership {
         self.phase = Phase::Active { installed: sequence, effective: false };
         self.restarted = false;
         let (announces, gathering) = (&self.announces, self.gathering());
-        Some(Passage { announces, installer: sender, recalled, gathering })
+        Some(StateMerge { announces, installer: sender, recalled, gathering })
     }
 
     /// Every member holds what was ordered up to `all`. True if that makes the component
@@ -351,17 +351,17 @@ impl Membership {
     }
 
     /// A message that is not an announcement or an installation is delivered at this place.
-    pub(crate) fn bearing(&mut self, ring: RingId, sequence: u64) -> Bearing {
+    pub(crate) fn disposition(&mut self, ring: RingId, sequence: u64) -> Disposition {
         if ring != self.ring {
-            return Bearing::Ignore;
+            return Disposition::Ignore;
         }
         match self.phase {
             Phase::Active { .. } => {
                 self.position = sequence;
-                Bearing::Act
+                Disposition::Act
             }
-            Phase::Announcing { .. } | Phase::Installing { .. } => Bearing::Wait,
-            Phase::Minority | Phase::Broken => Bearing::Ignore,
+            Phase::Announcing { .. } | Phase::Installing { .. } => Disposition::Wait,
+            Phase::Minority | Phase::Broken => Disposition::Ignore,
         }
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! It changes only at places in the total order, by the verbs below, and every change of a group
 //! makes a new view (`docs/protocol/group.md`, "Groups and views"). How a group passes from one component
-//! to the next: `directory/passage.rs`. Groups that begin with a state that somebody has: `directory/deposits.rs`.
+//! to the next: `directory/state_merge.rs`. Groups that begin with a state that somebody has: `directory/deposits.rs`.
 
 mod deposits;
 mod going;
 mod group;
-mod passage;
+mod state_merge;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -18,11 +18,11 @@ use wire::{GroupId, Member, NodeId, RingId, ViewNumber};
 
 use crate::bug::{Bug, Planted};
 use crate::quorum::Gathering;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 pub(crate) use deposits::DepositRefused;
 pub(crate) use group::{Group, Replica, State};
-use passage::installed;
-pub(crate) use passage::{majority, recalled, recalled_entry};
+use state_merge::installed;
+pub(crate) use state_merge::{majority, recalled, recalled_entry};
 
 /// Why a replica cannot join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use wire::ordered::{Announce, Component, MAX_ATTEMPTS, Place};
 use wire::{Member, NodeId};
 
 use crate::api::Quorum;
-use crate::chronology::{Chronology, age};
+use crate::component_order::{ComponentOrder, age};
 
 /// What the announcements of a configuration amount to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) struct Gathering<'a> {
     /// Every configured node is here, in whatever life.
     pub(crate) whole: bool,
     /// Which of two places that they name is the later one.
-    pub(crate) chronology: &'a Chronology,
+    pub(crate) component_order: &'a ComponentOrder,
 }
 
 /// How far a member has executed, in the newest component that it acted in. Of two members in one
@@ -57,10 +57,10 @@ pub(crate) fn verdict(
     rule: Quorum,
     configured: &[NodeId],
     announces: &BTreeMap<Member, Announce>,
-    chronology: &Chronology,
+    component_order: &ComponentOrder,
 ) -> Verdict {
     assert!(!announces.is_empty(), "a configuration has members");
-    let recalled = match basis(configured, announces, chronology) {
+    let recalled = match basis(configured, announces, component_order) {
         Basis::Lives => false,
         Basis::Recalled => true,
         Basis::Nothing if rule == Quorum::Majority => return Verdict::Minority,
@@ -72,11 +72,11 @@ pub(crate) fn verdict(
     let lives = |announce: &Announce| !is_restarted(announce) && reached(announce).epoch > 0;
     let authority = match rule {
         Quorum::Majority => bringing_most(announces, |(_, announce)| {
-            (lives(announce), chronology.moment(reached(announce)))
+            (lives(announce), component_order.moment(reached(announce)))
         }),
         Quorum::Off => bringing_most(announces, |member| {
             let lives = lives(member.1);
-            let reached = chronology.moment(reached(member.1));
+            let reached = component_order.moment(reached(member.1));
             (lives, is_head(member, announces), weight(member, announces), reached)
         }),
     };
@@ -144,12 +144,12 @@ enum Basis {
 fn basis(
     configured: &[NodeId],
     announces: &BTreeMap<Member, Announce>,
-    chronology: &Chronology,
+    component_order: &ComponentOrder,
 ) -> Basis {
     let nodes: BTreeSet<NodeId> = announces.keys().map(|member| member.node).collect();
     let present = configured.iter().filter(|node| nodes.contains(node)).count();
     let most = present * 2 > configured.len();
-    if most && has_quorum(announces, chronology, |member| announces.contains_key(member)) {
+    if most && has_quorum(announces, component_order, |member| announces.contains_key(member)) {
         return Basis::Lives;
     }
     // What groups in memory answered no disk recalls: while there may be any, all nodes have to be here.
@@ -159,7 +159,8 @@ fn basis(
     };
     let recalled = |member: &Member| announces.iter().any(|(here, a)| recalls(*here, a, *member));
     let kept = announces.values().all(knows_all);
-    if present == configured.len() || (most && kept && has_quorum(announces, chronology, recalled))
+    if present == configured.len()
+        || (most && kept && has_quorum(announces, component_order, recalled))
     {
         // Every node is here, in whatever life: nobody elsewhere can know better.
         return Basis::Recalled;
@@ -176,7 +177,7 @@ pub(crate) fn recalls(here: Member, announce: &Announce, life: Member) -> bool {
 /// A majority of the lives of the last component, and of every later attempt that is not void, is here.
 fn has_quorum(
     announces: &BTreeMap<Member, Announce>,
-    chronology: &Chronology,
+    component_order: &ComponentOrder,
     is_here: impl Fn(&Member) -> bool,
 ) -> bool {
     let last = announces.values().map(|announce| &announce.last).max_by_key(|last| age(last));
@@ -186,7 +187,8 @@ fn has_quorum(
         return false;
     }
     let full = announces.values().any(|announce| announce.attempts.len() >= MAX_ATTEMPTS);
-    let counts = |attempt: &&Component| age(attempt) > age(last) && !chronology.is_void(attempt);
+    let counts =
+        |attempt: &&Component| age(attempt) > age(last) && !component_order.is_void(attempt);
     let mut later = announces.values().flat_map(|a| &a.attempts).filter(counts);
     !full && has_majority_of(last, &is_here) && later.all(|a| has_majority_of(a, &is_here))
 }
@@ -239,8 +241,8 @@ mod tests {
 
     fn judge(n: u32, announces: &[(Member, Announce)]) -> Verdict {
         let announces = announces.iter().cloned().collect();
-        let chronology = Chronology::of(&announces);
-        verdict(Quorum::Majority, &nodes(n), &announces, &chronology)
+        let component_order = ComponentOrder::of(&announces);
+        verdict(Quorum::Majority, &nodes(n), &announces, &component_order)
     }
 
     fn is_quorate(n: u32, announces: &[(Member, Announce)]) -> bool {
@@ -340,7 +342,7 @@ mod tests {
 
     fn authority_without_quorum(announces: &[(Member, Announce)]) -> Vec<u32> {
         let announces = announces.iter().cloned().collect();
-        match verdict(Quorum::Off, &nodes(5), &announces, &Chronology::new()) {
+        match verdict(Quorum::Off, &nodes(5), &announces, &ComponentOrder::new()) {
             Verdict::Minority => panic!("every configuration has the quorum"),
             Verdict::Quorate { authority, .. } => authority.iter().map(|m| m.node.0).collect(),
         }

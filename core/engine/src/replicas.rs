@@ -87,11 +87,11 @@ impl Replicas {
         (has_any && !group.asleep.is_empty()).then_some(id)
     }
 
-    /// This node's replica can be primary, and nothing has changed since that was wished.
-    pub(crate) fn can_take_over<O: Ordering>(&self, base: &Base<O>, wish: &Move) -> bool {
-        let Some(group) = base.directory.get(wish.group) else { return false };
-        let hosted = self.hosted.get(&wish.group).filter(|hosted| !hosted.departure.begun);
-        let current = group.view == wish.view || base.planted.is(Bug::ObeyOldMove);
+    /// This node's replica can be primary, and nothing has changed since that was proposed.
+    pub(crate) fn can_take_over<O: Ordering>(&self, base: &Base<O>, proposal: &Move) -> bool {
+        let Some(group) = base.directory.get(proposal.group) else { return false };
+        let hosted = self.hosted.get(&proposal.group).filter(|hosted| !hosted.departure.begun);
+        let current = group.view == proposal.view || base.planted.is(Bug::ObeyOldMove);
         let fit = hosted.is_some_and(|hosted| hosted.replica.has_state())
             || base.planted.is(Bug::MoveToUnsynced);
         current && fit && group.primary() != Some(base.me)

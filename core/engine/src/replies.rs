@@ -10,7 +10,7 @@ use wire::system::MANAGER_ID;
 
 use wire::client::{Reply, Watch};
 use wire::kept::NodeRecord;
-use wire::ordered::{Hold, Relay};
+use wire::ordered::{AckLevel, Relay};
 use wire::{Caller, GroupId, Member, RingId, Time, ViewNumber};
 
 use crate::api::{Event, Output};
@@ -23,7 +23,7 @@ use crate::ordering::Ordering;
 use crate::parts::Clients;
 use crate::replies::own::Own;
 use crate::session::kept;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 /// Clients here, and what they wait for.
 pub(crate) struct Replies {
@@ -225,7 +225,7 @@ impl Replies {
         let style = group.options.style;
         style.orders()
             && !style.orders_reads()
-            && (group.options.hold != Hold::One || style.executes_on_arrival())
+            && (group.options.ack != AckLevel::One || style.executes_on_arrival())
             && self.clients.callers.get(&call).is_some_and(|waiting| waiting.request.access.reads())
     }
 }

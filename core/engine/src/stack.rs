@@ -92,7 +92,7 @@ impl<O: Ordering> Stack<O> {
         let replicas = Replicas {
             hosted: BTreeMap::new(),
             nested: Nested::default(),
-            votes: Votes::new(config.vote_patience),
+            votes: Votes::new(config.vote_timeout),
             hangs: Hangs::new(config.hang),
             leading: Leading::default(),
             backups: Backups::default(),
@@ -242,13 +242,13 @@ impl<O: Ordering> Stack<O> {
         any |= self.replicas().pump_hung(now);
         any |= self.replicas().pump_fallen(now);
         any |= self.benchmarks().pump(now);
-        if let Some(patience_ends) = self.base.progress.leaving() {
-            any |= self.leave_ring_if_done(now, patience_ends);
+        if let Some(leave_deadline) = self.base.progress.leaving() {
+            any |= self.leave_ring_if_done(now, leave_deadline);
         }
         any
     }
 
-    fn leave_ring_if_done(&mut self, now: Time, patience_ends: Time) -> bool {
+    fn leave_ring_if_done(&mut self, now: Time, leave_deadline: Time) -> bool {
         let in_a_group = self.base.directory.iter().any(|(id, group)| {
             let stays = self.replicas.hosted.get(&id).is_some_and(|hosted| hosted.departure.stays);
             let moves = self.groups.moves.contains_key(&(id, Motive::Going));
@@ -260,7 +260,7 @@ impl<O: Ordering> Stack<O> {
             Some(false) => true,
             Some(true) => !in_a_group && !self.replies.clients.callers.any_under_way(),
         };
-        if self.base.progress.has_left() || !(done || now >= patience_ends) {
+        if self.base.progress.has_left() || !(done || now >= leave_deadline) {
             return false;
         }
         self.base.progress.leave();

@@ -43,7 +43,7 @@ pub(crate) enum Entry {
 }
 
 /// What is done by style.
-pub(crate) trait Conduct {
+pub(crate) trait StyleRules {
     /// What a node that stands so does with a client's call.
     fn entry(self, standing: Standing) -> Entry;
 
@@ -87,7 +87,7 @@ pub(crate) trait Conduct {
     fn votes(self) -> bool;
 }
 
-impl Conduct for Style {
+impl StyleRules for Style {
     fn entry(self, standing: Standing) -> Entry {
         match (self, standing) {
             (_, Standing::Stranger | Standing::Joining) => Entry::Closed,

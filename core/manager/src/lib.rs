@@ -7,9 +7,9 @@
 //! - [`relief`]: primaries leave a host that has too much to do.
 //! - `shedding`: where no move helps, calls are refused there, the least critical first.
 //! - [`Manager`], a machine: looks at the whole picture, and says what is to be asked for
-//! - [`book`]: what people said: deployments and drains, and where replicas are to be (`docs/protocol/deployment.md`)
+//! - [`cluster_state`]: what people said: deployments and drains, and where replicas are to be (`docs/protocol/deployment.md`)
 //! - [`priority`]: who of a host's replicas runs first
-//! - [`placement`]: which of the book's placements are to change
+//! - [`placement`]: which of the cluster state's placements are to change
 //!
 //! All is exact arithmetic in an order that depends on nothing but the input: every replica of the manager decides alike.
 #![no_std]
@@ -17,10 +17,10 @@
 
 extern crate alloc;
 
-pub mod book;
 pub mod bound;
 mod bug;
 pub mod cluster;
+pub mod cluster_state;
 pub mod flare;
 mod manager;
 mod picture;
@@ -33,5 +33,5 @@ mod shedding;
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
 pub use bug::Planted;
-pub use manager::{Config, LEAST_MOVED, Manager, Wish};
+pub use manager::{Config, LEAST_MOVED, Manager, Proposal};
 pub use picture::{Picture, Shape};

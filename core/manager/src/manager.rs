@@ -60,7 +60,7 @@ impl Default for Config {
 
 /// What the table is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Proposal {
     /// The backups of a group are to be tried in this order; void in another view.
     Rank {
         /// Which group.
@@ -83,7 +83,7 @@ pub enum Wish {
     Shed(Shedding),
 }
 
-/// The manager at one node. Only that of the node that leads wishes anything.
+/// The manager at one node. Only that of the node that leads proposes anything.
 #[derive(Clone, Debug)]
 pub struct Manager {
     config: Config,
@@ -91,7 +91,7 @@ pub struct Manager {
     ranking: Ranking,
     /// What it has taken over: only what differs from that costs anything at the next look.
     seen: Picture,
-    /// Groups of which nothing was wished at the last look, as they were about to change.
+    /// Groups of which nothing was proposed at the last look, as they were about to change.
     left: Vec<GroupId>,
     /// For which view, on which ring, an order was asked for last: there it is on its way, or void.
     asked: BTreeMap<GroupId, (RingId, ViewNumber)>,
@@ -119,7 +119,7 @@ impl Manager {
     }
 
     /// What follows from this picture, as far as it was not asked for already.
-    pub fn look(&mut self, now: Time, picture: Picture) -> Vec<Wish> {
+    pub fn look(&mut self, now: Time, picture: Picture) -> Vec<Proposal> {
         if !picture.leads {
             // Whoever leads meanwhile may decide otherwise: what the table says counts. What was moved is moved.
             self.forget();
@@ -138,9 +138,9 @@ impl Manager {
             // What was asked for on another ring may be lost; and what the paper's ranking makes of it depends on all hosts.
             looked.extend(picture.groups.iter().map(|shape| shape.id));
         }
-        let mut wishes = self.relief(now, &picture);
-        for wish in &wishes {
-            if let Wish::Move { group, .. } = wish {
+        let mut proposals = self.relief(now, &picture);
+        for proposal in &proposals {
+            if let Proposal::Move { group, .. } = proposal {
                 // Its view is about to change.
                 looked.remove(group);
                 self.left.push(*group);
@@ -148,11 +148,11 @@ impl Manager {
         }
         for shape in looked.into_iter().filter_map(|id| picture.group(id)) {
             if let Some(order) = self.order(picture.ring, shape) {
-                wishes.push(Wish::Rank { group: shape.id, view: shape.view, order });
+                proposals.push(Proposal::Rank { group: shape.id, view: shape.view, order });
             }
         }
         self.seen = picture;
-        wishes
+        proposals
     }
 
     /// What the next picture shows is new.
@@ -200,7 +200,7 @@ impl Manager {
         let mut backups = shape.backups.clone();
         backups.retain(|node| picture.usage(*node).is_some());
         let task = self.task(picture, shape, &backups);
-        // The order in which they are listed decides nothing, and changes with each wish that comes true.
+        // The order in which they are listed decides nothing, and changes with each proposal that comes true.
         let ranked = backups.clone();
         backups.sort_unstable();
         let group = Group { primary: shape.primary, backups, task };
@@ -255,7 +255,7 @@ impl Manager {
 
     /// Primaries that are to leave hosts with too much to do, each host and each primary at most once in a while.
     /// Where no move helps, calls are to be refused.
-    fn relief(&mut self, now: Time, picture: &Picture) -> Vec<Wish> {
+    fn relief(&mut self, now: Time, picture: &Picture) -> Vec<Proposal> {
         let Config { settle, rest, .. } = self.config;
         self.touched.retain(|_, at| now < *at + settle);
         self.moved.retain(|_, at| now < *at + rest);
@@ -281,14 +281,14 @@ impl Manager {
             self.touched.insert(it.to, now);
         }
         let moves = moves.into_iter();
-        let mut wishes: Vec<Wish> =
-            moves.map(|it| Wish::Move { group: it.group, from: it.from, to: it.to }).collect();
+        let mut proposals: Vec<Proposal> =
+            moves.map(|it| Proposal::Move { group: it.group, from: it.from, to: it.to }).collect();
         if self.config.shed {
             let regardless = self.planted.is(Bug::ShedThoughMoveHelps);
             let unsettled = |node| self.touched.contains_key(&node) && !regardless;
             let orders = self.levels.look(now, cluster, picture, &unsolved, unsettled);
-            wishes.extend(orders.into_iter().map(Wish::Shed));
+            proposals.extend(orders.into_iter().map(Proposal::Shed));
         }
-        wishes
+        proposals
     }
 }

@@ -16,8 +16,8 @@ use alloc::vec::Vec;
 
 use wire::{Duration, NodeId, RingId, Time};
 
-use crate::book::{Book, Command, Placed};
 use crate::bug::{Bug, Planted};
+use crate::cluster_state::{ClusterState, Command, Placed};
 use crate::picture::Picture;
 
 mod plan;
@@ -63,14 +63,14 @@ impl Placer {
         now: Time,
         wall: Time,
         picture: &Picture,
-        book: &Book,
+        cluster_state: &ClusterState,
     ) -> Vec<(Step, Command)> {
         #[cfg(feature = "planted-bugs")]
-        let (forgetful, mistaken) = self.mistakes(book);
+        let (forgetful, mistaken) = self.mistakes(cluster_state);
         #[cfg(feature = "planted-bugs")]
-        let book = &forgetful;
-        let site = Site { picture, book, wall, planted: self.planted };
-        let known = |group: &String| book.of(group).is_some();
+        let cluster_state = &forgetful;
+        let site = Site { picture, cluster_state, wall, planted: self.planted };
+        let known = |group: &String| cluster_state.of(group).is_some();
         self.missing.retain(|group, _| known(group));
         self.asked.retain(|group, _| known(group));
         self.changing.retain(|group, _| known(group));
@@ -80,7 +80,7 @@ impl Placer {
         let mut steps = mistaken;
         #[cfg(not(feature = "planted-bugs"))]
         let mut steps = Vec::new();
-        for placed in book.placed() {
+        for placed in cluster_state.placed() {
             let group = &placed.deployment.group;
             let missing = site.is_missing(placed);
             if !missing {
@@ -105,20 +105,25 @@ impl Placer {
         steps
     }
 
-    /// The book as this leader sees it, and what it asks for by mistake.
+    /// The cluster state as this leader sees it, and what it asks for by mistake.
     #[cfg(feature = "planted-bugs")]
-    fn mistakes(&mut self, book: &Book) -> (Book, Vec<(Step, Command)>) {
-        let (mut seen, mut steps) = (book.clone(), Vec::new());
-        let drained = || book.nodes().map(|(node, _)| node).filter(|node| book.is_drained(*node));
+    fn mistakes(&mut self, cluster_state: &ClusterState) -> (ClusterState, Vec<(Step, Command)>) {
+        let (mut seen, mut steps) = (cluster_state.clone(), Vec::new());
+        let drained = || {
+            cluster_state
+                .nodes()
+                .map(|(node, _)| node)
+                .filter(|node| cluster_state.is_drained(*node))
+        };
         let begins = self.before.is_none();
         let before = self.before.get_or_insert_with(|| drained().collect());
         if self.planted.is(Bug::ForgetDrains) {
-            for node in before.iter().copied().filter(|node| book.is_drained(*node)) {
+            for node in before.iter().copied().filter(|node| cluster_state.is_drained(*node)) {
                 seen.apply(Time::ZERO, Command::Return { node }).expect("it is drained");
             }
         }
         if self.planted.is(Bug::TakeForDone) && begins {
-            for placed in book.placed() {
+            for placed in cluster_state.placed() {
                 let changing = placed.upgrade.as_ref().and_then(|upgrade| upgrade.under_way);
                 let Some(node) = changing else { continue };
                 let (group, number) = (placed.deployment.group.clone(), placed.number);

@@ -20,10 +20,10 @@ use crate::picture::Picture;
 const TERM: u32 = 3;
 
 /// A host must have had room for so many times that span before it refuses less: what it refuses now comes back then.
-const PATIENCE: u32 = 2;
+const BACKOFF: u32 = 2;
 
 /// If that was too early, for twice as long the next time, up to so many times.
-const MOST_PATIENCE: u32 = 8;
+const MOST_BACKOFF: u32 = 8;
 
 /// Room is so many percent of what a host can do, below its bound.
 const ROOM: u64 = 5;
@@ -49,7 +49,7 @@ struct Step {
     /// Since when it has had room.
     calm: Option<Time>,
     /// For how long it must have room, in spans.
-    patience: u32,
+    backoff: u32,
     /// When it began to refuse less.
     fell: Option<Time>,
     /// What was asked for last, and when.
@@ -96,7 +96,7 @@ impl Levels {
                 level: picture.level(now, node),
                 hard: None,
                 calm: None,
-                patience: PATIENCE,
+                backoff: BACKOFF,
                 fell: None,
                 asked: None,
             });
@@ -173,13 +173,13 @@ impl Step {
             let next = next.or(planted.is(Bug::ShedCriticalFirst).then_some(u8::MAX));
             if let Some(next) = next.filter(|next| *next > self.level) {
                 let regrets = self.fell.is_some_and(|at| now < at + settle * TERM);
-                let patience = if regrets { self.patience * 2 } else { self.patience };
-                self.patience = patience.min(MOST_PATIENCE);
+                let backoff = if regrets { self.backoff * 2 } else { self.backoff };
+                self.backoff = backoff.min(MOST_BACKOFF);
                 self.level = next;
             }
             self.hard = Some(now);
         } else if self.level > 0
-            && self.calm.is_some_and(|since| now >= since + settle * self.patience)
+            && self.calm.is_some_and(|since| now >= since + settle * self.backoff)
             && !planted.is(Bug::ShedWithoutEnd)
         {
             let mut below = classes.iter().filter(|class| *class < self.level);
@@ -208,7 +208,7 @@ impl Step {
 
     /// It refuses nothing, and that it did is long ago.
     fn is_over(&self, now: Time, settle: Duration) -> bool {
-        let rests = self.fell.is_some_and(|at| now < at + settle * MOST_PATIENCE);
+        let rests = self.fell.is_some_and(|at| now < at + settle * MOST_BACKOFF);
         self.level == 0 && self.hard.is_none() && !rests
     }
 }

@@ -139,7 +139,7 @@ impl Operational<'_> {
                 if let Some(away) = self.turn.lookout.back(self.now) {
                     self.was_away(away);
                 }
-                self.turn.wish.fulfilled();
+                self.turn.want.fulfilled();
                 self.turn.heart.stir();
                 self.turn.unseen = true;
                 self.progress();
@@ -251,7 +251,7 @@ impl Operational<'_> {
         if !self.queue.is_empty() {
             let mine = self.order.my_bit();
             self.order.token.as_mut().expect("held").wants |= mine;
-            self.turn.wish.told();
+            self.turn.want.told();
         }
         let overtaken = self.turn.burst.min(self.config.overlap());
         self.order.pass(self.now, self.config, self.out, to, overtaken);
@@ -292,7 +292,7 @@ impl Operational<'_> {
         room.min(share.min(self.config.turn).saturating_sub(self.turn.sent))
     }
 
-    /// Sends what is queued, as far as the window and the others' wishes allow.
+    /// Sends what is queued, as far as the window and the others' wants allow.
     fn send(&mut self) {
         let room = body_room(self.config);
         loop {
@@ -333,7 +333,7 @@ impl Operational<'_> {
     /// The next thing that happens by itself; the token's loss is the caller's.
     pub fn next_timeout(order: &Order, turn: &Turn) -> Option<Time> {
         let passed = order.passed.as_ref().map(|passed| passed.retry_at);
-        let next = earlier(passed, earlier(turn.wish.at, turn.safe_at));
+        let next = earlier(passed, earlier(turn.want.at, turn.safe_at));
         let next = earlier(next, turn.confirming.at);
         if order.token.is_none() {
             return next;
@@ -345,7 +345,7 @@ impl Operational<'_> {
         let now = self.now;
         let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
         self.order.pass_again(now, self.config, self.out);
-        if due(self.turn.wish.at) {
+        if due(self.turn.want.at) {
             self.ask_again();
         }
         if due(self.turn.safe_at) {
@@ -390,7 +390,7 @@ impl Operational<'_> {
         }
     }
 
-    /// Every member gets the token once: a round is made of wishes that nobody had.
+    /// Every member gets the token once: a round is made of wants that nobody had.
     pub fn make_a_round(&mut self) {
         self.turn.heart.stir();
         let others = self.order.everybody() & !self.order.my_bit();

@@ -22,7 +22,7 @@ pub(crate) struct Turn {
     /// What shows that a resting token lives.
     pub heart: Heart,
     /// What this node does to get the token.
-    pub wish: Wish,
+    pub want: Want,
     /// When to tell, or to ask, what is stable: safe messages wait for it.
     pub safe_at: Option<Time>,
     /// The token came, and nothing that was sent since shows it.
@@ -43,7 +43,7 @@ impl Turn {
             asking: Asking::default(),
             lookout: Lookout::default(),
             heart: Heart::default(),
-            wish: Wish::default(),
+            want: Want::default(),
             safe_at: None,
             unseen: false,
             stalls: Stalls::new(members, now),
@@ -120,7 +120,7 @@ impl Heart {
 
 /// What this node has done to get the token.
 #[derive(Debug, Default)]
-pub(crate) struct Wish {
+pub(crate) struct Want {
     /// When to ask again.
     pub at: Option<Time>,
     /// How often it has asked in vain.
@@ -129,19 +129,19 @@ pub(crate) struct Wish {
     pub told: bool,
 }
 
-impl Wish {
+impl Want {
     /// The token is here.
     pub fn fulfilled(&mut self) {
-        *self = Wish::default();
+        *self = Want::default();
     }
 
     /// The token was passed on, and says that this node wants it again.
     pub fn told(&mut self) {
-        *self = Wish { told: true, ..Wish::default() };
+        *self = Want { told: true, ..Want::default() };
     }
 
     /// How long to wait for the token before asking again: each time twice as long, at most a heartbeat.
-    pub fn patience(&self, config: &Config) -> Duration {
+    pub fn timeout(&self, config: &Config) -> Duration {
         let timing = &config.timing;
         let doubled = timing.want_retry * (1 << self.times.min(16));
         doubled.min(timing.heartbeat.max(timing.want_retry))

@@ -16,7 +16,7 @@ use crate::Timing;
 /// One sample per `heartbeat` in which there was a sign: the longest wait within it. A busy ring shows thousands of signs in
 /// that time; were each a sample, a quiet second would wipe out what is known of a bad one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Patience {
+pub(crate) struct AdaptiveTimeout {
     /// Of the samples, smoothed. Nanoseconds.
     mean: u64,
     /// Of the samples from their mean, smoothed.
@@ -31,7 +31,7 @@ pub(crate) struct Patience {
 /// A longest wait fades by this fraction per period: to a third in 20 seconds of 20 ms periods.
 const FADE: u64 = 1024;
 
-impl Patience {
+impl AdaptiveTimeout {
     /// A sign of life came this much later than it could have.
     pub fn waited(&mut self, now: Time, span: Duration, timing: &Timing) {
         if span > timing.ceiling() {
@@ -88,7 +88,7 @@ pub(crate) struct Watch {
     owes: Vec<Option<Time>>,
     /// Members that are to be visited by the token because they owe an answer.
     demanded: u64,
-    pub patience: Patience,
+    pub timeout: AdaptiveTimeout,
 }
 
 impl Watch {
@@ -99,7 +99,7 @@ impl Watch {
             quiet_until: Time::ZERO,
             owes: vec![None; members],
             demanded: 0,
-            patience: Patience::default(),
+            timeout: AdaptiveTimeout::default(),
         }
     }
 
@@ -107,7 +107,7 @@ impl Watch {
     /// own pass (`passed`), or for a sign that was due at the next heartbeat at the latest.
     pub fn seen(&mut self, now: Time, timing: &Timing, holder: usize, passed: bool) {
         let waited = now.since(self.due_at(timing, passed));
-        self.patience.waited(now, waited, timing);
+        self.timeout.waited(now, waited, timing);
         self.evidence = now;
         self.holder = holder;
     }
@@ -133,14 +133,14 @@ impl Watch {
 
     /// When the ring is given up if nothing more is seen of the token.
     pub fn loss_at(&self, timing: &Timing, passed: bool) -> Time {
-        self.due_at(timing, passed) + self.patience.span(timing)
+        self.due_at(timing, passed) + self.timeout.span(timing)
     }
 
     /// This node was held up itself: it has sent nothing that could have been answered. Half a
     /// period more, in which it asks again.
     pub fn was_held_up(&mut self, now: Time, late: Duration, timing: &Timing) {
-        self.patience.waited(now, late, timing);
-        let half = self.patience.span(timing) / 2;
+        self.timeout.waited(now, late, timing);
+        let half = self.timeout.span(timing) / 2;
         self.evidence = self.evidence.max(Time(now.0.saturating_sub(nanos(half))));
     }
 
@@ -185,14 +185,14 @@ mod tests {
     use super::*;
 
     fn after(spans_ms: &[u64], timing: &Timing) -> Duration {
-        let mut patience = Patience::default();
+        let mut timeout = AdaptiveTimeout::default();
         let mut now = Time::ZERO;
         for span in spans_ms {
             now += timing.heartbeat;
-            patience.waited(now, Duration::from_millis(*span), timing);
+            timeout.waited(now, Duration::from_millis(*span), timing);
         }
-        patience.waited(now + timing.heartbeat, Duration::ZERO, timing);
-        patience.span(timing)
+        timeout.waited(now + timing.heartbeat, Duration::ZERO, timing);
+        timeout.span(timing)
     }
 
     #[test]

@@ -52,7 +52,7 @@ struct Nodes {
     rings: Vec<Ring>,
     /// To whom, and what, in the order in which it was sent.
     under_way: std::collections::VecDeque<(usize, Bytes)>,
-    /// As a porch does, datagrams are read into memory that is used again.
+    /// As a driver does, datagrams are read into memory that is used again.
     memory: Arena,
     now: Time,
     delivered: u64,

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::limits::MAX_NAME;
-use wire::ordered::{Content, Durability, Form, GroupOptions, Hold, Place, Style};
+use wire::ordered::{AckLevel, Content, Durability, Form, GroupOptions, Place, Style};
 use wire::{Malformed, NodeId, RingId};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -23,7 +23,7 @@ const HEAD: usize = size_of::<Head>();
 /// ```text
 ///  0      4          8         12     13      14     15           16      24      32         40         48         52     56       64
 /// +------+----------+---------+------+-------+------+------------+-------+-------+----------+----------+----------+------+--------+
-/// | SFBK | checksum | version | form | style | hold | durability | saved | epoch | ring.seq | sequence | ring.rep | node | length |
+/// | SFBK | checksum | version | form | style | ack | durability | saved | epoch | ring.seq | sequence | ring.rep | node | length |
 /// +------+----------+---------+------+-------+------+------------+-------+-------+----------+----------+----------+------+--------+
 ///  64         72      76        78      80
 /// +----------+-------+---------+-------+-------------------------+------------------+----------------
@@ -32,7 +32,7 @@ const HEAD: usize = size_of::<Head>();
 ///
 /// checksum  CRC-32C of the bytes 8 to the end of the names        form        0 state, 1 log
 /// check     CRC-32C of the state                                  style       its number
-/// saved     microseconds since 1970, by the node's clock          hold        0 one, 1 majority, 2 all
+/// saved     microseconds since 1970, by the node's clock          ack         0 one, 1 majority, 2 all
 /// length    bytes of the state                                    durability  0 memory, 1 disk
 /// cluster, group  bytes of their names
 /// ```
@@ -66,7 +66,7 @@ struct Head {
     version: U32,
     form: u8,
     style: u8,
-    hold: u8,
+    ack: u8,
     durability: u8,
     saved: U64,
     epoch: U64,
@@ -139,7 +139,7 @@ impl Backup {
     /// # Panics
     /// If a name is longer than a name can be.
     pub fn head(&self) -> Bytes {
-        let GroupOptions { style, hold, durability } = self.options;
+        let GroupOptions { style, ack, durability } = self.options;
         let of = |name: &str| {
             assert!(name.len() <= MAX_NAME, "names are limited");
             U16::from(name.len() as u16)
@@ -150,7 +150,7 @@ impl Backup {
             version: VERSION.into(),
             form: self.form as u8,
             style: style as u8,
-            hold: hold as u8,
+            ack: ack as u8,
             durability: durability as u8,
             saved: self.saved.into(),
             epoch: self.place.epoch.into(),
@@ -254,18 +254,18 @@ impl Head {
 
     fn options(&self) -> Result<GroupOptions, Malformed> {
         let style = Style::ALL.into_iter().find(|style| *style as u8 == self.style);
-        let hold = match self.hold {
-            0 => Hold::One,
-            1 => Hold::Majority,
-            2 => Hold::All,
-            _ => return Err(Malformed::Field("hold")),
+        let ack = match self.ack {
+            0 => AckLevel::One,
+            1 => AckLevel::Majority,
+            2 => AckLevel::All,
+            _ => return Err(Malformed::Field("ack")),
         };
         let durability = match self.durability {
             0 => Durability::Memory,
             1 => Durability::Disk,
             _ => return Err(Malformed::Field("durability")),
         };
-        Ok(GroupOptions { style: style.ok_or(Malformed::Field("style"))?, hold, durability })
+        Ok(GroupOptions { style: style.ok_or(Malformed::Field("style"))?, ack, durability })
     }
 }
 

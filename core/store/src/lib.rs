@@ -1,7 +1,7 @@
 //! Stable storage (`docs/protocol/store.md`): one append-only log for all durable groups of a node, in segments; snapshots
 //! that cut it; recovery that tells a write cut short from one that has rotted.
 //!
-//! [`Store`] is a machine like all of the house: it says what the disk is to do ([`Op`]) and is told what became of it
+//! [`Store`] is a machine like all of the maintenance: it says what the disk is to do ([`Op`]) and is told what became of it
 //! ([`Store::handle_done`]); it has no clock, no file and no thread. Who runs it keeps two hands ready ([`Lane`]), each of
 //! which does one thing at a time, in order.
 //!
@@ -20,8 +20,8 @@ mod api;
 pub mod backup;
 mod bug;
 pub mod format;
-mod house;
 mod log;
+mod maintenance;
 mod opening;
 pub mod segment;
 mod store;

@@ -15,7 +15,7 @@ use crate::bug::Bug;
 use crate::format::{
     Batch, Entry, FileName, Identity, Link, Manifest, SnapshotHead, SnapshotReader,
 };
-use crate::house::{Found, Held};
+use crate::maintenance::{Found, Held};
 use crate::segment::{self, Contents, Rest};
 
 /// Bytes of a snapshot's file that are read at a time.

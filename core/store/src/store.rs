@@ -10,8 +10,8 @@ use crate::api::{
     Output, Record, RecordId, Snapshot, SnapshotError, Strand,
 };
 use crate::bug::Bug;
-use crate::house::{House, Progress};
 use crate::log::Log;
+use crate::maintenance::{Maintenance, Progress};
 use crate::opening::{Next, Opening, Ready};
 
 /// A node's stable storage, without its disk. See the crate's documentation.
@@ -37,7 +37,7 @@ enum Phase {
 #[derive(Debug)]
 struct Open {
     log: Log,
-    house: House,
+    maintenance: Maintenance,
 }
 
 impl Store {
@@ -49,7 +49,7 @@ impl Store {
         config.check()?;
         let (opening, op) = Opening::new(&config);
         let mut outputs = VecDeque::new();
-        outputs.push_back(Output::Disk(Lane::House, op));
+        outputs.push_back(Output::Disk(Lane::Maintenance, op));
         Ok(Store { config, phase: Phase::Opening(opening), outputs })
     }
 
@@ -59,7 +59,7 @@ impl Store {
     /// [`AppendError`] says why it is not taken.
     pub fn append(&mut self, now: Time, record: Record) -> Result<RecordId, AppendError> {
         let Phase::Open(open) = &mut self.phase else { return Err(AppendError::NotOpen) };
-        let id = open.log.append(now, record, &self.config, open.house.is_full())?;
+        let id = open.log.append(now, record, &self.config, open.maintenance.is_full())?;
         self.advance(now);
         Ok(id)
     }
@@ -70,7 +70,7 @@ impl Store {
     /// [`SnapshotError`] says why it is not taken.
     pub fn snapshot(&mut self, now: Time, snapshot: Snapshot) -> Result<(), SnapshotError> {
         let Phase::Open(open) = &mut self.phase else { return Err(SnapshotError::NotOpen) };
-        open.house.snapshot(snapshot, &open.log, &self.config)?;
+        open.maintenance.snapshot(snapshot, &open.log, &self.config)?;
         self.advance(now);
         Ok(())
     }
@@ -82,7 +82,7 @@ impl Store {
     /// [`SnapshotError`] says why not now.
     pub fn forget(&mut self, now: Time, strand: Strand, place: Place) -> Result<(), SnapshotError> {
         let Phase::Open(open) = &mut self.phase else { return Err(SnapshotError::NotOpen) };
-        open.house.forget(strand, place, &open.log, &self.config)?;
+        open.maintenance.forget(strand, place, &open.log, &self.config)?;
         self.advance(now);
         Ok(())
     }
@@ -109,15 +109,17 @@ impl Store {
     pub fn handle_done(&mut self, now: Time, lane: Lane, result: Result<Done, Failure>) {
         match (&mut self.phase, lane) {
             (Phase::Over, _) => {}
-            (Phase::Opening(opening), Lane::House) => {
+            (Phase::Opening(opening), Lane::Maintenance) => {
                 match opening.handle(result, &self.config, &mut self.outputs) {
-                    Ok(Next::Ask(op)) => self.outputs.push_back(Output::Disk(Lane::House, op)),
+                    Ok(Next::Ask(op)) => {
+                        self.outputs.push_back(Output::Disk(Lane::Maintenance, op))
+                    }
                     Ok(Next::Read(ready)) => self.begin(ready),
                     Err(error) => self.not_opened(error),
                 }
             }
             (Phase::Opening(_), Lane::Log) => panic!("nothing is written while the store is read"),
-            (_, Lane::House) => self.house_done(now, result.map(|_| ())),
+            (_, Lane::Maintenance) => self.maintenance_done(now, result.map(|_| ())),
             (_, Lane::Log) => self.log_done(now, result.map(|_| ())),
         }
         self.advance(now);
@@ -139,7 +141,7 @@ impl Store {
         else {
             return None;
         };
-        let times = [open.log.next_timeout(&self.config), open.house.next_timeout()];
+        let times = [open.log.next_timeout(&self.config), open.maintenance.next_timeout()];
         times.into_iter().flatten().min()
     }
 
@@ -167,7 +169,7 @@ impl Store {
     pub fn check_invariants(&self) {
         if let Phase::Open(open) | Phase::Closing(open) | Phase::Beginning(open, _) = &self.phase {
             open.log.check_invariants();
-            open.house.check_invariants();
+            open.maintenance.check_invariants();
         }
     }
 
@@ -183,9 +185,9 @@ impl Store {
             (repeat, link) = (None, end);
         }
         let log = Log::new(found.manifest.store, link, repeat);
-        let house = House::new(found, &self.config);
+        let maintenance = Maintenance::new(found, &self.config);
         let opened = Opened { fresh, snapshots, replayed, next, torn };
-        self.phase = Phase::Beginning(Open { log, house }, opened);
+        self.phase = Phase::Beginning(Open { log, maintenance }, opened);
     }
 
     fn not_opened(&mut self, error: OpenError) {
@@ -206,17 +208,17 @@ impl Store {
         }
     }
 
-    fn house_done(&mut self, now: Time, result: Result<(), Failure>) {
+    fn maintenance_done(&mut self, now: Time, result: Result<(), Failure>) {
         let (Phase::Beginning(open, _) | Phase::Open(open) | Phase::Closing(open)) =
             &mut self.phase
         else {
             return;
         };
-        let Open { log, house } = open;
-        match house.done(now, result, log, &self.config, &mut self.outputs) {
+        let Open { log, maintenance } = open;
+        match maintenance.done(now, result, log, &self.config, &mut self.outputs) {
             Progress::Well => {
-                let next = house.go_on(&self.config);
-                self.outputs.extend(next.map(|op| Output::Disk(Lane::House, op)));
+                let next = maintenance.go_on(&self.config);
+                self.outputs.extend(next.map(|op| Output::Disk(Lane::Maintenance, op)));
             }
             Progress::NoRoom(text) => self.not_opened(OpenError::Full(text)),
             Progress::Broken(text) => self.broken(text),
@@ -246,16 +248,16 @@ impl Store {
         };
         match result {
             Ok(()) => {
-                let room = open.log.is_put_off() && !open.house.is_full();
+                let room = open.log.is_put_off() && !open.maintenance.is_full();
                 let written = open.log.done(now, &self.config);
-                open.house.note(&written);
+                open.maintenance.note(&written);
                 self.outputs.extend(room.then_some(Output::Room));
                 if written.news && !self.config.planted.is(Bug::ReportBeforeSync) {
                     self.outputs.push_back(Output::Persisted(open.log.persisted()));
                 }
             }
             Err(Failure { kind: FailureKind::Full, text }) => {
-                let known = open.log.is_put_off() || open.house.is_full();
+                let known = open.log.is_put_off() || open.maintenance.is_full();
                 open.log.put_off(now, &self.config);
                 let news = open.log.is_put_off() && !known;
                 self.outputs.extend(news.then_some(Output::Full(text)));
@@ -277,7 +279,7 @@ impl Store {
         else {
             return;
         };
-        let Open { log, house } = open;
+        let Open { log, maintenance } = open;
         let config = &self.config;
         let op = log.next_op(now, config, begins || closes);
         let early = op.is_some() && !begins && config.planted.is(Bug::ReportBeforeSync);
@@ -286,21 +288,21 @@ impl Store {
         }
         let op = op.or_else(|| log.try_again(now, config));
         self.outputs.extend(op.map(|op| Output::Disk(Lane::Log, op)));
-        // What waits behind what the house is busy with is written, too, as long as there is room.
-        let done = |house: &House, log: &Log| {
-            let hopeless = house.is_put_off() || log.is_stuck();
-            hopeless || !house.owes() || config.planted.is(Bug::CloseAtRest)
+        // What waits behind what the maintenance is busy with is written, too, as long as there is room.
+        let done = |maintenance: &Maintenance, log: &Log| {
+            let hopeless = maintenance.is_put_off() || log.is_stuck();
+            hopeless || !maintenance.owes() || config.planted.is(Bug::CloseAtRest)
         };
         if !begins {
-            house.let_go(log, config);
+            maintenance.let_go(log, config);
         }
-        let ends = closes && log.is_at_rest() && done(house, log);
-        if !house.is_busy() && !ends {
-            let op = house.next_op(now, log, config);
-            self.outputs.extend(op.map(|op| Output::Disk(Lane::House, op)));
+        let ends = closes && log.is_at_rest() && done(maintenance, log);
+        if !maintenance.is_busy() && !ends {
+            let op = maintenance.next_op(now, log, config);
+            self.outputs.extend(op.map(|op| Output::Disk(Lane::Maintenance, op)));
         }
         if !begins && !closes {
-            house.ask_for_snapshots(log, config, &mut self.outputs);
+            maintenance.ask_for_snapshots(log, config, &mut self.outputs);
         }
         let unmarked = config.planted.is(Bug::ForgetMark) && log.is_empty();
         let rests = log.is_at_rest() || unmarked;
@@ -312,9 +314,13 @@ impl Store {
             self.phase = Phase::Open(open);
             self.outputs.push_back(Output::Opened(opened));
             self.advance(now);
-        } else if closes && (rests || log.is_stuck()) && !house.is_busy() && done(house, log) {
+        } else if closes
+            && (rests || log.is_stuck())
+            && !maintenance.is_busy()
+            && done(maintenance, log)
+        {
             if !config.planted.is(Bug::CloseAtRest) {
-                house.give_up(&mut self.outputs);
+                maintenance.give_up(&mut self.outputs);
             }
             // What is missing may be the mark alone.
             let end = if log.is_empty() { Ok(()) } else { Err(Broken("it is full".into())) };

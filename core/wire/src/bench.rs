@@ -273,7 +273,7 @@ impl Load {
     pub(crate) fn payload(&self) -> Payload {
         let flags = u8::from(self.echo) * ECHO;
         let header = header(self.id, self.place, self.number, flags);
-        Payload { head: Bytes::copy_from_slice(header.as_bytes()), body: self.content.clone() }
+        Payload::new(header, self.content.clone())
     }
 
     /// Reads a delivered payload; the content shares it.

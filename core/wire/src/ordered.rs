@@ -15,14 +15,14 @@
 //! | 8 | [`Bench`](bench::Word) | a node that was asked for a benchmark of the ring, and all while it lasts |
 //! | 9 | [`Load`](bench::Load) | the senders of a benchmark |
 //! | 10 | [`Key`](KeyStep) | a node that was asked to change the cluster's key, and all while it changes |
-//! | 11 | [`Move`] | whoever wishes another primary; then, to take over, that one itself |
+//! | 11 | [`Move`] | whoever proposes another primary; then, to take over, that one itself |
 //! | 12 | [`PrimaryChunk`] | a passive group's primary, for what it has executed, and for a checkpoint |
 //! | 13 | [`Relay`] | a cold passive group's primary, for a call that another node had ordered |
 //! | 15 | [`Recalled`] | a node that hosts a replica again which its disk has |
 //! | 16 | [`NestedEnd`] | the callee's primary; the caller's, to give the call up |
 //! | 17 | [`Ballot`] | a replica of a voting group, for what it has executed |
 //! | 18 | [`Absent`] | a node with a replica of a voting group, when another's votes are missing |
-//! | 19 | [`Restyle`] | whoever wishes another style of a group |
+//! | 19 | [`Restyle`] | whoever proposes another style of a group |
 //! | 20 | [`Usage`] | every node, by period and when its host's use crosses a level |
 //! | 21 | [`Rank`] | the node that manages, when clients should try a group's backups in another order |
 //! | 22 | [`Demote`] | a node whose replica's service is hung |
@@ -68,7 +68,7 @@ pub use entry::{GroupEntry, ReplicaEntry};
 pub use nested::{
     End, NestedEnd, Origin, asked, nested_client, nested_number, nested_parts, nested_window,
 };
-pub use options::{Durability, GroupOptions, Hold, Style};
+pub use options::{AckLevel, Durability, GroupOptions, Style};
 pub use place::Place;
 use poison::check_number;
 pub use poison::{Died, Poison, Poisoned, Progress, Trial};
@@ -135,7 +135,7 @@ pub struct Synced {
     pub transfer: ViewNumber,
 }
 
-/// The primary of this group is to be this replica. From anybody else it is a wish; from that replica's own node it is the
+/// The primary of this group is to be this replica. From anybody else it is a proposal; from that replica's own node it is the
 /// hand-over, at its place in the order. Of another view than the group's it is void. | group | to: node, incarnation | view |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
@@ -245,7 +245,7 @@ impl Ordered {
             Ordered::Bench(word) => append(start(8), &**word),
             Ordered::Key(step) => append(start(10), step),
             Ordered::Load(load) => return load.payload(),
-            Ordered::Move(wish) => append(start(11), wish),
+            Ordered::Move(proposal) => append(start(11), proposal),
             Ordered::PrimaryChunk(chunk) => return chunk.payload(),
             Ordered::Relay(relay) => append(start(13), relay),
             Ordered::Recalled(recalled) => append(start(15), recalled),

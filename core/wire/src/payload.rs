@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use zerocopy::{Immutable, IntoBytes};
 
 /// Bytes from this many on are shared: fewer are copied more quickly than written apart.
 const SHARED: usize = 1 << 10;
@@ -21,7 +22,25 @@ pub struct Payload {
     pub body: Bytes,
 }
 
+/// A header as the owner of its bytes. `Bytes` of a copied slice would allocate again at the first
+/// clone, and a payload is cloned at once: for the ring, and for who waits for its delivery.
+struct Header<T>(T);
+
+impl<T: IntoBytes + Immutable> AsRef<[u8]> for Header<T> {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
 impl Payload {
+    /// A fixed header, and the body behind it.
+    pub(crate) fn new<T>(header: T, body: Bytes) -> Payload
+    where
+        T: IntoBytes + Immutable + Send + 'static,
+    {
+        Payload { head: Bytes::from_owner(Header(header)), body }
+    }
+
     /// Its bytes.
     pub fn len(&self) -> usize {
         self.head.len() + self.body.len()

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use core::time::Duration;
 
-/// A moment: nanoseconds since an epoch that the porch chooses.
+/// A moment: nanoseconds since an epoch that the driver chooses.
 ///
 /// Timers use a monotonic epoch, ordered time (what handlers see) the Unix epoch; the two are
 /// never compared.

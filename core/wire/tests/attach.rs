@@ -48,7 +48,7 @@ fn samples() -> Vec<(&'static str, Frame)> {
             Frame::Call(Ask {
                 number: 5,
                 method: MethodId::of("take"),
-                patience_us: 1_000,
+                timeout_us: 1_000,
                 json: true,
                 group: "stock".into(),
                 body: Bytes::from_static(b"[2]"),

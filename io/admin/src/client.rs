@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use wire::NodeId;
 use wire::ordered::Style;
 
-use manager::book::Deployment;
+use manager::cluster_state::Deployment;
 use registry::{Address, Epoch, Terms};
 
 use crate::bench::{Ask, Outcome, Progress};
@@ -29,7 +29,7 @@ use crate::status::{ProgramStatus, Status};
 use crate::stream::{Distrusted, Stream, Tls};
 
 /// Longer than a node waits for a program, or for a state.
-const PROGRAM_PATIENCE: Duration = Duration::from_secs(70);
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(70);
 
 /// Bytes of a file that are written at a time.
 const PIECE: usize = 64 << 10;
@@ -97,7 +97,7 @@ impl Client {
     }
 
     /// Connects to the node whose configuration says `listen.admin = address`, from any host, with
-    /// an administrator's certificate. `patience` bounds the dial and each step of the handshake.
+    /// an administrator's certificate. `timeout` bounds the dial and each step of the handshake.
     ///
     /// # Errors
     /// Nobody answers there, or one side does not trust the other. That the node does not is found
@@ -105,11 +105,11 @@ impl Client {
     pub fn connect_tls(
         address: SocketAddr,
         tls: &tls::Client,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Client, AdminError> {
         let dial = |source| AdminError::Dial { address, source };
-        let socket = TcpStream::connect_timeout(&address, patience).map_err(dial)?;
-        socket.set_read_timeout(Some(patience))?;
+        let socket = TcpStream::connect_timeout(&address, timeout).map_err(dial)?;
+        socket.set_read_timeout(Some(timeout))?;
         socket.set_nodelay(true)?;
         let mut stream = Tls::new(socket, Box::new(tls.connect(address)), BytesMut::new())?;
         stream.shake()?;
@@ -225,7 +225,7 @@ impl Client {
         self.ask(&Request::Deployments {})
     }
 
-    /// Who can be reached by which name: at once, or once there is another epoch than `since`, or `patience` (at most a minute) has passed.
+    /// Who can be reached by which name: at once, or once there is another epoch than `since`, or `timeout` (at most a minute) has passed.
     ///
     /// # Errors
     /// The node has no part in the registry, or the connection broke.
@@ -233,9 +233,9 @@ impl Client {
         &mut self,
         name: Option<&str>,
         since: Option<Epoch>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<RegistryStatus, AdminError> {
-        let wait_ms = patience.as_millis().try_into().unwrap_or(u32::MAX);
+        let wait_ms = timeout.as_millis().try_into().unwrap_or(u32::MAX);
         self.patiently(&Request::Registry { name: name.map(String::from), since, wait_ms })
     }
 
@@ -263,7 +263,7 @@ impl Client {
     /// Asks what is not answered at once. The node itself gives up before this does.
     fn patiently<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, AdminError> {
         let before = self.stream.get_ref().read_timeout()?;
-        self.set_timeout(Some(PROGRAM_PATIENCE))?;
+        self.set_timeout(Some(PROGRAM_TIMEOUT))?;
         let answer = self.ask(request);
         self.set_timeout(before)?;
         answer
@@ -320,7 +320,7 @@ impl Client {
         replace: bool,
     ) -> Result<RestoreAnswer, AdminError> {
         let before = self.stream.get_ref().read_timeout()?;
-        self.set_timeout(Some(PROGRAM_PATIENCE))?;
+        self.set_timeout(Some(PROGRAM_TIMEOUT))?;
         self.send(&Request::Restore { group: group.into(), bytes: file.len(), replace })?;
         file.chunks(PIECE).try_for_each(|piece| self.stream.get_mut().write_all(piece))?;
         let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);

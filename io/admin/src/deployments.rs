@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use manager::Picture;
-use manager::book::{Book, Deployment, Placed, Undone, Upgrade};
+use manager::cluster_state::{ClusterState, Deployment, Placed, Undone, Upgrade};
 use manager::placement::{Seat, survey};
 use serde::{Deserialize, Serialize};
 use wire::system::MANAGER_ID;
 use wire::{NodeId, Share, Time};
 
-/// The book, as the asked node has it.
+/// The cluster state, as the asked node has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeploymentsStatus {
     /// The node that says where replicas are to be.
@@ -76,18 +76,22 @@ impl From<Seat> for SeatStatus {
 
 impl DeploymentsStatus {
     /// What is so at the moment `wall`, by what people said and by what is there.
-    pub fn new(wall: Time, picture: &Picture, book: &Book) -> DeploymentsStatus {
+    pub fn new(wall: Time, picture: &Picture, cluster_state: &ClusterState) -> DeploymentsStatus {
         let shape = picture.groups.iter().find(|shape| shape.id == MANAGER_ID);
-        let node = |(node, introduced): (NodeId, &manager::book::Introduced)| NodeDeployed {
-            node,
-            present: picture.nodes.iter().any(|(present, _)| *present == node),
-            drained: book.is_drained(node),
-            labels: introduced.labels.clone(),
-            capacity: introduced.capacity,
-            replicas: book.at(node).map(|deployment| deployment.group.clone()).collect(),
-        };
+        let node =
+            |(node, introduced): (NodeId, &manager::cluster_state::Introduced)| NodeDeployed {
+                node,
+                present: picture.nodes.iter().any(|(present, _)| *present == node),
+                drained: cluster_state.is_drained(node),
+                labels: introduced.labels.clone(),
+                capacity: introduced.capacity,
+                replicas: cluster_state
+                    .at(node)
+                    .map(|deployment| deployment.group.clone())
+                    .collect(),
+            };
         let deployment = |placed: &Placed| {
-            let seats = survey(wall, picture, book, placed);
+            let seats = survey(wall, picture, cluster_state, placed);
             let wanted = placed.deployment.replicas as usize;
             let well = |seat: &&Seat| seat.on && seat.synced && seat.objection.is_none();
             DeploymentStatus {
@@ -102,8 +106,8 @@ impl DeploymentsStatus {
         };
         DeploymentsStatus {
             leads: shape.map(|shape| shape.primary),
-            nodes: book.nodes().map(node).collect(),
-            deployments: book.placed().map(deployment).collect(),
+            nodes: cluster_state.nodes().map(node).collect(),
+            deployments: cluster_state.placed().map(deployment).collect(),
         }
     }
 }

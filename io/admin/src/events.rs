@@ -1,23 +1,23 @@
 //! What happens in a node, as people and tools read it.
 
+mod formatter;
 mod known;
 mod log;
 mod parts;
 mod record;
 mod rows;
 mod table;
-mod teller;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use engine::Event;
 
+pub use formatter::EventFormatter;
 pub use log::Log;
 pub use parts::{DeviationCause, FaultCause, ReplicaRecord};
 pub use record::EventRecord;
 pub use table::EventKind;
-pub use teller::Teller;
 
 /// An event with the wall clock's nanoseconds since the Unix epoch when it left the stack.
 pub type Stamped = (u64, Event);

@@ -23,7 +23,7 @@
 //! ```
 
 use config::ProgramConfig;
-use manager::book::Deployment;
+use manager::cluster_state::Deployment;
 use registry::{Address, Epoch, Terms};
 use serde::{Deserialize, Serialize};
 use wire::ordered::Style;

@@ -105,7 +105,7 @@ impl Session {
         if let Some(at) = hedge.map(|delay| now + delay).filter(|at| *at < call.deadline) {
             self.effects.timers.set(Timer::Hedge(id), at);
         }
-        let patience = call.deadline.since(now).as_micros();
+        let timeout = call.deadline.since(now).as_micros();
         let request = Request {
             group: call.group,
             client: self.client,
@@ -113,11 +113,11 @@ impl Session {
             unanswered: group.unanswered(),
             view: group.view(),
             method: call.method,
-            patience_us: u32::try_from(patience).unwrap_or(u32::MAX),
+            timeout_us: u32::try_from(timeout).unwrap_or(u32::MAX),
             json: call.json,
             beside,
             access: call.access,
-            criticality: group.policy.criticality,
+            priority: group.policy.priority,
             body: call.body.clone(),
         };
         self.effects.stats.attempts += 1;

@@ -70,10 +70,10 @@ impl Builder {
     }
 
     /// How critical this client's calls are, from 0 (as by default) to 255: where a host has more to do than it can, calls of less are refused first
-    /// ([`Policy::criticality`]). The calls that their handlers make have the same.
+    /// ([`Policy::priority`]). The calls that their handlers make have the same.
     #[must_use]
-    pub fn criticality(self, criticality: u8) -> Builder {
-        Builder { policy: Policy { criticality, ..self.policy }, ..self }
+    pub fn priority(self, priority: u8) -> Builder {
+        Builder { policy: Policy { priority, ..self.policy }, ..self }
     }
 
     /// All of this for one group, in place of what is said for all. The last word on a group counts.

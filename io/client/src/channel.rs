@@ -1,4 +1,4 @@
-//! Frames over a stream, plain or by TLS records: what both porches share.
+//! Frames over a stream, plain or by TLS records: what both drivers share.
 
 use std::io::{self, ErrorKind, Write};
 

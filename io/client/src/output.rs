@@ -187,7 +187,7 @@ pub struct Stats {
     pub hedges: u64,
     /// Late replies that brought a result again: the call had its answer from another replica.
     pub copies: u64,
-    /// Refusals because a host has too much to do for a call of this criticality.
+    /// Refusals because a host has too much to do for a call of this priority.
     pub shed: u64,
     /// Calls that went to a node which such a refusal had named.
     pub sent_on: u64,

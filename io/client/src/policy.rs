@@ -120,7 +120,7 @@ pub struct Policy {
     pub fail_back: Duration,
     /// Said with each call, and inherited by the calls that its handler makes, on through all groups: larger is more critical, 0 to 255, 0 unless
     /// somebody says otherwise. It says whose calls are taken where not all can be, and orders nothing: all calls that are taken wait alike.
-    pub criticality: u8,
+    pub priority: u8,
 }
 
 impl Default for Policy {
@@ -130,7 +130,7 @@ impl Default for Policy {
             refresh: Refresh::default(),
             choice: Choice::default(),
             fail_back: Duration::from_millis(200),
-            criticality: 0,
+            priority: 0,
         }
     }
 }

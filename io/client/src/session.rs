@@ -342,7 +342,7 @@ impl Session {
         self.lose(now, link, trouble);
     }
 
-    /// A connection that was asked for is of no use: for a reason that only its porch knows.
+    /// A connection that was asked for is of no use: for a reason that only its driver knows.
     pub fn handle_failed(&mut self, now: Time, link: Link, trouble: Trouble) {
         self.lose(now, link, trouble);
     }

@@ -1,4 +1,4 @@
-//! A host that has too much to do refuses calls that are less critical than others (`docs/protocol/client.md`, "Refused by criticality").
+//! A host that has too much to do refuses calls that are less critical than others (`docs/protocol/client.md`, "Refused by priority").
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -151,7 +151,7 @@ pub(crate) fn keep_last<T>(list: &mut Vec<T>) {
     }
 }
 
-/// It was refused by its criticality, before anything was done. Other refusals are the service's answers, which say the same at each replica.
+/// It was refused by its priority, before anything was done. Other refusals are the service's answers, which say the same at each replica.
 pub(crate) fn is_shed(result: &Result<Bytes, CallError>) -> bool {
     matches!(result, Err(CallError::Refused { refusal: Refusal::Shed, .. }))
 }

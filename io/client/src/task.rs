@@ -1,4 +1,4 @@
-//! The asynchronous porch: one task owns the session and its streams.
+//! The asynchronous driver: one task owns the session and its streams.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -16,12 +16,12 @@ use crate::buffers::{Ended, listed};
 use crate::session::What;
 use crate::{Answer, Builder, CallError, ConnectError, Event, Reading, Replies, Stats};
 
+mod driver;
 mod order;
-mod porch;
 mod stream;
 
+use driver::Task;
 use order::{Log, Order, POISONED};
-use porch::Task;
 
 /// An asynchronous client, for any number of tasks; its clones share one session, which ends with
 /// the last of them.

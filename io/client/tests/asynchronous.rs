@@ -69,7 +69,7 @@ async fn a_closed_connection_is_survived_on_the_warm_one_with_the_same_number() 
 async fn a_hung_attempt_goes_to_the_next_target() {
     let nodes = cluster(2);
     let client = bound(&nodes).await;
-    nodes[0].behave(Manner::Hold);
+    nodes[0].behave(Manner::AckLevel);
     assert_eq!(call(&client, "two").await, Ok(body("two")));
     assert_eq!(nodes[0].requests().last().unwrap().number, nodes[1].requests()[0].number);
 }
@@ -77,7 +77,7 @@ async fn a_hung_attempt_goes_to_the_next_target() {
 #[tokio::test]
 async fn the_deadline_is_kept() {
     let nodes = cluster(1);
-    nodes[0].behave(Manner::Hold);
+    nodes[0].behave(Manner::AckLevel);
     let client = connect([nodes[0].address]).await;
     let before = Instant::now();
     let deadline = Duration::from_millis(80);
@@ -142,7 +142,7 @@ async fn many_tasks_share_a_client_and_each_gets_its_own_answer() {
 async fn a_dropped_future_gives_its_call_up_and_frees_its_number() {
     let nodes = cluster(1);
     let client = bound(&nodes).await;
-    nodes[0].once(Manner::Hold);
+    nodes[0].once(Manner::AckLevel);
     let count = nodes[0].requests().len();
     let (nodes, client) = (std::sync::Arc::new(nodes), client);
     let waiter = tokio::task::spawn_blocking({

@@ -90,7 +90,7 @@ fn a_node_that_died_between_calls_costs_the_next_call_nothing() {
 fn a_hung_attempt_goes_to_the_next_target_after_a_tenth_of_a_second() {
     let nodes = cluster(2);
     let client = bound(&nodes);
-    nodes[0].behave(Manner::Hold);
+    nodes[0].behave(Manner::AckLevel);
     let before = Instant::now();
     assert_eq!(call(&client, "two"), Ok(body("two")));
     assert!(before.elapsed() >= Duration::from_millis(100));
@@ -100,7 +100,7 @@ fn a_hung_attempt_goes_to_the_next_target_after_a_tenth_of_a_second() {
 #[test]
 fn the_deadline_is_kept() {
     let nodes = cluster(2);
-    nodes.iter().for_each(|node| node.behave(Manner::Hold));
+    nodes.iter().for_each(|node| node.behave(Manner::AckLevel));
     let client = connect([nodes[0].address]);
     let before = Instant::now();
     let deadline = Duration::from_millis(150);
@@ -176,7 +176,7 @@ fn many_threads_share_a_client_and_each_gets_its_own_answer() {
 fn threads_that_wait_survive_the_loss_of_the_node_together() {
     let nodes = cluster(3);
     let client = bound(&nodes);
-    nodes[0].behave(Manner::Hold);
+    nodes[0].behave(Manner::AckLevel);
     let before = nodes[0].requests().len();
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| call(&client, "held"))).collect();

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
-use ::manager::book;
+use ::manager::cluster_state;
 use os::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN};
 use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS};
 use wire::ordered::{Durability, Style};
@@ -13,8 +13,8 @@ use crate::config::Config;
 use crate::error::Problem;
 use crate::nodes;
 
-/// What [`Config::vote_patience`] may be.
-const VOTE_PATIENCE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
+/// What [`Config::vote_timeout`] may be.
+const VOTE_TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
 
 /// What [`HangRule::within`] and [`HangRule::misses`] may be in [`Config::hang`].
 const HUNG_WITHIN: RangeInclusive<Duration> =
@@ -32,15 +32,16 @@ impl Config {
         nodes::check(self.node, &self.nodes)?;
         self.check_listening()?;
         self.check_realtime()?;
-        if !VOTE_PATIENCE.contains(&self.vote_patience) {
-            return Err(Problem::VotePatience(self.vote_patience));
+        if !VOTE_TIMEOUT.contains(&self.vote_timeout) {
+            return Err(Problem::VoteTimeout(self.vote_timeout));
         }
         if !HUNG_WITHIN.contains(&self.hang.within) || self.hang.misses > HUNG_MISSES {
             return Err(Problem::Hung(self.hang));
         }
         self.manager.check()?;
         self.registry.check()?;
-        book::check_labels(&self.labels).map_err(|refusal| Problem::Labels(refusal.to_string()))?;
+        cluster_state::check_labels(&self.labels)
+            .map_err(|refusal| Problem::Labels(refusal.to_string()))?;
         if !self.checkpoints.is_possible() {
             return Err(Problem::Checkpoints);
         }
@@ -52,11 +53,11 @@ impl Config {
     }
 
     fn check_realtime(&self) -> Result<(), Problem> {
-        let wishes = [
+        let requests = [
             ("priority", self.realtime.priority),
             ("executor_priority", self.realtime.executor_priority),
         ];
-        if let Some((key, value)) = wishes.into_iter().find(|(_, value)| *value > MAX_PRIORITY) {
+        if let Some((key, value)) = requests.into_iter().find(|(_, value)| *value > MAX_PRIORITY) {
             return Err(Problem::Priority { key, value });
         }
         if self.realtime.spin > MAX_SPIN {
@@ -132,8 +133,8 @@ impl Config {
             if self.replicas[..index].iter().any(|other| other.group == replica.group) {
                 return Err(Problem::ReplicaTwice { index, group: replica.group.clone() });
             }
-            if replica.style == Style::Stateless && replica.hold.is_some() {
-                return Err(Problem::HoldOfStateless { index });
+            if replica.style == Style::Stateless && replica.ack.is_some() {
+                return Err(Problem::AckOfStateless { index });
             }
             if replica.durability == Durability::Disk && !replica.style.has_state() {
                 return Err(Problem::DiskOfStateless { index });

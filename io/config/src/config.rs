@@ -44,7 +44,7 @@ pub struct Config {
     /// The ring's knobs.
     pub ring: RingKnobs,
     /// How long a vote may be missing in a voting group, 1 ms to a minute.
-    pub vote_patience: Duration,
+    pub vote_timeout: Duration,
     /// When a replica's service is hung.
     pub hang: HangRule,
     /// What this node tells of its host, and what follows from it.
@@ -79,7 +79,7 @@ impl Default for Config {
             advertise: None,
             nodes: vec![NodeAddress::new(NodeId(1), ([127, 0, 0, 1], 7201).into())],
             ring: RingKnobs::default(),
-            vote_patience: Duration::from_secs(2),
+            vote_timeout: Duration::from_secs(2),
             hang: HangRule::default(),
             manager: ManagerKnobs::default(),
             registry: RegistryKnobs::default(),

@@ -59,9 +59,9 @@ pub enum Problem {
         /// Its value.
         millis: f64,
     },
-    /// The patience with missing votes is out of range.
-    #[error("voting.patience_ms is {} ms: give it 1 to 60000 milliseconds", .0.as_millis())]
-    VotePatience(Duration),
+    /// The timeout with missing votes is out of range.
+    #[error("voting.timeout_ms is {} ms: give it 1 to 60000 milliseconds", .0.as_millis())]
+    VoteTimeout(Duration),
     /// When a service is hung.
     #[error(
         "hung.within_ms = {} and hung.misses = {} are not possible: give it 10 to 3600000 milliseconds, and at most 1000 misses (0: never)",
@@ -260,8 +260,8 @@ pub enum Problem {
     )]
     Checkpoints,
     /// Nothing is ordered in a stateless group, so there is nothing to hold.
-    #[error("a stateless group orders no calls: leave hold out, or choose another style")]
-    HoldOfStateless {
+    #[error("a stateless group orders no calls: leave `ack` out, or choose another style")]
+    AckOfStateless {
         /// Place in the list of replicas.
         index: usize,
     },
@@ -330,7 +330,7 @@ pub enum Problem {
         MAX_SPIN.as_micros()
     )]
     Spin(Duration),
-    /// A wish that means nothing.
+    /// A request that means nothing.
     #[error(
         "realtime.wake_within_us = {} asks for nothing: give it at most {}, 0 for no sleep at all, or \
          leave it out",

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use engine::{Checkpoints, HangRule, Quorum};
 use os::realtime::Realtime;
 use serde::{Deserialize, Serialize};
-use wire::ordered::{Durability, GroupOptions, Hold, Style};
+use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 use wire::{Duration, NodeId};
 
 use crate::config::Config;
@@ -95,13 +95,13 @@ struct StorageTable {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Voting {
-    #[serde(rename = "patience_ms", with = "millis")]
-    patience: Duration,
+    #[serde(rename = "timeout_ms", with = "millis")]
+    timeout: Duration,
 }
 
 impl Default for Voting {
     fn default() -> Self {
-        Voting { patience: Config::default().vote_patience }
+        Voting { timeout: Config::default().vote_timeout }
     }
 }
 
@@ -149,7 +149,7 @@ struct Program {
     #[serde(default = "default_style")]
     style: Style,
     #[serde(default = "default_hold")]
-    hold: Hold,
+    ack: AckLevel,
     #[serde(default)]
     durability: Durability,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -160,8 +160,8 @@ fn default_style() -> Style {
     GroupOptions::default().style
 }
 
-fn default_hold() -> Hold {
-    GroupOptions::default().hold
+fn default_hold() -> AckLevel {
+    GroupOptions::default().ack
 }
 
 impl Config {
@@ -196,7 +196,7 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
         environment: program.environment,
         options: GroupOptions {
             style: program.style,
-            hold: program.hold,
+            ack: program.ack,
             durability: program.durability,
         },
     };
@@ -214,7 +214,7 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
         advertise: file.listen.advertise,
         nodes: file.nodes,
         ring,
-        vote_patience: file.voting.patience,
+        vote_timeout: file.voting.timeout,
         hang: file.hung,
         manager: file.manager,
         registry: file.registry.into(),
@@ -233,7 +233,7 @@ fn print(config: &Config) -> String {
         command: program.command,
         folder: program.folder,
         style: program.options.style,
-        hold: program.options.hold,
+        ack: program.options.ack,
         durability: program.options.durability,
         environment: program.environment,
     };
@@ -254,7 +254,7 @@ fn print(config: &Config) -> String {
         },
         nodes: config.nodes,
         ring: config.ring.into(),
-        voting: Voting { patience: config.vote_patience },
+        voting: Voting { timeout: config.vote_timeout },
         hung: config.hang,
         manager: config.manager,
         registry: config.registry.into(),

@@ -18,7 +18,7 @@ impl Problem {
         match self {
             Problem::Name { key, .. } => vec![Key(key)],
             Problem::Millis { key, .. } => vec![Key("ring"), Key(key)],
-            Problem::VotePatience(_) => vec![Key("voting"), Key("patience_ms")],
+            Problem::VoteTimeout(_) => vec![Key("voting"), Key("timeout_ms")],
             Problem::Hung(_) => vec![Key("hung"), Key("within_ms")],
             Problem::Registry(_) => vec![Key("registry"), Key("lease_ms")],
             Problem::Labels(_) => vec![Key("labels")],
@@ -50,7 +50,7 @@ impl Problem {
                 vec![Key("replica"), Index(*index), Key("group")]
             }
             Problem::Checkpoints => vec![Key("checkpoints")],
-            Problem::HoldOfStateless { index } => vec![Key("replica"), Index(*index), Key("hold")],
+            Problem::AckOfStateless { index } => vec![Key("replica"), Index(*index), Key("ack")],
             Problem::DiskOfStateless { index } => {
                 vec![Key("replica"), Index(*index), Key("durability")]
             }

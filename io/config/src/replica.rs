@@ -1,7 +1,7 @@
 //! `[[replica]]`: a replica of a service that is built into the program.
 
 use serde::{Deserialize, Serialize};
-use wire::ordered::{Durability, GroupOptions, Hold, Style};
+use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 
 /// Where a replica's handlers run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct ReplicaConfig {
     /// Who must hold a request before its reply may leave; `None`: as by default. A stateless group has no
     /// such thing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hold: Option<Hold>,
+    pub ack: Option<AckLevel>,
     /// Where the group is kept.
     #[serde(default)]
     pub durability: Durability,
@@ -41,7 +41,7 @@ pub struct ReplicaConfig {
 impl ReplicaConfig {
     /// What all replicas of its group must agree on.
     pub fn options(&self) -> GroupOptions {
-        let hold = self.hold.unwrap_or(GroupOptions::default().hold);
-        GroupOptions { style: self.style, hold, durability: self.durability }
+        let ack = self.ack.unwrap_or(GroupOptions::default().ack);
+        GroupOptions { style: self.style, ack, durability: self.durability }
     }
 }

@@ -14,7 +14,7 @@ use admin::server::{Done, Entrance, Handler, Server, farewell};
 use admin::status::{ProgramStatus, Status};
 use admin::{KeyAsk, PoisonedCall};
 use config::ProgramConfig;
-use manager::book::{Answer, Command, Deployment};
+use manager::cluster_state::{Answer, Command, Deployment};
 use manager::placement::preview;
 use os::clock::wall_clock;
 use registry::{Ask as RegistryAsk, Epoch, Listing, Terms};
@@ -164,14 +164,14 @@ impl Handler for Control {
 
     fn deployments(&self) -> Done<DeploymentsStatus> {
         let view = self.view().map_err(words)?;
-        let Some(book) = &view.book else { return Err(NO_BOOK.into()) };
-        Ok(DeploymentsStatus::new(Time(wall_clock()), &view.picture, book))
+        let Some(cluster_state) = &view.cluster_state else { return Err(NO_BOOK.into()) };
+        Ok(DeploymentsStatus::new(Time(wall_clock()), &view.picture, cluster_state))
     }
 
     fn preview(&self, deployment: Deployment) -> Done<Vec<SeatStatus>> {
         let view = self.view().map_err(words)?;
-        let Some(book) = &view.book else { return Err(NO_BOOK.into()) };
-        let seats = preview(Time(wall_clock()), &view.picture, book, deployment);
+        let Some(cluster_state) = &view.cluster_state else { return Err(NO_BOOK.into()) };
+        let seats = preview(Time(wall_clock()), &view.picture, cluster_state, deployment);
         let seats = seats.map_err(words)?;
         Ok(seats.into_iter().map(SeatStatus::from).collect())
     }
@@ -189,14 +189,14 @@ impl Handler for Control {
         Ok(self.registry()?.registry().epoch())
     }
 
-    fn wait_for_registry(&self, since: Epoch, patience: Duration) -> bool {
-        self.registry().is_ok_and(|shelf| shelf.wait_since(since, patience))
+    fn wait_for_registry(&self, since: Epoch, timeout: Duration) -> bool {
+        self.registry().is_ok_and(|shared| shared.wait_since(since, timeout))
     }
 
     fn look_up(&self, ask: &RegistryAsk) -> Done<RegistryStatus> {
-        let shelf = self.registry()?;
+        let shared = self.registry()?;
         let view = self.sight().map_err(words)?;
-        let Listing { epoch, bindings } = shelf.registry().answer(ask);
+        let Listing { epoch, bindings } = shared.registry().answer(ask);
         Ok(RegistryStatus {
             node: self.me.node,
             leads: view.as_ref().and_then(|view| view.leads),

@@ -278,12 +278,12 @@ impl Line for Shared {
     fn call(&self, call: NestedCall) -> Result<Bytes, NestedError> {
         let mut link = self.lock();
         let number = call.ticket.0;
-        let patience_us = u32::try_from(call.patience.as_micros()).unwrap_or(u32::MAX);
+        let timeout_us = u32::try_from(call.timeout.as_micros()).unwrap_or(u32::MAX);
         let NestedCall { method, json, body, .. } = call;
         if body.len() > MAX_BODY {
             return Err(NestedError::TooLarge(body.len()));
         }
-        let ask = Ask { number, method, patience_us, json, group: call.callee, body };
+        let ask = Ask { number, method, timeout_us, json, group: call.callee, body };
         Frame::Call(ask).append(&mut link.output);
         // A node that is gone takes no answer from the handler either.
         let told = link.told(number).ok().flatten().ok_or(NestedError::Void)?;

@@ -9,7 +9,7 @@ use std::time::Instant;
 use admin::PoisonedCall;
 use admin::events::{Interest, Stamped};
 use admin::status::Status;
-use manager::book::Command;
+use manager::cluster_state::Command;
 use os::waker::Waker;
 use supervisor::{ProgramError, Programs};
 use wire::ordered::{Style, Usage};
@@ -18,7 +18,7 @@ use wire::{Duration, Member, NodeId, ViewNumber};
 use crate::error::{HostError, MoveError, RestyleError, Stopped};
 use crate::managing::View as ManagerView;
 use crate::order::Order;
-use crate::registering::{Shelf, View};
+use crate::registering::{SharedRegistry, View};
 use crate::sockets::gate::Tally;
 
 /// The data plane answers in microseconds unless a handler on its thread is stuck.
@@ -52,7 +52,7 @@ pub(crate) struct Control {
     /// `None` where there is no admin socket, beside which programs attach.
     pub programs: Option<Programs>,
     /// `None` where this node has no part in the registry.
-    pub registry: Option<Shelf>,
+    pub registry: Option<SharedRegistry>,
     /// How what is bound here ends, unless it is said.
     pub terms: registry::Terms,
 }
@@ -175,8 +175,8 @@ impl Control {
         self.ask(ANSWER_WITHIN, |reply| Order::View { reply })
     }
 
-    /// Says something to the book. Whether it was taken, the book shows.
-    pub fn tell_book(&self, command: Command) -> Result<(), Stopped> {
+    /// Says something to the cluster state. Whether it was taken, the cluster state shows.
+    pub fn tell_cluster_state(&self, command: Command) -> Result<(), Stopped> {
         self.order(Order::Command { command, reply: None })
     }
 
@@ -189,7 +189,7 @@ impl Control {
     ///
     /// # Errors
     /// It has none.
-    pub fn registry(&self) -> Result<&Shelf, String> {
+    pub fn registry(&self) -> Result<&SharedRegistry, String> {
         self.registry.as_ref().ok_or_else(|| NO_REGISTRY.into())
     }
 

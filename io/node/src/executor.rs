@@ -16,7 +16,7 @@ use os::waker::Waker;
 use supervisor::Tether;
 use wire::GroupId;
 use wire::limits::{MAX_COMMAND_BYTES, MAX_COMMANDS};
-use wire::ordered::{Durability, GroupOptions, Hold, Style};
+use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 
 use crate::HostError;
 use crate::managing::Clocks;
@@ -132,9 +132,9 @@ impl Executor {
                 Place::Thread(jobs, Box::new(again))
             }
         };
-        let GroupOptions { style, hold, durability } = options.group;
+        let GroupOptions { style, ack, durability } = options.group;
         let memory = durability == Durability::Memory;
-        let at_once = (hold == Hold::One && memory) || style == Style::Stateless;
+        let at_once = (ack == AckLevel::One && memory) || style == Style::Stateless;
         Ok(Executor::at(place, serial, at_once))
     }
 
@@ -157,7 +157,7 @@ impl Executor {
             standby.give(Command::Start(options.style));
         }
         let place = Place::Standby(Box::new(standby));
-        Executor::at(place, next_serial(), options.hold == Hold::One)
+        Executor::at(place, next_serial(), options.ack == AckLevel::One)
     }
 
     /// Of a program that has ended and is started again anyhow.
@@ -175,7 +175,7 @@ impl Executor {
     ) -> Executor {
         let serial = next_serial();
         let process = Process::new(group, serial, stream, input, ties, options.style);
-        let (place, at_once) = (Place::Process(Box::new(process)), options.hold == Hold::One);
+        let (place, at_once) = (Place::Process(Box::new(process)), options.ack == AckLevel::One);
         Executor::at(place, serial, at_once)
     }
 
@@ -396,11 +396,11 @@ mod tests {
         }
     }
 
-    fn hosted(hold: Hold, execution: Execution) -> Executor {
+    fn hosted(ack: AckLevel, execution: Execution) -> Executor {
         let waker = Arc::new(Waker::new().unwrap());
         let (sender, clocks) = (channel().0, None);
         let results = Results { sender, waker, priority: 0, clocks, _running: channel().0 };
-        let group = GroupOptions { hold, ..GroupOptions::default() };
+        let group = GroupOptions { ack, ..GroupOptions::default() };
         let options = HostOptions { group, execution };
         let make: Factory = Box::new(|| Box::new(Slow));
         Executor::start(GroupId::of("slow"), "slow", make, options, results).unwrap()
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_reply_goes_first_where_it_waits_for_nobody_and_its_handler_was_quick() {
-        let mut executor = hosted(Hold::One, Execution::Inline);
+        let mut executor = hosted(AckLevel::One, Execution::Inline);
         assert!(!executor.replies_first(), "nothing is known of its handler");
         // Whoever else has work here may have held it up.
         while !executor.replies_first() {
@@ -431,14 +431,14 @@ mod tests {
         }
         run(&mut executor, 100);
         assert!(!executor.replies_first(), "the others would wait for it");
-        for (hold, execution) in [
-            (Hold::Majority, Execution::Inline),
-            (Hold::All, Execution::Inline),
-            (Hold::One, Execution::Thread),
+        for (ack, execution) in [
+            (AckLevel::Majority, Execution::Inline),
+            (AckLevel::All, Execution::Inline),
+            (AckLevel::One, Execution::Thread),
         ] {
-            let mut executor = hosted(hold, execution);
+            let mut executor = hosted(ack, execution);
             run(&mut executor, 0);
-            assert!(!executor.replies_first(), "{hold:?}, {execution:?}");
+            assert!(!executor.replies_first(), "{ack:?}, {execution:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The porch around [`engine::Stack`]: what touches sockets, clocks, threads and files.
+//! the driver around [`engine::Stack`]: what touches sockets, clocks, threads and files.
 //!
 //! - [`Node`] starts the data plane (`plane.rs`), one thread that runs the event loop, and composes it
 //!   with everything else.
@@ -22,7 +22,7 @@ mod error;
 mod events;
 mod executor;
 mod incarnation;
-mod keeper;
+mod key_file_writer;
 mod liveness;
 mod managing;
 mod nested;
@@ -45,7 +45,8 @@ pub use ::admin;
 pub use admin::bench;
 pub use admin::deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
 pub use admin::events::{
-    DeviationCause, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord, Stamped, Teller,
+    DeviationCause, EventFormatter, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord,
+    Stamped,
 };
 pub use admin::registry::RegistryStatus;
 pub use admin::status::{
@@ -67,7 +68,7 @@ pub use error::{
     DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError, StartError, Stopped,
 };
 /// What people say of services, for tools.
-pub use manager::book;
+pub use manager::cluster_state;
 pub use node::Node;
 pub use os::own_time::OwnTime;
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use config::ManagerKnobs;
-use manager::book::Labels;
-use manager::{Manager, Wish};
+use manager::cluster_state::Labels;
+use manager::{Manager, Proposal};
 use os::clock::monotonic;
 use wire::{RingId, Time};
 
@@ -15,20 +15,20 @@ use crate::control::Control;
 use crate::error::{StartError, Stopped};
 use crate::order::Order;
 
-mod bookkeeper;
 mod clocks;
-mod herald;
+mod diff;
 mod own;
+mod reconciler;
 mod sampler;
-mod steward;
+mod service;
 mod view;
 
-pub(crate) use bookkeeper::{Bookkeeper, Shelf};
 pub(crate) use clocks::Clocks;
+pub(crate) use service::{ManagerService, SharedState};
 pub(crate) use view::View;
 
+use reconciler::Reconciler;
 use sampler::Sampler;
-use steward::Steward;
 
 /// The thread's other end. It ends when this is dropped.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Managing {
     /// Begins to look, tell and ask. `running` is dropped when the thread ends.
     pub fn start(
         knobs: ManagerKnobs,
-        (labels, shelf): (Labels, Shelf),
+        (labels, shared): (Labels, SharedState),
         control: Arc<Control>,
         clocks: Clocks,
         running: Sender<()>,
@@ -48,11 +48,11 @@ impl Managing {
         let sampler = Sampler::open(&knobs, clocks)?;
         let (stop, stopped) = channel();
         let manager = Manager::new(knobs.manager());
-        let steward = Steward::new(control.clone(), labels);
-        let desk = Desk {
+        let reconciler = Reconciler::new(control.clone(), labels);
+        let worker = Worker {
             knobs,
-            steward,
-            shelf,
+            reconciler,
+            shared,
             version: 0,
             looked: None,
             control,
@@ -65,20 +65,20 @@ impl Managing {
         };
         thread::Builder::new()
             .name("steadfast manage".into())
-            .spawn(move || desk.run(&stopped))
+            .spawn(move || worker.run(&stopped))
             .map_err(|source| StartError::System { what: "a thread", source })?;
         Ok(Managing { _stop: stop })
     }
 }
 
-struct Desk {
+struct Worker {
     knobs: ManagerKnobs,
     control: Arc<Control>,
     sampler: Sampler,
     manager: Manager,
-    steward: Steward,
-    shelf: Shelf,
-    /// The book that was looked at last.
+    reconciler: Reconciler,
+    shared: SharedState,
+    /// The cluster state that was looked at last.
     version: u64,
     /// When it looked last at all there is.
     looked: Option<Time>,
@@ -91,7 +91,7 @@ struct Desk {
     _running: Sender<()>,
 }
 
-impl Desk {
+impl Worker {
     /// Until the node stops.
     fn run(mut self, stopped: &Receiver<()>) {
         while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(self.knobs.sample) {
@@ -111,8 +111,8 @@ impl Desk {
         if self.due {
             self.due = !self.control.tell_usage(self.sampler.usage())?;
         }
-        let rests = self.looked.is_some_and(|at| now < at + steward::PERIOD);
-        let version = self.shelf.book().version();
+        let rests = self.looked.is_some_and(|at| now < at + reconciler::PERIOD);
+        let version = self.shared.cluster_state().version();
         let same = std::mem::replace(&mut self.version, version) == version;
         if rests && same && self.seen == Some(self.control.changes()) {
             return Ok(());
@@ -120,7 +120,7 @@ impl Desk {
         let view = self.control.view()?;
         self.looked = Some(now);
         let capacity = self.sampler.usage().capacity;
-        self.steward.look(now, &view, capacity)?;
+        self.reconciler.look(now, &view, capacity)?;
         if self.seen.replace(view.changes) == Some(view.changes) {
             return Ok(());
         }
@@ -130,11 +130,11 @@ impl Desk {
             self.ring = picture.ring;
             self.due = true;
         }
-        for wish in self.manager.look(now, picture) {
-            if let Wish::Move { group, from, to } = &wish {
+        for proposal in self.manager.look(now, picture) {
+            if let Proposal::Move { group, from, to } = &proposal {
                 tracing::info!(%group, %from, %to, "a primary is to leave a host that has too much to do");
             }
-            self.control.order(Order::Wish(wish))?;
+            self.control.order(Order::Proposal(proposal))?;
         }
         Ok(())
     }

@@ -27,13 +27,14 @@ use crate::error::{
 use crate::events::Events;
 use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation;
-use crate::managing::{Bookkeeper, Clocks, Managing, Shelf};
+use crate::managing::{Clocks, ManagerService, Managing, SharedState};
 use crate::opening::{
-    open_sockets, open_stack, open_storage, start_admin, start_keeper, start_programs, told,
+    open_sockets, open_stack, open_storage, start_admin, start_key_file_writer, start_programs,
+    told,
 };
 use crate::order::Order;
 use crate::plane::{Changes, Ending, Inbox, Keeping, Pacing, Plane, Profile, Replicas, Waiting};
-use crate::registering::{Keeper as RegistryKeeper, Registering, Shelf as RegistryShelf};
+use crate::registering::{Registering, RegistryService, SharedRegistry};
 use crate::security;
 use crate::service::{HostOptions, Service};
 use crate::sockets::tcp::Callers;
@@ -86,22 +87,22 @@ impl Node {
         let (alive, running) = channel();
         let control = Arc::new(Control {
             programs: start_programs(&config, me, &orders, &waker)?,
-            registry: config.registry.on.then(RegistryShelf::default),
+            registry: config.registry.on.then(SharedRegistry::default),
             terms: config.registry.terms,
             ..Control::new(me, config.cluster.clone(), orders, waker.clone())
         });
         let admin = start_admin(&config, credentials.as_ref(), &control)?;
-        let (shelf, priority) = (Shelf::default(), config.realtime.executor_priority);
+        let (shared, priority) = (SharedState::default(), config.realtime.executor_priority);
         let profile = Profile::new(&config, me, client_address, credentials.as_ref());
         let plane = Plane {
             stack,
             sockets,
             inbox: Inbox::new(waker.clone(), order_queue, result_queue),
-            replicas: Replicas::new(config.checkpoints, shelf.clone()),
-            keeper: start_keeper(&config, keys, &control, &alive)?,
+            replicas: Replicas::new(config.checkpoints, shared.clone()),
+            key_file: start_key_file_writer(&config, keys, &control, &alive)?,
             keeping,
             waiting: Waiting::new(),
-            book: shelf.clone(),
+            cluster_state: shared.clone(),
             changes: Changes { count: control.changes.clone(), registry: control.registry.clone() },
             counters: Counters::default(),
             excluded: None,
@@ -114,15 +115,15 @@ impl Node {
         let managing = match &clocks {
             Some(clocks) => {
                 let (control, clocks) = (control.clone(), clocks.clone());
-                let said = (config.labels.clone(), shelf.clone());
+                let said = (config.labels.clone(), shared.clone());
                 Some(Managing::start(config.manager, said, control, clocks, alive.clone())?)
             }
             None => None,
         };
         let registering = match &control.registry {
-            Some(shelf) => {
-                let (control, shelf) = (control.clone(), shelf.clone());
-                Some(Registering::start(config.registry, shelf, control, alive.clone())?)
+            Some(shared) => {
+                let (control, shared) = (control.clone(), shared.clone());
+                Some(Registering::start(config.registry, shared, control, alive.clone())?)
             }
             None => None,
         };
@@ -142,7 +143,7 @@ impl Node {
             _data_dir: life.data_dir,
         };
         if config.manager.on {
-            node.keep_book(shelf, config.storage.is_some())?;
+            node.keep_cluster_state(shared, config.storage.is_some())?;
         }
         node.keep_registry()?;
         Ok(node)
@@ -150,18 +151,18 @@ impl Node {
 
     /// Hosts this node's replica of the registry, if it has a part in it: in memory, for who is alive binds itself again.
     fn keep_registry(&self) -> Result<(), StartError> {
-        let Some(shelf) = self.control.registry.clone() else { return Ok(()) };
+        let Some(shared) = self.control.registry.clone() else { return Ok(()) };
         let options = HostOptions { execution: Execution::Inline, ..HostOptions::default() };
-        self.host_any(REGISTRY, options, move || RegistryKeeper::new(shelf.clone()))
+        self.host_any(REGISTRY, options, move || RegistryService::new(shared.clone()))
             .map_err(|error| system("the registry's replica")(std::io::Error::other(error)))
     }
 
     /// Hosts this node's replica of the manager's group: on disk where there is one, for what people said is to survive.
-    fn keep_book(&self, shelf: Shelf, on_disk: bool) -> Result<(), StartError> {
+    fn keep_cluster_state(&self, shared: SharedState, on_disk: bool) -> Result<(), StartError> {
         let durability = if on_disk { Durability::Disk } else { Durability::Memory };
         let group = GroupOptions { durability, ..GroupOptions::default() };
         let options = HostOptions { group, execution: Execution::Inline };
-        self.host_any(MANAGER, options, move || Bookkeeper::new(shelf.clone()))
+        self.host_any(MANAGER, options, move || ManagerService::new(shared.clone()))
             .map_err(|error| system("the manager's replica")(std::io::Error::other(error)))
     }
 

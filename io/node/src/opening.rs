@@ -20,7 +20,7 @@ use crate::administration::Admin;
 use crate::control::Control;
 use crate::error::StartError;
 use crate::incarnation::Life;
-use crate::keeper::{self, Keeper};
+use crate::key_file_writer::{self, KeyFileWriter};
 use crate::liveness::Liveness;
 use crate::order::Order;
 use crate::plane::{Keeping, Sockets, group_of};
@@ -45,10 +45,10 @@ pub(crate) fn open_stack(
     let mut stack = engine::Config::new(me, ring.nodes.clone(), config.cluster.clone());
     stack.quorum = config.quorum;
     stack.first_life = life.first;
-    stack.vote_patience = config.vote_patience;
+    stack.vote_timeout = config.vote_timeout;
     stack.hang = config.hang;
     stack.address = address;
-    stack.sealing = keys.map(|keys| keeper::name(keys.sealing()));
+    stack.sealing = keys.map(|keys| key_file_writer::name(keys.sealing()));
     stack.storage = recovery;
     #[cfg(feature = "planted-bugs")]
     crate::plant::into(&mut stack);
@@ -186,17 +186,17 @@ pub(crate) fn start_admin(
 }
 
 /// Starts what keeps the cluster's keys, if there are any.
-pub(crate) fn start_keeper(
+pub(crate) fn start_key_file_writer(
     config: &Config,
     keys: Option<Keys>,
     control: &Control,
     running: &Sender<()>,
-) -> Result<Option<Keeper>, StartError> {
+) -> Result<Option<KeyFileWriter>, StartError> {
     let (Some(path), Some(keys)) = (config.security.cluster_key.clone(), keys) else {
         return Ok(None);
     };
     let (orders, waker) = (control.orders.clone(), control.waker.clone());
-    Keeper::start(path, keys, orders, waker, running.clone())
+    KeyFileWriter::start(path, keys, orders, waker, running.clone())
         .map(Some)
         .map_err(|source| StartError::System { what: "a thread", source })
 }

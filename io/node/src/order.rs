@@ -7,8 +7,8 @@ use admin::events::{Interest, Stamped};
 use admin::status::Status;
 use admin::{KeyAsk, PoisonedCall};
 use engine::{BenchError, BenchProgress, BenchRequest, BenchResult, Event, Restore, Saved};
-use manager::Wish;
-use manager::book::{Answer, Command};
+use manager::Proposal;
+use manager::cluster_state::{Answer, Command};
 use seal::ClusterKey;
 use wire::keys::KeyName;
 use wire::ordered::{GroupOptions, Style, Usage};
@@ -92,7 +92,7 @@ pub(crate) enum Order {
     View {
         reply: SyncSender<View>,
     },
-    /// This is said to the book; the answer, if anybody waits for it.
+    /// This is said to the cluster state; the answer, if anybody waits for it.
     Command {
         command: Command,
         reply: Option<CommandReply>,
@@ -106,8 +106,8 @@ pub(crate) enum Order {
         command: registry::Command,
         reply: Option<RegistryReply>,
     },
-    /// What the manager wishes.
-    Wish(Wish),
+    /// What the manager proposes.
+    Proposal(Proposal),
     /// How critical calls are whose clients do not say it, by group.
     Criticalities(BTreeMap<GroupId, u8>),
     /// What the admin asks of the cluster's key; the number of the key that it is about.
@@ -135,7 +135,7 @@ pub(crate) enum Order {
     Stop,
 }
 
-/// Who waits for what the book answers.
+/// Who waits for what the cluster state answers.
 pub(crate) type CommandReply = SyncSender<Result<Answer, String>>;
 
 /// Who waits for what the registry answers.

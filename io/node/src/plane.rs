@@ -15,11 +15,11 @@ use rustix::io::Errno;
 use wire::Time;
 
 use crate::events::Events;
-use crate::keeper::Keeper;
+use crate::key_file_writer::KeyFileWriter;
 use crate::liveness::Liveness;
-use crate::managing::Shelf;
+use crate::managing::SharedState;
 use crate::poller::{EventFlags, Poller, Source};
-use crate::registering::Shelf as RegistryShelf;
+use crate::registering::SharedRegistry;
 use crate::sockets::tcp::{Arrived, Callers};
 use crate::transport::Transport;
 
@@ -58,12 +58,12 @@ pub(crate) struct Plane {
     pub inbox: Inbox,
     pub replicas: Replicas,
     /// Keeps the cluster's keys, if there are any.
-    pub keeper: Option<Keeper>,
+    pub key_file: Option<KeyFileWriter>,
     /// What keeps groups on disk, if there are any.
     pub keeping: Option<Keeping>,
     pub waiting: Waiting,
-    /// What this node's replica has of the book.
-    pub book: Shelf,
+    /// What this node's replica has of the cluster state.
+    pub cluster_state: SharedState,
     pub changes: Changes,
     pub events: Events,
     pub counters: Counters,
@@ -77,7 +77,7 @@ pub(crate) struct Plane {
 pub(crate) struct Changes {
     pub count: Arc<AtomicU64>,
     /// `None`: this node has no part in the registry.
-    pub registry: Option<RegistryShelf>,
+    pub registry: Option<SharedRegistry>,
 }
 
 impl Changes {

@@ -14,10 +14,10 @@ use crate::control::Control;
 use crate::error::{StartError, Stopped};
 use crate::order::Order;
 
-mod keeper;
+mod service;
 mod view;
 
-pub(crate) use keeper::{Keeper, Shelf};
+pub(crate) use service::{RegistryService, SharedRegistry};
 pub(crate) use view::View;
 
 /// How often all is looked at when nothing has changed.
@@ -26,47 +26,47 @@ const PERIOD: Duration = Duration::from_millis(500);
 /// The thread's other end. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Registering {
-    shelf: Shelf,
+    shared: SharedRegistry,
 }
 
 impl Registering {
     /// Begins to look and to ask. `running` is dropped when the thread ends.
     pub fn start(
         knobs: RegistryKnobs,
-        shelf: Shelf,
+        shared: SharedRegistry,
         control: Arc<Control>,
         running: Sender<()>,
     ) -> Result<Registering, StartError> {
         let terms = knobs.groups.map(|technique| Terms { technique, ..knobs.terms });
         let registrar = Registrar::new(control.me, terms);
-        let desk = Desk { control, registrar, shelf: shelf.clone(), _running: running };
+        let worker = Worker { control, registrar, shared: shared.clone(), _running: running };
         thread::Builder::new()
             .name("steadfast registry".into())
-            .spawn(move || desk.run())
+            .spawn(move || worker.run())
             .map_err(|source| StartError::System { what: "a thread", source })?;
-        Ok(Registering { shelf })
+        Ok(Registering { shared })
     }
 }
 
 impl Drop for Registering {
     fn drop(&mut self) {
-        self.shelf.stop();
+        self.shared.stop();
     }
 }
 
-struct Desk {
+struct Worker {
     control: Arc<Control>,
     registrar: Registrar,
-    shelf: Shelf,
+    shared: SharedRegistry,
     _running: Sender<()>,
 }
 
-impl Desk {
+impl Worker {
     /// Until the node stops.
     fn run(mut self) {
         let mut seen = 0;
         let mut due = monotonic();
-        while let Some(nudges) = self.shelf.wait(seen, due.since(monotonic())) {
+        while let Some(nudges) = self.shared.wait(seen, due.since(monotonic())) {
             seen = nudges;
             match self.look() {
                 Ok(at) => due = at,
@@ -81,7 +81,7 @@ impl Desk {
         let (now, wall) = (monotonic(), Time(wall_clock()));
         let latest = now + PERIOD;
         let Some(View { sight, .. }) = view else { return Ok(latest) };
-        let registry = self.shelf.registry();
+        let registry = self.shared.registry();
         for command in self.registrar.look(now, wall, &sight, &registry) {
             if let registry::Command::Dead(dead) = &command {
                 for it in dead {

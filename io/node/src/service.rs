@@ -141,7 +141,7 @@ impl Context {
     /// Calls another group, and waits for its reply: exactly once, whichever replica of either group fails meanwhile. The
     /// call has a name that follows from that of the call which is being executed, so a handler that is executed again asks
     /// for the same again and gets the same reply; what it asks may depend on nothing but what a handler may depend on.
-    /// It takes no longer than `patience` (at most [`MAX_DEADLINE`](wire::limits::MAX_DEADLINE)), nor than seven eighths of
+    /// It takes no longer than `timeout` (at most [`MAX_DEADLINE`](wire::limits::MAX_DEADLINE)), nor than seven eighths of
     /// the time that is left to the call which is being executed. Meanwhile this replica executes nothing else. A
     /// generated `...Nested` type calls by the trait's methods.
     ///
@@ -155,7 +155,7 @@ impl Context {
         method: MethodId,
         json: bool,
         body: Bytes,
-        patience: std::time::Duration,
+        timeout: std::time::Duration,
     ) -> Result<Bytes, NestedError> {
         let (line, ticket) = match &self.outside {
             Outside::Node(line, ticket) => (line, *ticket),
@@ -164,10 +164,10 @@ impl Context {
         if group.is_empty() || group.len() > MAX_NAME {
             return Err(NestedError::NoSuchGroup);
         }
-        let patience = patience.min(MAX_DEADLINE);
-        let patience = Duration::from_micros(patience.as_micros() as u64);
+        let timeout = timeout.min(MAX_DEADLINE);
+        let timeout = Duration::from_micros(timeout.as_micros() as u64);
         let callee = group.into();
-        line.call(NestedCall { ticket, callee, method, json, body, patience })
+        line.call(NestedCall { ticket, callee, method, json, body, timeout })
     }
 }
 

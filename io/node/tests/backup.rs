@@ -16,7 +16,7 @@ use steadfast_node::{
     Backup, Config, HostOptions, Node, RestoreError, SaveError, Status, free_ring_addresses,
     write_backup,
 };
-use support::{APPEND, Caller, Journal, PATIENCE, synced, wait_for};
+use support::{APPEND, Caller, Journal, TIMEOUT, synced, wait_for};
 use tempfile::TempDir;
 use wire::client::Outcome;
 use wire::ordered::{Durability, GroupOptions, Style};
@@ -44,8 +44,8 @@ impl Cluster {
             config.data_dir = Some(folder.path().join(format!("data-{id}")));
             config.storage = Some(folder.path().join(format!("store-{id}")));
             // That the machine is busy is no fault.
-            config.ring.timing.token_timeout = 2 * PATIENCE;
-            config.ring.timing.token_timeout_max = 2 * PATIENCE;
+            config.ring.timing.token_timeout = 2 * TIMEOUT;
+            config.ring.timing.token_timeout_max = 2 * TIMEOUT;
             Node::start(config).unwrap()
         };
         Cluster { nodes: (1..=3).map(node).collect(), folder }
@@ -64,7 +64,7 @@ impl Cluster {
             node.unhost("journal").unwrap();
         }
         // No event tells it.
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let ended = |node: &Node| node.status().groups.iter().all(|it| it.name != "journal");
         while !self.nodes.iter().all(ended) {
             assert!(Instant::now() < deadline, "the group ends with its last replica");
@@ -220,7 +220,7 @@ fn what_is_no_file_of_the_group_changes_nothing() {
     dies.write_all(b"{\"restore\":{\"group\":\"journal\",\"bytes\":1000000}}\nSFBK").unwrap();
     drop(dies);
     assert_eq!(node.status().groups[0].depositor, None);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     // Until the node has noticed that.
     while let Err(error) = cluster.admin(1).restore("journal", &file, false) {
         assert!(error.to_string().contains("another file is being restored"), "{error}");

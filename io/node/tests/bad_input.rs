@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 
 use bytes::BytesMut;
 use steadfast_node::{Config, HostOptions, Node, admin};
-use support::{Caller, Journal, PATIENCE, synced, wait_for};
+use support::{Caller, Journal, TIMEOUT, synced, wait_for};
 use wire::client::{Frame, Hello};
 use wire::limits::MAX_DATAGRAM;
 use wire::{ClientId, PROTOCOL_VERSION, Random};
@@ -55,7 +55,7 @@ fn garbage_at_the_client_port_is_counted() {
     let mut random = Random::new(2);
     for round in 0..200 {
         let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         if round % 2 == 1 {
             // Garbage after a proper greeting: a header without sense.
             stream.write_all(&Frame::Hello(Hello::new(ClientId(round))).encode()).unwrap();
@@ -79,7 +79,7 @@ fn garbage_at_the_client_port_is_counted() {
 fn a_client_of_another_version_is_told_so_and_counted() {
     let (node, _caller) = hosting(Config::single());
     let mut stream = TcpStream::connect(node.client_address().unwrap()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let hello = Hello { version: PROTOCOL_VERSION + 1, ..Hello::new(ClientId(1)) };
     stream.write_all(&Frame::Hello(hello).encode()).unwrap();
     let mut bytes = Vec::new();
@@ -106,7 +106,7 @@ fn a_client_that_does_not_read_is_dropped() {
     let name = "journal".to_string();
     let bind = Frame::Bind(wire::client::Bind { name }).encode();
     let many: Vec<u8> = std::iter::repeat_n(&bind[..], 4096).flatten().copied().collect();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(TIMEOUT)).unwrap();
     let mut written = 0u64;
     while stream.write_all(&many).is_ok() {
         written += many.len() as u64;
@@ -131,7 +131,7 @@ fn garbage_at_the_admin_socket_is_answered_and_counted() {
     ];
     for line in lines {
         let mut stream = UnixStream::connect(&path).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream.write_all(line).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut answer = String::new();
@@ -140,7 +140,7 @@ fn garbage_at_the_admin_socket_is_answered_and_counted() {
         assert!(answer.contains("one JSON request a line"), "{answer}");
     }
     let mut stream = UnixStream::connect(&path).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     // Without an end; the node may close before all is written.
     let _ = stream.write_all(&vec![b'x'; 1 << 20]);
     let mut answer = String::new();

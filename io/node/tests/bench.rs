@@ -9,14 +9,14 @@ use std::time::Instant;
 use steadfast_node::admin::{AdminError, Client};
 use steadfast_node::bench::{Ask, Level, Outcome, Pace, Until};
 use steadfast_node::{Config, Node, free_ring_addresses};
-use support::{PATIENCE, wait_for};
+use support::{TIMEOUT, wait_for};
 use wire::NodeId;
 
 fn start(id: u32, rings: &[SocketAddr], folder: &Path) -> Node {
     let admin = Some(socket(id, folder));
     let mut config = Config { admin, ..Config::member(NodeId(id), rings) };
     // However busy the machine is, nobody is taken for dead, which would end a benchmark.
-    config.ring.timing.token_timeout = 2 * PATIENCE;
+    config.ring.timing.token_timeout = 2 * TIMEOUT;
     Node::start(config).expect("it starts")
 }
 
@@ -46,10 +46,10 @@ fn ask(senders: &[u32], pace: Pace, until: Until) -> Ask {
 /// The admin socket answers once the cluster has formed. A node that has not heard of the end of another's benchmark yet refuses
 /// the next one.
 fn bench(path: &Path, ask: &Ask) -> Outcome {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         let mut node = Client::connect(path).expect("the node runs");
-        node.set_timeout(Some(PATIENCE)).expect("a time");
+        node.set_timeout(Some(TIMEOUT)).expect("a time");
         match node.bench(ask, |_| {}) {
             Err(AdminError::Refused(why)) if why.contains("under way") && Instant::now() < end => {}
             outcome => return outcome.expect("nothing disturbs it"),
@@ -102,7 +102,7 @@ fn a_node_that_stops_in_the_middle_ends_the_benchmark_with_the_reason() {
     let mut nodes: Vec<Node> = (1..=3).map(|id| start(id, &rings, folder.path())).collect();
     nodes.iter().for_each(|node| whole(node, 3));
     let mut client = Client::connect(socket(1, folder.path())).expect("the node runs");
-    client.set_timeout(Some(PATIENCE)).expect("a time");
+    client.set_timeout(Some(TIMEOUT)).expect("a time");
     let endless = Ask {
         count: 1_000_000,
         span_ms: 600_000,
@@ -145,7 +145,7 @@ fn who_asked_and_went_away_ends_it() {
     let already = past.map_while(Result::ok).any(|event| {
         matches!(event.kind, steadfast_node::EventKind::BenchEnded { whole: false, .. })
     });
-    let next = || events.recv_timeout(PATIENCE).expect("the load ends with whoever wanted it");
+    let next = || events.recv_timeout(TIMEOUT).expect("the load ends with whoever wanted it");
     while !already && !ended(&next().1) {}
     assert!(bench(&socket(2, folder.path()), &ask(&[1], Pace::Full, Until::Own)).is_verified());
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use steadfast_node::{
     Config, Event, Execution, HostOptions, Interest, MoveError, Node, free_ring_addresses,
 };
-use support::{Caller, Journal, PATIENCE, synced, wait_for};
+use support::{Caller, Journal, TIMEOUT, synced, wait_for};
 use wire::client::Outcome;
 use wire::{ClientId, NodeId};
 
@@ -128,7 +128,7 @@ fn a_stop_is_seen_as_a_leaving_not_as_a_failure() {
     let stopped = cluster.nodes.pop().unwrap();
     let events = cluster.nodes[0].subscribe_to(Interest::Membership);
     stopped.stop().unwrap();
-    let seen = std::iter::from_fn(|| events.recv_timeout(PATIENCE).ok())
+    let seen = std::iter::from_fn(|| events.recv_timeout(TIMEOUT).ok())
         .map(|(_, event)| event)
         .take_while(|event| !matches!(event, steadfast_node::Event::Quorum { quorate: true, .. }))
         .collect::<Vec<_>>();
@@ -168,7 +168,7 @@ fn a_primary_moves_while_it_is_called() {
     // A retry of what the old one has answered, and a new call.
     caller.expect("journal", 1, b"a", "1");
     caller.expect("journal", 2, b"b", "2");
-    let told = std::iter::from_fn(|| events.recv_timeout(PATIENCE).ok());
+    let told = std::iter::from_fn(|| events.recv_timeout(TIMEOUT).ok());
     let moved = told.map(|(_, event)| event).find(|event| matches!(event, Event::Moved { .. }));
     let Some(Event::Moved { name, from, to, view: told, .. }) = moved else { panic!("not told") };
     assert_eq!((name.as_str(), from.node, to.node, told), ("journal", old, new.id(), view));
@@ -182,7 +182,7 @@ fn who_stops_is_excluded_and_who_starts_again_has_restarted() {
     let events = cluster.nodes[0].subscribe_to(Interest::Membership);
     stopped.stop().unwrap();
     let await_event = |wanted: fn(&Event) -> Option<NodeId>| {
-        while let Ok((_, event)) = events.recv_timeout(PATIENCE) {
+        while let Ok((_, event)) = events.recv_timeout(TIMEOUT) {
             if wanted(&event) == Some(id) {
                 return;
             }

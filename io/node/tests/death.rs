@@ -8,15 +8,15 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use steadfast_node::{Config, Event, HostOptions, Interest, Node, free_ring_addresses};
-use support::{Journal, PATIENCE, synced, wait_for};
+use support::{Journal, TIMEOUT, synced, wait_for};
 use wire::NodeId;
 
 const RINGS: &str = "STEADFAST_TEST_RINGS";
 
 fn config(id: u32, rings: &[SocketAddr]) -> Config {
     let mut config = Config::member(NodeId(id), rings);
-    // No timer may see the death: within the test's patience only the refusal can.
-    config.ring.timing.token_timeout = 2 * PATIENCE;
+    // No timer may see the death: within the test's timeout only the refusal can.
+    config.ring.timing.token_timeout = 2 * TIMEOUT;
     config.ring.timing.consensus_timeout = Duration::from_secs(1);
     config
 }
@@ -76,7 +76,7 @@ fn a_killed_process_is_seen_by_its_closed_port() {
     let killed = Instant::now();
     child.0.kill().unwrap();
     let mut excluded = false;
-    while let Ok((_, event)) = events.recv_timeout(PATIENCE) {
+    while let Ok((_, event)) = events.recv_timeout(TIMEOUT) {
         excluded |= matches!(&event, Event::Excluded { member, .. } if member.node == NodeId(3));
         assert!(!matches!(event, Event::Ring(ring::Event::TokenLost { .. })));
         // The view of all three may be told just after the status that shows it.

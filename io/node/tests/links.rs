@@ -14,7 +14,7 @@ use relay::Relay;
 use steadfast_node::{
     Config, HostOptions, Node, Status, free_ring_addresses, free_ring_addresses_at,
 };
-use support::{Caller, Journal, PATIENCE, synced, wait_for};
+use support::{Caller, Journal, TIMEOUT, synced, wait_for};
 use wire::{ClientId, NodeId};
 
 const NODES: usize = 3;
@@ -45,8 +45,8 @@ fn start() -> Cluster {
             seen[place].iter().zip(&second).map(|(a, b)| [*a, *b]).collect();
         let mut config = Config::linked(NodeId(place as u32 + 1), &rings);
         // That the machine is busy changes no membership: only a ring that both networks lose would end, long after the test.
-        config.ring.timing.token_timeout = 2 * PATIENCE;
-        config.ring.timing.token_timeout_max = 2 * PATIENCE;
+        config.ring.timing.token_timeout = 2 * TIMEOUT;
+        config.ring.timing.token_timeout_max = 2 * TIMEOUT;
         let node = Node::start(config).unwrap();
         node.host("journal", HostOptions::default(), Journal::default).unwrap();
         node
@@ -69,7 +69,7 @@ fn lost(status: &Status) -> [usize; 2] {
 
 /// What a link does is no event of the stack each time: looked at until it is as wanted.
 fn wait_for_links(node: &Node, what: &str, wanted: impl Fn(&Status) -> bool) -> Status {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let status = node.status();
         if wanted(&status) {
@@ -91,7 +91,7 @@ fn the_loss_of_one_network_is_reported_and_changes_no_membership() {
     let mut number = 0;
     let mut call_until = |done: &dyn Fn() -> bool| -> Duration {
         let mut longest = Duration::ZERO;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !done() {
             assert!(Instant::now() < deadline, "calls go on, but nothing is reported");
             number += 1;

@@ -8,15 +8,15 @@ use steadfast_node::{
     Config, Event, Execution, HostOptions, Interest, Node, Status, admin, explain,
     free_ring_addresses,
 };
-use support::{APPEND, Caller, Journal, PATIENCE, synced, wait_for};
+use support::{APPEND, Caller, Journal, TIMEOUT, synced, wait_for};
 use wire::client::Outcome;
 use wire::{ClientId, Duration, NodeId, Share};
 
 /// Looks at its host often, and tells it often.
 fn start(id: u32, rings: &[std::net::SocketAddr], folder: &std::path::Path) -> Node {
     let mut config = Config::member(NodeId(id), rings);
-    config.ring.timing.token_timeout = 2 * PATIENCE;
-    config.ring.timing.token_timeout_max = 2 * PATIENCE;
+    config.ring.timing.token_timeout = 2 * TIMEOUT;
+    config.ring.timing.token_timeout_max = 2 * TIMEOUT;
     config.manager.on = true;
     config.manager.sample = Duration::from_millis(5);
     config.manager.window = Duration::from_millis(200);
@@ -31,7 +31,7 @@ fn start(id: u32, rings: &[std::net::SocketAddr], folder: &std::path::Path) -> N
 /// Of what is told nothing else tells: it is looked at again and again.
 fn look_until(node: &Node, wanted: impl Fn(&Status) -> bool) {
     let events = node.subscribe();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !wanted(&node.status()) {
         assert!(Instant::now() < deadline, "{:#?}", node.status());
         let _ = events.recv_timeout(std::time::Duration::from_millis(5));

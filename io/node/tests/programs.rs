@@ -17,12 +17,12 @@ use steadfast_node::{
     AttachError, Config, EventKind, Node, ProgramConfig, ProgramError, ProgramProblem,
     ProgramState, admin, attach,
 };
-use support::{Caller, Journal, PANIC, PATIENCE, RELAY, synced, wait_for};
+use support::{Caller, Journal, PANIC, RELAY, TIMEOUT, synced, wait_for};
 use tempfile::TempDir;
 use wire::ClientId;
 use wire::attach::{Frame, Hello, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE};
 use wire::client::{Outcome, Refusal};
-use wire::ordered::{GroupOptions, Hold, Style};
+use wire::ordered::{AckLevel, GroupOptions, Style};
 
 /// By hand it says what is missing. Started by a node it serves a replica: the other tests have that done.
 #[test]
@@ -50,8 +50,8 @@ fn shell(group: &str, script: &str) -> ProgramConfig {
 
 fn configured(folder: &Path) -> Config {
     let mut config = Config { admin: Some(folder.join("node.sock")), ..Config::single() };
-    config.ring.timing.token_timeout = 2 * PATIENCE;
-    config.ring.timing.token_timeout_max = 2 * PATIENCE;
+    config.ring.timing.token_timeout = 2 * TIMEOUT;
+    config.ring.timing.token_timeout_max = 2 * TIMEOUT;
     config
 }
 
@@ -94,7 +94,7 @@ fn runs(pid: u32) -> bool {
 
 /// A killed process takes a moment to be gone.
 fn wait_for_end(pid: u32) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while runs(pid) {
         assert!(Instant::now() < deadline, "{pid} was left behind");
         std::thread::yield_now();
@@ -104,7 +104,7 @@ fn wait_for_end(pid: u32) {
 /// Waits for one of the node's events, those of the past included.
 fn wait_for_event(node: &Node, folder: &Path, wanted: impl Fn(&EventKind) -> bool) {
     let client = control(folder);
-    client.set_timeout(Some(PATIENCE)).unwrap();
+    client.set_timeout(Some(TIMEOUT)).unwrap();
     let mut events = client.events(true, false).unwrap();
     let found = events.any(|record| wanted(&record.expect("the events go on").kind));
     assert!(found, "{:#?}", node.status().programs);
@@ -361,7 +361,7 @@ fn who_has_other_options_than_its_group_is_told_so() {
     let (node, other) = (Node::start(config).unwrap(), Node::start(second).unwrap());
     other.host("journal", Default::default(), Journal::default).unwrap();
     wait_for(&node, "the other's replica", |status| synced(status, "journal", 1));
-    let options = GroupOptions { hold: Hold::All, ..GroupOptions::default() };
+    let options = GroupOptions { ack: AckLevel::All, ..GroupOptions::default() };
     let error = node.run(ProgramConfig { options, ..journal("journal") }).unwrap_err().to_string();
     assert!(error.contains("other options"), "{error}");
     node.run(journal("journal")).expect("with the right ones it serves");
@@ -393,7 +393,7 @@ fn a_stopped_node_leaves_no_program_and_no_socket_behind() {
 
 /// The text of a file that another process is about to write whole lines to.
 fn read_when_there(path: &Path) -> String {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         match fs::read_to_string(path) {
             Ok(text) if text.ends_with('\n') => return text,
@@ -423,7 +423,7 @@ impl Stolen {
 
     fn connect(&self) -> Line {
         let stream = UnixStream::connect(&self.socket).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         Line { stream, input: BytesMut::new() }
     }
 

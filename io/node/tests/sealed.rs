@@ -31,7 +31,7 @@ fn start(id: u32, rings: &[SocketAddr], key: Option<&Path>) -> Node {
 /// As `wait_for`, of what no event tells.
 fn look_for(node: &Node, what: &str, wanted: impl Fn(&Status) -> bool) -> Status {
     let events = node.subscribe();
-    let deadline = Instant::now() + support::PATIENCE;
+    let deadline = Instant::now() + support::TIMEOUT;
     loop {
         let status = node.status();
         if wanted(&status) {
@@ -160,7 +160,7 @@ fn the_key_changes_at_all_nodes_while_they_answer() {
     wait_for(&nodes[0], "two nodes", |s| s.ring.members.len() == 2 && s.ring.quorate == Some(true));
     let ask = |id: u32, ask| Client::connect(socket(id)).unwrap().key(ask);
     // The installation of the two's component may still be on its way.
-    let deadline = Instant::now() + support::PATIENCE;
+    let deadline = Instant::now() + support::TIMEOUT;
     while let Err(error) = ask(2, KeyAsk::Rotate) {
         assert!(Instant::now() < deadline, "{error}");
     }

@@ -164,8 +164,8 @@ fn subscribers_get_what_they_asked_for() {
     let all = node.subscribe();
     let membership = node.subscribe_to(Interest::Membership);
     caller.expect("journal", 1, b"a", "1");
-    let patience = Duration::from_secs(30);
-    let (time, first) = all.recv_timeout(patience).unwrap();
+    let timeout = Duration::from_secs(30);
+    let (time, first) = all.recv_timeout(timeout).unwrap();
     assert!(matches!(first, steadfast_node::Event::Executed { number: 1, .. }), "{first:?}");
     assert!(time > 1_700_000_000_000_000_000);
     node.stop().unwrap();

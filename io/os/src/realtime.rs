@@ -48,7 +48,7 @@ pub struct Realtime {
     pub wake_within: Option<Duration>,
 }
 
-/// What became of one wish.
+/// What became of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grant {
@@ -78,7 +78,7 @@ pub struct RealtimeStatus {
 }
 
 impl RealtimeStatus {
-    /// Each wish with its name in the configuration.
+    /// Each request with its name in the configuration.
     pub fn grants(&self) -> [(&'static str, &Grant); 5] {
         [
             ("priority", &self.priority),

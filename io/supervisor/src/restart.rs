@@ -31,7 +31,7 @@ pub const CRASH_LOOP: u32 = 5;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How long it may take after SIGTERM, before it is killed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How far a program is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -310,7 +310,7 @@ impl RestartPolicy {
     fn signal(&mut self, now: Time, signal: Signal) {
         self.outputs.push_back(Output::Signal(signal));
         // A killed process may take a while to be gone; once more does no harm.
-        self.state = State::Ending { until: now + PATIENCE, next: Signal::Kill };
+        self.state = State::Ending { until: now + TIMEOUT, next: Signal::Kill };
     }
 
     fn over(&mut self) {

@@ -91,8 +91,8 @@ fn frame(source: &mut Source<'_>) -> Option<Frame> {
             unanswered: source.number(),
             view: ViewNumber(source.number()),
             method: MethodId(source.below(3) as u32),
-            patience_us: source.number() as u32,
-            criticality: 0,
+            timeout_us: source.number() as u32,
+            priority: 0,
             json: source.below(2) == 1,
             beside: false,
             access: match source.below(4) {

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use bytes::{Bytes, BytesMut};
 use node::admin::Request;
-use node::book::{Book, Command};
+use node::cluster_state::{ClusterState, Command};
 use seal::{ClusterKey, Keys, Seal};
 use store::backup::Backup;
 use wire::client::Frame;
@@ -153,7 +153,7 @@ pub(crate) fn config(bytes: &[u8]) {
     }
 }
 
-/// A line at the admin socket; and, as bytes, what nodes say to the book, and its state.
+/// A line at the admin socket; and, as bytes, what nodes say to the cluster state, and its state.
 pub(crate) fn admin(bytes: &[u8]) {
     if let Ok(request) = serde_json::from_slice::<Request>(bytes) {
         let text = serde_json::to_string(&request).expect("a request can be written");
@@ -162,12 +162,12 @@ pub(crate) fn admin(bytes: &[u8]) {
     }
     if let Ok(command) = Command::decode(bytes) {
         assert_eq!(Command::decode(&command.encode()).as_ref(), Ok(&command));
-        // Whoever says it: the book stays well.
-        let _ = Book::default().apply(Time(1), command);
+        // Whoever says it: the cluster state stays well.
+        let _ = ClusterState::default().apply(Time(1), command);
     }
-    if let Ok(book) = Book::decode(bytes) {
-        book.check_invariants();
-        assert_eq!(Book::decode(&book.encode()), Ok(book));
+    if let Ok(cluster_state) = ClusterState::decode(bytes) {
+        cluster_state.check_invariants();
+        assert_eq!(ClusterState::decode(&cluster_state.encode()), Ok(cluster_state));
     }
 }
 

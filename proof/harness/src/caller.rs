@@ -18,7 +18,7 @@ use crate::wait::{until, until_so};
 const PERIOD: Duration = Duration::from_millis(1);
 const DEADLINE: Duration = Duration::from_secs(10);
 /// So long it is waited for good replies: far beyond what they take on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Good replies after which all is as before.
 const STEADY: usize = 300;
 
@@ -87,19 +87,19 @@ impl Caller {
 
     /// Waits until calls succeed steadily after a time.
     pub fn wait_steady(&self, after: u64) -> Outcome<()> {
-        until(PATIENCE, PERIOD * 10, || {
+        until(TIMEOUT, PERIOD * 10, || {
             let good =
                 self.with(|log| log.replies.iter().rev().take_while(|at| **at > after).count());
-            let few = || format!("{good} good replies in {PATIENCE:?} after a fault");
+            let few = || format!("{good} good replies in {TIMEOUT:?} after a fault");
             Ok((good >= STEADY).then_some(()).ok_or_else(few))
         })
     }
 
     /// Waits for so many more good replies.
     pub fn wait_for(&self, more: usize) -> Outcome<()> {
-        let (wanted, patience) = (self.good() + more, PATIENCE + PERIOD * 10 * more as u32);
+        let (wanted, timeout) = (self.good() + more, TIMEOUT + PERIOD * 10 * more as u32);
         let missing = format!("{more} calls were not answered in time");
-        until_so(patience, PERIOD * 10, &missing, || Ok(self.good() >= wanted))
+        until_so(timeout, PERIOD * 10, &missing, || Ok(self.good() >= wanted))
     }
 
     /// Ends the calls: how many were answered, and the errors of the others.

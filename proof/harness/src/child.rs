@@ -9,7 +9,9 @@ use node::{EventRecord, Interest};
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use rustix::stdio::dup2_stderr;
 use serde_json::{Value, json};
-use steadfast::{Durability, Execution, GroupOptions, Hold, HostOptions, Node, NodeConfig, Style};
+use steadfast::{
+    AckLevel, Durability, Execution, GroupOptions, HostOptions, Node, NodeConfig, Style,
+};
 
 use crate::allocator::allocated;
 use crate::echo::{self, Counted, Echo};
@@ -160,19 +162,19 @@ fn serve_objects(log: &PathBuf) -> Outcome<()> {
 /// How the replicas of a group are hosted: its name says it, up to a dash.
 pub fn hosted(group: &str) -> Outcome<HostOptions> {
     let how = group.split_once('-').map_or(group, |(how, _)| how);
-    let (style, hold, execution) = match how {
-        "thread" => (Style::SemiActive, Hold::Majority, Execution::Thread),
-        "inline" | "disk" => (Style::SemiActive, Hold::Majority, Execution::Inline),
-        "agreed" => (Style::SemiActive, Hold::One, Execution::Inline),
-        "safe" => (Style::SemiActive, Hold::All, Execution::Inline),
-        "cold" => (Style::ColdPassive, Hold::Majority, Execution::Inline),
-        "warm" => (Style::WarmPassive, Hold::Majority, Execution::Inline),
-        "active" => (Style::Active, Hold::Majority, Execution::Inline),
-        "voting" => (Style::Voting, Hold::Majority, Execution::Inline),
-        "stateless" => (Style::Stateless, Hold::Majority, Execution::Inline),
+    let (style, ack, execution) = match how {
+        "thread" => (Style::SemiActive, AckLevel::Majority, Execution::Thread),
+        "inline" | "disk" => (Style::SemiActive, AckLevel::Majority, Execution::Inline),
+        "agreed" => (Style::SemiActive, AckLevel::One, Execution::Inline),
+        "safe" => (Style::SemiActive, AckLevel::All, Execution::Inline),
+        "cold" => (Style::ColdPassive, AckLevel::Majority, Execution::Inline),
+        "warm" => (Style::WarmPassive, AckLevel::Majority, Execution::Inline),
+        "active" => (Style::Active, AckLevel::Majority, Execution::Inline),
+        "voting" => (Style::Voting, AckLevel::Majority, Execution::Inline),
+        "stateless" => (Style::Stateless, AckLevel::Majority, Execution::Inline),
         other => bail!("no group is called {other}"),
     };
     let durability = if how == "disk" { Durability::Disk } else { Durability::Memory };
-    let group = GroupOptions { style, hold, durability };
+    let group = GroupOptions { style, ack, durability };
     Ok(HostOptions { group, execution })
 }

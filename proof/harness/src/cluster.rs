@@ -31,7 +31,7 @@ mod programs;
 pub use plan::{Placement, Plan, Where};
 
 /// How long the cluster may take for anything. Far beyond what is healthy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The ring's port on hosts of its own.
 const RING_PORT: u16 = 7_201;
@@ -427,12 +427,12 @@ impl Cluster {
 
     /// Waits until what the nodes tell makes `done` true.
     pub fn wait(&mut self, what: &str, done: impl Fn(&Cluster) -> bool) -> Outcome<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !done(self) {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
                 Ok((id, line)) => self.note(id, line),
-                Err(_) => bail!("waited {PATIENCE:?} for {what}"),
+                Err(_) => bail!("waited {TIMEOUT:?} for {what}"),
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ mod trial;
 
 use alike::common_state;
 pub use service::{ASK, Ask, Death, LOOK, Objects, line, log_reply, register_reply};
-pub use trial::{PATIENCE, Subject, Trial};
+pub use trial::{Subject, TIMEOUT, Trial};
 
 /// The names of groups of objects end so: a node's process knows them by that.
 pub const SUFFIX: &str = "-objects";

@@ -1,17 +1,17 @@
-//! Looking again and again, until something is so or there is no patience left.
+//! Looking again and again, until something is so or there is no timeout left.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Outcome;
 
-/// Looks every `pause` until `look` finds something; what is missing is told after `patience`.
+/// Looks every `pause` until `look` finds something; what is missing is told after `timeout`.
 pub fn until<T>(
-    patience: Duration,
+    timeout: Duration,
     pause: Duration,
     mut look: impl FnMut() -> Outcome<Result<T, String>>,
 ) -> Outcome<T> {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         match look()? {
             Ok(found) => return Ok(found),
@@ -23,10 +23,10 @@ pub fn until<T>(
 
 /// As [`until`], where nothing is found but that it is so.
 pub fn until_so(
-    patience: Duration,
+    timeout: Duration,
     pause: Duration,
     missing: &str,
     mut is_so: impl FnMut() -> Outcome<bool>,
 ) -> Outcome<()> {
-    until(patience, pause, || Ok(if is_so()? { Ok(()) } else { Err(missing.to_owned()) }))
+    until(timeout, pause, || Ok(if is_so()? { Ok(()) } else { Err(missing.to_owned()) }))
 }

@@ -162,8 +162,8 @@ impl Course<'_> {
             }
             self.strike(number, reach.draw(kinds, &mut random))?;
             if number % ROUND == 0 {
-                let book = self.trial.close_round()?;
-                self.trial.judge(book, None)?;
+                let cluster_state = self.trial.close_round()?;
+                self.trial.judge(cluster_state, None)?;
             }
         }
         Ok(())
@@ -196,8 +196,8 @@ impl Course<'_> {
 
     /// The last round, and whether all replicas are alike.
     fn finish(&mut self) -> Result<(), Finding> {
-        let book = self.trial.finish()?;
-        self.trial.judge(book, None)?;
+        let cluster_state = self.trial.finish()?;
+        self.trial.judge(cluster_state, None)?;
         self.trial.subject.state(&self.trial.cluster)?;
         Ok(())
     }

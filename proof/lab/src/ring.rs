@@ -22,7 +22,7 @@ use harness::{Experiment, Outcome, Run, Table, bail, ensure, machine};
 const ROUNDS: usize = 3_000;
 
 /// A node answers, or tells how far it is, well within this time.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The ring itself: latency and throughput by size, senders, level and pace, parked and classic.
 #[derive(Debug, clap::Args)]
@@ -106,7 +106,7 @@ fn measure(options: &Options, (name, classic): (&str, bool), table: &Table) -> O
     };
     let cluster = Cluster::start(plan)?;
     let mut node = cluster.node(NodeId(1))?;
-    node.set_timeout(Some(PATIENCE))?;
+    node.set_timeout(Some(TIMEOUT))?;
     for ask in asks(options) {
         let outcome = node.bench(&ask, |_| {})?;
         ensure!(outcome.is_verified(), "lost, corrupt or in another order: {outcome:?}");

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use manager::{Config, Manager, Picture, Shape, Wish};
+use manager::{Config, Manager, Picture, Proposal, Shape};
 use serde_json::{Value, json};
 use wire::client::{Bound, Frame, Target, Targets};
 use wire::ordered::{Ordered, Rank, Usage};
@@ -22,7 +22,7 @@ const MOST: u64 = 4;
 /// Between two looks.
 const PERIOD: Duration = Duration::from_secs(1);
 /// After so many looks without an end the manager is said to find none.
-const PATIENCE: usize = 100;
+const TIMEOUT: usize = 100;
 
 /// What one host's loss costs the manager, by the number of nodes and groups: its time, and bytes
 /// told.
@@ -57,7 +57,7 @@ struct Loss {
     pushed: usize,
     /// Until the first list was decided: the first look after the loss.
     first: Duration,
-    /// All looks that wished anything.
+    /// All looks that proposed anything.
     whole: Duration,
 }
 
@@ -157,33 +157,34 @@ impl World {
         World { picture, manager: Manager::new(Config::default()), now: Time::ZERO }
     }
 
-    /// Looks until nothing is wished any more; tells what each look took, and what it wished.
-    fn settle(&mut self, mut told: impl FnMut(Duration, &[Wish])) -> Outcome<()> {
-        for _ in 0..PATIENCE {
+    /// Looks until nothing is proposed any more; tells what each look took, and what it proposed.
+    fn settle(&mut self, mut told: impl FnMut(Duration, &[Proposal])) -> Outcome<()> {
+        for _ in 0..TIMEOUT {
             self.now += PERIOD;
             let picture = self.picture.clone();
             let started = Instant::now();
-            let wishes = self.manager.look(self.now, picture);
-            told(started.elapsed(), &wishes);
-            if wishes.is_empty() {
+            let proposals = self.manager.look(self.now, picture);
+            told(started.elapsed(), &proposals);
+            if proposals.is_empty() {
                 return Ok(());
             }
-            wishes.iter().for_each(|wish| self.come_true(wish));
+            proposals.iter().for_each(|proposal| self.come_true(proposal));
         }
-        Err(format!("the manager wishes something after {PATIENCE} looks at the same hosts").into())
+        Err(format!("the manager proposes something after {TIMEOUT} looks at the same hosts")
+            .into())
     }
 
-    fn come_true(&mut self, wish: &Wish) {
-        let (id, to) = match wish {
-            Wish::Rank { group, order, .. } => {
+    fn come_true(&mut self, proposal: &Proposal) {
+        let (id, to) = match proposal {
+            Proposal::Rank { group, order, .. } => {
                 let shape = self.shape(*group);
                 shape.backups.clone_from(order);
                 shape.view = ViewNumber(shape.view.0 + 1);
                 return;
             }
-            Wish::Move { group, to, .. } => (*group, *to),
+            Proposal::Move { group, to, .. } => (*group, *to),
             // Nobody calls.
-            Wish::Shed(_) => return,
+            Proposal::Shed(_) => return,
         };
         let shape = self.shape(id);
         let from = std::mem::replace(&mut shape.primary, to);
@@ -198,15 +199,15 @@ impl World {
 
     fn shape(&mut self, id: GroupId) -> &mut Shape {
         let place = self.picture.groups.binary_search_by_key(&id, |shape| shape.id);
-        &mut self.picture.groups[place.expect("wishes are of groups that are there")]
+        &mut self.picture.groups[place.expect("proposals are of groups that are there")]
     }
 
     /// What a look takes that finds nothing to do.
     fn idle(&mut self) -> Duration {
         let picture = self.picture.clone();
         let started = Instant::now();
-        let wishes = self.manager.look(self.now, picture);
-        assert_eq!(wishes, [], "it has settled");
+        let proposals = self.manager.look(self.now, picture);
+        assert_eq!(proposals, [], "it has settled");
         started.elapsed()
     }
 
@@ -230,25 +231,25 @@ impl World {
         }
         let mut all = Vec::new();
         let mut looks = Vec::new();
-        self.settle(|took, wishes| {
-            looks.push((took, wishes.is_empty()));
-            all.extend_from_slice(wishes);
+        self.settle(|took, proposals| {
+            looks.push((took, proposals.is_empty()));
+            all.extend_from_slice(proposals);
         })?;
         loss.first = looks[0].0;
         loss.whole = looks.iter().filter(|(_, idle)| !idle).map(|(took, _)| *took).sum();
-        for wish in &all {
-            match wish {
-                Wish::Rank { group, view, order } => {
+        for proposal in &all {
+            match proposal {
+                Proposal::Rank { group, view, order } => {
                     let rank = Rank { group: *group, view: *view, order: order.clone() };
                     loss.ranked += 1;
                     loss.ordered += Ordered::Rank(rank).encode().len();
                     loss.pushed += self.news(*group);
                 }
-                Wish::Move { group, .. } => {
+                Proposal::Move { group, .. } => {
                     loss.moved += 1;
                     loss.pushed += self.news(*group);
                 }
-                Wish::Shed(shedding) => {
+                Proposal::Shed(shedding) => {
                     loss.ordered += Ordered::Shedding(shedding.clone()).encode().len();
                 }
             }

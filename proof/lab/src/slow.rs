@@ -81,7 +81,7 @@ pub struct Options {
     token_timeout_ms: Option<u64>,
     /// After so many seconds it is a failure that the node is still there, or still away.
     #[arg(long, default_value_t = 30.0)]
-    patience: f64,
+    timeout: f64,
     #[command(flatten)]
     at: Where,
 }
@@ -99,7 +99,7 @@ struct Stage<'a> {
 impl Experiment for Options {
     const NAME: &'static str = "slow";
     const SMOKE: &'static str = "--nodes 3 --by stop --run 3 --slice-ms 33 --slow-share 10 \
-         --token-timeout-ms 1000 --control 0 --seconds 0.3 --patience 100";
+         --token-timeout-ms 1000 --control 0 --seconds 0.3 --timeout 100";
 
     fn run(&self, run: &Run) -> Outcome<()> {
         if self.nodes < 3 {
@@ -262,7 +262,7 @@ impl Stage<'_> {
     /// Waits until all but the victim, and it too if so many are wanted, are in a ring of so many.
     /// Tells when the last of them was, of those that came to it after `since`.
     fn wait_for_ring(&mut self, wanted: usize, since: u64) -> Outcome<u64> {
-        let patience = Duration::from_secs_f64(self.options.patience);
+        let timeout = Duration::from_secs_f64(self.options.timeout);
         let began = Instant::now();
         loop {
             self.look()?;
@@ -281,8 +281,8 @@ impl Stage<'_> {
                 return Ok(last);
             }
             ensure!(
-                began.elapsed() <= patience,
-                "after {patience:?} no ring of {wanted}: is the node slow enough (--run), or \
+                began.elapsed() <= timeout,
+                "after {timeout:?} no ring of {wanted}: is the node slow enough (--run), or \
                      is more granted than it takes (--slow-share)?"
             );
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Little is granted, so that it is soon used up; and nobody is taken for dead who is only stopped,
 /// or waits for a processor with the rest of the machine.
 const PLAN: &str = "slow --json --nodes 3 --by stop --run 3 --slice-ms 33 --slow-share 10 \
-     --token-timeout-ms 2000 --control 0 --seconds 1 --patience 120";
+     --token-timeout-ms 2000 --control 0 --seconds 1 --timeout 120";
 
 #[test]
 fn a_slow_node_is_excluded_with_the_reason_and_comes_back() {

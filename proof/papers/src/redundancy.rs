@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use manager::book::Deployment;
+use manager::cluster_state::Deployment;
 use node::{EventKind, EventRecord};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};

@@ -21,7 +21,7 @@ const GROUP: &str = "inline";
 const SETTLE: Duration = Duration::from_secs(3);
 
 /// Longer than anything here may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a dead member stays in the registry, by notification, lease and both, and their
 /// traffic.
@@ -106,7 +106,7 @@ fn measure(
     if technique.is_some() {
         let watcher = NodeId(options.nodes);
         let mut admin = cluster.node(watcher)?;
-        admin.set_timeout(Some(PATIENCE))?;
+        admin.set_timeout(Some(TIMEOUT))?;
         for number in 0..options.kills as u32 {
             let victim = NodeId(1 + number % replicas);
             wait(&mut admin, |nodes| nodes.len() == replicas as usize)?;
@@ -126,7 +126,7 @@ fn measure(
 
 /// Waits at the node until those who are listed are as wanted.
 fn wait(admin: &mut Admin, wanted: impl Fn(&[NodeId]) -> bool) -> Outcome<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut since: Option<Epoch> = None;
     while Instant::now() < deadline {
         let told = admin.registry(Some(GROUP), since, Duration::from_secs(1))?;
@@ -141,5 +141,5 @@ fn wait(admin: &mut Admin, wanted: impl Fn(&[NodeId]) -> bool) -> Outcome<()> {
             return Ok(());
         }
     }
-    Err(format!("waited {PATIENCE:?} for the registry").into())
+    Err(format!("waited {TIMEOUT:?} for the registry").into())
 }

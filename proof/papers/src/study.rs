@@ -45,7 +45,7 @@ const WARM: u8 = 50;
 const IDLE: Duration = Duration::from_millis(200);
 
 /// A node that says nothing for so long is gone. What is measured is no fault.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 const DEADLINE: Duration = Duration::from_secs(50);
 
@@ -245,7 +245,7 @@ impl Bench {
             // The paper's token follows the last message of a turn.
             accelerated: classic.then_some(0),
             // A busy machine is no fault.
-            token_timeout: Some(PATIENCE),
+            token_timeout: Some(TIMEOUT),
             ..Plan::default()
         };
         let delay = Duration::from_micros(options.delay_us);
@@ -285,7 +285,7 @@ impl Bench {
         }
         let rotations = |admin: &mut Admin| admin.status().map(|status| status.ring.rotations);
         let before = rotations(&mut self.admins[0])?.unwrap_or_default();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             thread::sleep(IDLE);
             let after = rotations(&mut self.admins[0])?.unwrap_or_default();
@@ -340,7 +340,7 @@ impl Bench {
     /// The calls of this series, as the first node's replica has seen them. It may be behind:
     /// another may have answered the client.
     fn made(&mut self, expected: usize) -> Outcome<Vec<Made>> {
-        let (mut made, until) = (Vec::new(), Instant::now() + PATIENCE);
+        let (mut made, until) = (Vec::new(), Instant::now() + TIMEOUT);
         while made.len() < expected {
             let more = self.cluster.kept::<Options>(node_at(0))?;
             let more: Vec<Made> = serde_json::from_value(more)?;

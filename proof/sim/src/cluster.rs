@@ -10,7 +10,7 @@
 //! - `cluster/moves.rs`: primaries are moved
 //! - `cluster/restyles.rs`: groups get other styles
 //! - `cluster/managing.rs`: hosts have something to do, and one node manages
-//! - `cluster/deploying.rs`: the book says who hosts a group
+//! - `cluster/deploying.rs`: the cluster state says who hosts a group
 //! - `cluster/script.rs`: one operation, and the death of who leads after one of its steps
 //! - `cluster/keys.rs`: the key that seals is changed
 //! - `cluster/disks.rs`: what nodes keep
@@ -109,9 +109,9 @@ enum Extra {
     Restyle,
     /// A node looks at its host, and its manager at the cluster.
     Sample(usize),
-    /// A node looks at the book.
-    Steward(usize),
-    /// People say something to the book.
+    /// A node looks at the cluster state.
+    Reconciler(usize),
+    /// People say something to the cluster state.
     People,
     /// A replica of this group is to lie.
     Lie(usize),
@@ -144,7 +144,7 @@ enum Extra {
 }
 
 /// How long a vote may be missing.
-const VOTE_PATIENCE: Duration = Duration::from_millis(300);
+const VOTE_TIMEOUT: Duration = Duration::from_millis(300);
 
 struct Cluster {
     options: Options,
@@ -299,7 +299,7 @@ impl Cluster {
             Extra::Move => return self.move_some(),
             Extra::Restyle => return self.restyle_some(),
             Extra::Sample(node) => return self.sample(node),
-            Extra::Steward(node) => return self.steward(node),
+            Extra::Reconciler(node) => return self.reconcile_node(node),
             Extra::People => return self.people(),
             Extra::Lie(group) => self.lie(group),
             Extra::FoundOut { group, by, ring, lied } => {
@@ -356,7 +356,7 @@ impl Cluster {
             }
         };
         config.snapshot_after = self.options.snapshot_after();
-        config.vote_patience = VOTE_PATIENCE;
+        config.vote_timeout = VOTE_TIMEOUT;
         let never = engine::HangRule { misses: 0, ..hangs::RULE };
         config.hang = self.options.hangs.map_or(never, |_| hangs::RULE);
         self.plant.into_engine(&mut config);
@@ -365,7 +365,7 @@ impl Cluster {
         let mut stack = Stack::new(config, ring, now);
         self.executors.clear(node);
         self.begin_deployments(node, &mut stack);
-        // The first may be those of which the book says who hosts them.
+        // The first may be those of which the cluster state says who hosts them.
         let mine = &self.options.groups[self.options.deployed()..];
         for group in mine.iter().filter(|group| group.hosts.contains(&node)) {
             let id = Self::take_in(&mut stack, now, group).expect("names are good");

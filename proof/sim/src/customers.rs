@@ -114,7 +114,7 @@ impl Customer {
         let filling = draw.between(0, long as u64) as u32;
         let rest = vec![draw.bits() as u8; draw.count(0, long)];
         let method = draw.pick(&[APPEND, APPEND, APPEND, APPEND, APPEND, APPEND, FAIL, MISSING]);
-        let patience = draw.pick(&[load.patience, load.patience * 4, load.longest]);
+        let timeout = draw.pick(&[load.timeout, load.timeout * 4, load.longest]);
         self.begun += 1;
         let (method, body) = match draw.one_in(2) {
             true => self.register(GroupId::of(&group), draw),
@@ -128,7 +128,7 @@ impl Customer {
         let stale = Access::Stale { max_age_ms: draw.pick(&[1, 10, 50, 200]) };
         let ways = [Access::Change, Access::Read, Access::Read, stale, stale];
         let access = if method == READ && reads { draw.pick(&ways) } else { Access::Change };
-        let begun = self.begin(now, &group, (method, body, access), (patience, false));
+        let begun = self.begin(now, &group, (method, body, access), (timeout, false));
         as_executed(begun, &plan)
     }
 
@@ -148,9 +148,9 @@ impl Customer {
     }
 
     /// Begins a call that need not succeed: a fault is about it.
-    pub fn ask(&mut self, now: Time, group: &str, patience: Duration) -> Begun {
+    pub fn ask(&mut self, now: Time, group: &str, timeout: Duration) -> Begun {
         let append = (APPEND, arguments(7, b"in the storm"), Access::Change);
-        self.begin(now, group, append, (patience, false))
+        self.begin(now, group, append, (timeout, false))
     }
 
     /// Begins calls that must succeed: all is healed. One of them reads this register.
@@ -159,7 +159,7 @@ impl Customer {
         now: Time,
         group: &GroupPlan,
         key: u64,
-        patience: Duration,
+        timeout: Duration,
     ) -> Vec<Begun> {
         let access = if group.reads() { Access::Read } else { Access::Change };
         let (read, word) = pack(&RegisterCall::Read(key));
@@ -170,8 +170,8 @@ impl Customer {
         let begin = |call: (MethodId, Bytes, Access)| {
             // It waits for other groups, with less than its own time, or behind calls that do: where a round takes long that is too little
             // (seeds 731, 582701).
-            let patience = if group.callee.is_some() { patience * 3 } else { patience };
-            as_executed(self.begin(now, &group.name, call, (patience, true)), group)
+            let timeout = if group.callee.is_some() { timeout * 3 } else { timeout };
+            as_executed(self.begin(now, &group.name, call, (timeout, true)), group)
         };
         calls.map(begin).collect()
     }
@@ -181,10 +181,10 @@ impl Customer {
         now: Time,
         group: &str,
         (method, body, access): (MethodId, Bytes, Access),
-        (patience, must): (Duration, bool),
+        (timeout, must): (Duration, bool),
     ) -> Begun {
         let local = self.clock.local(now);
-        let deadline = local + patience;
+        let deadline = local + timeout;
         let (arguments, reading) = (body.clone(), Reading::Linearizable);
         let id = match access {
             Access::Change => self.session.call(local, group, method, false, arguments, deadline),
@@ -289,11 +289,11 @@ fn manners(any: bool, draw: &mut Draw) -> (Policy, Retries) {
         refresh: draw.pick(&[Refresh::View, Refresh::View, Refresh::None, period]),
         choice: if any { Choice::Anycast(anycast) } else { Choice::Primary },
         fail_back: draw.scale(Duration::from_millis(1), Duration::from_secs(1)),
-        criticality: 0,
+        priority: 0,
     };
     let few = Retries { per_thousand: 10, per_second: 1, burst: 1 };
     let retries = draw.pick(&[Retries::default(), few]);
-    let policy = Policy { criticality: draw.pick(&CLASSES), ..policy };
+    let policy = Policy { priority: draw.pick(&CLASSES), ..policy };
     let replies = draw.pick(&[Replies::First, Replies::Majority, Replies::All]);
     let choice = if any && draw.one_in(3) { Choice::Multicast(replies) } else { policy.choice };
     (Policy { choice, ..policy }, retries)

@@ -166,8 +166,8 @@ impl Executor {
         let method = if relays && odd { RELAY } else { APPEND };
         let filling = if self.lie == Some(Lie::Ask) { 6 } else { 5 };
         let body = arguments(filling, &body[body.len().saturating_sub(40)..]);
-        let patience = Duration::from_secs(60);
-        Some(NestedCall { ticket: *ticket, callee, method, json: *json, body, patience })
+        let timeout = Duration::from_secs(60);
+        Some(NestedCall { ticket: *ticket, callee, method, json: *json, body, timeout })
     }
 
     /// The call that a handler waits for has ended, in this component. True if the handler goes on.

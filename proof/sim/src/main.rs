@@ -158,7 +158,7 @@ fn one(arguments: &Arguments, seed: u64) -> bool {
 
 fn many(arguments: &Arguments) -> bool {
     let campaign = arguments.campaign(1_000);
-    let report = campaign::run(&campaign, &Teller(arguments, campaign));
+    let report = campaign::run(&campaign, &Reporter(arguments, campaign));
     if arguments.json {
         println!("{}", as_json(arguments, &report));
     } else {
@@ -187,9 +187,9 @@ fn of_steps(total: &Summary) -> String {
 }
 
 /// Tells of a campaign while it runs.
-struct Teller<'a>(&'a Arguments, Campaign);
+struct Reporter<'a>(&'a Arguments, Campaign);
 
-impl Listener for Teller<'_> {
+impl Listener for Reporter<'_> {
     fn failed(&self, seed: u64, outcome: &Outcome) {
         if let Err(violation) = &outcome.verdict {
             let at = outcome.summary.virtual_time;
@@ -217,7 +217,7 @@ fn in_words(report: &Report) -> String {
         "{seeds} seeds, {} with a broken promise, in {took:.1?} ({rate:.0} a second)\n\
          {hours} virtual seconds, {} happenings, {datagrams} datagrams, {} deaths\n\
          {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
-         {} states transferred, {} primaries moved, {} hung replicas out, {} orders of backups, {} calls refused by criticality, {} changes of style, {} calls between groups ended ({} copies of ends)\n\
+         {} states transferred, {} primaries moved, {} hung replicas out, {} orders of backups, {} calls refused by priority, {} changes of style, {} calls between groups ended ({} copies of ends)\n\
          {} replicas changed over to another program, {} upgrades taken back\n\
          {} copies of replies, {} calls sent again\
          {}",

@@ -6,7 +6,7 @@
 
 use engine::{Checkpoints, Quorum};
 use wire::limits::MAX_WAITING;
-use wire::ordered::{Durability, GroupOptions, Hold, Style};
+use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 use wire::{Duration, GroupId};
 
 use crate::check::bounded::Idle;
@@ -75,16 +75,16 @@ impl GroupPlan {
         let warm = self.styles.contains(&Style::WarmPassive);
         let ordering = [Style::Voting, Style::ColdPassive];
         self.styles.iter().any(|style| ordering.contains(style))
-            || (warm && self.options.hold == Hold::One)
+            || (warm && self.options.ack == AckLevel::One)
     }
 
     /// Calls are ordered even if they change nothing: where one entry, or one replica, says too little. Where a group votes
     /// now and then, nobody reads without a change.
     pub fn orders_reads(&self) -> bool {
-        let (style, hold) = (self.options.style, self.options.hold);
+        let (style, ack) = (self.options.style, self.options.ack);
         matches!(style, Style::Voting | Style::ColdPassive)
             || self.orders_some_reads()
-            || hold == Hold::One && matches!(style, Style::SemiActive | Style::Active)
+            || ack == AckLevel::One && matches!(style, Style::SemiActive | Style::Active)
     }
 
     /// It is cold passive, or now and then.
@@ -108,7 +108,7 @@ pub struct Load {
     /// Pause between calls, at most.
     pub think: Duration,
     /// Shortest deadline.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Longest, while faults happen.
     pub longest: Duration,
     /// Largest body and reply.
@@ -165,7 +165,7 @@ pub struct Options {
     pub hangs: Option<Duration>,
     /// Nodes tell what their hosts have to do, and one of them manages.
     pub hosts: Option<HostPlan>,
-    /// The first groups are deployed: the book says who hosts them.
+    /// The first groups are deployed: the cluster state says who hosts them.
     pub deploy: Option<DeployPlan>,
     /// Nothing else happens, and no call may wait for a time-out.
     pub smooth: bool,
@@ -214,11 +214,11 @@ impl Options {
         self.disks.is_some() && self.groups.iter().all(kept)
     }
 
-    /// Groups that promise less: an answered request may be lost with the one node that had it (`Hold::One`), or with
+    /// Groups that promise less: an answered request may be lost with the one node that had it (`AckLevel::One`), or with
     /// the side of a partition that does not go on (`Quorum::Off`).
     pub fn loose(&self) -> Vec<GroupId> {
         let one =
-            |group: &&GroupPlan| group.options.hold == Hold::One || self.quorum == Quorum::Off;
+            |group: &&GroupPlan| group.options.ack == AckLevel::One || self.quorum == Quorum::Off;
         self.groups.iter().filter(one).map(|group| GroupId::of(&group.name)).collect()
     }
 
@@ -242,7 +242,7 @@ impl Options {
 
     /// Groups whose replies leave when all hold the request.
     pub fn by_all(&self) -> Vec<GroupId> {
-        let all = |group: &&GroupPlan| group.options.hold == Hold::All;
+        let all = |group: &&GroupPlan| group.options.ack == AckLevel::All;
         self.groups.iter().filter(all).map(|group| GroupId::of(&group.name)).collect()
     }
 
@@ -412,8 +412,8 @@ impl Options {
         for group in &mut groups {
             (group.padding, group.lies) = (0, None);
         }
-        // Patient clients: an attempt is given up after a quarter of the patience, and after no more than a tenth of a second.
-        let load = Load { patience: Duration::from_secs(2), body: 40, ..calm.load };
+        // Patient clients: an attempt is given up after a quarter of the timeout, and after no more than a tenth of a second.
+        let load = Load { timeout: Duration::from_secs(2), body: 40, ..calm.load };
         let phase = Duration::from_millis(900);
         let faults = FaultPlan { phase, ..calm.faults };
         let moves = calm.moves.unwrap_or(Duration::from_millis(5)).min(Duration::from_millis(30));
@@ -463,15 +463,15 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
     let mut groups: Vec<GroupPlan> = (0..draw.pick(&[1, 1, 2, 3]))
         .map(|number| {
             let replicas = draw.pick(&[1, 2, 3, 3, 3, 4, 5]).min(nodes);
-            let hold = match draw.between(0, 15) {
-                0 => Hold::One,
-                1..=4 => Hold::All,
-                _ => Hold::Majority,
+            let ack = match draw.between(0, 15) {
+                0 => AckLevel::One,
+                1..=4 => AckLevel::All,
+                _ => AckLevel::Majority,
             };
             GroupPlan {
                 name: format!("group-{number}"),
                 hosts: draw.distinct(replicas, nodes),
-                options: GroupOptions { hold, ..GroupOptions::default() },
+                options: GroupOptions { ack, ..GroupOptions::default() },
                 tells: false,
                 checkpoints: Checkpoints::default(),
                 padding: draw.pick(&[0, 0, 0, 1_000, 40_000, 100_000]),
@@ -496,11 +496,11 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
             Style::Active,
             Style::Stateless,
         ]);
-        let hold = match style {
-            Style::Stateless => GroupOptions::default().hold,
-            _ => group.options.hold,
+        let ack = match style {
+            Style::Stateless => GroupOptions::default().ack,
+            _ => group.options.ack,
         };
-        group.options = GroupOptions { style, hold, ..group.options };
+        group.options = GroupOptions { style, ack, ..group.options };
         group.tells = draw.one_in(2);
         group.checkpoints = Checkpoints {
             requests: draw.pick(&[1, 2, 5, 20, 1_000]),
@@ -523,7 +523,7 @@ fn load(draw: &mut Draw) -> Load {
         clients: draw.count(1, 6),
         parallel: draw.pick(&[1, 1, 2, 4, 8]),
         think: draw.pick(&[1, 5, 20, 100]).pipe(Duration::from_millis),
-        patience: draw.pick(&[30, 100, 400, 2_000]).pipe(Duration::from_millis),
+        timeout: draw.pick(&[30, 100, 400, 2_000]).pipe(Duration::from_millis),
         longest: Duration::from_secs(10),
         body: draw.pick(&[40, 40, 300, 3_000, 20_000]),
         calls: draw.pick(&[20, 40, 80]),

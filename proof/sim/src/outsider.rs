@@ -13,7 +13,7 @@ use crate::network::Place;
 const KEPT: usize = 256;
 
 /// The longest that he waits before he sends one again: lives and rings last less.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What he sends: from whom it seems to be, to whom, what, and how much later.
 pub struct Sent {
@@ -57,7 +57,7 @@ impl Outsider {
         }
         let (from, to, sealed, plain) = self.draw.pick(&self.kept);
         let other = self.draw.count(0, self.nodes - 1);
-        let after = self.draw.scale(Duration::from_micros(20), PATIENCE);
+        let after = self.draw.scale(Duration::from_micros(20), TIMEOUT);
         let (to, bytes) = match self.draw.between(0, 7) {
             0..=2 => (to, sealed),
             3 => (other, sealed),

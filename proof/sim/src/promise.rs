@@ -8,7 +8,7 @@
 //! - fewer nodes than a majority of those configured are dead or in a life that was never in a component (else
 //!   they could take themselves for a first start);
 //! - of the synced replicas of a group that was ever called, as any view that may still count names them, so many run
-//!   that each majority of them has one among these: half of them, rounded up (with `Hold::All`, one). A view counts until
+//!   that each majority of them has one among these: half of them, rounded up (with `AckLevel::All`, one). A view counts until
 //!   all know of a later one of which so many run. Whoever is not in a later configuration that could become a component is about to be
 //!   struck out, and does not count (seed 311542); of a group that votes two are to be left, for one of two that is silent for a while is voted
 //!   out by the other (seed 221716);
@@ -59,7 +59,7 @@ struct View {
 }
 
 impl Promise {
-    /// A cluster of so many nodes, none of which runs. `by_all`: groups under `Hold::All`.
+    /// A cluster of so many nodes, none of which runs. `by_all`: groups under `AckLevel::All`.
     pub fn new(configured: usize, by_all: Vec<GroupId>, disks: bool) -> Self {
         Promise { configured, by_all, disks, ..Promise::default() }
     }

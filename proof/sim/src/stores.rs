@@ -182,12 +182,12 @@ impl World {
         self.drain()?;
         let lane = |lane: usize| self.life.lanes[lane].as_ref().map_or(Time::FAR, |(at, ..)| *at);
         let timer = self.life.store.next_timeout().unwrap_or(Time::FAR).max(self.now);
-        let (log, house) = (lane(0), lane(1));
-        let next = log.min(house).min(timer).min(until);
+        let (log, maintenance) = (lane(0), lane(1));
+        let next = log.min(maintenance).min(timer).min(until);
         self.now = next;
         if log == next {
             self.done(0);
-        } else if house == next {
+        } else if maintenance == next {
             self.done(1);
         } else if timer == next {
             self.life.store.handle_timeout(next);
@@ -210,7 +210,7 @@ impl World {
         }
         self.trace
             .say(self.now, || format!("  {op} {}", if result.is_ok() { "done" } else { "FAILED" }));
-        let name = [Lane::Log, Lane::House][lane];
+        let name = [Lane::Log, Lane::Maintenance][lane];
         if name == Lane::Log {
             let full = |failure: &store::Failure| failure.kind == FailureKind::Full;
             self.life.log_is_full = result.as_ref().is_err_and(full);
@@ -272,7 +272,7 @@ impl World {
     }
 
     fn begin(&mut self, lane: Lane, op: Op) -> Verdict {
-        let lane = usize::from(lane == Lane::House);
+        let lane = usize::from(lane == Lane::Maintenance);
         demand(self.life.lanes[lane].is_none(), "bounded", || {
             "a lane is asked for two things".into()
         })?;
@@ -287,7 +287,7 @@ impl World {
 fn kind(output: &Output) -> u64 {
     match output {
         Output::Disk(Lane::Log, _) => 0,
-        Output::Disk(Lane::House, _) => 1,
+        Output::Disk(Lane::Maintenance, _) => 1,
         Output::Restored(_) => 2,
         Output::Replayed(id, _) => 3 << 32 | id.0,
         Output::Opened(opened) => 4 << 32 | opened.next.0,

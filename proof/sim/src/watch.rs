@@ -46,7 +46,7 @@ pub struct Watch {
     views: Views,
     primaries: Primaries,
     moves: Moves,
-    /// Which styles groups have, and who wishes others.
+    /// Which styles groups have, and who proposals others.
     pub restyles: Restyles,
     acknowledged: Acknowledged,
     /// Calls that kill whoever executes them.
@@ -167,7 +167,7 @@ impl Watch {
                 let told = restyles::Told { from: *from, to: *to, asked: *asked };
                 self.restyles.restyled(by, self.component(by), *group, told)?;
             }
-            // The book keeps no history of its calls: all books are compared at the end.
+            // The cluster state keeps no history of its calls: all cluster states are compared at the end.
             Event::Executed { group, .. } if *group == MANAGER_ID => {}
             Event::Executed { group, client, number, position } => {
                 let call = (by, *group, *client, *number);

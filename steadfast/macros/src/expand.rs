@@ -300,8 +300,8 @@ fn client(item: &ItemTrait, methods: &[Method], client: &Ident, kind: Kind) -> T
 
                 /// The same with less time for each call.
                 #[must_use = "this keeps its time: call through what this returns"]
-                #vis fn within(&self, patience: ::core::time::Duration) -> Self {
-                    Self { stub: self.stub.within(patience) }
+                #vis fn within(&self, timeout: ::core::time::Duration) -> Self {
+                    Self { stub: self.stub.within(timeout) }
                 }
 
                 #(#methods)*

@@ -55,7 +55,7 @@ impl Registry<Client> {
         self.ask(None)
     }
 
-    /// Waits until the epoch is another one than `since`, or `patience` has passed (`None`). A node's copy is asked every [`WATCH_PERIOD`], which costs the
+    /// Waits until the epoch is another one than `since`, or `timeout` has passed (`None`). A node's copy is asked every [`WATCH_PERIOD`], which costs the
     /// ring nothing while it is recent enough; `steadfast registry watch` waits at the node instead.
     ///
     /// # Errors
@@ -63,9 +63,9 @@ impl Registry<Client> {
     pub fn watch(
         &mut self,
         since: Epoch,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<Found>, RegistryError> {
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         loop {
             let found = self.list()?;
             if found.epoch != since {
@@ -139,7 +139,7 @@ impl Registry<AsyncClient> {
         self.ask(None).await
     }
 
-    /// Waits until the epoch is another one than `since`, or `patience` has passed (`None`). A node's copy is asked every [`WATCH_PERIOD`], which costs the
+    /// Waits until the epoch is another one than `since`, or `timeout` has passed (`None`). A node's copy is asked every [`WATCH_PERIOD`], which costs the
     /// ring nothing while it is recent enough; `steadfast registry watch` waits at the node instead.
     ///
     /// # Errors
@@ -147,9 +147,9 @@ impl Registry<AsyncClient> {
     pub async fn watch(
         &mut self,
         since: Epoch,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<Found>, RegistryError> {
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         loop {
             let found = self.list().await?;
             if found.epoch != since {

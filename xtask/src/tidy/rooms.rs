@@ -11,7 +11,7 @@ const ENGINE: &str = "core/engine/src/";
 /// From the ground up. Rooms on one floor do not see each other.
 const FLOORS: &[&[&str]] = &[
     &["bug", "changes", "disk", "ordering", "pace", "style"],
-    &["api", "chronology"],
+    &["api", "component_order"],
     &["bench", "callers", "faults", "keys", "quorum", "session", "stopwatch", "tally"],
     &["component", "directory", "replica"],
     &["parts"],

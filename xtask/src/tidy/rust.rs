@@ -20,7 +20,7 @@ const NO_STD: &[&str] = &[
 ];
 
 /// Where the outside world is met.
-const PORCH: &[&str] = &[
+const DRIVERS: &[&str] = &[
     "cli/",
     "io/",
     "proof/fixture/",
@@ -51,7 +51,7 @@ const PURE: &[&str] = &[
     "core/wire/",
 ];
 
-/// Single files outside the porch that look at the clock, with the reason.
+/// Single files outside the driver that look at the clock, with the reason.
 const CLOCK_READERS: &[(&str, &str)] = &[
     ("proof/history/benches/checker.rs", "measures"),
     ("core/seal/benches/seal.rs", "measures"),
@@ -136,10 +136,10 @@ fn words(
 
 pub fn clocks(tree: &Tree) -> Vec<Finding> {
     let outside = |path: &str| {
-        (within(path, PURE) || !within(path, PORCH))
+        (within(path, PURE) || !within(path, DRIVERS))
             && !CLOCK_READERS.iter().any(|(listed, _)| *listed == path)
     };
-    words(tree, &["Instant::now", "SystemTime"], outside, "time comes in from the porch")
+    words(tree, &["Instant::now", "SystemTime"], outside, "time comes in from the driver")
 }
 
 pub fn experiments(tree: &Tree) -> Vec<Finding> {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_porch_reads_clocks() {
+    fn only_drivers_reads_clocks() {
         let text = "let now = std::time::Instant::now();";
         assert_eq!(count(clocks, "core/ring/src/a.rs", text), 1);
         assert_eq!(count(clocks, "io/client/src/session.rs", text), 1);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use steadfast::book::{Deployment, Distribution, Need, Program, Refusal, Replication};
-use steadfast::{Durability, GroupOptions, Hold, NodeId, Style};
+use steadfast::cluster_state::{Deployment, Distribution, Need, Program, Refusal, Replication};
+use steadfast::{AckLevel, Durability, GroupOptions, NodeId, Style};
 
 use crate::commands::Failure;
 
@@ -19,11 +19,11 @@ struct File {
     #[serde(default)]
     environment: BTreeMap<String, String>,
     style: Option<Style>,
-    hold: Option<Hold>,
+    ack: Option<AckLevel>,
     durability: Option<Durability>,
     replicas: u32,
     #[serde(default)]
-    criticality: u8,
+    priority: u8,
     #[serde(default)]
     labels: BTreeMap<String, String>,
     need: Option<NeedTable>,
@@ -193,12 +193,12 @@ fn deployment(file: File, here: &Path) -> Result<Deployment, Wrong> {
         },
         options: GroupOptions {
             style: file.style.unwrap_or(defaults.style),
-            hold: file.hold.unwrap_or(defaults.hold),
+            ack: file.ack.unwrap_or(defaults.ack),
             durability: file.durability.unwrap_or(defaults.durability),
         },
         replicas: file.replicas,
         need,
-        criticality: file.criticality,
+        priority: file.priority,
         labels: file.labels,
         distribution,
         replication,
@@ -221,7 +221,7 @@ mod tests {
         let ms = Duration::from_millis(10);
         let need = Need { cost: Duration::from_micros(200), period: ms, deadline: ms };
         assert_eq!(it.need, Some(need));
-        let keys = ["style", "hold", "durability", "criticality", "deadline_ms", "nodes", "least"];
+        let keys = ["style", "ack", "durability", "priority", "deadline_ms", "nodes", "least"];
         for key in keys {
             assert!(EXAMPLE.contains(&format!("#{key} = ")), "{key}");
         }

@@ -8,7 +8,7 @@ use steadfast::status::{Grant, Status};
 
 use super::finding::{Finding, Verdict};
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 pub fn examine(config: &NodeConfig) -> Vec<Finding> {
     let Some(path) = &config.admin else {
@@ -20,7 +20,7 @@ pub fn examine(config: &NodeConfig) -> Vec<Finding> {
         )];
     };
     let asked = Client::connect(path).and_then(|mut client| {
-        client.set_timeout(Some(PATIENCE))?;
+        client.set_timeout(Some(TIMEOUT))?;
         client.status()
     });
     match asked {

@@ -3,7 +3,7 @@ use steadfast::status::{
     ChargeStatus, Counters, ExclusionStatus, GroupStatus, KeyChange, LinkStatus, LogStatus,
     NodeLinks, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
 };
-use steadfast::{Durability, Hold, Incarnation, Member, NodeId, RingId, Style, ViewNumber};
+use steadfast::{AckLevel, Durability, Incarnation, Member, NodeId, RingId, Style, ViewNumber};
 
 fn member(node: u32) -> Member {
     Member { node: NodeId(node), incarnation: Incarnation(1) }
@@ -18,7 +18,7 @@ fn group(name: &str, replicas: &[(u32, bool)]) -> GroupStatus {
     GroupStatus {
         name: name.to_owned(),
         style: Style::SemiActive,
-        hold: Hold::Majority,
+        ack: AckLevel::Majority,
         durability: Durability::Memory,
         view: ViewNumber(3),
         primary: replicas.iter().find(|replica| replica.1).map(|replica| member(replica.0)),

@@ -17,7 +17,7 @@ use wire::limits::MAX_LOG_LINES;
 use super::Failure;
 
 /// A node that ends waits so long for a log that nobody reads.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// While it waits it looks so often whether there is room.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -71,11 +71,11 @@ impl Log {
 
     /// Waits until all that was said is written, but not for ever.
     pub fn flush(&self) {
-        self.flush_within(PATIENCE);
+        self.flush_within(TIMEOUT);
     }
 
-    fn flush_within(&self, patience: Duration) {
-        let deadline = Instant::now() + patience;
+    fn flush_within(&self, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
         let (told, done) = sync_channel(1);
         let mut item = Item::Flush(told);
         while let Err(TrySendError::Full(back)) = self.lines.try_send(item) {

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use serde::Serialize;
-use steadfast::{Backup, Content, Durability, Hold, NodeId, RingId, Style, admin};
+use steadfast::{AckLevel, Backup, Content, Durability, NodeId, RingId, Style, admin};
 use wire::limits::MAX_BACKUP;
 use wire::ordered::Form;
 
@@ -36,7 +36,7 @@ pub struct Summary {
     /// By the node's clock, in UTC.
     saved: String,
     style: Style,
-    hold: Hold,
+    ack: AckLevel,
     durability: Durability,
     form: Form,
     epoch: u64,
@@ -61,7 +61,7 @@ impl Summary {
             node: backup.node,
             saved: moment(backup.saved),
             style: backup.options.style,
-            hold: backup.options.hold,
+            ack: backup.options.ack,
             durability: backup.options.durability,
             form: backup.form,
             epoch: backup.place.epoch,
@@ -78,7 +78,7 @@ impl Summary {
     /// For people.
     pub fn text(&self) -> String {
         let Summary { group, cluster, node, saved, style, epoch, ring, sequence, .. } = self;
-        let hold = format!("{:?}", self.hold).to_lowercase();
+        let ack = format!("{:?}", self.ack).to_lowercase();
         let kept = format!("{:?}", self.durability).to_lowercase();
         let log = match self.logged {
             0 => String::new(),
@@ -88,7 +88,7 @@ impl Summary {
         let mut text = String::new();
         for (name, what) in [
             ("file", format!("{}, whole", self.file)),
-            ("group", format!("{group} of cluster {cluster}, {style}, hold {hold}, in {kept}")),
+            ("group", format!("{group} of cluster {cluster}, {style}, ack {ack}, in {kept}")),
             ("saved", format!("{saved} by {node}")),
             ("place", format!("epoch {epoch}, {ring}, {sequence}")),
             ("calls", format!("{}{log}; {} sessions", self.executed, self.sessions)),

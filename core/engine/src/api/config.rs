@@ -50,7 +50,7 @@ pub struct Config {
     pub snapshot_after: u64,
     /// In a voting group: how long a replica's vote may be missing after a majority has told theirs, before it is said so.
     /// Where the slowest replica takes long as a rule, eight times as long as that.
-    pub vote_patience: Duration,
+    pub vote_timeout: Duration,
     /// When a replica's service is hung.
     pub hang: HangRule,
     /// A mistake planted on purpose, for the simulator.
@@ -76,7 +76,7 @@ impl Config {
             waiting: MAX_WAITING,
             storage: None,
             snapshot_after: 10_000,
-            vote_patience: Duration::from_secs(2),
+            vote_timeout: Duration::from_secs(2),
             hang: HangRule::default(),
             #[cfg(feature = "planted-bugs")]
             bug: None,

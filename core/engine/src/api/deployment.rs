@@ -1,4 +1,4 @@
-//! What people have said of a service, and what the manager has decided of it. The porch knows it; it is told in the one stream of events.
+//! What people have said of a service, and what the manager has decided of it. the driver knows it; it is told in the one stream of events.
 
 use alloc::string::String;
 use alloc::vec::Vec;

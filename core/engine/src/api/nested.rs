@@ -25,7 +25,7 @@ pub struct NestedCall {
     /// The arguments.
     pub body: Bytes,
     /// How long it may take; no longer than what is left to the call that is being executed.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// What a node's replicas had ordered of calls between groups, since its start. Of each message that this node has sent: how many

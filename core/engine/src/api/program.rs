@@ -1,4 +1,4 @@
-//! What happens to a program that serves a replica in a process of its own. The porch knows it; it is told in
+//! What happens to a program that serves a replica in a process of its own. the driver knows it; it is told in
 //! the one stream of events.
 
 use alloc::string::String;

@@ -1,4 +1,4 @@
-//! What may come of a wish for another style.
+//! What may come of a proposal for another style.
 
 use wire::limits::MAX_RESTYLES;
 use wire::ordered::Style;

@@ -1,6 +1,6 @@
 //! Places in the order, and whether a call with a place may be answered.
 
-use wire::ordered::{Hold, Place};
+use wire::ordered::{AckLevel, Place};
 use wire::{GroupId, Member};
 
 use crate::base::Base;
@@ -21,16 +21,16 @@ impl<O: Ordering> Base<O> {
         }
         // Of a group that is gone nothing is known any more: the most careful rule is right for all.
         let (id, group) = (group, self.directory.get(group));
-        let hold = group.map_or(Hold::All, |group| group.options.hold);
+        let ack = group.map_or(AckLevel::All, |group| group.options.ack);
         let held = self.progress.held();
         let by_all = sequence <= held.all;
         self.membership.is_effective()
-            && match (hold, group) {
-                (Hold::One, _) => true,
-                (Hold::Majority, Some(group)) => {
+            && match (ack, group) {
+                (AckLevel::One, _) => true,
+                (AckLevel::Majority, Some(group)) => {
                     by_all || (sequence <= held.majority && self.is_held_in(group, sequence))
                 }
-                (Hold::Majority | Hold::All, _) => by_all,
+                (AckLevel::Majority | AckLevel::All, _) => by_all,
             }
             && group.is_none_or(|group| self.is_stored(group, id, sequence))
     }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use wire::kept::NodeRecord;
-use wire::ordered::{Durability, Hold, Recall};
+use wire::ordered::{AckLevel, Durability, Recall};
 use wire::{GroupId, Incarnation, Member, RingId, Time};
 
 use crate::api::Event;
@@ -106,12 +106,12 @@ impl<O: Ordering> Base<O> {
         let (ring, place) = (self.membership.ring(), self.place(sequence));
         let has = |member: &Member| self.outbox.ordering.stored(ring, *member) >= sequence;
         let synced = group.synced().count();
-        let enough = match group.options.hold {
+        let enough = match group.options.ack {
             // Others had it then: all that have it now.
             _ if place <= group.floor => synced,
-            Hold::All => synced,
-            Hold::Majority => majority(synced),
-            Hold::One => return has(&self.me),
+            AckLevel::All => synced,
+            AckLevel::Majority => majority(synced),
+            AckLevel::One => return has(&self.me),
         };
         // Who the replicas are has to be known, too, whichever nodes come back.
         let changed = self.records.changed_at(id);

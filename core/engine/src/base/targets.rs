@@ -10,7 +10,7 @@ use crate::base::Base;
 use crate::bug::Bug;
 use crate::directory::Group;
 use crate::ordering::Ordering;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 impl<O: Ordering> Base<O> {
     pub(crate) fn answer_bind(&mut self, caller: Caller, group: GroupId) {

@@ -5,13 +5,13 @@ mod disk;
 
 use super::*;
 use crate::api::Quorum;
-use crate::chronology::Chronology;
+use crate::component_order::ComponentOrder;
 use wire::ordered::{Component, Style};
 use wire::{Incarnation, NodeId, RingId};
 
-const NONE_VOID: &Chronology = &Chronology::new();
+const NONE_VOID: &ComponentOrder = &ComponentOrder::new();
 const MAJORITY: Gathering<'static> =
-    Gathering { rule: Quorum::Majority, whole: false, chronology: NONE_VOID };
+    Gathering { rule: Quorum::Majority, whole: false, component_order: NONE_VOID };
 
 /// Members, each with the last request that its replica took: in ring 1, at this place.
 fn announced(places: &[(u32, u64)]) -> BTreeMap<Member, Announce> {
@@ -201,7 +201,7 @@ fn of_two_replicas_either_goes_on_and_with_hold_all_each_of_three() {
     assert_eq!(synced, [], "what was answered before there were two, 2 may not hold");
 
     let (mut three, id) = three();
-    three.groups.get_mut(&id).unwrap().options.hold = wire::ordered::Hold::All;
+    three.groups.get_mut(&id).unwrap().options.ack = wire::ordered::AckLevel::All;
     assert_eq!(install(&three, &announced(&[(2, 8), (4, 0)])).1, [member(2)]);
 }
 
@@ -266,7 +266,7 @@ fn without_a_quorum_the_state_of_another_branch_is_better_than_none() {
             RingId::default(),
             &directory.entries(),
             announces,
-            Gathering { rule, whole: false, chronology: NONE_VOID },
+            Gathering { rule, whole: false, component_order: NONE_VOID },
         );
         next.check_invariants();
         next.get(GroupId::of("bank")).unwrap().synced().collect::<Vec<_>>()
@@ -318,7 +318,7 @@ fn a_group_that_was_never_called_begins_with_whoever_is_there() {
 #[test]
 fn other_options_are_refused() {
     let (mut directory, _) = three();
-    let options = GroupOptions { hold: wire::ordered::Hold::All, ..GroupOptions::default() };
+    let options = GroupOptions { ack: wire::ordered::AckLevel::All, ..GroupOptions::default() };
     let refused = directory.join(member(5), "bank", options);
     assert_eq!(refused, Err(JoinRefused::Options(GroupOptions::default())));
 }

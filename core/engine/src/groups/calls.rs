@@ -13,7 +13,7 @@ use crate::groups::GroupHandler;
 use crate::ordering::Ordering;
 use crate::replicas::hosted::Hosted;
 use crate::replies::calls::busy;
-use crate::style::{Conduct, Entry};
+use crate::style::{Entry, StyleRules};
 
 /// What a client is told that has more calls under way than a session has places.
 fn window_exceeded(ahead: u64) -> String {
@@ -57,8 +57,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         if let Some(outcome) = self.turn_away(now, caller, &request) {
             return self.replies().send_reply(caller, &request, outcome);
         }
-        let patience = Duration::from_micros(request.patience_us.into()).min(MAX_DEADLINE);
-        let deadline = now + patience;
+        let timeout = Duration::from_micros(request.timeout_us.into()).min(MAX_DEADLINE);
+        let deadline = now + timeout;
         let (stage, given, outcome) = (Stage::Parked, false, None);
         let order_at = None;
         let beside = request.beside;

@@ -15,7 +15,7 @@ use crate::groups::moves::Motive;
 use crate::ordering::Ordering;
 use crate::replicas::hosted::{Hosted, is_on_disk};
 use crate::replicas::journal::Journal;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 impl<O: Ordering> GroupHandler<'_, O> {
     /// This node's replica is to go, after another has taken over if it is the primary and still serves.

@@ -1,7 +1,7 @@
 //! Moving a group's primary to another replica, on demand or before this node goes (`docs/protocol/group.md`,
 //! "Hand-over").
 //!
-//! Whoever wishes a move orders the wish. The node that is to take over orders the same message itself, and
+//! Whoever proposes a move orders the proposal. The node that is to take over orders the same message itself, and
 //! that is the hand-over: it has the token then, and does not say so unless it can act. In a passive group the primary
 //! orders it, when what it has executed is ordered.
 
@@ -12,11 +12,11 @@ use wire::{Duration, Member, NodeId, RingId, Time, ViewNumber};
 use crate::api::MoveError;
 
 /// Whoever asked for a move hears of it within this time.
-const MOVE_PATIENCE: Duration = Duration::from_secs(3);
+const MOVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A replica that goes waits this long for another to be primary before it goes all the same: its successor may
 /// be going as well.
-const HAND_OVER_PATIENCE: Duration = Duration::from_millis(100);
+const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Why a primary is to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,18 +27,18 @@ pub(crate) enum Motive {
     Going,
 }
 
-/// A move that this node wishes.
+/// A move that this node proposals.
 pub(crate) struct Moving {
     to: NodeId,
     until: Time,
-    /// Where the wish was ordered last: on a ring that ended it may be lost, of an old view it is void.
+    /// Where the proposal was ordered last: on a ring that ended it may be lost, of an old view it is void.
     asked: Option<(RingId, ViewNumber)>,
 }
 
 impl Moving {
     /// A move that somebody asks for now.
     pub(crate) fn asked(to: NodeId, now: Time) -> Moving {
-        Moving { to, until: now + MOVE_PATIENCE, asked: None }
+        Moving { to, until: now + MOVE_TIMEOUT, asked: None }
     }
 
     pub(crate) fn to(&self) -> NodeId {
@@ -46,7 +46,7 @@ impl Moving {
     }
 }
 
-/// What can come of a wish.
+/// What can come of a proposal.
 enum Outlook {
     /// It is so.
     Done(ViewNumber),

@@ -7,11 +7,11 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use wire::client::Request;
-use wire::ordered::Hold;
+use wire::ordered::AckLevel;
 use wire::{Duration, GroupId, NodeId, Time};
 
 use crate::directory::Group;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 /// Callers of a class of whom nothing was heard for so long are gone.
 const HEARD: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ const HEARD: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(crate) struct Sheds {
     orders: BTreeMap<NodeId, Order>,
-    /// When calls of a criticality came here last.
+    /// When calls of a priority came here last.
     heard: BTreeMap<u8, Time>,
     /// Of calls whose clients say nothing, by group.
     unsaid: BTreeMap<GroupId, u8>,
@@ -50,7 +50,7 @@ struct Order {
 fn may_answer(group: &Group, request: &Request, node: NodeId) -> bool {
     let style = group.options.style;
     let alike = match request.access.reads() {
-        true => !style.orders_reads() && group.options.hold != Hold::One || !style.orders(),
+        true => !style.orders_reads() && group.options.ack != AckLevel::One || !style.orders(),
         false => style.all_speak(),
     };
     alike && group.synced().any(|member| member.node == node)

@@ -11,7 +11,7 @@ use crate::directory::Change;
 use crate::groups::GroupHandler;
 use crate::ordering::Ordering;
 use crate::replicas::hung::may_go;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 use crate::tally::{Finding, Verdict};
 
 impl<O: Ordering> GroupHandler<'_, O> {

@@ -8,7 +8,7 @@ use wire::{Duration, Time};
 use crate::ordering::Delivery;
 
 /// A clean stop waits this long for its hand-over to be ordered before it leaves all the same.
-const LEAVE_PATIENCE: Duration = Duration::from_millis(500);
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// After an installation, the replicas of groups that nobody knew join within some round trips: for
 /// this long at least no client is told that a group does not exist. On a slow ring for as many
@@ -139,7 +139,7 @@ impl Progress {
     /// A clean stop begins. False if one has.
     pub(crate) fn begin_to_leave(&mut self, now: Time) -> bool {
         let begins = self.leaving.is_none();
-        self.leaving.get_or_insert(now + LEAVE_PATIENCE);
+        self.leaving.get_or_insert(now + LEAVE_TIMEOUT);
         begins
     }
 
@@ -199,6 +199,6 @@ mod tests {
         let mut progress = Progress::new(Time(0));
         assert!(progress.begin_to_leave(Time(0)));
         assert!(!progress.begin_to_leave(Time(7)));
-        assert_eq!(progress.leaving(), Some(Time(0) + LEAVE_PATIENCE));
+        assert_eq!(progress.leaving(), Some(Time(0) + LEAVE_TIMEOUT));
     }
 }

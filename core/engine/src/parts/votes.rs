@@ -10,8 +10,8 @@ use wire::{Duration, GroupId, Member, Time};
 use crate::bug::{Bug, Planted};
 use crate::tally::{Finding, Tally, Verdict};
 
-/// The patience with missing votes is at least so many times what the slowest replica took of late.
-const PATIENCE_FACTOR: u32 = 8;
+/// The timeout with missing votes is at least so many times what the slowest replica took of late.
+const TIMEOUT_FACTOR: u32 = 8;
 
 /// Missing votes in a group, and how long they may be missing.
 #[derive(Debug, Default)]
@@ -23,8 +23,8 @@ struct MissingVotes {
 }
 
 impl MissingVotes {
-    fn patience(&self, least: Duration) -> Duration {
-        least.max(self.lag * PATIENCE_FACTOR)
+    fn timeout(&self, least: Duration) -> Duration {
+        least.max(self.lag * TIMEOUT_FACTOR)
     }
 }
 
@@ -45,17 +45,17 @@ pub(crate) struct Votes {
     /// Groups in which this node's replica may have votes to tell.
     due: BTreeSet<GroupId>,
     /// How long a vote may be missing at least.
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Votes {
-    pub(crate) fn new(patience: Duration) -> Votes {
-        Votes { tallies: BTreeMap::new(), missing: BTreeMap::new(), due: BTreeSet::new(), patience }
+    pub(crate) fn new(timeout: Duration) -> Votes {
+        Votes { tallies: BTreeMap::new(), missing: BTreeMap::new(), due: BTreeSet::new(), timeout }
     }
 
     /// How long a vote may be missing at least.
-    pub(crate) fn patience(&self) -> Duration {
-        self.patience
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// A component begins: everybody tells anew what is not settled.
@@ -154,10 +154,10 @@ impl Votes {
                 votes.lag = (votes.lag * 7 + now.since(gone.since)) / 8;
             }
         }
-        let patience = votes.patience(self.patience);
+        let timeout = votes.timeout(self.timeout);
         for (member, position) in lacking {
             let same = before.iter().find(|old| old.member == member && old.position == position);
-            let fresh = Missing { member, position, since: now, due: now + patience };
+            let fresh = Missing { member, position, since: now, due: now + timeout };
             votes.missing.push(same.copied().unwrap_or(fresh));
         }
     }
@@ -172,11 +172,11 @@ impl Votes {
     pub(crate) fn overdue(&mut self, now: Time) -> Vec<Absent> {
         let mut absent = Vec::new();
         for (group, votes) in &mut self.missing {
-            let patience = votes.patience(self.patience);
+            let timeout = votes.timeout(self.timeout);
             for missing in votes.missing.iter_mut().filter(|missing| missing.due <= now) {
                 // A node that was held up itself has not heard what was said meanwhile.
-                let in_time = now.since(missing.due) <= patience / 4;
-                missing.due = now + patience;
+                let in_time = now.since(missing.due) <= timeout / 4;
+                missing.due = now + timeout;
                 if in_time {
                     let Missing { member, position, .. } = *missing;
                     absent.push(Absent { group: *group, member, position });
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_vote_is_told_after_the_patience_and_again() {
+    fn a_missing_vote_is_told_after_the_timeout_and_again() {
         let begin = Time(1_000_000_000);
         let (mut votes, members) = one_is_missing(begin);
         assert_eq!(votes.next_timeout(), Some(begin + LEAST));

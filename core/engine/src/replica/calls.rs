@@ -24,7 +24,7 @@ use crate::stopwatch::Work;
 
 /// Whether a call of another group may be ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mandate {
+pub(crate) enum CallQuorum {
     /// Nobody knows yet what a majority of the replicas asks; or it is something else than is asked here.
     Awaited,
     /// A majority asks the same, or the group does not vote on it.
@@ -52,12 +52,12 @@ pub(crate) struct Ask {
     /// Another replica has had it ordered.
     pub(crate) ordered: bool,
     /// Whether it may be ordered.
-    pub(crate) mandate: Mandate,
+    pub(crate) call_quorum: CallQuorum,
     /// So long the handler would wait at most.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     /// When the caller waits no longer.
     pub(crate) due: Time,
-    /// As it is ordered, but for its time, seed and patience.
+    /// As it is ordered, but for its time, seed and timeout.
     pub(crate) request: Request,
 }
 
@@ -80,8 +80,8 @@ impl Ask {
 
 /// The time that is left to a handler's calls: an eighth of what the handler itself has is kept for its answer's way back.
 pub(super) fn due(now: Time, request: &Request) -> Time {
-    let patience = u64::from(request.patience_us);
-    now + Duration::from_micros(patience - patience / 8)
+    let timeout = u64::from(request.timeout_us);
+    now + Duration::from_micros(timeout - timeout / 8)
 }
 
 /// What was given to the service to be executed, as far as its calls are concerned.
@@ -90,7 +90,7 @@ struct Handler {
     client: ClientId,
     number: u64,
     unanswered: u64,
-    criticality: u8,
+    priority: u8,
     /// It is to change nothing.
     read: bool,
     path: Vec<GroupId>,
@@ -146,12 +146,12 @@ impl Calls {
     pub(super) fn begin(&mut self, ticket: Ticket, request: &Request, due: Time) {
         let path = request.path().to_vec();
         let asked = if path.is_empty() { 0 } else { asked_of(request) };
-        let Request { client, number, unanswered, read, criticality, .. } = *request;
+        let Request { client, number, unanswered, read, priority, .. } = *request;
         let handler = Handler {
             client,
             number,
             unanswered,
-            criticality,
+            priority,
             read,
             path,
             due,
@@ -309,8 +309,8 @@ fn open(
     if handler.read {
         return Err(NestedError::Unable(READ));
     }
-    let NestedCall { callee, method, json, body, patience, .. } = call;
-    let patience = patience.min(Duration::from_secs(3_600));
+    let NestedCall { callee, method, json, body, timeout, .. } = call;
+    let timeout = timeout.min(Duration::from_secs(3_600));
     let callee = GroupId::of(&callee);
     // As to clients it is not there: a handler may have the name from one of them.
     if callee == MANAGER_ID {
@@ -348,12 +348,12 @@ fn open(
         time: Time::ZERO,
         seed: 0,
         proven: 0,
-        patience_us: 0,
-        criticality: handler.criticality,
+        timeout_us: 0,
+        priority: handler.priority,
         origin: Some(Box::new(Origin { client: handler.client, path })),
         body,
     };
     let child = (handler.client, handler.number, place);
-    let due = handler.due.min(now + patience);
-    Ok(Ask { child, asked, ordered: false, mandate: Mandate::Given, patience, due, request })
+    let due = handler.due.min(now + timeout);
+    Ok(Ask { child, asked, ordered: false, call_quorum: CallQuorum::Given, timeout, due, request })
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use wire::ordered::{End, Form, Ordered, Style};
 use wire::{ClientId, ViewNumber};
 
-use super::{Ask, Blame, Child, Mandate, Slip};
+use super::{Ask, Blame, CallQuorum, Child, Slip};
 use crate::api::{Command, Event, NestedError, ServiceOutcome, Ticket};
 
 /// What a replica asks for, in order.
@@ -34,7 +34,7 @@ pub(crate) enum Effect {
     /// A handler here calls another group.
     Ask(Box<Ask>),
     /// It is settled whether this call of a handler here may be ordered.
-    Mandate(Child, Mandate),
+    CallQuorum(Child, CallQuorum),
     /// The handler that waits for its call goes on.
     Resume { ticket: Ticket, outcome: Result<Bytes, NestedError> },
     /// The joining replica cannot keep up: it must leave and join again.

@@ -13,7 +13,7 @@ use super::calls::due;
 use super::{Arrival, Effect, Mode, Replica, Task, Waiting};
 use crate::api::Command;
 use crate::bug::Bug;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 /// What a node has kept of a replica for the next program.
 pub(crate) struct Kept {

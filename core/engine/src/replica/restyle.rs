@@ -16,7 +16,7 @@ use super::{Cold, Effect, Mode, Pieces, Replica, Task, Waiting};
 use crate::api::Command;
 use crate::bug::Bug;
 use crate::session::Sessions;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 use crate::tally::Verdict;
 
 impl Replica {

@@ -31,8 +31,8 @@ fn request(number: u64) -> Request {
         time: Time::ZERO,
         seed: 0,
         proven: 0,
-        patience_us: 1_000,
-        criticality: 0,
+        timeout_us: 1_000,
+        priority: 0,
         origin: None,
         body: Bytes::new(),
     }
@@ -260,7 +260,7 @@ fn recalled(log: &[Ordered]) -> (Replica, Vec<Effect>) {
 /// What a handler calls.
 fn a_call(ticket: Ticket) -> NestedCall {
     let (callee, method, body) = ("other".into(), MethodId(1), Bytes::new());
-    NestedCall { ticket, callee, method, json: false, body, patience: Duration::from_secs(1) }
+    NestedCall { ticket, callee, method, json: false, body, timeout: Duration::from_secs(1) }
 }
 
 fn resumed(effects: &[Effect]) -> Option<&[u8]> {

@@ -75,7 +75,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                     self.owe(now, (group, client, number), asked, end);
                 }
                 Effect::Ask(ask) => self.ask(now, group, *ask),
-                Effect::Mandate(child, mandate) => self.mandated(now, group, child, mandate),
+                Effect::CallQuorum(child, call_quorum) => {
+                    self.call_quorum_told(now, group, child, call_quorum)
+                }
                 Effect::Resume { ticket, outcome } => {
                     self.resumed(group);
                     self.base.outputs.push(Output::Resume { group, ticket, outcome });

@@ -14,7 +14,7 @@ use wire::ordered::{Ordered, PrimaryChunk, Restyle, Style, Told};
 
 use crate::api::{Config, JournalStatus};
 use crate::replica::Kept;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 /// A state and what was delivered since.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use wire::{Duration, GroupId, Time};
 /// What a leader has executed is told by the next request that its node orders; after this time by itself.
 const PROGRESS_AFTER: Duration = Duration::from_millis(1);
 
-/// Who tries a call beside a silent leader may be silent for so many times the patience with leaders.
+/// Who tries a call beside a silent leader may be silent for so many times the timeout with leaders.
 const SILENT_ROUNDS: u32 = 4;
 
 /// A replica here waits until another has executed this call.

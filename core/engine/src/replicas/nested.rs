@@ -11,11 +11,11 @@ use wire::{Duration, GroupId, Payload, Time};
 
 use crate::api::NestedStatus;
 use crate::callers::Call;
-use crate::replica::{Ask, Child, Mandate};
+use crate::replica::{Ask, CallQuorum, Child};
 
 /// Where several replicas may say the same, each waits for those before it in rank: as many times as long as this takes
 /// of late, and within these bounds.
-const PATIENCE: u32 = 4;
+const LAG_FACTOR: u32 = 4;
 const LEAST: Duration = Duration::from_micros(500);
 const MOST: Duration = Duration::from_millis(50);
 
@@ -63,9 +63,9 @@ impl Open {
     /// and again between the two).
     fn due(&self) -> Time {
         let in_turn = self.order_at.unwrap_or(Time::FAR);
-        match self.ask.mandate {
-            Mandate::Refused => in_turn,
-            Mandate::Awaited | Mandate::Given => in_turn.min(self.ask.due),
+        match self.ask.call_quorum {
+            CallQuorum::Refused => in_turn,
+            CallQuorum::Awaited | CallQuorum::Given => in_turn.min(self.ask.due),
         }
     }
 }
@@ -96,7 +96,7 @@ impl Nested {
     }
 
     fn rank_pause(&self) -> Duration {
-        self.lag.map_or(MOST, |lag| (lag * PATIENCE).clamp(LEAST, MOST))
+        self.lag.map_or(MOST, |lag| (lag * LAG_FACTOR).clamp(LEAST, MOST))
     }
 
     /// It was said, by whomever, so long after this node could have said it.

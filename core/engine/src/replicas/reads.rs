@@ -9,7 +9,7 @@ use crate::bug::Bug;
 use crate::callers::{Call, Stage};
 use crate::ordering::Ordering;
 use crate::replicas::{ReplicaHandler, Replicas};
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 impl<O: Ordering> ReplicaHandler<'_, O> {
     /// A read comes, in a component. Any replica with the state takes it.

@@ -15,7 +15,7 @@ use wire::{Duration, GroupId, RingId, Time, ViewNumber};
 use crate::api::{Restore, RestoreError};
 
 /// Whoever asked for a restore hears of it within this time.
-const RESTORE_PATIENCE: Duration = Duration::from_secs(10);
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A state that this node was asked to restore.
 pub(crate) struct Restoring {
@@ -52,7 +52,7 @@ enum Outlook {
 impl Restoring {
     /// A state that somebody brings now.
     pub(crate) fn asked(restore: Restore, number: u64, now: Time) -> Restoring {
-        let until = Some(now + RESTORE_PATIENCE);
+        let until = Some(now + RESTORE_TIMEOUT);
         Restoring { restore, number, until, asked: None, refused: None, giving: None }
     }
 

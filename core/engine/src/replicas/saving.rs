@@ -1,6 +1,6 @@
 //! A group's state as it is at one place of the order, for whoever keeps it elsewhere (`docs/protocol/backup.md`).
 //!
-//! The node that was asked orders the wish. Where that is delivered its replica takes its state, as for a transfer; and it is told when
+//! The node that was asked orders the proposal. Where that is delivered its replica takes its state, as for a transfer; and it is told when
 //! the place is held, as a reply at that place would be: what is saved cannot be lost by the group any more.
 
 mod handler;
@@ -15,7 +15,7 @@ use crate::api::{Restore, RestoreError, SaveError, Saved};
 use crate::replicas::restoring::Restoring;
 
 /// Whoever asked for a save hears of it within this time. A large state takes its service a while to tell.
-const SAVE_PATIENCE: Duration = Duration::from_secs(60);
+const SAVE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A save that was asked for here.
 pub(crate) struct Saving {
@@ -56,7 +56,7 @@ impl Backups {
             return Err(SaveError::TooMany);
         }
         self.last_save += 1;
-        let (number, until) = (self.last_save, now + SAVE_PATIENCE);
+        let (number, until) = (self.last_save, now + SAVE_TIMEOUT);
         self.saves.insert(group, Saving { number, until, asked: None, stage: Stage::Asked });
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::ordering::{Level, Ordering};
 use crate::replicas::hosted::Hosted;
 use crate::replicas::{ReplicaHandler, Replicas};
 use crate::replies::calls::busy;
-use crate::style::{Conduct, Entry};
+use crate::style::{Entry, StyleRules};
 
 impl Replicas {
     /// Calls to this group are not ordered, and this node executes them: as long as it has a replica by
@@ -55,7 +55,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let hosted = self.replicas.hosted.get(&call.0);
         let proven = hosted.and_then(|hosted| hosted.replica.executed()).unwrap_or(0);
         let waiting = self.replies.clients.callers.get(&call)?;
-        let patience = waiting.deadline.since(now).as_micros();
+        let timeout = waiting.deadline.since(now).as_micros();
         let request = &waiting.request;
         Some(ordered::Request {
             group: request.group,
@@ -68,8 +68,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             time: waiting.wall,
             seed,
             proven,
-            patience_us: u32::try_from(patience).unwrap_or(u32::MAX),
-            criticality: request.criticality,
+            timeout_us: u32::try_from(timeout).unwrap_or(u32::MAX),
+            priority: request.priority,
             origin: None,
             body: request.body.clone(),
         })
@@ -89,7 +89,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
     }
 
     /// A call comes to a backup. What was taken already is answered when it is held; what is not
-    /// known here is ordered after a quarter of the client's patience: at once would multiply the
+    /// known here is ordered after a quarter of the client's timeout: at once would multiply the
     /// load of a ring that is slow because it has too much to do.
     pub(crate) fn serve_as_backup(
         &mut self,

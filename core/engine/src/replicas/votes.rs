@@ -10,7 +10,7 @@ use crate::bug::Bug;
 use crate::ordering::Ordering;
 use crate::replica::Slip;
 use crate::replicas::{ReplicaHandler, Replicas};
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 impl<O: Ordering> ReplicaHandler<'_, O> {
     /// This node's replica is taken out: what it has executed is worth nothing.

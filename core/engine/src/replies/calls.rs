@@ -13,7 +13,7 @@ use crate::directory::Group;
 use crate::ordering::Ordering;
 use crate::pace;
 use crate::replies::ReplyHandler;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 /// There is no room now.
 pub(crate) fn busy(retry_after: Duration, reason: String) -> Outcome {

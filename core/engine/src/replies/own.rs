@@ -31,10 +31,10 @@ impl Own {
     }
 
     /// A call begins: its number, and the lowest that is unanswered.
-    pub(crate) fn begin(&mut self, now: Time, patience: Duration) -> (u64, u64) {
+    pub(crate) fn begin(&mut self, now: Time, timeout: Duration) -> (u64, u64) {
         self.last += 1;
         self.open.retain(|_, until| *until > now);
-        self.open.insert(self.last, now + patience);
+        self.open.insert(self.last, now + timeout);
         (self.last, self.open.keys().next().copied().unwrap_or(self.last))
     }
 

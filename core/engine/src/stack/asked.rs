@@ -29,7 +29,7 @@ use crate::ordering::{Level, Ordering};
 use crate::replicas::hosted::Hosted;
 use crate::replicas::journal::Journal;
 use crate::stack::Stack;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 impl<O: Ordering> Stack<O> {
     fn order_key_step(
@@ -358,7 +358,7 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Calls a group in this node's own name. What comes of it within `patience` is told by [`Output::Own`](crate::Output::Own) with the number that is
+    /// Calls a group in this node's own name. What comes of it within `timeout` is told by [`Output::Own`](crate::Output::Own) with the number that is
     /// given back; if nothing does, nobody knows whether it was executed.
     pub fn call(
         &mut self,
@@ -366,15 +366,15 @@ impl<O: Ordering> Stack<O> {
         wall: Time,
         (group, method): (GroupId, MethodId),
         body: Bytes,
-        patience: Duration,
+        timeout: Duration,
     ) -> u64 {
         let (client, is_first) = self.replies.own.session(self.base.me);
         if is_first {
             self.replies.clients.callers.welcome(OWN, client);
         }
-        let (number, unanswered) = self.replies.own.begin(now, patience);
+        let (number, unanswered) = self.replies.own.begin(now, timeout);
         let view = self.base.directory.get(group).map_or(ViewNumber(0), |group| group.view);
-        let patience_us = u32::try_from(patience.as_micros()).unwrap_or(u32::MAX);
+        let timeout_us = u32::try_from(timeout.as_micros()).unwrap_or(u32::MAX);
         let request = Request {
             group,
             client,
@@ -382,11 +382,11 @@ impl<O: Ordering> Stack<O> {
             unanswered,
             view,
             method,
-            patience_us,
+            timeout_us,
             json: false,
             beside: false,
             access: Access::Change,
-            criticality: u8::MAX,
+            priority: u8::MAX,
             body,
         };
         self.groups().request(now, wall, OWN, request);

@@ -6,12 +6,12 @@ use wire::ordered::{Install, Move, Ordered, Restyle};
 use wire::{Malformed, Member, Time};
 
 use crate::api::{Event, Output};
-use crate::component::{Bearing, Passage};
+use crate::component::{Disposition, StateMerge};
 use crate::directory::recalled;
 use crate::ordering::{self, Configuration, ConfigurationKind, Delivery, Ordering};
 use crate::parts::Held;
 use crate::stack::Stack;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 impl<O: Ordering> Stack<O> {
     /// What was ordered before this component began says something of an earlier one.
@@ -129,14 +129,14 @@ impl<O: Ordering> Stack<O> {
             Ok(Ordered::Shedding(shedding)) => self.groups().shedding_told(now, shedding),
             Ok(ordered) => {
                 let Delivery { ring, sequence, .. } = delivery;
-                match self.base.membership.bearing(ring, sequence) {
-                    Bearing::Act => {
+                match self.base.membership.disposition(ring, sequence) {
+                    Disposition::Act => {
                         self.base.records.begin_to_act((sequence, sequence), false);
                         self.act(now, delivery.sender, sequence, ordered, &delivery.payload);
                         self.base.records.end_acting();
                     }
-                    Bearing::Wait => self.base.progress.defer(delivery),
-                    Bearing::Ignore => {}
+                    Disposition::Wait => self.base.progress.defer(delivery),
+                    Disposition::Ignore => {}
                 }
             }
         }
@@ -171,13 +171,13 @@ impl<O: Ordering> Stack<O> {
     fn install(&mut self, now: Time, delivery: &Delivery, install: &Install) {
         let installed =
             self.base.membership.install(delivery.sender, install.ring, delivery.sequence);
-        let Some(Passage { announces, installer, recalled: incomplete, gathering }) = installed
+        let Some(StateMerge { announces, installer, recalled: incomplete, gathering }) = installed
         else {
             return;
         };
         let planted = self.base.planted;
-        let chronology = incomplete.then_some(gathering.chronology);
-        let entries = recalled(&install.groups, announces, installer, chronology, planted);
+        let component_order = incomplete.then_some(gathering.component_order);
+        let entries = recalled(&install.groups, announces, installer, component_order, planted);
         let changed = self.base.directory.install(install.ring, &entries, announces, gathering);
         let Install { ring, epoch, .. } = *install;
         self.base.event(Event::Quorum { ring, quorate: true, epoch });
@@ -239,7 +239,7 @@ impl<O: Ordering> Stack<O> {
                     replica.state_chunk(now, chunk, effects);
                 });
             }
-            Ordered::Move(wish) => self.groups().act_on_move(now, sender, wish),
+            Ordered::Move(proposal) => self.groups().act_on_move(now, sender, proposal),
             Ordered::Restyle(restyle) => self.groups().act_on_restyle(now, sender, restyle),
             Ordered::Rank(rank) => self.groups().act_on_rank(now, &rank),
             Ordered::Demote(demote) => self.groups().act_on_demote(now, sender, demote),

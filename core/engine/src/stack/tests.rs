@@ -20,7 +20,7 @@ use bytes::Bytes;
 use wire::bench::{Pacing, Until};
 use wire::client::{Access, Frame, Hello, Outcome, Request};
 use wire::ordered::{
-    Announce, Component, Going, GroupEntry, GroupOptions, Hold, Install, JoinGroup, LeaveGroup,
+    AckLevel, Announce, Component, Going, GroupEntry, GroupOptions, Install, JoinGroup, LeaveGroup,
     Ordered, Place, ReplicaEntry, ReplicaState, StateChunk, StateHead, Synced,
 };
 use wire::{
@@ -188,8 +188,8 @@ impl Room {
             unanswered: 1,
             view: ViewNumber(u64::MAX),
             method: MethodId(1),
-            patience_us: 1_000_000,
-            criticality: 0,
+            timeout_us: 1_000_000,
+            priority: 0,
             json: false,
             beside: false,
             access,
@@ -276,8 +276,8 @@ fn a_request(number: u64) -> wire::ordered::Request {
         time: NOW,
         seed: 0,
         proven: 0,
-        patience_us: 1_000_000,
-        criticality: 0,
+        timeout_us: 1_000_000,
+        priority: 0,
         origin: None,
         body: Bytes::new(),
     }
@@ -373,7 +373,7 @@ fn an_installation_after_a_gap_is_not_taken() {
 
 #[test]
 fn a_reply_that_waits_for_nobody_leaves_when_the_component_is_effective() {
-    let options = GroupOptions { hold: Hold::One, ..GroupOptions::default() };
+    let options = GroupOptions { ack: AckLevel::One, ..GroupOptions::default() };
     let mut room = Room::new();
     room.stack.host(NOW, "log", options).expect("hosted");
     room.configure(1);

@@ -79,7 +79,7 @@ fn one_and_two_replicas_call_too() {
     }
 }
 
-/// Whoever it is: also the first in rank, who would speak for the others, and who has no patience and would give up for them.
+/// Whoever it is: also the first in rank, who would speak for the others, and who has no timeout and would give up for them.
 #[test]
 fn who_asks_something_else_is_heard_by_nobody_and_replaced() {
     for fault in [Fault::AsksElse, Fault::AsksInHaste, Fault::AsksNothing] {

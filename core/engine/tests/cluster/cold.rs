@@ -11,7 +11,7 @@ use crate::harness::{Cluster, ms};
 
 const COLD: GroupOptions = GroupOptions {
     style: Style::ColdPassive,
-    hold: wire::ordered::Hold::Majority,
+    ack: wire::ordered::AckLevel::Majority,
     durability: wire::ordered::Durability::Memory,
 };
 

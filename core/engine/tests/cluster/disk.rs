@@ -7,8 +7,8 @@ use wire::client::Outcome;
 use wire::ordered::{Durability, GroupOptions, Style};
 
 use crate::base::Base;
+use crate::fake_disk::SYNC;
 use crate::harness::{Cluster, DELAY, ms};
-use crate::shelf::SYNC;
 
 fn on_disk() -> GroupOptions {
     GroupOptions { durability: Durability::Disk, ..GroupOptions::default() }
@@ -89,7 +89,7 @@ fn the_smaller_side_comes_back_first(stored: bool) -> Cluster {
     let mut cluster = Cluster::new_on_disk(5);
     cluster.host_on_with("log", &[1, 2, 4, 5], on_disk());
     cluster.run_for(ms(50));
-    cluster.shelf(3).stuck = !stored;
+    cluster.fake_disk(3).stuck = !stored;
     cluster.partition(&[4, 5]);
     cluster.run_for(ms(500));
     let client = cluster.client(1);
@@ -100,7 +100,7 @@ fn the_smaller_side_comes_back_first(stored: bool) -> Cluster {
         cluster.kill(node);
     }
     cluster.heal();
-    cluster.shelf(3).stuck = false;
+    cluster.fake_disk(3).stuck = false;
     for node in 3..=5 {
         cluster.restart(node);
     }
@@ -169,7 +169,7 @@ fn a_snapshot_stands_for_the_log() {
         expected.push(body);
     }
     cluster.run_for(ms(20));
-    assert!((1..=3).all(|node| cluster.shelf(node).has_snapshot(Some(GroupId::of("log")))));
+    assert!((1..=3).all(|node| cluster.fake_disk(node).has_snapshot(Some(GroupId::of("log")))));
     lose_all(&mut cluster, &[1, 2, 3], "log", &[1, 2, 3]);
     cluster.run_until_synced("log", 3);
     for node in [1, 2, 3] {
@@ -237,16 +237,16 @@ fn a_replica_that_is_hosted_late_is_known_in_later_components() {
 fn a_slow_disk_is_not_waited_for_where_a_majority_has_it() {
     let mut cluster = Cluster::new_on_disk(3);
     cluster.host_on_with("log", &[1, 2, 3], on_disk());
-    cluster.shelf(3).stuck = true;
+    cluster.fake_disk(3).stuck = true;
     let client = cluster.client(1);
     let call = cluster.call(client, "log", 1, "a");
     assert_eq!(ok(cluster.reply(call)), "1:a");
     assert!(cluster.waited(call) < SYNC + DELAY * 10, "{:?}", cluster.waited(call));
-    cluster.shelf(2).stuck = true;
+    cluster.fake_disk(2).stuck = true;
     let call = cluster.call(client, "log", 2, "b");
     cluster.run_for(ms(500));
     assert!(!cluster.is_answered(call), "on one disk of three");
-    cluster.shelf(2).stuck = false;
+    cluster.fake_disk(2).stuck = false;
     assert_eq!(ok(cluster.reply(call)), "2:b");
 }
 
@@ -258,7 +258,7 @@ fn a_joiner_counts_when_its_disk_has_the_state() {
     let call = cluster.call(client, "log", 1, "a");
     ok(cluster.reply(call));
     cluster.run_for(ms(10));
-    cluster.shelf(3).stuck = true;
+    cluster.fake_disk(3).stuck = true;
     cluster.host_with("log", 3, on_disk());
     cluster.run_for(ms(200));
     assert_eq!(cluster.state(3, "log"), ["a"], "it has the state");
@@ -267,7 +267,7 @@ fn a_joiner_counts_when_its_disk_has_the_state() {
         group.replicas.iter().filter(|replica| replica.synced).count()
     };
     assert_eq!(synced(&cluster), 2, "but its disk has not");
-    cluster.shelf(3).stuck = false;
+    cluster.fake_disk(3).stuck = false;
     cluster.run_until_synced("log", 3);
 }
 
@@ -325,7 +325,7 @@ fn a_cluster_that_stops_cleanly_comes_back_with_its_groups() {
 #[test]
 fn a_node_with_a_new_disk_joins_its_groups_when_that_knows_of_its_life() {
     let mut cluster: Cluster = Cluster::starting_on_disk(3);
-    cluster.shelf(1).stuck = true;
+    cluster.fake_disk(1).stuck = true;
     cluster.host_with("log", 1, on_disk());
     cluster.run_for(ms(500));
     let status = cluster.node(2).status();
@@ -333,7 +333,7 @@ fn a_node_with_a_new_disk_joins_its_groups_when_that_knows_of_its_life() {
     assert!(status.groups.is_empty(), "its disk does not know of this life yet");
     cluster.kill(1);
     cluster.restart(1);
-    cluster.shelf(1).stuck = false;
+    cluster.fake_disk(1).stuck = false;
     cluster.host_with("log", 1, on_disk());
     cluster.run_until_synced("log", 1);
 }

@@ -24,7 +24,7 @@ use wire::ordered::{GroupOptions, Style};
 use wire::{Caller, ClientId, Duration, GroupId, Incarnation, Member, NodeId, Time, ViewNumber};
 
 use crate::base::Base;
-use crate::shelf::{Shelf, Told};
+use crate::fake_disk::{FakeDisk, Told};
 use crate::tampered::{Tampered, Wrong};
 use crate::vault::Vault;
 use crate::voting::Fault;
@@ -42,7 +42,7 @@ pub struct Node<O> {
     /// Its key file.
     vault: Vault,
     /// Its disk, if it has one.
-    shelf: Option<Shelf>,
+    fake_disk: Option<FakeDisk>,
     /// Datagrams that it could not open.
     unopened: usize,
     logs: BTreeMap<GroupId, Vec<String>>,
@@ -68,13 +68,16 @@ impl<O: Base> Machine for Node<O> {
     type Packet = (KeyName, Bytes);
 
     fn next_timeout(&self) -> Option<Time> {
-        let disk = self.shelf.as_ref().and_then(Shelf::due);
+        let disk = self.fake_disk.as_ref().and_then(FakeDisk::due);
         self.stack.next_timeout().into_iter().chain(disk).min()
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        let written = self.shelf.as_mut().filter(|shelf| shelf.due().is_some_and(|due| due <= now));
-        match written.map(Shelf::sync) {
+        let written = self
+            .fake_disk
+            .as_mut()
+            .filter(|fake_disk| fake_disk.due().is_some_and(|due| due <= now));
+        match written.map(FakeDisk::sync) {
             Some(Told::Persisted(upto)) => self.stack.handle_persisted(now, upto),
             Some(Told::Snapshot(Some(group), covers)) => {
                 self.stack.handle_snapshot_stored(now, group, covers);
@@ -120,7 +123,7 @@ pub struct Cluster<O: Base = Ring> {
     /// What each byte adds to a datagram's delay: with more than nothing the short overtake the long.
     pub per_byte: Duration,
     /// How critical the next calls are.
-    pub criticality: u8,
+    pub priority: u8,
     island: BTreeSet<u32>,
     views: BTreeMap<Caller, ViewNumber>,
     replies: BTreeMap<(Caller, u64), (Time, Reply)>,
@@ -211,7 +214,7 @@ impl<O: Base> Cluster<O> {
             world: World::new(Time(1_000_000_000), network),
             base: O::shared(),
             per_byte: Duration::ZERO,
-            criticality: 0,
+            priority: 0,
             island: BTreeSet::new(),
             views: BTreeMap::new(),
             replies: BTreeMap::new(),
@@ -223,28 +226,34 @@ impl<O: Base> Cluster<O> {
             snapshot_after: 10_000,
         };
         for node in 1..=size {
-            cluster.start(node, true, Vault::default(), disks.then(Shelf::default));
+            cluster.start(node, true, Vault::default(), disks.then(FakeDisk::default));
         }
         cluster.rearrange();
         cluster
     }
 
     /// A node begins a life. Its key file and its disk outlive it.
-    fn start(&mut self, node: u32, first_life: bool, vault: Vault, mut shelf: Option<Shelf>) {
+    fn start(
+        &mut self,
+        node: u32,
+        first_life: bool,
+        vault: Vault,
+        mut fake_disk: Option<FakeDisk>,
+    ) {
         let nodes: Vec<NodeId> = (1..=self.size).map(NodeId).collect();
         let me = member(node, self.life);
         let mut config = Config::new(me, nodes.clone(), "test".into());
         config.first_life = first_life;
         config.sealing = Some(vault.sealing());
         config.address = Some(([127, 0, 0, 1], 7000 + node as u16).into());
-        config.storage = shelf.as_mut().map(Shelf::open);
+        config.storage = fake_disk.as_mut().map(FakeDisk::open);
         config.snapshot_after = self.snapshot_after;
         let ordering = O::start(&self.base, self.world.now, me, nodes);
         let stack = Stack::new(config, ordering, self.world.now);
         let state = Node {
             stack,
             vault,
-            shelf,
+            fake_disk,
             unopened: 0,
             logs: BTreeMap::new(),
             changes: BTreeMap::new(),
@@ -317,14 +326,14 @@ impl<O: Base> Cluster<O> {
     pub fn restart(&mut self, node: u32) {
         self.life += 1;
         let former = self.at_mut(node);
-        let (vault, shelf) = (std::mem::take(&mut former.vault), former.shelf.take());
-        self.start(node, false, vault, shelf);
+        let (vault, fake_disk) = (std::mem::take(&mut former.vault), former.fake_disk.take());
+        self.start(node, false, vault, fake_disk);
         self.rearrange();
     }
 
     /// The disk of a node.
-    pub fn shelf(&mut self, node: u32) -> &mut Shelf {
-        self.at_mut(node).shelf.as_mut().expect("it has one")
+    pub fn fake_disk(&mut self, node: u32) -> &mut FakeDisk {
+        self.at_mut(node).fake_disk.as_mut().expect("it has one")
     }
 
     pub fn pause(&mut self, node: u32) {
@@ -524,10 +533,10 @@ impl<O: Base> Simulation for Cluster<O> {
                 }
                 Output::Close { .. } => {}
                 Output::Run { group, command } => self.run(id, group, command),
-                Output::Persist(kept) => self.shelf(id).append(now, kept),
+                Output::Persist(kept) => self.fake_disk(id).append(now, kept),
                 Output::Snapshot { strand, covers, place, state } => {
                     let kept = Kept { strand, kind: None, place, bytes: state };
-                    self.shelf(id).snapshot(now, covers, kept);
+                    self.fake_disk(id).snapshot(now, covers, kept);
                 }
                 Output::Forget(_) => {}
                 // Another program comes at once.

@@ -12,9 +12,9 @@ fn of(style: Style) -> GroupOptions {
 }
 
 /// A call whose caller waits for so long.
-fn call(cluster: &mut Cluster, client: Connection, number: u64, patience: u64) -> Pending {
+fn call(cluster: &mut Cluster, client: Connection, number: u64, timeout: u64) -> Pending {
     cluster.learn_view(client, "log");
-    cluster.call_within(client, "log", number, "a", (Access::Change, ms(patience)))
+    cluster.call_within(client, "log", number, "a", (Access::Change, ms(timeout)))
 }
 
 fn hung(cluster: &Cluster, node: u32) -> usize {

@@ -7,20 +7,20 @@ mod base;
 mod bench;
 mod cold;
 mod disk;
+mod fake_disk;
 mod harness;
 mod hung;
 mod keys;
 mod moves;
 mod nested;
 mod own;
-mod passage;
 mod passive;
 mod poison;
 mod ranks;
 mod reads;
 mod restyles;
 mod shedding;
-mod shelf;
+mod state_merge;
 mod styles;
 mod styles_on_disk;
 mod tampered;
@@ -62,7 +62,7 @@ use shedding::{
 };
 use steadfast_engine::ordering::InProcess;
 use wire::client::{Outcome, Refusal};
-use wire::ordered::{GroupOptions, Hold};
+use wire::ordered::{AckLevel, GroupOptions};
 
 /// Tests of what must hold whatever orders the messages: once above the ring, once above the
 /// sequencer of one process.
@@ -307,7 +307,7 @@ fn a_clean_stop_hands_the_primary_over_without_a_time_out<O: Base>(mut cluster: 
 fn a_replica_with_other_options_is_refused() {
     let mut cluster = Cluster::in_process(3);
     cluster.host_on("log", &[1]);
-    let options = GroupOptions { hold: Hold::All, ..GroupOptions::default() };
+    let options = GroupOptions { ack: AckLevel::All, ..GroupOptions::default() };
     cluster.host_with("log", 2, options);
     cluster.run_for(ms(20));
     assert!(cluster.was_refused(2, "log"));

@@ -81,7 +81,7 @@ pub fn a_move_outlives_the_death_of_either_side<O: Base>(mut cluster: Cluster<O>
     let client = cluster.client(1);
     let call = cluster.call(client, "log", 1, "a");
     assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
-    // Who is primary dies: the wish is ordered anew on the next ring, if it must be.
+    // Who is primary dies: the proposal is ordered anew on the next ring, if it must be.
     cluster.restart(3);
     cluster.host_on_later("log", 3);
     cluster.run_until_synced("log", 3);

@@ -5,7 +5,7 @@ use steadfast_engine::ordering::InProcess;
 use wire::Duration;
 use wire::client::{Access, Outcome};
 use wire::histogram::Times;
-use wire::ordered::{GroupOptions, Hold, Style};
+use wire::ordered::{AckLevel, GroupOptions, Style};
 use wire::system::MANAGER;
 
 use crate::base::Base;
@@ -61,7 +61,7 @@ fn a_group_calls_another_and_every_replica_takes_the_same_reply() {
 fn a_call_takes_round_trips_and_no_time_out_where_acknowledgements_overtake() {
     for options in [
         GroupOptions::default(),
-        GroupOptions { hold: Hold::All, ..GroupOptions::default() },
+        GroupOptions { ack: AckLevel::All, ..GroupOptions::default() },
         GroupOptions { style: Style::WarmPassive, ..GroupOptions::default() },
         GroupOptions { style: Style::ColdPassive, ..GroupOptions::default() },
         GroupOptions { style: Style::Active, ..GroupOptions::default() },

@@ -11,7 +11,7 @@ use crate::harness::{Cluster, ms};
 
 const WARM: GroupOptions = GroupOptions {
     style: Style::WarmPassive,
-    hold: wire::ordered::Hold::Majority,
+    ack: wire::ordered::AckLevel::Majority,
     durability: wire::ordered::Durability::Memory,
 };
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use steadfast_engine::{Event, RestyleError};
 use wire::client::Outcome;
-use wire::ordered::{Durability, GroupOptions, Hold, Style};
+use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 
 use crate::base::Base;
 use crate::harness::{Cluster, ms};
@@ -93,7 +93,7 @@ pub fn a_change_that_cannot_be_is_refused_with_what_to_do<O: Base>(mut cluster: 
     let before = GroupOptions { style: Style::Stateless, ..GroupOptions::default() };
     cluster.host_with("log", 4, before);
     cluster.run_until_synced("log", 4);
-    cluster.host_with("log", 5, GroupOptions { hold: Hold::All, ..GroupOptions::default() });
+    cluster.host_with("log", 5, GroupOptions { ack: AckLevel::All, ..GroupOptions::default() });
     cluster.run_for(ms(20));
     assert!(cluster.was_refused(5, "log"));
     cluster.partition(&[4, 5]);

@@ -26,7 +26,7 @@ fn ok(text: &str) -> Outcome {
 fn refused(outcome: &Outcome) -> Option<Option<NodeId>> {
     match outcome {
         Outcome::Shed { instead, reason } => {
-            assert!(reason.contains("criticality 5"), "{reason}");
+            assert!(reason.contains("priority 5"), "{reason}");
             Some(*instead)
         }
         _ => None,
@@ -37,8 +37,8 @@ pub fn a_host_refuses_calls_that_are_less_critical_and_no_others<O: Base>(mut cl
     cluster.host_on("log", &[1, 2, 3]);
     let client = cluster.client(1);
     cluster.learn_view(client, "log");
-    let call = |cluster: &mut Cluster<O>, at: Connection, number, criticality| {
-        cluster.criticality = criticality;
+    let call = |cluster: &mut Cluster<O>, at: Connection, number, priority| {
+        cluster.priority = priority;
         let call = cluster.call(at, "log", number, &format!("{number}"));
         cluster.reply(call)
     };
@@ -73,10 +73,10 @@ pub fn who_says_nothing_is_as_critical_as_its_group<O: Base>(mut cluster: Cluste
     cluster.host_on("other", &[1, 2, 3]);
     cluster.ask(1, |stack, _| stack.set_criticalities([(GroupId::of("log"), 7)].into()));
     tell(&mut cluster, 5);
-    let mut call = |group, criticality| {
+    let mut call = |group, priority| {
         let client = cluster.client(1);
         cluster.learn_view(client, group);
-        cluster.criticality = criticality;
+        cluster.priority = priority;
         let call = cluster.call(client, group, 1, "a");
         refused(&cluster.reply(call)).is_some()
     };

@@ -113,7 +113,7 @@ fn in_every_style_a_snapshot_stands_for_the_log() {
         }
         cluster.run_for(ms(50));
         for node in NODES {
-            let has = cluster.shelf(node).has_snapshot(Some(wire::GroupId::of("log")));
+            let has = cluster.fake_disk(node).has_snapshot(Some(wire::GroupId::of("log")));
             assert!(has, "{style}, node {node}");
         }
     }

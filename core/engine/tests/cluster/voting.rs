@@ -17,7 +17,7 @@ pub enum Fault {
     Hangs,
     /// They ask another group something else, until they begin anew.
     AsksElse,
-    /// They have no patience with another group.
+    /// They have no timeout with another group.
     AsksInHaste,
     /// They ask another group nothing, and answer something.
     AsksNothing,

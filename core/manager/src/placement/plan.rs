@@ -24,8 +24,8 @@ use wire::{Duration, NodeId};
 
 use super::policy::{self, Cost, Host, Redundancy};
 use super::site::Site;
-use crate::book::{Command, Placed, Upgrade};
 use crate::bug::Bug;
+use crate::cluster_state::{Command, Placed, Upgrade};
 
 /// A change of a placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,9 @@ impl Site<'_> {
     fn view(&self, placed: &Placed, busy: &BTreeSet<NodeId>) -> View {
         let stays = |node: &NodeId| {
             self.objection(placed, *node).is_none()
-                || (busy.contains(node) && self.is_present(*node) && self.book.is_drained(*node))
+                || (busy.contains(node)
+                    && self.is_present(*node)
+                    && self.cluster_state.is_drained(*node))
         };
         let (well, badly): (Vec<NodeId>, Vec<NodeId>) = placed.on.iter().copied().partition(stays);
         // Who changes over to another program is about to begin without the state (simulator seed 9021386).
@@ -114,7 +116,8 @@ impl Site<'_> {
     ) -> Option<Step> {
         let view = self.view(placed, busy);
         let step = self.next(placed, &view, missing_for);
-        let leaves = |node: &&NodeId| self.is_present(**node) && self.book.is_drained(**node);
+        let leaves =
+            |node: &&NodeId| self.is_present(**node) && self.cluster_state.is_drained(**node);
         let under_way = step.is_some() || view.synced.len() < view.well.len();
         if under_way {
             busy.extend(view.badly.iter().filter(leaves));
@@ -134,7 +137,8 @@ impl Site<'_> {
         };
         let now =
             Redundancy { wanted: *wanted, there: well.len(), filled: placed.filled, missing_for };
-        let drained = |node: &&NodeId| self.book.is_drained(**node) && self.is_present(**node);
+        let drained =
+            |node: &&NodeId| self.cluster_state.is_drained(**node) && self.is_present(**node);
         // Who has to go on demand is replaced, whatever is done for those that are lost.
         let going = badly.iter().filter(drained).count();
         let due = policy::replication(&placed.deployment).due(&now).max(well.len() + going);
@@ -207,23 +211,26 @@ impl Site<'_> {
     /// Who has the state and is to give it up, and does not, because nobody who is to have a replica has it (simulator seed 9021386).
     fn keeper(&self, placed: &Placed) -> Option<NodeId> {
         let has = |node: NodeId| self.is_synced(&placed.deployment, node);
-        let mut nodes = self.book.nodes().map(|(node, _)| node);
+        let mut nodes = self.cluster_state.nodes().map(|(node, _)| node);
         let keeper = nodes.find(|node| !placed.on.contains(node) && has(*node))?;
         let needed = !placed.on.iter().any(|node| has(*node));
         let may = self.objection(placed, keeper).is_none()
-            && self.book.has_room(&placed.deployment, keeper);
+            && self.cluster_state.has_room(&placed.deployment, keeper);
         (needed && may).then_some(keeper)
     }
 
     /// A host will be a place as soon as the replica has left that it had before.
     fn is_place_freed(&self, placed: &Placed) -> bool {
         let deployment = &placed.deployment;
-        let mut others =
-            self.book.nodes().map(|(node, _)| node).filter(|node| !placed.on.contains(node));
+        let mut others = self
+            .cluster_state
+            .nodes()
+            .map(|(node, _)| node)
+            .filter(|node| !placed.on.contains(node));
         others.any(|node| {
             self.is_synced(deployment, node)
                 && self.objection(placed, node).is_none()
-                && self.book.has_room(deployment, node)
+                && self.cluster_state.has_room(deployment, node)
         })
     }
 

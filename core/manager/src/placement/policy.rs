@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use wire::{Duration, NodeId, Share};
 
-use crate::book::{self, Deployment, Labels};
+use crate::cluster_state::{self, Deployment, Labels};
 
 /// A node that could have a replica.
 #[derive(Clone, Copy, Debug)]
@@ -142,17 +142,17 @@ impl Replication for Minimum {
 /// The policy of this name.
 pub fn distribution(deployment: &Deployment) -> Box<dyn Distribution> {
     match &deployment.distribution {
-        book::Distribution::LeastLoaded => Box::new(LeastLoaded),
-        book::Distribution::Spread(label) => Box::new(Spread(label.clone())),
-        book::Distribution::Pinned(nodes) => Box::new(Pinned(nodes.clone())),
+        cluster_state::Distribution::LeastLoaded => Box::new(LeastLoaded),
+        cluster_state::Distribution::Spread(label) => Box::new(Spread(label.clone())),
+        cluster_state::Distribution::Pinned(nodes) => Box::new(Pinned(nodes.clone())),
     }
 }
 
 /// The policy of this name.
 pub fn replication(deployment: &Deployment) -> Box<dyn Replication> {
     match deployment.replication {
-        book::Replication::Keep => Box::new(Keep),
-        book::Replication::KeepAfter(wait) => Box::new(KeepAfter(wait)),
-        book::Replication::Minimum(least) => Box::new(Minimum(least as usize)),
+        cluster_state::Replication::Keep => Box::new(Keep),
+        cluster_state::Replication::KeepAfter(wait) => Box::new(KeepAfter(wait)),
+        cluster_state::Replication::Minimum(least) => Box::new(Minimum(least as usize)),
     }
 }

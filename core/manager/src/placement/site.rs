@@ -6,15 +6,15 @@ use alloc::vec::Vec;
 use wire::{GroupId, NodeId, Time};
 
 use super::policy::{self, Host};
-use crate::book::{Book, Deployment, Placed};
 use crate::bug::{Bug, Planted};
+use crate::cluster_state::{ClusterState, Deployment, Placed};
 use crate::picture::{Picture, Shape};
 
 /// All that a decision depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Site<'a> {
     pub(crate) picture: &'a Picture,
-    pub(crate) book: &'a Book,
+    pub(crate) cluster_state: &'a ClusterState,
     /// Ordered time, as far as this node's clock can tell.
     pub(crate) wall: Time,
     pub(crate) planted: Planted,
@@ -39,9 +39,9 @@ impl<'a> Site<'a> {
 
     /// What policies see of a node.
     pub(crate) fn host(&self, node: NodeId, beside: &Deployment) -> Option<Host<'a>> {
-        let introduced = self.book.node(node)?;
+        let introduced = self.cluster_state.node(node)?;
         let others = self
-            .book
+            .cluster_state
             .placed()
             .filter(|placed| placed.on.contains(&node) && placed.deployment.group != beside.group);
         Some(Host {
@@ -58,14 +58,14 @@ impl<'a> Site<'a> {
         if !self.is_present(node) {
             return Some("it is not in the cluster now".into());
         }
-        if self.book.is_drained(node) && !self.planted.is(Bug::PlaceOnDrained) {
+        if self.cluster_state.is_drained(node) && !self.planted.is(Bug::PlaceOnDrained) {
             return Some("it is being drained".into());
         }
         let fails = |until: Time| self.wall < until;
         if placed.failing.get(&node).is_some_and(|failing| fails(failing.until)) {
             return Some("the program ended there again and again".into());
         }
-        self.book.unfit(&placed.deployment, node)
+        self.cluster_state.unfit(&placed.deployment, node)
     }
 
     /// Nodes that could have one more replica, the best first.
@@ -75,7 +75,7 @@ impl<'a> Site<'a> {
         let others: Vec<Host<'_>> =
             beside.iter().filter_map(|node| self.host(*node, deployment)).collect();
         let mut costs: Vec<_> = self
-            .book
+            .cluster_state
             .nodes()
             .map(|(node, _)| node)
             .filter(|node| {
@@ -83,7 +83,7 @@ impl<'a> Site<'a> {
                 !there || self.planted.is(Bug::PlaceTwice)
             })
             .filter(|node| self.objection(placed, *node).is_none())
-            .filter(|node| self.book.has_room(deployment, *node))
+            .filter(|node| self.cluster_state.has_room(deployment, *node))
             .filter_map(|node| {
                 let host = self.host(node, deployment)?;
                 Some((policy.cost(&host, &others)?, node))

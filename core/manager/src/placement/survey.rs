@@ -8,8 +8,8 @@ use wire::{Duration, NodeId, Time};
 use super::Placer;
 use super::policy::{self, Cost};
 use super::site::Site;
-use crate::book::{Book, Command, Deployment, Placed, Refusal};
 use crate::bug::Planted;
+use crate::cluster_state::{ClusterState, Command, Deployment, Placed, Refusal};
 use crate::picture::Picture;
 
 /// A node, as a place for a deployment.
@@ -28,15 +28,20 @@ pub struct Seat {
 }
 
 /// All nodes that ever told of themselves, in order of id. `wall` is the clock of ordered time.
-pub fn survey(wall: Time, picture: &Picture, book: &Book, placed: &Placed) -> Vec<Seat> {
-    let site = Site { picture, book, wall, planted: Planted::default() };
+pub fn survey(
+    wall: Time,
+    picture: &Picture,
+    cluster_state: &ClusterState,
+    placed: &Placed,
+) -> Vec<Seat> {
+    let site = Site { picture, cluster_state, wall, planted: Planted::default() };
     let deployment = &placed.deployment;
     let policy = policy::distribution(deployment);
     let seat = |node: NodeId| {
         let others = placed.on.iter().filter(|other| **other != node);
         let beside: Vec<_> = others.filter_map(|other| site.host(*other, deployment)).collect();
         let on = placed.on.contains(&node);
-        let room = on || book.has_room(deployment, node);
+        let room = on || cluster_state.has_room(deployment, node);
         let objection = site.objection(placed, node);
         let full = || String::from("what is placed there leaves too little of its processors");
         Seat {
@@ -47,7 +52,7 @@ pub fn survey(wall: Time, picture: &Picture, book: &Book, placed: &Placed) -> Ve
             cost: site.host(node, deployment).and_then(|host| policy.cost(&host, &beside)),
         }
     };
-    book.nodes().map(|(node, _)| seat(node)).collect()
+    cluster_state.nodes().map(|(node, _)| seat(node)).collect()
 }
 
 /// Where replicas would be if this was deployed now, and what each node is as a place.
@@ -57,19 +62,22 @@ pub fn survey(wall: Time, picture: &Picture, book: &Book, placed: &Placed) -> Ve
 pub fn preview(
     wall: Time,
     picture: &Picture,
-    book: &Book,
+    cluster_state: &ClusterState,
     deployment: Deployment,
 ) -> Result<Vec<Seat>, Refusal> {
-    let (mut book, group) = (book.clone(), deployment.group.clone());
-    book.apply(wall, Command::Deploy(deployment))?;
+    let (mut cluster_state, group) = (cluster_state.clone(), deployment.group.clone());
+    cluster_state.apply(wall, Command::Deploy(deployment))?;
     let mut now = Time::ZERO;
     for _ in 0..picture.nodes.len() {
         now += Duration::from_secs(3_600);
-        for (_, command) in Placer::default().look(now, wall, picture, &book) {
+        for (_, command) in Placer::default().look(now, wall, picture, &cluster_state) {
             if matches!(&command, Command::Place { group: of, .. } if *of == group) {
-                book.apply(wall, command)?;
+                cluster_state.apply(wall, command)?;
             }
         }
     }
-    Ok(book.of(&group).map(|placed| survey(wall, picture, &book, placed)).unwrap_or_default())
+    Ok(cluster_state
+        .of(&group)
+        .map(|placed| survey(wall, picture, &cluster_state, placed))
+        .unwrap_or_default())
 }

@@ -1,6 +1,6 @@
 //! The machine: what it asks for, and how often.
 
-use steadfast_manager::{Config, Manager, Picture, Shape, Wish};
+use steadfast_manager::{Config, Manager, Picture, Proposal, Shape};
 use wire::ordered::Usage;
 use wire::{Duration, GroupId, NodeId, RingId, Share, Time, ViewNumber};
 
@@ -38,9 +38,9 @@ fn manager() -> Manager {
     Manager::new(Config::default())
 }
 
-fn rank(id: u64, view: u64, order: &[u32]) -> Wish {
+fn rank(id: u64, view: u64, order: &[u32]) -> Proposal {
     let order = order.iter().copied().map(NodeId).collect();
-    Wish::Rank { group: GroupId(id), view: ViewNumber(view), order }
+    Proposal::Rank { group: GroupId(id), view: ViewNumber(view), order }
 }
 
 #[test]
@@ -79,16 +79,16 @@ fn primaries_leave_an_overloaded_host_and_it_is_left_alone_until_that_shows() {
     let mut manager = manager();
     let groups = [shape(1, 1, &[2, 3]), shape(2, 1, &[3, 2])];
     let picture = seen(&[(95, &[(1, 30), (2, 50)]), (40, &[]), (10, &[])], &groups);
-    let moves = [Wish::Move { group: GroupId(2), from: NodeId(1), to: NodeId(3) }];
-    let wishes = |manager: &mut Manager, ms, picture: &Picture| -> Vec<Wish> {
-        let mut wishes = manager.look(at(ms), picture.clone());
-        wishes.retain(|wish| matches!(wish, Wish::Move { .. }));
-        wishes
+    let moves = [Proposal::Move { group: GroupId(2), from: NodeId(1), to: NodeId(3) }];
+    let proposals = |manager: &mut Manager, ms, picture: &Picture| -> Vec<Proposal> {
+        let mut proposals = manager.look(at(ms), picture.clone());
+        proposals.retain(|proposal| matches!(proposal, Proposal::Move { .. }));
+        proposals
     };
-    assert_eq!(wishes(&mut manager, 0, &picture), moves, "the most used, to the least used");
-    assert_eq!(wishes(&mut manager, 1_000, &picture), [], "what is told is of before");
+    assert_eq!(proposals(&mut manager, 0, &picture), moves, "the most used, to the least used");
+    assert_eq!(proposals(&mut manager, 1_000, &picture), [], "what is told is of before");
     // It has not moved: the host is asked to do the same again, when the primary has rested.
-    assert_eq!(wishes(&mut manager, 11_000, &picture), moves);
+    assert_eq!(proposals(&mut manager, 11_000, &picture), moves);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn where_all_replicas_do_the_same_nothing_moves_with_a_primary() {
 }
 
 #[test]
-fn only_who_leads_wishes_and_only_of_what_was_told() {
+fn only_who_leads_proposes_and_only_of_what_was_told() {
     let mut manager = manager();
     let mut picture = seen(&[(20, &[(7, 10)]), (50, &[]), (10, &[])], &[shape(7, 1, &[2, 3])]);
     picture.leads = false;
@@ -111,7 +111,7 @@ fn only_who_leads_wishes_and_only_of_what_was_told() {
     picture.groups[0].backups.reverse();
     assert_eq!(manager.look(at(20), picture.clone()), []);
     picture.groups[0].backups.reverse();
-    // Nor is anything wished of a group with a primary that has told nothing.
+    // Nor is anything proposed of a group with a primary that has told nothing.
     picture.nodes[0].1 = None;
     assert_eq!(manager.look(at(40), picture.clone()), []);
 }

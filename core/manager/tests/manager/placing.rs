@@ -1,11 +1,11 @@
-//! The book and the placer, in a world as small as can be: nodes die and return, are drained, and have programs that fail; commands are late
+//! The cluster state and the placer, in a world as small as can be: nodes die and return, are drained, and have programs that fail; commands are late
 //! or lost, and who leads changes. What has to be so at the end is found by trying all placements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use steadfast_manager::book::{
-    Answer, Book, Command, Deployment, Distribution, Fault, Labels, Need, Program, Refusal,
+use steadfast_manager::cluster_state::{
+    Answer, ClusterState, Command, Deployment, Distribution, Fault, Labels, Need, Program, Refusal,
     Replication,
 };
 use steadfast_manager::placement::{Placer, Why};
@@ -31,7 +31,7 @@ type Replicas = BTreeMap<NodeId, bool>;
 struct World {
     random: Random,
     now: Time,
-    book: Book,
+    cluster_state: ClusterState,
     placer: Placer,
     ring: u64,
     up: BTreeSet<NodeId>,
@@ -51,7 +51,7 @@ impl World {
         let mut world = World {
             random: Random::new(seed),
             now: Time(1_000_000_000),
-            book: Book::default(),
+            cluster_state: ClusterState::default(),
             placer: placer(),
             ring: 1,
             up: (1..=nodes).map(NodeId).collect(),
@@ -77,12 +77,15 @@ impl World {
     }
 
     fn say(&mut self, command: Command) -> Result<Answer, Refusal> {
-        let before = self.book.clone();
-        let said = self.book.apply(self.now, command);
+        let before = self.cluster_state.clone();
+        let said = self.cluster_state.apply(self.now, command);
         if said.is_err() {
-            assert_eq!(self.book, before, "a refusal changes nothing");
+            assert_eq!(self.cluster_state, before, "a refusal changes nothing");
         }
-        assert_eq!(Book::decode(&self.book.encode()).as_ref(), Ok(&self.book));
+        assert_eq!(
+            ClusterState::decode(&self.cluster_state.encode()).as_ref(),
+            Ok(&self.cluster_state)
+        );
         said
     }
 
@@ -106,13 +109,13 @@ impl World {
         Picture { ring, leads: true, nodes, groups, ..Picture::default() }
     }
 
-    /// Nodes do what the book says, replicas get the state, who leads looks.
+    /// Nodes do what the cluster state says, replicas get the state, who leads looks.
     fn tick(&mut self, span: Duration) {
         self.now += span;
         self.reconcile();
         let picture = self.picture();
         let (now, wall) = (self.now, self.now);
-        let steps = self.placer.look(now, wall, &picture, &self.book);
+        let steps = self.placer.look(now, wall, &picture, &self.cluster_state);
         self.steps += steps.len();
         for (step, command) in steps {
             match &command {
@@ -134,11 +137,14 @@ impl World {
     }
 
     fn check_step(&self, group: &str, on: &[NodeId], why: Why) {
-        let placed = self.book.of(group).unwrap();
+        let placed = self.cluster_state.of(group).unwrap();
         for node in on.iter().filter(|node| !placed.on.contains(node)) {
             assert!(matches!(why, Why::Missing | Why::Better));
-            assert!(self.up.contains(node) && !self.book.is_drained(*node), "{group} on {node}");
-            let introduced = self.book.node(*node).unwrap();
+            assert!(
+                self.up.contains(node) && !self.cluster_state.is_drained(*node),
+                "{group} on {node}"
+            );
+            let introduced = self.cluster_state.node(*node).unwrap();
             let deployment = &placed.deployment;
             assert!(deployment.labels.iter().all(|(n, v)| introduced.labels.get(n) == Some(v)));
             if let Distribution::Pinned(nodes) = &deployment.distribution {
@@ -154,7 +160,9 @@ impl World {
             };
             let deployment = &placed.deployment;
             let places = self.up.iter().filter(|node| {
-                !self.book.is_drained(**node) && !failing(node) && self.may(deployment, **node)
+                !self.cluster_state.is_drained(**node)
+                    && !failing(node)
+                    && self.may(deployment, **node)
             });
             let wanted = (deployment.replicas as usize).min(places.count()).max(1);
             // Who changes over to another program is about to begin without the state: seed 9021386.
@@ -167,11 +175,11 @@ impl World {
     fn reconcile(&mut self) {
         for node in self.up.clone() {
             let wanted: BTreeSet<String> =
-                self.book.at(node).map(|deployment| deployment.group.clone()).collect();
+                self.cluster_state.at(node).map(|deployment| deployment.group.clone()).collect();
             for (name, replicas) in &mut self.groups {
                 let others = replicas.iter().any(|(other, synced)| *other != node && *synced);
                 // As at a real node: who alone has the state keeps it, whatever was decided before the others were lost.
-                if !wanted.contains(name) && (others || self.book.of(name).is_none()) {
+                if !wanted.contains(name) && (others || self.cluster_state.of(name).is_none()) {
                     replicas.remove(&node);
                 }
             }
@@ -183,7 +191,7 @@ impl World {
                 let replicas = self.groups.entry(name.clone()).or_default();
                 if bad {
                     replicas.remove(&node);
-                    let placed = self.book.of(&name).unwrap();
+                    let placed = self.cluster_state.of(&name).unwrap();
                     let (number, failing) = (placed.number, placed.failing.get(&node).copied());
                     if failing.is_none_or(|failing| failing.until <= self.now) {
                         self.say(Command::Failing { group: name, number, node }).unwrap();
@@ -233,7 +241,8 @@ impl World {
 
     /// Another node has the state, and is not about to leave.
     fn has_another(&self, group: &str, node: NodeId) -> bool {
-        let stays = |other: &NodeId| self.book.of(group).is_some_and(|it| it.on.contains(other));
+        let stays =
+            |other: &NodeId| self.cluster_state.of(group).is_some_and(|it| it.on.contains(other));
         self.groups.get(group).is_some_and(|replicas| {
             replicas.iter().any(|(other, synced)| *other != node && *synced && stays(other))
         })
@@ -241,14 +250,14 @@ impl World {
 
     /// Flaws of replicas at these nodes.
     fn flaws(&self, label: &str, on: &[NodeId]) -> usize {
-        let value = |node: &NodeId| self.book.node(*node).unwrap().labels.get(label);
+        let value = |node: &NodeId| self.cluster_state.node(*node).unwrap().labels.get(label);
         let pairs = on.iter().enumerate().flat_map(|(i, a)| on[..i].iter().map(move |b| (a, b)));
         pairs.filter(|(a, b)| value(a) == value(b)).count()
     }
 
     /// Labels and pins allow it.
     fn may(&self, deployment: &Deployment, node: NodeId) -> bool {
-        let labels = &self.book.node(node).unwrap().labels;
+        let labels = &self.cluster_state.node(node).unwrap().labels;
         let pinned = match &deployment.distribution {
             Distribution::Pinned(nodes) => nodes.contains(&node),
             _ => true,
@@ -257,7 +266,7 @@ impl World {
     }
 
     fn check_end(&self, seed: u64) {
-        for placed in self.book.placed() {
+        for placed in self.cluster_state.placed() {
             let deployment = &placed.deployment;
             let wanted = deployment.replicas as usize;
             let may = |node: &NodeId| self.may(deployment, *node);
@@ -265,7 +274,7 @@ impl World {
                 .up
                 .iter()
                 .copied()
-                .filter(|node| may(node) && !self.book.is_drained(*node))
+                .filter(|node| may(node) && !self.cluster_state.is_drained(*node))
                 .collect();
             let name = &deployment.group;
             let say = || {
@@ -406,7 +415,7 @@ fn what_fits_nowhere_is_refused_with_the_reason() {
     for _ in 0..40 {
         world.tick(TICK);
     }
-    assert_eq!(world.book.of("heavy").unwrap().on.len(), 3);
+    assert_eq!(world.cluster_state.of("heavy").unwrap().on.len(), 3);
     let more = Deployment { need: need(200), ..deployment("more", 1) };
     let refusal = world.say(Command::Deploy(more)).unwrap_err().to_string();
     assert!(refusal.contains("too little of its processors"), "{refusal}");
@@ -447,17 +456,17 @@ fn what_cannot_be_is_refused() {
 fn one_that_was_placed_anew_meanwhile_is_placed_by_nobody_else() {
     let mut world = World::new(1, 3);
     world.say(Command::Deploy(deployment("g", 1))).unwrap();
-    let number = world.book.of("g").unwrap().number;
+    let number = world.cluster_state.of("g").unwrap().number;
     let place = |number, on: &[u32]| {
         let on = on.iter().copied().map(NodeId).collect();
         Command::Place { group: "g".into(), number, on, filled: false }
     };
     assert_eq!(world.say(place(number, &[1])), Ok(Answer::Done));
     assert_eq!(world.say(place(number, &[2])), Ok(Answer::Void), "another was first");
-    let number = world.book.of("g").unwrap().number;
+    let number = world.cluster_state.of("g").unwrap().number;
     assert_eq!(world.say(place(number, &[2, 2])), Ok(Answer::Void), "a node has one replica");
     assert_eq!(world.say(place(number, &[8])), Ok(Answer::Void), "nobody knows it");
-    assert_eq!(world.book.of("g").unwrap().on, [NodeId(1)]);
+    assert_eq!(world.cluster_state.of("g").unwrap().on, [NodeId(1)]);
 }
 
 /// The simulator's world `everything`, seed 45: a host was away, another got a replica, and when the first was back from its disk, with
@@ -469,11 +478,11 @@ fn while_nobody_has_the_state_of_a_group_on_disk_nobody_goes() {
         let mut wanted = deployment("g", 1);
         wanted.options.durability = durability;
         world.say(Command::Deploy(wanted)).unwrap();
-        let number = world.book.of("g").unwrap().number;
+        let number = world.cluster_state.of("g").unwrap().number;
         let on = vec![NodeId(1), NodeId(2)];
         world.say(Command::Place { group: "g".into(), number, on, filled: true }).unwrap();
         let picture = Picture { groups: Vec::new(), ..world.picture() };
-        let steps = placer().look(world.now, world.now, &picture, &world.book);
+        let steps = placer().look(world.now, world.now, &picture, &world.cluster_state);
         steps.into_iter().map(|(step, _)| step.why).collect::<Vec<_>>()
     };
     assert_eq!(looks(Durability::Disk), []);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_manager::{Config, Manager, Picture, Shape, Wish};
+use steadfast_manager::{Config, Manager, Picture, Proposal, Shape};
 use wire::ordered::{Shedding, Usage};
 use wire::{Duration, GroupId, NodeId, Random, RingId, Share, Time, ViewNumber};
 
@@ -13,7 +13,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 /// Below this a host is within any bound.
 const BOUND: u64 = 69;
 
-/// A host: what its callers want of it by criticality, in percent, and what it has to do beside.
+/// A host: what its callers want of it by priority, in percent, and what it has to do beside.
 #[derive(Clone, Default)]
 struct Server {
     wanted: BTreeMap<u8, u64>,
@@ -91,11 +91,11 @@ impl World {
             }
         }
         let picture = self.picture();
-        let wishes = self.manager.look(self.now, picture.clone());
-        let leaves: BTreeSet<NodeId> = wishes.iter().filter_map(left).collect();
+        let proposals = self.manager.look(self.now, picture.clone());
+        let leaves: BTreeSet<NodeId> = proposals.iter().filter_map(left).collect();
         self.moves += leaves.len();
-        for wish in wishes {
-            let Wish::Shed(shedding) = wish else { continue };
+        for proposal in proposals {
+            let Proposal::Shed(shedding) = proposal else { continue };
             self.check(&picture, &shedding, &leaves);
             if !lost {
                 let server = &mut self.servers[shedding.node.0 as usize - 1];
@@ -143,10 +143,10 @@ impl World {
     }
 }
 
-fn left(wish: &Wish) -> Option<NodeId> {
-    match wish {
-        Wish::Move { from, .. } => Some(*from),
-        Wish::Rank { .. } | Wish::Shed(_) => None,
+fn left(proposal: &Proposal) -> Option<NodeId> {
+    match proposal {
+        Proposal::Move { from, .. } => Some(*from),
+        Proposal::Rank { .. } | Proposal::Shed(_) => None,
     }
 }
 

@@ -73,7 +73,7 @@ impl Operational<'_> {
         }
         self.turn.heart.newest = (pulse.hop, pulse.number);
         // Who has asked for the token waits for that, however long others may.
-        let asks = self.turn.wish.at.is_some();
+        let asks = self.turn.want.at.is_some();
         let overtaken = self.order.window.high() > pulse.sequence;
         let none = asks || overtaken;
         let next = if none { Duration::ZERO } else { Duration::from_micros(pulse.next) };

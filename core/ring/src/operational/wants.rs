@@ -13,7 +13,7 @@ impl Operational<'_> {
         if self.order.token.is_some() {
             return self.go_on();
         }
-        let asked = self.turn.wish.told || self.turn.wish.at.is_some();
+        let asked = self.turn.want.told || self.turn.want.at.is_some();
         if !asked && self.config.parking {
             self.ask(); // Without parking it comes anyway.
         }
@@ -21,9 +21,9 @@ impl Operational<'_> {
 
     /// The token has not come.
     pub fn ask_again(&mut self) {
-        self.turn.wish.at = None;
+        self.turn.want.at = None;
         if self.order.token.is_none() && !self.queue.is_empty() && self.config.parking {
-            self.turn.wish.times += 1;
+            self.turn.want.times += 1;
             self.ask();
         }
     }
@@ -32,7 +32,7 @@ impl Operational<'_> {
     /// does not come, all: one of them has the token, or will have it next.
     fn ask(&mut self) {
         let want = self.out.encode(Message::Want(Want { ring: self.order.id }));
-        let again = self.turn.wish.times > 0;
+        let again = self.turn.want.times > 0;
         let rests = self.now >= self.order.watch.evidence + self.config.timing.want_retry;
         let holder = self.order.watch.holder;
         if !again && rests && holder != self.order.mine {
@@ -41,7 +41,7 @@ impl Operational<'_> {
             let route = if again { Route::Every } else { Route::Best };
             self.out.fan(&self.order.members, want, route);
         }
-        self.turn.wish.at = Some(self.now + self.turn.wish.patience(self.config));
+        self.turn.want.at = Some(self.now + self.turn.want.timeout(self.config));
         self.order.watch.stirred(self.now); // The answer is due, however quiet the ring may be.
     }
 }

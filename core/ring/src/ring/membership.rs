@@ -244,7 +244,7 @@ impl Ring {
         let mut new = recovery::new_order(&commit, self.config.me, now);
         let settled = plan.settled || self.config.planted.is(Bug::SkipRecovery);
         let first = commit.ring.representative == self.config.me.node;
-        new.watch.patience = self.order.watch.patience.clone();
+        new.watch.timeout = self.order.watch.timeout.clone();
         if first {
             let token = recovery::first_token(&new, settled);
             new.hop = token.hop;

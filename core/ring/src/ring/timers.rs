@@ -84,7 +84,7 @@ impl Ring {
     fn was_held_up(&mut self, now: Time, late: Duration) {
         let timing = &self.config.timing;
         if matches!(self.state, State::Gather(_) | State::Commit(_)) {
-            self.order.watch.patience.waited(now, late, timing);
+            self.order.watch.timeout.waited(now, late, timing);
         }
         let Waits { suspect: suspect_wait, consensus } = self.waits();
         match &mut self.state {
@@ -109,7 +109,7 @@ impl Ring {
     /// itself, in proportion: hosts that have too much to do are slow to answer proposals, too.
     pub(crate) fn waits(&self) -> Waits {
         let timing = &self.config.timing;
-        let time_out = self.order.watch.patience.span(timing);
+        let time_out = self.order.watch.timeout.span(timing);
         let [suspect, consensus] = [timing.suspect_wait, timing.consensus_timeout]
             .map(|wait| timing.in_proportion(wait, time_out));
         Waits { suspect, consensus }

@@ -151,7 +151,7 @@ impl Cluster {
 
     pub fn start(&mut self, node: usize) {
         let nodes: Vec<_> = (0..self.size()).map(|n| NodeId(n as u32)).collect();
-        // As the porch does: the time of the start, which grows with every life.
+        // As the driver does: the time of the start, which grows with every life.
         let me = Member {
             node: nodes[node],
             incarnation: Incarnation(1_000 * (1 + self.lives.len() as u64)),

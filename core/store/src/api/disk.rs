@@ -15,7 +15,7 @@ pub enum Lane {
     /// Writes batches to the log.
     Log,
     /// Everything else.
-    House,
+    Maintenance,
 }
 
 /// Something that the disk is to do.

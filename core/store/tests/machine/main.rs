@@ -202,5 +202,5 @@ fn each_lane_is_asked_for_one_thing_at_a_time() {
         })
         .collect();
     // The first write takes the segment that was ready: another one is made.
-    assert_eq!(asked, [Lane::Log, Lane::House]);
+    assert_eq!(asked, [Lane::Log, Lane::Maintenance]);
 }

@@ -122,7 +122,7 @@ fn a_segment_that_nobody_needs_any_more_does_not_hold_up_the_log() {
 }
 
 #[test]
-fn what_is_forgotten_while_the_house_is_busy_stays_forgotten() {
+fn what_is_forgotten_while_maintenance_is_busy_stays_forgotten() {
     let mut disk = Disk::default();
     let (mut store, _) = open(&mut disk);
     store.append(NOW, record(GROUP, 1, 10)).unwrap();
@@ -135,7 +135,7 @@ fn what_is_forgotten_while_the_house_is_busy_stays_forgotten() {
     loop {
         while let Some(output) = store.poll_output() {
             match output {
-                Output::Disk(lane, op) => lanes[usize::from(lane == Lane::House)] = Some(op),
+                Output::Disk(lane, op) => lanes[usize::from(lane == Lane::Maintenance)] = Some(op),
                 Output::Opened(_) => ready = true,
                 other => said.push(other),
             }
@@ -144,8 +144,8 @@ fn what_is_forgotten_while_the_house_is_busy_stays_forgotten() {
             store.forget(NOW, GROUP, Place::default()).unwrap();
             store.close(NOW);
         }
-        let lane = if lanes[0].is_some() { Lane::Log } else { Lane::House };
-        let Some(op) = lanes[usize::from(lane == Lane::House)].take() else { break };
+        let lane = if lanes[0].is_some() { Lane::Log } else { Lane::Maintenance };
+        let Some(op) = lanes[usize::from(lane == Lane::Maintenance)].take() else { break };
         store.handle_done(NOW, lane, disk.perform(&op));
     }
     let end = [Output::Forgotten(GROUP, RecordId(1)), Output::Closed(Ok(()))];

@@ -138,7 +138,7 @@ fn outcome_of(outcome: u8, refusal: u8, bytes: Bytes) -> Result<Outcome, Malform
 pub(super) struct AskHeader {
     number: U64,
     method: U32,
-    patience_us: U32,
+    timeout_us: U32,
     flags: u8,
     reserved: u8,
     length: U16,
@@ -149,7 +149,7 @@ impl AskHeader {
         AskHeader {
             number: ask.number.into(),
             method: ask.method.0.into(),
-            patience_us: ask.patience_us.into(),
+            timeout_us: ask.timeout_us.into(),
             flags: u8::from(ask.json) * JSON,
             reserved: 0,
             length: u16::try_from(ask.group.len()).expect("names are limited").into(),
@@ -167,7 +167,7 @@ impl AskHeader {
         Ok(Ask {
             number: head.number.get(),
             method: MethodId(head.method.get()),
-            patience_us: head.patience_us.get(),
+            timeout_us: head.timeout_us.get(),
             json: head.flags & JSON != 0,
             group: text(group, MAX_NAME, "group")?,
             body: rest.slice(length..),

@@ -126,9 +126,9 @@ pub struct Answer {
 /// ```text
 ///  0        8        12         16      17  18       20      20 + length
 /// +--------+--------+----------+-------+---+--------+-------+------
-/// | number | method | patience | flags | 0 | length | group | body
+/// | number | method | timeout | flags | 0 | length | group | body
 /// +--------+--------+----------+-------+---+--------+-------+------
-/// patience  microseconds        length  bytes of the group's name
+/// timeout  microseconds        length  bytes of the group's name
 /// flags     bit 0: the body is JSON, and so shall the reply be
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub struct Ask {
     /// The method.
     pub method: MethodId,
     /// How long it may take, in microseconds; no longer than the command itself may.
-    pub patience_us: u32,
+    pub timeout_us: u32,
     /// Arguments and result are JSON instead of postcard.
     pub json: bool,
     /// The group's name.

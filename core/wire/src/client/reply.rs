@@ -85,7 +85,7 @@ pub enum Outcome {
         /// The limit, in words.
         reason: String,
     },
-    /// Not executed: the host has too much to do for a call of this criticality.
+    /// Not executed: the host has too much to do for a call of this priority.
     Shed {
         /// A node with room that may answer it.
         instead: Option<NodeId>,

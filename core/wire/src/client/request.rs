@@ -62,14 +62,14 @@ impl Access {
 /// ```text
 ///  0       8        16       24           32     40       44         48      49   50        52
 /// +-------+--------+--------+------------+------+--------+----------+-------+----+---------+------
-/// | group | client | number | unanswered | view | method | patience | flags | cr | max age | body
+/// | group | client | number | unanswered | view | method | timeout | flags | cr | max age | body
 /// |       |        |        |            |      |        |  in µs   |       |    |  in ms  |
 /// +-------+--------+--------+------------+------+--------+----------+-------+----+---------+------
 /// flags    bit 0: the body is JSON, and so shall the reply be
 ///          bit 1: a read: it changes nothing and is not ordered
 ///          bit 2, with bit 1: it may be answered from what was true so long ago
 ///          bit 3: another node may answer it, too
-/// cr       criticality: larger is more critical
+/// cr       priority: larger is more critical
 /// max age  of such a read, from 1; of all others 0
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub struct Request {
     /// The method that is called.
     pub method: MethodId,
     /// What is left of the deadline, in microseconds. Nobody waits for a reply after it.
-    pub patience_us: u32,
+    pub timeout_us: u32,
     /// Body and reply are JSON instead of postcard.
     pub json: bool,
     /// The client waits for another node's answer to it as well, or has one.
@@ -95,7 +95,7 @@ pub struct Request {
     /// What it does to the state.
     pub access: Access,
     /// Where not all calls can be taken, those with the largest number are.
-    pub criticality: u8,
+    pub priority: u8,
     /// The arguments.
     pub body: Bytes,
 }
@@ -109,9 +109,9 @@ struct RequestHeader {
     unanswered: U64,
     view: U64,
     method: U32,
-    patience_us: U32,
+    timeout_us: U32,
     flags: u8,
-    criticality: u8,
+    priority: u8,
     max_age_ms: U16,
 }
 
@@ -126,11 +126,11 @@ impl Request {
             unanswered: self.unanswered.into(),
             view: self.view.0.into(),
             method: self.method.0.into(),
-            patience_us: self.patience_us.into(),
+            timeout_us: self.timeout_us.into(),
             flags: (u8::from(self.json) * JSON)
                 | (u8::from(self.beside) * BESIDE)
                 | self.access.flags(),
-            criticality: self.criticality,
+            priority: self.priority,
             max_age_ms: match self.access {
                 Access::Stale { max_age_ms } => max_age_ms.into(),
                 Access::Change | Access::Read => 0.into(),
@@ -162,11 +162,11 @@ impl Request {
             unanswered: header.unanswered.get(),
             view: ViewNumber(header.view.get()),
             method: MethodId(header.method.get()),
-            patience_us: header.patience_us.get(),
+            timeout_us: header.timeout_us.get(),
             json: header.flags & JSON != 0,
             beside: header.flags & BESIDE != 0,
             access,
-            criticality: header.criticality,
+            priority: header.priority,
             body: body.slice(size_of::<RequestHeader>()..),
         })
     }

@@ -109,7 +109,7 @@ impl serde::de::Visitor<'_> for Name {
 /// Who must hold a request before its reply may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Hold {
+pub enum AckLevel {
     /// The node alone that ordered it (agreed delivery): quickest; a crash may lose an answered request.
     One,
     /// A majority of the configuration, and of the group's synced replicas: as long as half of these live, no
@@ -124,7 +124,7 @@ pub enum Hold {
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
     /// They are kept in the memory of the replicas' nodes: an answered request survives as long as
-    /// [`Hold`] says.
+    /// [`AckLevel`] says.
     #[default]
     Memory,
     /// They are on the disks of the replicas' nodes before the reply leaves: an answered request survives the loss of
@@ -138,7 +138,7 @@ pub struct GroupOptions {
     /// How the group is replicated.
     pub style: Style,
     /// When a reply may leave. Means nothing to a stateless group, whose members must agree on it all the same.
-    pub hold: Hold,
+    pub ack: AckLevel,
     /// Where its requests are kept. In text it may be left out.
     #[serde(default)]
     pub durability: Durability,
@@ -148,7 +148,7 @@ impl Default for GroupOptions {
     fn default() -> Self {
         GroupOptions {
             style: Style::default(),
-            hold: Hold::Majority,
+            ack: AckLevel::Majority,
             durability: Durability::Memory,
         }
     }

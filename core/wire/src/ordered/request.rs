@@ -17,12 +17,12 @@ use crate::{ClientId, GroupId, Malformed, MethodId, Payload, Time};
 /// ```text
 ///  0      1       2       3   4        8       16       24       32           40     48     56       64         68
 /// +------+-------+-------+---+--------+-------+--------+--------+------------+------+------+--------+----------+------
-/// | kind | flags | depth | c | method | group | client | number | unanswered | time | seed | proven | patience | body
+/// | kind | flags | depth | c | method | group | client | number | unanswered | time | seed | proven | timeout | body
 /// |  1   |       |       |   |        |       |        |        |            |      |      |        |          |
 /// +------+-------+-------+---+--------+-------+--------+--------+------------+------+------+--------+----------+------
 /// flags  bit 0: the body is JSON, and so shall the reply be (calls by hand)
 ///        bit 1: a read that its group has ordered: it changes nothing
-/// c      criticality: larger is more critical
+/// c      priority: larger is more critical
 /// depth  0: a client's call. Else a group's, and before the body stands its origin:
 ///        | the parent's client 8 | groups: depth times 8, the caller last |
 /// ```
@@ -49,9 +49,9 @@ pub struct Request {
     /// A replica has executed so many of the group's calls: the others may execute them too.
     pub proven: u64,
     /// What was left of the deadline when it was ordered, in microseconds: its handler's own calls have no more.
-    pub patience_us: u32,
+    pub timeout_us: u32,
     /// What its client said of it; its handler's own calls have the same.
-    pub criticality: u8,
+    pub priority: u8,
     /// Where it comes from, if a group calls: its client and number follow from its parent's.
     pub origin: Option<Box<Origin>>,
     /// The arguments.
@@ -64,7 +64,7 @@ struct RequestHeader {
     kind: u8,
     flags: u8,
     depth: u8,
-    criticality: u8,
+    priority: u8,
     method: U32,
     group: U64,
     client: U64,
@@ -73,7 +73,7 @@ struct RequestHeader {
     time: U64,
     seed: U64,
     proven: U64,
-    patience_us: U32,
+    timeout_us: U32,
 }
 
 const JSON: u8 = 1;
@@ -91,7 +91,7 @@ impl Request {
             kind: 1,
             flags: (u8::from(self.json) * JSON) | (u8::from(self.read) * READ),
             depth: u8::try_from(self.path().len()).expect("a path is limited"),
-            criticality: self.criticality,
+            priority: self.priority,
             method: self.method.0.into(),
             group: self.group.0.into(),
             client: self.client.0.into(),
@@ -100,15 +100,15 @@ impl Request {
             time: self.time.0.into(),
             seed: self.seed.into(),
             proven: self.proven.into(),
-            patience_us: self.patience_us.into(),
+            timeout_us: self.timeout_us.into(),
         };
-        let origin = self.origin.as_ref().map_or(0, |origin| 8 + 8 * origin.path.len());
-        let mut buffer = Vec::with_capacity(size_of::<RequestHeader>() + origin);
+        let Some(Origin { client, path }) = self.origin.as_deref() else {
+            return Payload::new(header, self.body.clone());
+        };
+        let mut buffer = Vec::with_capacity(size_of::<RequestHeader>() + 8 + 8 * path.len());
         buffer.extend_from_slice(header.as_bytes());
-        if let Some(origin) = &self.origin {
-            buffer.extend_from_slice(&origin.client.0.to_le_bytes());
-            origin.path.iter().for_each(|group| buffer.extend_from_slice(&group.0.to_le_bytes()));
-        }
+        buffer.extend_from_slice(&client.0.to_le_bytes());
+        path.iter().for_each(|group| buffer.extend_from_slice(&group.0.to_le_bytes()));
         Payload { head: buffer.into(), body: self.body.clone() }
     }
 
@@ -143,8 +143,8 @@ impl Request {
             time: Time(header.time.get()),
             seed: header.seed.get(),
             proven: header.proven.get(),
-            patience_us: header.patience_us.get(),
-            criticality: header.criticality,
+            timeout_us: header.timeout_us.get(),
+            priority: header.priority,
             origin,
             body: payload.slice_ref(body),
         })

@@ -49,7 +49,7 @@ impl GroupOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ordered::{Durability, Hold};
+    use crate::ordered::{AckLevel, Durability};
 
     #[test]
     fn a_group_may_get_every_style_but_one_that_loses_its_state() {
@@ -63,7 +63,7 @@ mod tests {
         }
         let disk = GroupOptions { durability: Durability::Disk, ..GroupOptions::default() };
         assert!(!disk.may_have_been(GroupOptions::default()));
-        let all = GroupOptions { hold: Hold::All, ..GroupOptions::default() };
+        let all = GroupOptions { ack: AckLevel::All, ..GroupOptions::default() };
         assert!(!all.may_have_been(GroupOptions::default()));
     }
 }

@@ -35,7 +35,7 @@ impl FromIterator<u8> for Classes {
 pub struct Shedding {
     /// Whose host has too much to do.
     pub node: NodeId,
-    /// Calls of this criticality and more are taken; 0: all are.
+    /// Calls of this priority and more are taken; 0: all are.
     pub level: u8,
     /// For so many milliseconds, if nothing else is said before.
     pub term_ms: u32,

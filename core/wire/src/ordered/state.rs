@@ -59,7 +59,7 @@ impl StateChunk {
             group: self.group.0.into(),
             transfer: self.transfer.0.into(),
         };
-        Payload { head: Bytes::copy_from_slice(header.as_bytes()), body: self.bytes.clone() }
+        Payload::new(header, self.bytes.clone())
     }
 
     /// Reads it; its bytes share `payload`.

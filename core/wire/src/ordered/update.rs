@@ -84,7 +84,7 @@ impl PrimaryChunk {
             representative: self.since.ring.representative.0.into(),
             sequence: self.since.sequence.into(),
         };
-        Payload { head: Bytes::copy_from_slice(header.as_bytes()), body: self.bytes.clone() }
+        Payload::new(header, self.bytes.clone())
     }
 
     /// Reads it; its bytes share `payload`.

@@ -20,7 +20,7 @@ use wire::limits::{
 };
 use wire::ordered::Going;
 use wire::ordered::{
-    self, Announce, Component, Durability, GroupEntry, GroupOptions, Hold, Install, JoinGroup,
+    self, AckLevel, Announce, Component, Durability, GroupEntry, GroupOptions, Install, JoinGroup,
     Place,
 };
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
@@ -224,11 +224,11 @@ fn style() -> impl Strategy<Value = Style> {
 }
 
 fn options() -> impl Strategy<Value = GroupOptions> {
-    let hold = prop_oneof![Just(Hold::One), Just(Hold::Majority), Just(Hold::All)];
+    let ack = prop_oneof![Just(AckLevel::One), Just(AckLevel::Majority), Just(AckLevel::All)];
     let durability = prop_oneof![Just(Durability::Memory), Just(Durability::Disk)];
-    (style(), hold, durability).prop_map(|(style, hold, durability)| GroupOptions {
+    (style(), ack, durability).prop_map(|(style, ack, durability)| GroupOptions {
         style,
-        hold,
+        ack,
         durability,
     })
 }
@@ -333,7 +333,7 @@ fn ordered_request() -> impl Strategy<Value = ordered::Request> {
     (any::<[u64; 5]>(), any::<[u32; 2]>(), any::<bool>(), numbers(), bytes(64)).prop_map(
         |(
             [group, client, time, seed, proven],
-            [method, patience_us],
+            [method, timeout_us],
             json,
             (number, unanswered),
             body,
@@ -349,8 +349,8 @@ fn ordered_request() -> impl Strategy<Value = ordered::Request> {
                 time: Time(time),
                 seed,
                 proven: proven >> 1,
-                patience_us,
-                criticality: number as u8,
+                timeout_us,
+                priority: number as u8,
                 origin: None,
                 body,
             }

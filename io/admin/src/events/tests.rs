@@ -15,7 +15,7 @@ use wire::{
     ViewNumber,
 };
 
-use super::{EventRecord, Log, Teller};
+use super::{EventFormatter, EventRecord, Log};
 
 /// Writes down what is logged: level, target and fields.
 struct Writer(Arc<Mutex<String>>);
@@ -224,7 +224,8 @@ fn of_calls() -> Vec<Event> {
 #[test]
 fn every_event_has_its_three_forms() {
     let logged = Arc::default();
-    let (mut log, mut teller) = (Log::new(NodeId(2), vec![NodeId(1), NodeId(2)]), Teller::new());
+    let (mut log, mut formatter) =
+        (Log::new(NodeId(2), vec![NodeId(1), NodeId(2)]), EventFormatter::new());
     let mut told = String::new();
     let events = [of_the_ring(), of_members(), of_groups(), of_this_node(), of_calls()]
         .into_iter()
@@ -236,7 +237,7 @@ fn every_event_has_its_three_forms() {
             assert_eq!(serde_json::from_str::<EventRecord>(&json).expect("it is read"), record);
             log.write(&event);
             let logged = std::mem::take(&mut *logged.lock().expect("no test panics here"));
-            let line = teller.line(&record);
+            let line = formatter.line(&record);
             write!(told, "{json}\n{line}\n{logged}\n").expect("strings take all");
         }
     });

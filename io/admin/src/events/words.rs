@@ -39,7 +39,7 @@ pub(super) fn quorum(quorate: bool, epoch: u64) -> String {
 pub(super) fn refuses(level: u8, refused: u64) -> String {
     match level {
         0 => format!("no calls any more ({refused} since its start)"),
-        level => format!("calls of criticality below {level}"),
+        level => format!("calls of priority below {level}"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::mpsc::Receiver;
 
 use config::ProgramConfig;
 use engine::{BenchError, BenchResult};
-use manager::book::{Answer, Command, Deployment};
+use manager::cluster_state::{Answer, Command, Deployment};
 use registry::{Ask as RegistryAsk, Epoch, Terms};
 use store::backup::Backup;
 use wire::ordered::Style;
@@ -86,7 +86,7 @@ pub trait Handler: Send + Sync {
 
     /// Waits until the registry's epoch is another one than `since`, or for so long. True: it is not,
     /// and may be waited for once more.
-    fn wait_for_registry(&self, since: Epoch, patience: Duration) -> bool;
+    fn wait_for_registry(&self, since: Epoch, timeout: Duration) -> bool;
 
     /// Which bindings there are.
     fn look_up(&self, ask: &RegistryAsk) -> Done<RegistryStatus>;

@@ -5,7 +5,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
 
 use config::ProgramConfig;
-use manager::book::{Answer, Command, Deployment};
+use manager::cluster_state::{Answer, Command, Deployment};
 use registry::{Address, Ask, Terms};
 use wire::Duration;
 
@@ -104,7 +104,7 @@ fn bind(
     node.register(registry::Command::Bind { name, address, keeper, terms, seen })
 }
 
-/// Answers when there is something new, or the patience ends, or nobody is there any more.
+/// Answers when there is something new, or the timeout ends, or nobody is there any more.
 fn registry(node: &dyn Handler, stream: &mut Stream, ask: &Ask, wait_ms: u32) -> io::Result<()> {
     let until = Instant::now() + Duration::from_millis(wait_ms.into()).min(LONGEST_WATCH);
     if let Some(since) = ask.since {

@@ -2,7 +2,7 @@
 
 use engine::JournalStatus;
 use serde::{Deserialize, Serialize};
-use wire::ordered::{Durability, Hold, Style};
+use wire::ordered::{AckLevel, Durability, Style};
 use wire::{Incarnation, Member, NodeId, Time, ViewNumber};
 
 /// What a node knows of a group.
@@ -13,7 +13,7 @@ pub struct GroupStatus {
     /// How it is replicated.
     pub style: Style,
     /// When a reply may leave.
-    pub hold: Hold,
+    pub ack: AckLevel,
     /// Where it is kept.
     #[serde(default)]
     pub durability: Durability,
@@ -78,7 +78,7 @@ impl GroupStatus {
         GroupStatus {
             name: group.name,
             style: group.options.style,
-            hold: group.options.hold,
+            ack: group.options.ack,
             durability: group.options.durability,
             view: group.view,
             primary: group.primary,

@@ -40,7 +40,7 @@ pub struct Status {
     /// Programs that serve replicas in processes of their own, in order of their groups' names.
     #[serde(default)]
     pub programs: Vec<ProgramStatus>,
-    /// What of the wishes in `[realtime]` the system has granted.
+    /// What of the requests in `[realtime]` the system has granted.
     #[serde(default)]
     pub realtime: RealtimeStatus,
     /// TLS at the ports for clients and administrators.
@@ -90,7 +90,7 @@ impl SocketStatus {
 }
 
 impl Status {
-    /// The engine's status, and who says it. The porch adds what it knows of itself.
+    /// The engine's status, and who says it. the driver adds what it knows of itself.
     pub fn new(
         status: engine::Status,
         cluster: &str,

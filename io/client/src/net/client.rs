@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use wire::{ClientId, MethodId, Time};
 
-use super::porch::Porch;
+use super::driver::Driver;
 use crate::buffers::{Ended, listed};
 use crate::session::What;
 use crate::{
@@ -26,7 +26,7 @@ const NEGLECTED: Duration = Duration::from_millis(10);
 /// sockets for all. Between calls nothing runs.
 #[derive(Clone)]
 pub struct Client {
-    shared: Arc<Mutex<Porch>>,
+    shared: Arc<Mutex<Driver>>,
 }
 
 impl std::fmt::Debug for Client {
@@ -61,22 +61,22 @@ impl Client {
             let found = address.to_socket_addrs();
             resolved.extend(found.map_err(|error| ConnectError::Resolve(error.to_string()))?);
         }
-        let mut porch = Porch::new(builder.config(resolved)?, builder.tls)?;
-        let now = porch.now();
-        porch.session.connect(now);
+        let mut driver = Driver::new(builder.config(resolved)?, builder.tls)?;
+        let now = driver.now();
+        driver.session.connect(now);
         let end = now + CONNECT_TIMEOUT;
         loop {
-            porch.pump();
-            match porch.session.reach() {
-                Reach::Connected => return Ok(Client { shared: Arc::new(Mutex::new(porch)) }),
+            driver.pump();
+            match driver.session.reach() {
+                Reach::Connected => return Ok(Client { shared: Arc::new(Mutex::new(driver)) }),
                 Reach::Failed(error) => return Err(error),
-                Reach::Trying if porch.now() >= end => {
-                    return Err(ConnectError::Unreachable(porch.session.links.describe()));
+                Reach::Trying if driver.now() >= end => {
+                    return Err(ConnectError::Unreachable(driver.session.links.describe()));
                 }
                 Reach::Trying => {}
             }
-            let seen = porch.watch(end).wait();
-            porch.serve(&seen);
+            let seen = driver.watch(end).wait();
+            driver.serve(&seen);
         }
     }
 
@@ -142,56 +142,60 @@ impl Client {
 
     fn begin(&self, group: &str, what: What, body: Bytes, deadline: Duration) -> Ended {
         let _wake = WakeOnPanic(&self.shared);
-        let mut porch = self.lock();
-        if !porch.led && porch.neglected() > NEGLECTED {
+        let mut driver = self.lock();
+        if !driver.led && driver.neglected() > NEGLECTED {
             // Connections may have died meanwhile; that is found out before one is used.
-            let now = porch.now();
-            let seen = porch.watch(now).wait();
-            porch.serve(&seen);
+            let now = driver.now();
+            let seen = driver.watch(now).wait();
+            driver.serve(&seen);
         }
-        let now = porch.now();
-        let id = porch.session.begin(now, group, what, body, now + deadline);
-        porch.pump();
-        self.wait(porch, id)
+        let now = driver.now();
+        let id = driver.session.begin(now, group, what, body, now + deadline);
+        driver.pump();
+        self.wait(driver, id)
     }
 
-    fn wait<'a>(&'a self, mut porch: MutexGuard<'a, Porch>, id: CallId) -> Ended {
+    fn wait<'a>(&'a self, mut driver: MutexGuard<'a, Driver>, id: CallId) -> Ended {
         loop {
-            if let Some(result) = porch.results.remove(&id) {
-                porch.waiting.remove(&id);
+            if let Some(result) = driver.results.remove(&id) {
+                driver.waiting.remove(&id);
                 // Whoever waits still needs somebody who polls.
-                if !porch.led
-                    && let Some(next) = porch.waiting.values().next()
+                if !driver.led
+                    && let Some(next) = driver.waiting.values().next()
                 {
                     next.notify_one();
                 }
                 return result;
             }
-            if porch.led {
+            if driver.led {
                 let thread = Arc::new(Condvar::new());
-                porch.waiting.insert(id, thread.clone());
-                porch = thread.wait(porch).expect(POISONED);
-                porch.waiting.remove(&id);
+                driver.waiting.insert(id, thread.clone());
+                driver = thread.wait(driver).expect(POISONED);
+                driver.waiting.remove(&id);
             } else {
-                porch = self.lead(porch, id);
+                driver = self.lead(driver, id);
             }
         }
     }
 
     /// Polls for all until this thread's own answer is there.
-    fn lead<'a>(&'a self, mut porch: MutexGuard<'a, Porch>, id: CallId) -> MutexGuard<'a, Porch> {
-        porch.led = true;
-        while !porch.results.contains_key(&id) {
-            let watch = porch.watch(Time::FAR);
-            porch.polling = true;
-            drop(porch);
+    fn lead<'a>(
+        &'a self,
+        mut driver: MutexGuard<'a, Driver>,
+        id: CallId,
+    ) -> MutexGuard<'a, Driver> {
+        driver.led = true;
+        while !driver.results.contains_key(&id) {
+            let watch = driver.watch(Time::FAR);
+            driver.polling = true;
+            drop(driver);
             let seen = watch.wait();
-            porch = self.lock();
-            porch.polling = false;
-            porch.serve(&seen);
+            driver = self.lock();
+            driver.polling = false;
+            driver.serve(&seen);
         }
-        porch.led = false;
-        porch
+        driver.led = false;
+        driver
     }
 
     /// The session's name, as nodes and handlers see it.
@@ -210,19 +214,19 @@ impl Client {
         self.lock().events.take()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Porch> {
+    fn lock(&self) -> MutexGuard<'_, Driver> {
         self.shared.lock().expect(POISONED)
     }
 }
 
 /// A thread that finds a bug while it polls for others must not leave them asleep.
-struct WakeOnPanic<'a>(&'a Mutex<Porch>);
+struct WakeOnPanic<'a>(&'a Mutex<Driver>);
 
 impl Drop for WakeOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let porch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            porch.waiting.values().for_each(|thread| thread.notify_one());
+            let driver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            driver.waiting.values().for_each(|thread| thread.notify_one());
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The blocking porch: sockets, clock and `poll(2)` in the threads that call.
+//! The blocking driver: sockets, clock and `poll(2)` in the threads that call.
 
 mod client;
-mod porch;
+mod driver;
 mod stream;
 
 pub use client::Client;

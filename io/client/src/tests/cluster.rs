@@ -48,7 +48,7 @@ pub(super) enum Manner {
     /// Answers so, after this time.
     Later(Duration, Outcome),
     /// Answers nothing, but lives.
-    Hold,
+    AckLevel,
 }
 
 impl Manner {
@@ -297,7 +297,7 @@ impl Cluster {
                     match node.script.pop_front().unwrap_or(node.manner.clone()) {
                         Manner::Answer(outcome, targets) => (LATENCY, outcome, targets),
                         Manner::Later(after, outcome) => (after, outcome, None),
-                        Manner::Hold => return,
+                        Manner::AckLevel => return,
                     };
                 let view = targets.as_ref().map_or(request.view, |targets| targets.view);
                 let (number, group) = (request.number, request.group);

@@ -87,7 +87,7 @@ fn half_of_the_calls_slow_are_no_reason_to_ask_more_than_a_twentieth_twice() {
 #[test]
 fn a_loss_after_the_second_was_asked_waits_for_the_second_and_a_decline_for_the_first() {
     let mut cluster = active();
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     cluster.node(2).script.push_back(late(ms(5)));
     let call = cluster.call(ms(1_000));
     cluster.run(ms(3));

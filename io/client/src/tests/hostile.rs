@@ -58,8 +58,8 @@ fn any_frame(random: &mut Random) -> Frame {
             unanswered: 1,
             view: ViewNumber(1),
             method: MethodId(1),
-            patience_us: 1,
-            criticality: 0,
+            timeout_us: 1,
+            priority: 0,
             json: true,
             beside: false,
             access: wire::client::Access::Read,
@@ -125,7 +125,7 @@ fn replies_that_nobody_asked_for_are_ignored() {
     let mut cluster = Cluster::new(3);
     cluster.finish(ms(1_000)).unwrap();
     cluster.run(ms(1));
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     let call = cluster.call(ms(80));
     let lie = || Outcome::Ok(Bytes::from_static(b"lie"));
     // From a node that was not asked, for a number that ended, and for one to come.
@@ -143,7 +143,7 @@ fn frames_that_no_node_sends_cost_the_connection_and_nothing_else() {
     let mut cluster = Cluster::new(2);
     cluster.finish(ms(1_000)).unwrap();
     cluster.run(ms(1));
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     let call = cluster.call(ms(1_000));
     let first = cluster.link_to(1);
     cluster.inject(first, Frame::Hello(Hello::new(ClientId(1))));
@@ -179,7 +179,7 @@ fn a_node_that_welcomes_and_closes_is_dialled_less_and_less() {
     let mut cluster = Cluster::new(1);
     cluster.finish(ms(1_000)).unwrap();
     let call = cluster.call(ms(10_000));
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     let before = cluster.dials.len();
     for _ in 0..5_000 {
         cluster.run(ms(1));

@@ -14,7 +14,7 @@ fn held(count: u32) -> Cluster {
     let mut cluster = Cluster::new(count);
     cluster.finish(ms(1_000)).unwrap();
     for node in 1..=count {
-        cluster.node(node).manner = Manner::Hold;
+        cluster.node(node).manner = Manner::AckLevel;
     }
     cluster
 }
@@ -124,11 +124,11 @@ fn a_cancelled_call_ends_silently_and_frees_its_number() {
 }
 
 #[test]
-fn patience_is_what_is_left_of_the_deadline() {
+fn timeout_is_what_is_left_of_the_deadline() {
     let mut cluster = held(2);
     let call = cluster.call(ms(200));
     let _ = cluster.result(call);
     let of: Vec<u32> =
-        cluster.requests.iter().filter(|r| r.2.number == 2).map(|r| r.2.patience_us).collect();
+        cluster.requests.iter().filter(|r| r.2.number == 2).map(|r| r.2.timeout_us).collect();
     assert_eq!(of, [200_000, 150_000]);
 }

@@ -27,7 +27,7 @@ fn busy() -> Outcome {
 #[test]
 fn a_lost_connection_sends_the_call_over_the_warm_one_at_once() {
     let mut cluster = bound(3);
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     let call = cluster.call(ms(1_000));
     cluster.run(ms(5));
     let dials = cluster.dials.len();
@@ -63,8 +63,8 @@ fn what_a_target_has_lost_goes_to_the_next_one_at_once() {
 #[test]
 fn who_knows_no_view_is_not_believed_after_a_target_has_answered_by_the_known_one() {
     let mut cluster = bound(2);
-    cluster.node(1).manner = Manner::Hold;
-    cluster.node(2).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
+    cluster.node(2).manner = Manner::AckLevel;
     cluster.node(2).bound = None;
     cluster.call(ms(5_000));
     cluster.run(ms(300));
@@ -108,10 +108,10 @@ fn not_primary_with_newer_targets_leads_there_at_once() {
 #[test]
 fn news_in_one_reply_moves_all_calls_that_wait_elsewhere() {
     let mut cluster = bound(3);
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     let held = [cluster.call(ms(1_000)), cluster.call(ms(1_000))];
-    cluster.node(1).script.push_back(Manner::Hold);
-    cluster.node(1).script.push_back(Manner::Hold);
+    cluster.node(1).script.push_back(Manner::AckLevel);
+    cluster.node(1).script.push_back(Manner::AckLevel);
     let news = Manner::Answer(answer("ok"), Some(targets(2, &[2, 3])));
     cluster.node(1).script.push_back(news);
     let before = cluster.now;
@@ -164,7 +164,7 @@ fn a_call_that_all_declined_ends_as_no_replica_because_it_was_not_executed() {
 fn an_attempt_waits_a_quarter_of_the_deadline_within_bounds() {
     for (deadline, expected) in [(200, 50), (40, 20), (5_000, 100)] {
         let mut cluster = bound(3);
-        cluster.node(1).manner = Manner::Hold;
+        cluster.node(1).manner = Manner::AckLevel;
         cluster.finish(ms(deadline)).unwrap();
         let at: Vec<_> = cluster.requests.iter().filter(|r| r.2.number == 2).map(|r| r.0).collect();
         assert_eq!(at[1] - at[0], ms(expected));
@@ -212,7 +212,7 @@ fn whoever_declines_is_not_the_last_to_be_asked_when_there_was_news() {
 fn a_slow_call_is_not_sent_twice_to_a_node_and_its_connection_is_kept() {
     let mut cluster = bound(3);
     for node in [1, 2, 3] {
-        cluster.node(node).manner = Manner::Hold;
+        cluster.node(node).manner = Manner::AckLevel;
     }
     cluster.node(1).manner = Manner::Later(ms(9_000), answer("at last"));
     assert_eq!(cluster.finish(ms(10_000)), Ok(Bytes::from_static(b"at last")));
@@ -241,8 +241,8 @@ fn a_node_that_went_silent_is_dropped_and_later_calls_go_round_it() {
 #[test]
 fn the_deadline_ends_a_call_that_may_have_been_executed_and_its_number_is_not_used_again() {
     let mut cluster = bound(2);
-    cluster.node(1).manner = Manner::Hold;
-    cluster.node(2).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
+    cluster.node(2).manner = Manner::AckLevel;
     let before = cluster.now;
     assert_eq!(cluster.finish(ms(150)), Err(CallError::DeadlineExceeded));
     assert_eq!(cluster.now - before, ms(150));
@@ -255,7 +255,7 @@ fn the_deadline_ends_a_call_that_may_have_been_executed_and_its_number_is_not_us
 #[test]
 fn a_loss_leaves_doubt_even_if_others_then_decline() {
     let mut cluster = bound(2);
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     cluster.node(2).manner = Manner::Answer(Outcome::NoReplica, None);
     let call = cluster.call(ms(300));
     cluster.run(ms(1));
@@ -317,7 +317,7 @@ fn a_call_for_which_there_is_never_room_is_given_back() {
     assert_eq!(cluster.path(2).len(), BUSY_RETRIES as usize + 1);
     // Not if it may have been executed elsewhere: that would be a lie.
     let mut cluster = bound(2);
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     let outcome = Outcome::Busy { retry_after_us: 100, reason: "full".into() };
     cluster.node(2).manner = Manner::Answer(outcome, None);
     let call = cluster.call(ms(30_000));
@@ -412,11 +412,11 @@ fn a_request_says_whether_another_node_may_answer_it() {
         of.map(|request| request.2.beside).collect()
     };
     let mut silent = bound(2);
-    silent.node(1).manner = Manner::Hold;
+    silent.node(1).manner = Manner::AckLevel;
     assert!(silent.finish(ms(1_000)).is_ok());
     assert_eq!(beside(&silent), [false, true]);
     let mut lost = bound(2);
-    lost.node(1).manner = Manner::Hold;
+    lost.node(1).manner = Manner::AckLevel;
     let call = lost.call(ms(1_000));
     lost.run(ms(1));
     lost.kill(1);

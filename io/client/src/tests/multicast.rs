@@ -50,7 +50,7 @@ fn is_split(result: &Result<Bytes, CallError>) -> bool {
 #[test]
 fn all_are_asked_at_once_and_the_first_reply_is_the_result() {
     let mut cluster = cluster(Replies::First);
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     cluster.node(2).manner = Manner::Later(ms(3), Outcome::Ok(Bytes::from_static(b"second")));
     cluster.node(3).manner = says("third");
     let before = cluster.now;
@@ -80,7 +80,7 @@ fn more_than_half_have_to_say_the_same() {
     assert!(is_split(&result), "{result:?}");
     assert_eq!(result.unwrap_err().was_executed(), Some(true));
     assert_eq!(answers(&cluster, call).len(), 3);
-    cluster.node(3).manner = Manner::Hold;
+    cluster.node(3).manner = Manner::AckLevel;
     cluster.node(2).manner = says("odd");
     assert_eq!(cluster.finish(ms(1_000)), ok("odd"), "the third is not waited for");
 }
@@ -103,7 +103,7 @@ fn all_replies_are_waited_for_and_listed() {
 #[test]
 fn who_is_silent_is_waited_for_until_the_deadline_and_then_named() {
     let mut cluster = cluster(Replies::All);
-    cluster.node(2).manner = Manner::Hold;
+    cluster.node(2).manner = Manner::AckLevel;
     let call = cluster.call(ms(700));
     assert_eq!(cluster.result(call), Err(CallError::DeadlineExceeded));
     let late = Err(CallError::DeadlineExceeded);
@@ -126,7 +126,7 @@ fn what_one_has_executed_is_not_said_to_be_declined_by_all() {
 #[test]
 fn who_leaves_the_group_is_not_waited_for_and_who_joins_is_asked() {
     let mut cluster = cluster(Replies::All);
-    cluster.node(3).manner = Manner::Hold;
+    cluster.node(3).manner = Manner::AckLevel;
     let call = cluster.call(ms(5_000));
     cluster.run(ms(5));
     let news = Targets { style: Style::Stateless, ..targets(2, &[1, 2]) };
@@ -135,7 +135,7 @@ fn who_leaves_the_group_is_not_waited_for_and_who_joins_is_asked() {
     cluster.run(ms(5));
     assert_eq!(cluster.done[&call].1, ok("done"), "of the two that are left");
     let news = Targets { style: Style::Stateless, ..targets(3, &[1, 2, 3]) };
-    cluster.node(1).script.push_back(Manner::Hold);
+    cluster.node(1).script.push_back(Manner::AckLevel);
     cluster.node(2).script.push_back(Manner::Answer(Outcome::Ok(Bytes::new()), Some(news)));
     let call = cluster.call(ms(5_000));
     cluster.run(ms(5));
@@ -148,7 +148,7 @@ fn who_leaves_the_group_is_not_waited_for_and_who_joins_is_asked() {
 fn who_is_lost_or_declines_is_asked_again() {
     let mut cluster = cluster(Replies::All);
     cluster.node(2).script.push_back(Manner::Answer(Outcome::NoReplica, None));
-    cluster.node(3).manner = Manner::Hold;
+    cluster.node(3).manner = Manner::AckLevel;
     let call = cluster.call(ms(5_000));
     cluster.run(ms(3));
     cluster.kill(3);
@@ -161,7 +161,7 @@ fn who_is_lost_or_declines_is_asked_again() {
 }
 
 #[test]
-fn a_refusal_by_criticality_counts_if_nobody_says_more() {
+fn a_refusal_by_priority_counts_if_nobody_says_more() {
     let shed = || Outcome::Shed { instead: None, reason: "much".into() };
     let mut cluster = cluster(Replies::First);
     cluster.node(1).manner = Manner::Answer(shed(), None);
@@ -205,7 +205,7 @@ fn one_call_can_ask_all_whatever_the_policy_says() {
 fn an_answer_is_listed_also_when_the_group_has_no_targets_any_more() {
     let mut cluster = cluster(Replies::First);
     for node in 1..=3 {
-        cluster.node(node).manner = Manner::Hold;
+        cluster.node(node).manner = Manner::AckLevel;
     }
     let call = cluster.call(ms(1_000));
     cluster.run(ms(1));
@@ -229,8 +229,8 @@ fn who_sheds_a_call_does_not_speak_for_those_who_may_have_executed_it() {
     let result = cluster.result(call);
     assert!(is_split(&result), "two of three have refused what the other did: {result:?}");
 
-    cluster.node(2).manner = Manner::Hold;
-    cluster.node(3).manner = Manner::Hold;
+    cluster.node(2).manner = Manner::AckLevel;
+    cluster.node(3).manner = Manner::AckLevel;
     let call = cluster.call(ms(300));
     cluster.run(ms(1));
     let told = Targets { style: Style::Stateless, ..targets(2, &[1, 2]) };

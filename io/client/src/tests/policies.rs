@@ -67,7 +67,7 @@ fn a_static_client_learns_nothing_but_who_has_failed() {
 #[test]
 fn a_reactive_client_asks_after_a_failure_and_then_goes_where_it_is_told() {
     let mut cluster = like(3, Style::Stateless, strategy(Strategy::Reactive));
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     let told = Targets { style: Style::Stateless, ..targets(2, &[3, 2]) };
     cluster.all_say(told);
     let call = cluster.call(ms(1_000));
@@ -84,7 +84,7 @@ fn a_reactive_client_asks_after_a_failure_and_then_goes_where_it_is_told() {
 #[test]
 fn a_proactive_client_goes_to_the_next_at_once() {
     let mut cluster = like(3, Style::Stateless, Policy::default());
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     let call = cluster.call(ms(1_000));
     cluster.run(ms(1));
     cluster.kill(1);
@@ -99,7 +99,7 @@ fn a_reactive_client_that_nobody_tells_more_goes_on_with_what_it_has() {
     cluster.kill(1);
     cluster.run(ms(1));
     cluster.finish(ms(1_000)).unwrap();
-    cluster.node(2).manner = Manner::Hold;
+    cluster.node(2).manner = Manner::AckLevel;
     let call = cluster.call(ms(1_000));
     cluster.run(ms(1));
     cluster.node(3).bound = None;
@@ -277,7 +277,7 @@ fn retries_beyond_the_budget_wait_for_credit() {
     let mut cluster = like(3, Style::Stateless, Policy::default());
     let few = Retries { per_thousand: 0, per_second: 10, burst: 1 };
     cluster.session.budget = Budget::new(few, cluster.now);
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     let calls = [cluster.call(ms(1_000)), cluster.call(ms(1_000))];
     cluster.run(ms(1));
     cluster.kill(1);
@@ -297,7 +297,7 @@ fn a_call_that_gets_no_credit_says_so_at_its_deadline() {
     let few = Retries { per_thousand: 0, per_second: 1, burst: 1 };
     cluster.session.budget = Budget::new(few, cluster.now);
     cluster.session.budget.spend(cluster.now).unwrap();
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     let call = cluster.call(ms(400));
     cluster.run(ms(1));
     cluster.kill(1);
@@ -312,7 +312,7 @@ fn a_silent_replica_is_left_within_the_deadline_in_every_style() {
     use Style::{Active, ColdPassive, SemiActive, Stateless, Voting, WarmPassive};
     for style in [Stateless, ColdPassive, WarmPassive, SemiActive, Active, Voting] {
         let mut cluster = like(3, style, Policy::default());
-        cluster.node(1).manner = Manner::Hold;
+        cluster.node(1).manner = Manner::AckLevel;
         let before = cluster.now;
         cluster.finish(ms(200)).unwrap();
         assert!(cluster.now - before < ms(52), "{style:?}");
@@ -393,7 +393,7 @@ fn others_do_not_watch_and_do_not_believe_what_is_pushed() {
 #[test]
 fn calls_and_reads_say_how_critical_they_are_by_the_policy_of_their_group() {
     let said = |of_group: Option<Policy>| -> Vec<u8> {
-        let policy = Policy { criticality: 7, ..Policy::default() };
+        let policy = Policy { priority: 7, ..Policy::default() };
         let mut cluster = plain(1, Style::SemiActive, policy);
         if let Some(of_group) = of_group {
             cluster.session.set_policy_of(GROUP, of_group);
@@ -401,10 +401,10 @@ fn calls_and_reads_say_how_critical_they_are_by_the_policy_of_their_group() {
         cluster.finish(ms(1_000)).unwrap();
         let read = cluster.read(ms(1_000), Reading::Linearizable);
         cluster.result(read).unwrap();
-        cluster.requests.iter().map(|(_, _, request)| request.criticality).collect()
+        cluster.requests.iter().map(|(_, _, request)| request.priority).collect()
     };
     assert_eq!(said(None), [7, 7]);
-    assert_eq!(said(Some(Policy { criticality: 200, ..Policy::default() })), [200, 200]);
+    assert_eq!(said(Some(Policy { priority: 200, ..Policy::default() })), [200, 200]);
     assert_eq!(said(Some(Policy::default())), [0, 0], "as of who says nothing");
 }
 

@@ -84,7 +84,7 @@ fn nobody_is_sent_on_twice_nor_without_credit() {
 #[test]
 fn what_may_have_been_executed_is_never_told_to_be_refused() {
     let mut cluster = cluster(Style::SemiActive);
-    cluster.node(1).manner = Manner::Hold;
+    cluster.node(1).manner = Manner::AckLevel;
     cluster.node(2).manner = shed(None);
     cluster.node(3).manner = shed(None);
     let call = cluster.call(ms(500));

@@ -22,7 +22,7 @@ pub enum Manner {
     Echo,
     Answer(Outcome, Option<Targets>),
     /// Answers nothing.
-    Hold,
+    AckLevel,
     /// Closes the stream.
     Close,
     /// Sends bytes that are no frame.
@@ -210,7 +210,7 @@ fn answer(frame: Frame, (state, changed): &(Mutex<State>, Condvar)) -> Option<By
             {
                 Manner::Echo => (Outcome::Ok(request.body), None),
                 Manner::Answer(outcome, targets) => (outcome, targets),
-                Manner::Hold => return Some(Bytes::new()),
+                Manner::AckLevel => return Some(Bytes::new()),
                 Manner::Close => return None,
                 Manner::Garbage => return Some(Bytes::from_static(&[0x99; 64])),
             };

@@ -348,7 +348,7 @@ impl Process {
             method: ask.method,
             json: ask.json,
             body: ask.body,
-            patience: Duration::from_micros(ask.patience_us.into()),
+            timeout: Duration::from_micros(ask.timeout_us.into()),
         };
         Ok(Asked { group: self.group, serial: self.serial, call, reply: None })
     }

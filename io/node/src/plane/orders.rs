@@ -1,13 +1,13 @@
 //! What the program's other threads and administrators ask of the data plane, done.
 
 use admin::{KeyAsk, PoisonedCall};
-use manager::Wish;
+use manager::Proposal;
 use wire::{GroupId, Time};
 
 use super::Plane;
 use super::waiting::answer;
 use crate::error::{DiscardError, HostError};
-use crate::keeper;
+use crate::key_file_writer;
 use crate::order::Order;
 
 impl Plane {
@@ -66,7 +66,7 @@ impl Plane {
             Order::Command { command, reply } => self.command(now, &command, reply),
             Order::Sight { reply } => answer(&reply, self.sight()),
             Order::Register { command, reply } => self.register(now, &command, reply),
-            Order::Wish(wish) => self.grant(now, wish),
+            Order::Proposal(proposal) => self.grant(now, proposal),
             Order::Criticalities(of) => self.stack.set_criticalities(of),
             Order::Key { ask, reply } => answer(&reply, self.change_key(now, ask)),
             Order::KeyKept(kept) => {
@@ -79,16 +79,16 @@ impl Plane {
         }
     }
 
-    /// What has changed since the manager looked makes a wish void: its next look shows that.
-    fn grant(&mut self, now: Time, wish: Wish) {
-        match wish {
-            Wish::Rank { group, view, order } => {
+    /// What has changed since the manager looked makes a proposal void: its next look shows that.
+    fn grant(&mut self, now: Time, proposal: Proposal) {
+        match proposal {
+            Proposal::Rank { group, view, order } => {
                 self.stack.rank(now, group, view, order);
             }
-            Wish::Shed(shedding) => {
+            Proposal::Shed(shedding) => {
                 self.stack.shed(now, shedding);
             }
-            Wish::Move { group, to, .. } => {
+            Proposal::Move { group, to, .. } => {
                 if let Err(error) = self.stack.move_primary(now, group, to) {
                     tracing::debug!(%group, %to, %error, "the primary stays for now");
                 }
@@ -102,7 +102,7 @@ impl Plane {
         let under_way = sealing.change.map(|change| change.key.number);
         let (number, done) = match ask {
             KeyAsk::Rotate => {
-                let key = keeper::next_key(sealing.sealing);
+                let key = key_file_writer::next_key(sealing.sealing);
                 let key = key.map_err(|error| format!("no random bytes: {error}"))?;
                 (Some(key.name.number), self.stack.change_key(now, key))
             }

@@ -85,8 +85,8 @@ impl Plane {
             }
             Output::Forget(group) => self.persist(|keeping| keeping.forget(group)),
             Output::Key(command) => {
-                if let Some(keeper) = &self.keeper {
-                    keeper.carry_out(command);
+                if let Some(writer) = &self.key_file {
+                    writer.carry_out(command);
                 }
             }
             Output::Own { number, outcome } => self.waiting.own_ended(number, outcome),
@@ -103,9 +103,9 @@ impl Plane {
         }
     }
 
-    fn persist(&mut self, wish: impl FnOnce(&mut Keeping)) {
+    fn persist(&mut self, request: impl FnOnce(&mut Keeping)) {
         if let Some(mut persisting) = self.persisting() {
-            persisting.give(wish);
+            persisting.give(request);
         }
     }
 

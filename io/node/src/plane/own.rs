@@ -1,7 +1,7 @@
 //! What this node says to the cluster's own groups, in its own name, and what it sees of them.
 
 use bytes::Bytes;
-use manager::book;
+use manager::cluster_state;
 use os::clock::wall_clock;
 use registry::{Hosted, Sight};
 use wire::system::{MANAGER_ID, REGISTRY, REGISTRY_ID};
@@ -14,18 +14,18 @@ use crate::order::{CommandReply, RegistryReply};
 use crate::registering::View as Sighted;
 
 /// How long a command may take to be answered. Less than its asker waits.
-const PATIENCE: Duration = Duration::from_secs(4);
+const TIMEOUT: Duration = Duration::from_secs(4);
 
 impl Plane {
     fn call(&mut self, now: Time, of: (GroupId, MethodId), body: Vec<u8>) -> u64 {
-        self.stack.call(now, Time(wall_clock()), of, Bytes::from(body), PATIENCE)
+        self.stack.call(now, Time(wall_clock()), of, Bytes::from(body), TIMEOUT)
     }
 
-    /// Says something to the book.
+    /// Says something to the cluster state.
     pub(super) fn command(
         &mut self,
         now: Time,
-        command: &book::Command,
+        command: &cluster_state::Command,
         reply: Option<CommandReply>,
     ) {
         if !self.profile.has_manager() {
@@ -34,9 +34,9 @@ impl Plane {
             }
             return;
         }
-        let number = self.call(now, (MANAGER_ID, book::Command::METHOD), command.encode());
+        let number = self.call(now, (MANAGER_ID, cluster_state::Command::METHOD), command.encode());
         if let Some(reply) = reply {
-            self.waiting.book.wait(number, reply);
+            self.waiting.cluster_state.wait(number, reply);
         }
     }
 
@@ -53,14 +53,18 @@ impl Plane {
         }
     }
 
-    /// The table and the book as they are at this moment. The book counts if the table says that this node's replica has the state: that was
+    /// The table and the cluster state as they are at this moment. The cluster state counts if the table says that this node's replica has the state: that was
     /// brought before the table said so.
     pub(super) fn view(&self) -> View {
         let picture = self.stack.picture();
         let me = self.profile.me.node;
         let shape = picture.groups.iter().find(|shape| shape.id == MANAGER_ID);
         let here = shape.is_some_and(|it| it.primary == me || it.backups.contains(&me));
-        View { changes: self.stack.changes(), book: here.then(|| self.book.book()), picture }
+        View {
+            changes: self.stack.changes(),
+            cluster_state: here.then(|| self.cluster_state.cluster_state()),
+            picture,
+        }
     }
 
     /// The table at this moment, if this node is with a majority and its replica of the registry has the state: that was brought before the table

@@ -11,7 +11,7 @@ use super::spin::Spinner;
 use crate::poller::{EventFlags, Poller, Source};
 
 pub(crate) struct Pacing {
-    wishes: Realtime,
+    requests: Realtime,
     /// What the system has granted of them.
     granted: RealtimeStatus,
     own_time: Account,
@@ -19,15 +19,20 @@ pub(crate) struct Pacing {
 }
 
 impl Pacing {
-    pub fn new(wishes: Realtime) -> Pacing {
-        let spinner = Spinner::new(wishes.spin);
-        Pacing { wishes, granted: RealtimeStatus::default(), own_time: Account::default(), spinner }
+    pub fn new(requests: Realtime) -> Pacing {
+        let spinner = Spinner::new(requests.spin);
+        Pacing {
+            requests,
+            granted: RealtimeStatus::default(),
+            own_time: Account::default(),
+            spinner,
+        }
     }
 
-    /// Asks for what the calling thread wishes. What keeps processors awake does so until it is dropped.
+    /// Asks for what the calling thread requests. What keeps processors awake does so until it is dropped.
     pub fn begin(&mut self) -> Option<Awake> {
         sharpen();
-        let (granted, awake) = self.wishes.apply();
+        let (granted, awake) = self.requests.apply();
         self.granted = granted;
         awake
     }

@@ -14,7 +14,7 @@ use wire::{GroupId, Time};
 use super::waiting::answer;
 use crate::error::HostError;
 use crate::executor::{Asked, Done, Executor, Overloaded, Report, StateReply};
-use crate::managing::Shelf;
+use crate::managing::SharedState;
 use crate::poller::Poller;
 
 /// A program whose replica cannot be hosted yet: the last one of its group is still on its way out.
@@ -29,8 +29,8 @@ pub(crate) struct Replicas {
     pub(super) executors: HashMap<GroupId, Executor>,
     /// When they take checkpoints.
     checkpoints: Checkpoints,
-    /// What this node's replica has of the book.
-    book: Shelf,
+    /// What this node's replica has of the cluster state.
+    cluster_state: SharedState,
     /// The groups of those that are polled, by their executors' serials.
     pub(super) polled: BTreeMap<u64, GroupId>,
     /// Those whose programs were given commands in this turn.
@@ -49,11 +49,11 @@ pub(crate) struct Replicas {
 
 impl Replicas {
     /// None yet.
-    pub fn new(checkpoints: Checkpoints, book: Shelf) -> Replicas {
+    pub fn new(checkpoints: Checkpoints, cluster_state: SharedState) -> Replicas {
         Replicas {
             executors: HashMap::new(),
             checkpoints,
-            book,
+            cluster_state,
             polled: BTreeMap::new(),
             unwritten: Vec::new(),
             arrivals: Vec::new(),
@@ -74,10 +74,10 @@ impl Replicas {
         self.executors.get(&group).is_some_and(Executor::replies_first)
     }
 
-    /// The group is a service that people want to go on, by what this node knows of the book.
+    /// The group is a service that people want to go on, by what this node knows of the cluster state.
     pub(super) fn is_deployed(&self, group: GroupId) -> bool {
-        let book = self.book.book();
-        book.placed().any(|placed| GroupId::of(&placed.deployment.group) == group)
+        let cluster_state = self.cluster_state.cluster_state();
+        cluster_state.placed().any(|placed| GroupId::of(&placed.deployment.group) == group)
     }
 
     /// A view of its group has this node's replica: whoever had its program run is told.

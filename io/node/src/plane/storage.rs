@@ -21,9 +21,9 @@ pub(super) struct Persisting<'a> {
 }
 
 impl Persisting<'_> {
-    /// Has the stack's wish done, as far as the store takes it now.
-    pub fn give(&mut self, wish: impl FnOnce(&mut Keeping)) {
-        wish(self.keeping);
+    /// Has the stack's request done, as far as the store takes it now.
+    pub fn give(&mut self, request: impl FnOnce(&mut Keeping)) {
+        request(self.keeping);
         self.pump();
     }
 

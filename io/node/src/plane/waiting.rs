@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::SyncSender;
 
-use manager::book::Answer;
+use manager::cluster_state::Answer;
 use serde::de::DeserializeOwned;
 use wire::client::Outcome;
 use wire::limits::MAX_ADMIN_CONNECTIONS;
@@ -28,7 +28,7 @@ pub(crate) struct Waiting {
     pub(super) restyles: Pending<ViewNumber, RestyleError>,
     pub(super) saves: Pending<engine::Saved, SaveError>,
     pub(super) restores: Pending<ViewNumber, RestoreError>,
-    pub(super) book: Calls<Answer>,
+    pub(super) cluster_state: Calls<Answer>,
     pub(super) registry: Calls<registry::Answer>,
 }
 
@@ -40,7 +40,7 @@ impl Waiting {
             restyles: Pending::default(),
             saves: Pending::default(),
             restores: Pending::default(),
-            book: Calls::new(SILENT, NO_MANAGER),
+            cluster_state: Calls::new(SILENT, NO_MANAGER),
             registry: Calls::new(SILENT_REGISTRY, SILENT_REGISTRY),
         }
     }
@@ -48,7 +48,7 @@ impl Waiting {
     /// A call of the node's own has its outcome.
     pub(super) fn own_ended(&mut self, number: u64, outcome: Outcome) {
         if let Some(outcome) = self.registry.ended(number, outcome) {
-            self.book.ended(number, outcome);
+            self.cluster_state.ended(number, outcome);
         }
     }
 }

@@ -50,7 +50,7 @@ impl Disk {
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(wake);
         let (answered, answers) = channel();
         let mut disk = Disk { lanes: [None, None], answers, threads: Vec::new(), _lock: lock };
-        for (lane, name) in [(Lane::Log, "steadfast log"), (Lane::House, "steadfast disk")] {
+        for (lane, name) in [(Lane::Log, "steadfast log"), (Lane::Maintenance, "steadfast disk")] {
             // The store asks each lane for one thing at a time.
             let (asked, questions) = sync_channel(1);
             let (hand, answered, wake) = (hand(), answered.clone(), wake.clone());

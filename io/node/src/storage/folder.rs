@@ -158,7 +158,7 @@ impl Folder {
     }
 }
 
-/// Zeros that are written: a file system that only promises room writes its own books with the first sync of each part.
+/// Zeros that are written: a file system that only promises room writes its own cluster states with the first sync of each part.
 fn zeros(file: &File, from: u64, size: u64) -> io::Result<()> {
     let zeros = vec![0; ZEROS.min(size as usize)];
     let mut at = from;

@@ -11,7 +11,7 @@ use wire::client::{Bind, Bound, Frame, Hello, Outcome, Refusal, Reply, Request, 
 use wire::{ClientId, GroupId, MethodId, ViewNumber};
 
 /// Everything must have happened within this time, on the slowest machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub const APPEND: MethodId = MethodId::of("append");
 pub const PANIC: MethodId = MethodId::of("panic");
@@ -35,7 +35,7 @@ impl Service for Journal {
                 let text = std::str::from_utf8(call.body).expect("a test writes text");
                 let (group, rest) = text.split_once(':').expect("a group is named");
                 let rest = Bytes::copy_from_slice(rest.as_bytes());
-                match context.call(group, APPEND, false, rest, PATIENCE) {
+                match context.call(group, APPEND, false, rest, TIMEOUT) {
                     Ok(reply) => {
                         self.0.extend_from_slice(&reply);
                         ServiceOutcome::Ok(reply)
@@ -68,7 +68,7 @@ impl Service for Journal {
 /// Waits until the node's status is as wanted; looks again whenever something happens.
 pub fn wait_for(node: &Node, what: &str, wanted: impl Fn(&Status) -> bool) -> Status {
     let events = node.subscribe();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let status = node.status();
         if wanted(&status) {
@@ -101,7 +101,7 @@ pub struct Caller {
 impl Caller {
     pub fn connect(address: SocketAddr, client: ClientId) -> Caller {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let mut caller = Caller { stream, input: BytesMut::new(), client };
         caller.send(&Frame::Hello(Hello::new(client)));
         let Some(Frame::Welcome(_)) = caller.receive() else { panic!("no welcome") };
@@ -144,8 +144,8 @@ impl Caller {
             unanswered: number,
             view: ViewNumber(0),
             method,
-            patience_us: 20_000_000,
-            criticality: 0,
+            timeout_us: 20_000_000,
+            priority: 0,
             json: false,
             beside: false,
             access: wire::client::Access::Change,

@@ -1,8 +1,8 @@
 //! Processors that are kept from sleeping deeper than a wake-up may take.
 //!
-//! Linux's power management takes wishes by a device file: whoever holds it open with a number of
+//! Linux's power management takes requests by a device file: whoever holds it open with a number of
 //! microseconds written to it keeps the idle processors of the whole host in states that they
-//! leave within that time, and the kernel forgets the wish when the file is closed, however the
+//! leave within that time, and the kernel forgets the request when the file is closed, however the
 //! process ends (kernel documentation, "PM Quality Of Service Interface").
 
 use std::fs::{File, OpenOptions, read_dir, read_to_string};
@@ -44,9 +44,9 @@ impl Awake {
                         many virtual machines): boot it with idle=poll, or ask the host's operator"
                 .into());
         };
-        let wish = i32::try_from(within.as_micros()).unwrap_or(i32::MAX);
+        let request = i32::try_from(within.as_micros()).unwrap_or(i32::MAX);
         let mut device = open()?;
-        device.write_all(&wish.to_ne_bytes()).map_err(|error| {
+        device.write_all(&request.to_ne_bytes()).map_err(|error| {
             format!("{DEVICE} does not take it from the driver {driver}'s users ({error})")
         })?;
         Ok(Awake { _device: device })
@@ -63,7 +63,7 @@ fn open() -> Result<File, String> {
     })
 }
 
-/// Whether a wish could be made: it is made by nobody.
+/// Whether a request could be made: it is made by nobody.
 ///
 /// # Errors
 /// As [`Awake::hold`].
@@ -71,9 +71,9 @@ pub fn probe_awake() -> Result<(), String> {
     open().map(drop)
 }
 
-/// The strictest wish that somebody on this host holds now; `None` if nobody does, or it may not be asked.
+/// The strictest request that somebody on this host holds now; `None` if nobody does, or it may not be asked.
 pub fn awake_in_force() -> Option<Duration> {
-    /// What the kernel answers when nobody has a wish: 2,000 s.
+    /// What the kernel answers when nobody has a request: 2,000 s.
     const NOBODY: i32 = 2_000_000_000;
     let mut answer = [0; 4];
     open().ok()?.read_exact(&mut answer).ok()?;
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_is_in_force_while_it_is_held_or_refused_with_the_remedy() {
+    fn a_request_is_in_force_while_it_is_held_or_refused_with_the_remedy() {
         // Stricter than what anybody else on this host may have asked for.
         match Awake::hold(Duration::ZERO) {
             Ok(_awake) => assert_eq!(awake_in_force(), Some(Duration::ZERO)),

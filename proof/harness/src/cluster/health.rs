@@ -7,7 +7,7 @@ use std::time::Duration;
 use steadfast::status::Status;
 use steadfast::{Member, NodeId, RingId};
 
-use super::{Cluster, PATIENCE};
+use super::{Cluster, TIMEOUT};
 use crate::Outcome;
 use crate::process::Question;
 use crate::wait::{until, until_so};
@@ -22,9 +22,9 @@ impl Cluster {
     /// Waits until all nodes, in the lives that they have now, say that they are in one ring with
     /// the quorum, and that every group has all its replicas with the state.
     pub fn wait_until_well(&mut self) -> Outcome<()> {
-        until(PATIENCE, LOOK, || {
+        until(TIMEOUT, LOOK, || {
             let missing = self.missing();
-            Ok(missing.map_or(Ok(()), |it| Err(format!("not well after {PATIENCE:?}: {it}"))))
+            Ok(missing.map_or(Ok(()), |it| Err(format!("not well after {TIMEOUT:?}: {it}"))))
         })
     }
 
@@ -74,8 +74,8 @@ impl Cluster {
         self.running(id)?.ask(&Question::Leave)?;
         let mut process = self.processes.remove(&id).ok_or("this node does not run")?;
         self.members.remove(&id);
-        let missing = format!("{id} was to leave, and runs after {PATIENCE:?}");
-        let ended = until_so(PATIENCE, LOOK, &missing, || Ok(process.has_ended()?));
+        let missing = format!("{id} was to leave, and runs after {TIMEOUT:?}");
+        let ended = until_so(TIMEOUT, LOOK, &missing, || Ok(process.has_ended()?));
         if ended.is_err() {
             self.processes.insert(id, process);
         }

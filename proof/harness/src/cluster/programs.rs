@@ -10,7 +10,7 @@ use steadfast::admin::Client as Admin;
 use steadfast::status::GroupStatus;
 use steadfast::{GroupOptions, NodeId, ProgramConfig};
 
-use super::{Cluster, PATIENCE};
+use super::{Cluster, TIMEOUT};
 use crate::Outcome;
 use crate::process::Role;
 use crate::wait::until_so;
@@ -78,8 +78,8 @@ impl Cluster {
         for id in (1..=self.plan.nodes).map(NodeId) {
             let mut admin = self.node(id)?;
             let is_left = |known: &GroupStatus| known.name == group && !known.replicas.is_empty();
-            let missing = format!("{id} knows replicas of {group} after {PATIENCE:?}");
-            until_so(PATIENCE, LOOK, &missing, || Ok(!admin.status()?.groups.iter().any(is_left)))?;
+            let missing = format!("{id} knows replicas of {group} after {TIMEOUT:?}");
+            until_so(TIMEOUT, LOOK, &missing, || Ok(!admin.status()?.groups.iter().any(is_left)))?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::wait::until;
 
 /// Replicas that nobody calls are alike within this.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How often they are looked at.
 const LOOK: Duration = Duration::from_millis(10);
@@ -23,7 +23,7 @@ pub fn common_state(
     replicas: u32,
     alone: bool,
 ) -> Outcome<Vec<u8>> {
-    until(PATIENCE, LOOK, || {
+    until(TIMEOUT, LOOK, || {
         let mut states: BTreeMap<Vec<u8>, Vec<NodeId>> = BTreeMap::new();
         for id in (1..=replicas).map(NodeId) {
             states.entry(state(cluster, group, id, alone)?).or_default().push(id);
@@ -43,7 +43,7 @@ fn state(cluster: &Cluster, group: &str, id: NodeId, alone: bool) -> Outcome<Vec
         return Ok(admin.state(group)?.1);
     }
     // The view may be there before its service is.
-    until(PATIENCE, LOOK, || {
+    until(TIMEOUT, LOOK, || {
         let moved = admin.move_primary(group, id);
         let state = moved.and_then(|_| admin.state(group));
         Ok(state.map(|(_, state)| state).map_err(|error| error.to_string()))

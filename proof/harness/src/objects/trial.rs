@@ -12,7 +12,7 @@ use crate::cluster::Cluster;
 use crate::wait::until_so;
 
 /// Calls are answered within this once all is well.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What the clients call.
 #[derive(Clone, Copy, Debug)]
@@ -82,8 +82,8 @@ impl Trial {
     pub fn wait_for_answers(&mut self, count: u64) -> Outcome<()> {
         let clients = self.clients()?;
         let wanted = clients.good() + count;
-        let missing = format!("no {count} calls were answered in {PATIENCE:?}");
-        until_so(PATIENCE, Duration::from_millis(1), &missing, || Ok(clients.good() >= wanted))
+        let missing = format!("no {count} calls were answered in {TIMEOUT:?}");
+        until_so(TIMEOUT, Duration::from_millis(1), &missing, || Ok(clients.good() >= wanted))
     }
 
     /// What was seen so far; clients go on to other keys.

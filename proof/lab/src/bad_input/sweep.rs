@@ -16,7 +16,7 @@ use harness::cluster::Cluster;
 use harness::{Outcome, bail};
 
 /// A node that keeps a connection open after its client has ended it is at fault.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Datagrams between two short rests: the socket's buffer must not drop what is to be read.
 const BURST: usize = 64;
 
@@ -76,12 +76,12 @@ impl Sweep {
                 Port::Ring(socket) => send(socket, &bytes, number)?,
                 Port::Client(address) => {
                     let stream = TcpStream::connect(address)?;
-                    stream.set_read_timeout(Some(PATIENCE))?;
+                    stream.set_read_timeout(Some(TIMEOUT))?;
                     exchange(&stream, &bytes, |stream| stream.shutdown(Shutdown::Write))?;
                 }
                 Port::Admin(path) => {
                     let stream = UnixStream::connect(path)?;
-                    stream.set_read_timeout(Some(PATIENCE))?;
+                    stream.set_read_timeout(Some(TIMEOUT))?;
                     exchange(&stream, &bytes, |stream| stream.shutdown(Shutdown::Write))?;
                 }
             }

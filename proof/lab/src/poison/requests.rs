@@ -9,7 +9,7 @@ use steadfast::{NodeId, Style};
 use super::stage::{GROUP, NODES, Stage};
 use harness::objects::clients::Habit;
 use harness::objects::evidence::Finding;
-use harness::objects::{Death, PATIENCE};
+use harness::objects::{Death, TIMEOUT};
 use harness::{Outcome, bail, ensure};
 
 /// After so many calls histories are judged, and others begun.
@@ -42,8 +42,8 @@ pub fn play(stage: &mut Stage<'_>, longest: Option<Duration>) -> Result<(), Find
         }
         if good > last.0 {
             last = (good, Instant::now());
-        } else if last.1.elapsed() > PATIENCE {
-            bail!("no call was answered in {PATIENCE:?}");
+        } else if last.1.elapsed() > TIMEOUT {
+            bail!("no call was answered in {TIMEOUT:?}");
         }
         if asked >= judged + ROUND {
             judged = asked;

@@ -13,7 +13,7 @@ use harness::cluster::wall;
 use harness::echo::ECHO;
 
 /// As long as a client's deadline by default, in microseconds: the node is told one.
-const PATIENCE: u32 = 10_000_000;
+const TIMEOUT: u32 = 10_000_000;
 
 pub struct Bare {
     stream: TcpStream,
@@ -85,11 +85,11 @@ impl Bare {
             unanswered: self.number,
             view: self.view,
             method: ECHO,
-            patience_us: PATIENCE,
+            timeout_us: TIMEOUT,
             json: false,
             beside: false,
             access: Access::Change,
-            criticality: 0,
+            priority: 0,
             body,
         }))?;
         match self.receive()? {

@@ -14,7 +14,7 @@ use harness::echo::Handler;
 use rustix::thread::set_current_timer_slack;
 use serde::{Deserialize, Serialize};
 use steadfast::{
-    Call, Context, Execution, GroupOptions, Hold, HostOptions, MethodId, ServiceOutcome, Style,
+    AckLevel, Call, Context, Execution, GroupOptions, HostOptions, MethodId, ServiceOutcome, Style,
 };
 use wire::client::Refusal;
 
@@ -27,7 +27,7 @@ pub const MAKE: MethodId = MethodId::of("make");
 pub const SERVE: MethodId = MethodId::of("serve");
 
 /// Far beyond what a call takes.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The callers, each on the first nodes.
 pub const CALLERS: [&str; 2] = ["caller/semi-active", "caller/active"];
@@ -57,7 +57,7 @@ pub fn hosted(group: &str) -> Option<(Side, HostOptions)> {
         _ => return None,
     };
     // As in the paper: delivered is enough, nobody waits until others have it.
-    let group = GroupOptions { style, hold: Hold::One, ..GroupOptions::default() };
+    let group = GroupOptions { style, ack: AckLevel::One, ..GroupOptions::default() };
     Some((side, HostOptions { group, execution: Execution::Thread }))
 }
 
@@ -137,7 +137,7 @@ impl Caller {
             sleep(think);
             let think = back.map(micros);
             let start = Instant::now();
-            let reply = context.call(&task.callee, SERVE, false, body.clone(), PATIENCE);
+            let reply = context.call(&task.callee, SERVE, false, body.clone(), TIMEOUT);
             let latency = micros(start);
             back = Some(Instant::now());
             if reply.map_err(|error| error.to_string())? != body {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use manager::Picture;
-use manager::book::{Book, Distribution, Placed, Program};
+use manager::cluster_state::{ClusterState, Distribution, Placed, Program};
 use manager::placement::{Step, Why};
 use wire::{GroupId, NodeId};
 
@@ -16,11 +16,16 @@ const PROPERTY: &str = "deployments";
 
 /// Who leads asks for this. A host that gets a replica is there and is not drained; one that has the state goes only if enough that stay
 /// have it.
-pub fn decided(picture: &Picture, book: &Book, placed: &Placed, step: &Step) -> Verdict {
+pub fn decided(
+    picture: &Picture,
+    cluster_state: &ClusterState,
+    placed: &Placed,
+    step: &Step,
+) -> Verdict {
     once_each(step)?;
     let present = |node: &NodeId| picture.nodes.iter().any(|(there, _)| there == node);
     for node in step.on.iter().filter(|node| !placed.on.contains(node)) {
-        demand(present(node) && !book.is_drained(*node), PROPERTY, || {
+        demand(present(node) && !cluster_state.is_drained(*node), PROPERTY, || {
             format!("{node} is to have a replica, and is away or drained: {step:?}")
         })?;
     }
@@ -32,7 +37,8 @@ pub fn decided(picture: &Picture, book: &Book, placed: &Placed, step: &Step) -> 
     let leaves = placed.upgrade.as_ref().and_then(|upgrade| upgrade.under_way);
     let left = step.on.iter().filter(|node| has(node) && leaves != Some(**node)).count();
     // Where nobody can take its replica a drained host goes all the same: one is enough then.
-    let places = book.nodes().filter(|(node, _)| present(node) && !book.is_drained(*node));
+    let places =
+        cluster_state.nodes().filter(|(node, _)| present(node) && !cluster_state.is_drained(*node));
     let wanted = (placed.deployment.replicas as usize).min(places.count()).max(1);
     demand(!loses || left >= wanted, PROPERTY, || {
         format!(
@@ -48,7 +54,7 @@ pub fn decided(picture: &Picture, book: &Book, placed: &Placed, step: &Step) -> 
     })
 }
 
-/// The book takes a node for one that runs the new program and has the state. `said`: it has said so.
+/// The cluster state takes a node for one that runs the new program and has the state. `said`: it has said so.
 pub fn changed_over(node: NodeId, group: &str, said: bool) -> Verdict {
     demand(said, PROPERTY, || {
         format!("{node} is taken to run the new program of {group}, and has never said so")
@@ -72,19 +78,24 @@ pub fn moved_for_nothing(step: &Step) -> Verdict {
 
 /// What is not as people said, all nodes being there.
 pub fn missing(
-    book: &Book,
+    cluster_state: &ClusterState,
     drained: &BTreeSet<NodeId>,
     nodes: usize,
     placed: Option<&Placed>,
 ) -> Option<String> {
-    let is_so = |node: &NodeId| book.is_drained(*node) == drained.contains(node);
+    let is_so = |node: &NodeId| cluster_state.is_drained(*node) == drained.contains(node);
     if let Some(node) = (0..nodes).map(node_id).find(|node| !is_so(node)) {
         return Some(format!("{node} is not drained as people were told: {drained:?}"));
     }
-    let Some(placed) = placed else { return Some("what was deployed is not in the book".into()) };
-    let able: Vec<NodeId> =
-        book.nodes().map(|(node, _)| node).filter(|node| !book.is_drained(*node)).collect();
-    if book.nodes().count() < nodes {
+    let Some(placed) = placed else {
+        return Some("what was deployed is not in the cluster state".into());
+    };
+    let able: Vec<NodeId> = cluster_state
+        .nodes()
+        .map(|(node, _)| node)
+        .filter(|node| !cluster_state.is_drained(*node))
+        .collect();
+    if cluster_state.nodes().count() < nodes {
         return Some("not all nodes have told of themselves".into());
     }
     let wanted = (placed.deployment.replicas as usize).min(able.len());
@@ -97,7 +108,7 @@ pub fn missing(
     let racks = |nodes: &[NodeId]| {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for node in nodes {
-            let rack = book.node(*node).and_then(|it| it.labels.get("rack"));
+            let rack = cluster_state.node(*node).and_then(|it| it.labels.get("rack"));
             *counts.entry(rack.map_or("", String::as_str)).or_default() += 1;
         }
         counts
@@ -115,11 +126,11 @@ pub fn missing(
 
 /// Which replica does not run the program that it should, all else being as people said.
 pub fn unlike(
-    book: &Book,
+    cluster_state: &ClusterState,
     placed: &Placed,
     runs: impl Fn(NodeId, &Program) -> bool,
 ) -> Option<String> {
-    let able = book.nodes().filter(|(node, _)| !book.is_drained(*node));
+    let able = cluster_state.nodes().filter(|(node, _)| !cluster_state.is_drained(*node));
     // One host alone can give nobody the state meanwhile.
     if able.count() < 2 {
         return None;
@@ -132,9 +143,9 @@ pub fn unlike(
     other.map(|node| format!("{node} does not run {program:?}: {placed:?}"))
 }
 
-/// At the end all nodes have the same book.
-pub fn alike(books: &[&Book]) -> Verdict {
-    demand(books.windows(2).all(|pair| pair[0] == pair[1]), PROPERTY, || {
-        format!("books differ at the end: {books:?}")
+/// At the end all nodes have the same cluster state.
+pub fn alike(cluster_states: &[&ClusterState]) -> Verdict {
+    demand(cluster_states.windows(2).all(|pair| pair[0] == pair[1]), PROPERTY, || {
+        format!("cluster states differ at the end: {cluster_states:?}")
     })
 }

@@ -1,4 +1,4 @@
-//! A primary moves only as it was wished, to who has the state, and nothing else changes the rank.
+//! A primary moves only as it was proposed, to who has the state, and nothing else changes the rank.
 //!
 //! Source: docs/protocol/group.md, "Hand-over", and manager.md, "Ranks": a move is of one view, and void in another; the new primary has the state; the
 //! others keep their order; an order of the backups leaves the primary where it is; whoever is told that it has taken place has seen it; clients neither lose a call nor wait
@@ -21,7 +21,7 @@ pub struct Told {
     pub from: Member,
     /// Who is.
     pub to: Member,
-    /// The view that the wish named.
+    /// The view that the proposal named.
     pub asked: ViewNumber,
 }
 
@@ -63,7 +63,7 @@ impl Moves {
         };
         let Known { view, replicas, next, .. } = known;
         demand(asked == *view, PROPERTY, || {
-            format!("{by} obeys a move of {group} that was wished in {asked}, in {view}")
+            format!("{by} obeys a move of {group} that was proposed in {asked}, in {view}")
         })?;
         let fit = replicas.contains(&(to, true)) && primary(replicas) == Some(from) && from != to;
         demand(fit, PROPERTY, || {
@@ -89,7 +89,7 @@ impl Moves {
         let Known { view, replicas, next, .. } = known;
         demand(asked == *view, PROPERTY, || {
             format!(
-                "{by} obeys an order of the backups of {group} that was wished in {asked}, in {view}"
+                "{by} obeys an order of the backups of {group} that was proposed in {asked}, in {view}"
             )
         })?;
         let first = primary(replicas);

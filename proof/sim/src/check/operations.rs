@@ -2,7 +2,7 @@
 //!
 //! Source: docs/protocol/deployment.md, "Who leads": the death of who leads in the middle of anything is no case of its own.
 
-use manager::book::Placed;
+use manager::cluster_state::Placed;
 use wire::{Duration, NodeId};
 
 use super::{Verdict, demand, liveness};
@@ -17,7 +17,7 @@ pub const AGAIN: Duration = Duration::from_millis(200);
 pub struct Place<'a> {
     /// The node that is drained, or is to have the primary.
     pub target: NodeId,
-    /// The book says that it is drained.
+    /// The cluster state says that it is drained.
     pub drained: bool,
     /// Deployed groups of which it still runs a replica.
     pub hosts: usize,
@@ -59,19 +59,19 @@ pub fn ended(waited: Duration, missing: String) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use manager::book::{Book, Command, Deployment, Fault, Undone};
+    use manager::cluster_state::{ClusterState, Command, Deployment, Fault, Undone};
     use wire::{Share, Time};
 
     fn placed(program: &str) -> Placed {
-        let mut book = Book::default();
+        let mut cluster_state = ClusterState::default();
         for node in [NodeId(1), NodeId(2)] {
             let introduced =
                 Command::Introduce { node, labels: Default::default(), capacity: Share::ONE };
-            book.apply(Time(1), introduced).unwrap();
+            cluster_state.apply(Time(1), introduced).unwrap();
         }
         let deployment = Deployment::new("g", vec![program.into()], 2);
-        book.apply(Time(1), Command::Deploy(deployment)).unwrap();
-        book.of("g").unwrap().clone()
+        cluster_state.apply(Time(1), Command::Deploy(deployment)).unwrap();
+        cluster_state.of("g").unwrap().clone()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Source: docs/protocol/manager.md; `flare.txt`, section 3.2, Algorithm 1: the first target is the one whose processor is least used.
 //! The twin here is as dumb as can be: it looks at clusters of one group alone, and at nothing but the last reports.
 
-use manager::{Picture, Wish};
+use manager::{Picture, Proposal};
 use wire::{Duration, GroupId, Member, NodeId, Share, Time};
 
 use super::hashed::HashMap;
@@ -18,21 +18,27 @@ const STEADY: u32 = 1;
 /// what primaries use.
 const TOLERANCE: Share = Share::percent(5 + 2 * 5 + 2);
 
-/// What managers wish, and what comes of it.
+/// What managers proposal, and what comes of it.
 #[derive(Default)]
 pub struct Ranks {
-    /// When a primary was to leave this host, or to come there, by the wish of this member.
+    /// When a primary was to leave this host, or to come there, by the proposal of this member.
     touched: HashMap<(Member, NodeId), Time>,
     /// Orders that this node has obeyed since all is steady.
     steady: HashMap<(Member, GroupId), u32>,
 }
 
 impl Ranks {
-    /// At one look a manager wishes this. It leaves a host alone for so long after it has moved a primary there or away.
-    pub fn wished(&mut self, now: Time, by: Member, settle: Duration, wishes: &[Wish]) -> Verdict {
-        let moves = wishes.iter().filter_map(|wish| match wish {
-            Wish::Move { from, to, .. } => Some([*from, *to]),
-            Wish::Rank { .. } | Wish::Shed(_) => None,
+    /// At one look a manager proposes this. It leaves a host alone for so long after it has moved a primary there or away.
+    pub fn proposed(
+        &mut self,
+        now: Time,
+        by: Member,
+        settle: Duration,
+        proposals: &[Proposal],
+    ) -> Verdict {
+        let moves = proposals.iter().filter_map(|proposal| match proposal {
+            Proposal::Move { from, to, .. } => Some([*from, *to]),
+            Proposal::Rank { .. } | Proposal::Shed(_) => None,
         });
         let hosts: Vec<NodeId> = moves.flatten().collect();
         for host in &hosts {
@@ -106,10 +112,11 @@ mod tests {
     #[test]
     fn a_host_that_is_relieved_again_before_it_has_told_is_seen() {
         let mut ranks = Ranks::default();
-        let step = |from, to| Wish::Move { group: GroupId(1), from: NodeId(from), to: NodeId(to) };
+        let step =
+            |from, to| Proposal::Move { group: GroupId(1), from: NodeId(from), to: NodeId(to) };
         let settle = Duration::from_millis(100);
-        let mut at = |ms, by, wishes: &[Wish]| {
-            ranks.wished(Time::ZERO + Duration::from_millis(ms), member(by), settle, wishes)
+        let mut at = |ms, by, proposals: &[Proposal]| {
+            ranks.proposed(Time::ZERO + Duration::from_millis(ms), member(by), settle, proposals)
         };
         at(0, 1, &[step(1, 2), step(1, 3)]).unwrap();
         at(50, 1, &[step(4, 5)]).unwrap();

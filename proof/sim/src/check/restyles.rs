@@ -1,6 +1,6 @@
-//! A group's style changes only as it was wished, everywhere in the same view, and whoever wished it hears what came of it.
+//! A group's style changes only as it was proposed, everywhere in the same view, and whoever proposed it hears what came of it.
 //!
-//! Source: docs/protocol/group.md, "Change of style": a wish is of one view, and void in another; nothing else changes a style;
+//! Source: docs/protocol/group.md, "Change of style": a proposal is of one view, and void in another; nothing else changes a style;
 //! whoever asked is told within three seconds.
 
 use super::hashed::HashMap;
@@ -13,7 +13,7 @@ use super::{Verdict, demand};
 const PROPERTY: &str = "change of style";
 
 /// Whoever asked hears of it within three seconds of its own, and may have been stopped meanwhile.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A change as a node tells it.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub struct Told {
     pub from: Style,
     /// The style from here on.
     pub to: Style,
-    /// The view that the wish named.
+    /// The view that the proposal named.
     pub asked: ViewNumber,
 }
 
@@ -33,7 +33,7 @@ pub struct Restyles {
     last: HashMap<(Member, GroupId), Known>,
     /// The style that each view had where it was installed last.
     had: HashMap<(Member, GroupId, ViewNumber), Style>,
-    wishes: HashMap<(Member, GroupId), Time>,
+    proposals: HashMap<(Member, GroupId), Time>,
 }
 
 struct Known {
@@ -59,7 +59,7 @@ impl Restyles {
         };
         let (view, style) = (known.view, known.style);
         demand(told.asked == view, PROPERTY, || {
-            format!("{by} obeys a change of {group} that was wished in {}, in {view}", told.asked)
+            format!("{by} obeys a change of {group} that was proposed in {}, in {view}", told.asked)
         })?;
         demand(told.from == style && told.to != style, PROPERTY, || {
             format!("{by} changes {group} from {} to {}, and it is {style}", told.from, told.to)
@@ -90,8 +90,8 @@ impl Restyles {
     }
 
     /// A node is asked for a change.
-    pub fn wished(&mut self, now: Time, by: Member, group: GroupId) {
-        self.wishes.insert((by, group), now);
+    pub fn proposed(&mut self, now: Time, by: Member, group: GroupId) {
+        self.proposals.insert((by, group), now);
     }
 
     /// Whoever asked is told that the group has this style in this view, or that it could not be done.
@@ -102,10 +102,10 @@ impl Restyles {
         (group, style): (GroupId, Style),
         done: Option<ViewNumber>,
     ) -> Verdict {
-        let wished = self.wishes.remove(&(by, group));
-        let took = wished.map(|wished| now.since(wished));
-        demand(took.is_some_and(|took| took <= PATIENCE), PROPERTY, || {
-            format!("{by} ends a wish for {group} after {took:?}")
+        let proposed = self.proposals.remove(&(by, group));
+        let took = proposed.map(|proposed| now.since(proposed));
+        demand(took.is_some_and(|took| took <= TIMEOUT), PROPERTY, || {
+            format!("{by} ends a proposal for {group} after {took:?}")
         })?;
         let known = self.last.get(&(by, group)).filter(|known| known.component == component);
         let (Some(view), Some(known)) = (done, known) else { return Ok(()) };
@@ -120,15 +120,15 @@ impl Restyles {
         })
     }
 
-    /// A node's life is over, and its wishes with it.
+    /// A node's life is over, and its proposals with it.
     pub fn died(&mut self, by: Member) {
-        self.wishes.retain(|(member, _), _| *member != by);
+        self.proposals.retain(|(member, _), _| *member != by);
     }
 
     /// At the end: nobody waits for longer than it may.
     pub fn finish(&self, now: Time) -> Verdict {
-        let late = self.wishes.iter().find(|(_, wished)| now.since(**wished) > PATIENCE);
-        demand(late.is_none(), PROPERTY, || format!("nothing came of a wish: {late:?}"))
+        let late = self.proposals.iter().find(|(_, proposed)| now.since(**proposed) > TIMEOUT);
+        demand(late.is_none(), PROPERTY, || format!("nothing came of a proposal: {late:?}"))
     }
 }
 
@@ -174,19 +174,19 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_of_which_nothing_comes_is_seen() {
-        let (wish, start) = ((GROUP, Style::Active), Time::ZERO + Duration::from_secs(1));
+    fn a_proposal_of_which_nothing_comes_is_seen() {
+        let (proposal, start) = ((GROUP, Style::Active), Time::ZERO + Duration::from_secs(1));
         let late = start + Duration::from_secs(6);
         let mut restyles = Restyles::default();
-        restyles.wished(start, member(1), GROUP);
+        restyles.proposed(start, member(1), GROUP);
         restyles.finish(start + Duration::from_secs(3)).unwrap();
         restyles.finish(late).unwrap_err();
-        restyles.ended(late, (member(1), RING), wish, None).unwrap_err();
-        restyles.wished(start, member(1), GROUP);
+        restyles.ended(late, (member(1), RING), proposal, None).unwrap_err();
+        restyles.proposed(start, member(1), GROUP);
         restyles.died(member(1));
         restyles.finish(late).unwrap();
         seen(&mut restyles, 1, 5, Style::SemiActive).unwrap();
-        restyles.wished(start, member(1), GROUP);
-        restyles.ended(start, (member(1), RING), wish, Some(ViewNumber(5))).unwrap_err();
+        restyles.proposed(start, member(1), GROUP);
+        restyles.ended(start, (member(1), RING), proposal, Some(ViewNumber(5))).unwrap_err();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: docs/protocol/manager.md, "Shedding".
 
-use manager::{Picture, Wish};
+use manager::{Picture, Proposal};
 use wire::ordered::Shedding;
 use wire::{Duration, Member, NodeId, Share, Time};
 
@@ -17,28 +17,28 @@ pub const CLASSES: [u8; 2] = [0, 9];
 /// Whoever uses less than this has room, whatever noise makes of it.
 pub const ROOMY: Share = Share::percent(60);
 
-/// From a wish to where it is obeyed, while rings come and go: it waits for one that orders it.
+/// From a proposal to where it is obeyed, while rings come and go: it waits for one that orders it.
 const WAY: Duration = Duration::from_secs(10);
 
-/// What managers wish of hosts that have too much to do.
+/// What managers proposal of hosts that have too much to do.
 #[derive(Default)]
 pub struct Sheds {
-    /// Until when a host may refuse something, by the last wish.
+    /// Until when a host may refuse something, by the last proposal.
     until: HashMap<NodeId, Time>,
 }
 
 impl Sheds {
-    /// At one look a manager wishes this. `above`: a host that uses less than this is within any bound.
-    pub fn wished(
+    /// At one look a manager proposes this. `above`: a host that uses less than this is within any bound.
+    pub fn proposed(
         &mut self,
         now: (Time, Time),
         above: Share,
         picture: &Picture,
-        wishes: &[Wish],
+        proposals: &[Proposal],
     ) -> Verdict {
         let (at, local) = now;
-        for wish in wishes {
-            let Wish::Shed(shedding) = wish else { continue };
+        for proposal in proposals {
+            let Proposal::Shed(shedding) = proposal else { continue };
             let Shedding { node, level, .. } = shedding;
             if *level > 0 {
                 let until = at + shedding.term() + WAY;
@@ -52,21 +52,21 @@ impl Sheds {
             demand(used >= above, PROPERTY, || {
                 format!("{node} is to refuse calls below {level}, and uses {used}: {picture:?}")
             })?;
-            let moves = |wish: &Wish| matches!(wish, Wish::Move { from, .. } if from == node);
-            demand(!wishes.iter().any(moves), PROPERTY, || {
+            let moves = |proposal: &Proposal| matches!(proposal, Proposal::Move { from, .. } if from == node);
+            demand(!proposals.iter().any(moves), PROPERTY, || {
                 format!(
-                    "{node} is to refuse calls below {level}, and a primary leaves it: {wishes:?}"
+                    "{node} is to refuse calls below {level}, and a primary leaves it: {proposals:?}"
                 )
             })?;
         }
         Ok(())
     }
 
-    /// A node refuses a call of this criticality.
-    pub fn refused(&self, now: Time, by: Member, criticality: u8) -> Verdict {
-        demand(criticality != CLASSES[CLASSES.len() - 1], PROPERTY, || {
+    /// A node refuses a call of this priority.
+    pub fn refused(&self, now: Time, by: Member, priority: u8) -> Verdict {
+        demand(priority != CLASSES[CLASSES.len() - 1], PROPERTY, || {
             format!(
-                "{by} refuses a call of criticality {criticality}, and nobody calls who is more critical"
+                "{by} refuses a call of priority {priority}, and nobody calls who is more critical"
             )
         })?;
         let until = self.until.get(&by.node).copied();
@@ -88,21 +88,21 @@ mod tests {
         Picture { nodes: vec![(NodeId(1), Some(usage))], sheds, ..Picture::default() }
     }
 
-    fn order(level: u8) -> Wish {
-        Wish::Shed(Shedding { node: NodeId(1), level, term_ms: 1_000, room: Vec::new() })
+    fn order(level: u8) -> Proposal {
+        Proposal::Shed(Shedding { node: NodeId(1), level, term_ms: 1_000, room: Vec::new() })
     }
 
     #[test]
     fn who_refuses_with_room_or_though_a_primary_leaves_is_seen() {
-        let say = |used, level, wishes: &[Wish]| {
+        let say = |used, level, proposals: &[Proposal]| {
             let now = (Time(50), Time(50));
-            Sheds::default().wished(now, Share::percent(69), &picture(used, level), wishes)
+            Sheds::default().proposed(now, Share::percent(69), &picture(used, level), proposals)
         };
         say(80, 0, &[order(9)]).unwrap();
         say(50, 0, &[order(9)]).unwrap_err();
         say(50, 9, &[order(9)]).unwrap();
         say(50, 9, &[order(0)]).unwrap();
-        let leaves = Wish::Move { group: GroupId(1), from: NodeId(1), to: NodeId(2) };
+        let leaves = Proposal::Move { group: GroupId(1), from: NodeId(1), to: NodeId(2) };
         say(80, 0, &[leaves, order(9)]).unwrap_err();
     }
 
@@ -112,8 +112,8 @@ mod tests {
         let mut sheds = Sheds::default();
         let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
         sheds.refused(at(1), by, 0).unwrap_err();
-        let wishes = [order(9)];
-        sheds.wished((at(1), at(1)), Share::percent(69), &picture(90, 0), &wishes).unwrap();
+        let proposals = [order(9)];
+        sheds.proposed((at(1), at(1)), Share::percent(69), &picture(90, 0), &proposals).unwrap();
         sheds.refused(at(2), by, 0).unwrap();
         sheds.refused(at(2), by, 9).unwrap_err();
         sheds.refused(at(20), by, 0).unwrap_err();

@@ -263,10 +263,10 @@ impl Cluster {
         if let Frame::Reply(reply) = frame {
             let asker = stream.client;
             let customer = &self.customers[asker];
-            let (client, criticality) = (customer.session.client(), customer.policy.criticality);
+            let (client, priority) = (customer.session.client(), customer.policy.priority);
             self.watch.answered(self.fabric.now(), me, client, reply)?;
             if matches!(reply.outcome, Outcome::Shed { .. }) {
-                self.refused(me, criticality)?;
+                self.refused(me, priority)?;
             }
             if matches!(reply.outcome, Outcome::Refused(Refusal::Poisoned, _)) {
                 self.summary.refusals += 1;

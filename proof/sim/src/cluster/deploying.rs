@@ -1,4 +1,4 @@
-//! The group that keeps what people said, and services that it deploys: nodes do what the book says, people drain nodes, and faults go on
+//! The group that keeps what people said, and services that it deploys: nodes do what the cluster state says, people drain nodes, and faults go on
 //! (`docs/protocol/deployment.md`).
 
 mod in_cluster;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use engine::Quorum;
 use manager::Picture;
-use manager::book::{Book, Command, Deployment, Distribution, Labels};
+use manager::cluster_state::{ClusterState, Command, Deployment, Distribution, Labels};
 use manager::placement::Placer;
 use wire::limits::MAX_REPLICAS;
 use wire::{Duration, GroupId, Member, NodeId, Time};
@@ -21,14 +21,14 @@ use crate::fabric::node_id;
 use crate::options::GroupPlan;
 use crate::run::Plant;
 
-/// How often nodes look at the book, and people at what they said.
+/// How often nodes look at the cluster state, and people at what they said.
 const LOOK: Duration = Duration::from_millis(25);
 
 /// What is said and not answered is said again after so long.
 const AGAIN: Duration = Duration::from_millis(300);
 
 /// How long a call of a node's own may take.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What becomes of the plan.
 pub(super) struct Deploying {
@@ -51,7 +51,7 @@ pub(super) struct Deploying {
 
 /// A node's part.
 struct Desk {
-    book: Book,
+    cluster_state: ClusterState,
     placer: Placer,
     introduced: Option<Time>,
     /// One for each group.
@@ -61,7 +61,12 @@ struct Desk {
 impl Desk {
     fn new(plant: Plant, groups: usize) -> Desk {
         let programs = (0..groups).map(|_| Programs::default()).collect();
-        Desk { book: Book::default(), placer: plant.placer(), introduced: None, programs }
+        Desk {
+            cluster_state: ClusterState::default(),
+            placer: plant.placer(),
+            introduced: None,
+            programs,
+        }
     }
 }
 
@@ -82,9 +87,9 @@ impl Deploying {
         }
     }
 
-    /// The book as this node has it.
-    pub fn book(&self, node: usize) -> &Book {
-        &self.nodes[node].book
+    /// The cluster state as this node has it.
+    pub fn cluster_state(&self, node: usize) -> &ClusterState {
+        &self.nodes[node].cluster_state
     }
 
     /// The first group is to run this program.
@@ -133,7 +138,8 @@ impl Deploying {
         }
         let place = if all == 1 { 0 } else { self.draw.count(0, all - 1) };
         // Who is alone has nobody to keep its state meanwhile; and where nothing has run there is nothing to go back to (seed 9013044).
-        let filled = |desk: &Desk| desk.book.of(&groups[place].name).is_some_and(|it| it.filled);
+        let filled =
+            |desk: &Desk| desk.cluster_state.of(&groups[place].name).is_some_and(|it| it.filled);
         let may = self.plan.wanted[place].replicas > 1 && self.nodes.iter().any(filled);
         if may && self.draw.one_in(self.plan.upgrades) {
             self.versions[place].next(&mut self.draw);
@@ -169,7 +175,7 @@ fn has_state(picture: &Picture, group: GroupId, node: NodeId) -> bool {
     shape.is_some_and(|it| it.primary == node || it.backups.contains(&node))
 }
 
-/// Seeds in which this can be shown: what is answered there is kept, and all nodes can host the book (seed 1048).
+/// Seeds in which this can be shown: what is answered there is kept, and all nodes can host the cluster state (seed 1048).
 pub fn is_possible(nodes: usize, quorum: Quorum) -> bool {
     (2..=MAX_REPLICAS).contains(&nodes) && quorum == Quorum::Majority
 }

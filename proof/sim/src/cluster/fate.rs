@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const ORPHANED: Duration = Duration::from_millis(300);
 
 /// New calls, once all is well, must be answered within this time.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Cluster {
     /// The next fault of the plan strikes.
@@ -113,8 +113,8 @@ impl Cluster {
         let now = self.fabric.now();
         for client in 0..self.customers.len() {
             for group in &self.options.groups {
-                let patience = self.options.load.patience * 4;
-                let begun = self.customers[client].ask(now, &group.name, patience);
+                let timeout = self.options.load.timeout * 4;
+                let begun = self.customers[client].ask(now, &group.name, timeout);
                 self.watch.begun(now, client, &begun);
             }
             self.customer_ran(client)?;
@@ -381,7 +381,7 @@ impl Cluster {
         for client in 0..self.customers.len() {
             for group in &self.options.groups {
                 let key = client as u64 % KEYS;
-                let begun = self.customers[client].demand(now, group, key, PATIENCE);
+                let begun = self.customers[client].demand(now, group, key, TIMEOUT);
                 begun.iter().for_each(|begun| self.watch.begun(now, client, begun));
             }
             self.customer_ran(client)?;
@@ -544,7 +544,7 @@ impl Cluster {
         for node in 0..self.options.nodes {
             let Some(process) = &self.fabric.hosts[node].process else { continue };
             let groups = process.status().groups;
-            // Lives of nodes call the book.
+            // Lives of nodes call the cluster state.
             for group in groups.into_iter().filter(|group| group.name != MANAGER) {
                 let kept = group.sessions.unwrap_or(0);
                 crate::check::bounded::sessions(

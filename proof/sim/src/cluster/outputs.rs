@@ -39,7 +39,7 @@ impl Cluster {
             }
             Output::Frame { caller, frame } => self.frame_from_node(node, me, caller, &frame)?,
             Output::Close { caller } => self.close_from_node(node, caller),
-            Output::Run { group: MANAGER_ID, command } => self.keep_book(node, command)?,
+            Output::Run { group: MANAGER_ID, command } => self.keep_cluster_state(node, command)?,
             // Its service is gone, and what it is told is nothing to anybody.
             Output::Run { group, .. } if !self.executors.has(node, group) => {}
             Output::Run { group, command } => {

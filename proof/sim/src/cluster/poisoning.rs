@@ -17,7 +17,7 @@ use crate::trace::mix;
 const AGAIN: Duration = Duration::from_millis(5);
 
 /// A death is put off so often.
-const PATIENCE: u32 = 10;
+const TIMEOUT: u32 = 10;
 
 /// A node that was asked for a call so long ago knows that its client asks when it decides whether to try the call.
 const KNOWN: Duration = Duration::from_millis(200);

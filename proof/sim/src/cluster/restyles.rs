@@ -37,7 +37,7 @@ impl Cluster {
         let begun = process.restyle(now, id, style);
         self.fabric.say(|| format!("node {} is asked to make {id} {style}: {begun:?}", asked + 1));
         if begun.is_ok() {
-            self.watch.restyles.wished(self.fabric.now(), self.fabric.member(asked), id);
+            self.watch.restyles.proposed(self.fabric.now(), self.fabric.member(asked), id);
         }
         self.drain(asked)
     }

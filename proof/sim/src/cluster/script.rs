@@ -1,6 +1,6 @@
 //! One operation of people, step by step, and the death of whoever leads after one of its steps (world `interruptions`).
 //!
-//! A *step* is a command that changes the book, or a view of a deployed group: whatever is decided, and whatever follows from it. Until the
+//! A *step* is a command that changes the cluster state, or a view of a deployed group: whatever is decided, and whatever follows from it. Until the
 //! leader dies a run is that of the same seed undisturbed, so the steps of that one are the steps of all.
 
 mod in_cluster;
@@ -58,7 +58,7 @@ pub(super) struct Scripted {
     stage: Stage,
     draw: Draw,
     steps: u64,
-    /// Commands that the book has had, and views that were seen.
+    /// Commands that the cluster state has had, and views that were seen.
     version: u64,
     views: BTreeSet<(GroupId, ViewNumber)>,
     /// Who leads is to die at the end of this happening.
@@ -90,8 +90,8 @@ impl Scripted {
         }
     }
 
-    /// The book at some node has been changed so often.
-    pub fn book(&mut self, version: u64) {
+    /// The cluster state at some node has been changed so often.
+    pub fn cluster_state(&mut self, version: u64) {
         if version > self.version {
             self.version = version;
             self.step();

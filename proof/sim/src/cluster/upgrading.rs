@@ -1,7 +1,7 @@
 //! Deployed programs are replaced by others while faults go on, and some of the new ones end as often as they are started
 //! (`docs/protocol/deployment.md`, "Upgrades").
 
-use manager::book::{Book, Command, Placed, Program};
+use manager::cluster_state::{ClusterState, Command, Placed, Program};
 use wire::{Duration, NodeId, Time};
 
 use crate::draw::Draw;
@@ -57,11 +57,17 @@ pub(crate) fn is_broken(program: &Program) -> bool {
 }
 
 /// Counts what became of an upgrade, at the node that told it.
-pub(super) fn count(summary: &mut Summary, me: NodeId, command: &Command, book: &Book, done: bool) {
+pub(super) fn count(
+    summary: &mut Summary,
+    me: NodeId,
+    command: &Command,
+    cluster_state: &ClusterState,
+    done: bool,
+) {
     match command {
         Command::Upgraded { node, .. } if done && *node == me => summary.upgrades += 1,
         Command::Failing { group, node, .. } if done && *node == me => {
-            let undone = book.of(group).and_then(|placed| placed.undone.as_ref());
+            let undone = cluster_state.of(group).and_then(|placed| placed.undone.as_ref());
             summary.undone += u64::from(undone.is_some_and(|undone| undone.node == me));
         }
         _ => {}

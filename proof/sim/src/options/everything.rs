@@ -7,7 +7,7 @@
 use engine::{Checkpoints, Quorum};
 use wire::Duration;
 use wire::limits::MAX_WAITING;
-use wire::ordered::{Durability, GroupOptions, Hold, Style};
+use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 
 use super::{GroupPlan, Options, Pipe, clock};
 use crate::cluster::{DeployPlan, DiskPlan};
@@ -123,7 +123,7 @@ fn placed(number: usize, nodes: usize, ground: Ground, draw: &mut Draw) -> Group
     GroupPlan {
         name: format!("placed-{number}"),
         hosts: (0..nodes).collect(),
-        options: GroupOptions { style, durability, hold: Hold::Majority },
+        options: GroupOptions { style, durability, ack: AckLevel::Majority },
         tells: draw.one_in(2),
         checkpoints: Checkpoints {
             requests: draw.pick(&[1, 5, 20, 1_000]),

@@ -2,7 +2,7 @@
 
 use engine::Quorum;
 use wire::Duration;
-use wire::ordered::{GroupOptions, Hold};
+use wire::ordered::{AckLevel, GroupOptions};
 
 use super::{Load, Options, Pipe, World};
 use crate::cluster::{DeployPlan, HostPlan, is_possible};
@@ -29,8 +29,8 @@ impl Options {
         self.faults.phase = self.faults.phase.max(Duration::from_secs(2));
         // What a slow node takes long for is well within the span of the rule.
         self.execution = self.execution.min(Duration::from_micros(200));
-        let patience = self.load.patience.min(Duration::from_millis(100));
-        self.load = Load { patience, longest: patience * 4, ..self.load };
+        let timeout = self.load.timeout.min(Duration::from_millis(100));
+        self.load = Load { timeout, longest: timeout * 4, ..self.load };
         let every = Draw::new(seed ^ 0x4a47).pick(&[10, 30, 100]).pipe(Duration::from_millis);
         Options { hangs: Some(every), ..self }
     }
@@ -41,7 +41,7 @@ impl Options {
         Options { hosts: self.world.is_cluster().then_some(plan), ..self }
     }
 
-    /// The first group is hosted by whom the book says. Nobody else takes its replicas away.
+    /// The first group is hosted by whom the cluster state says. Nobody else takes its replicas away.
     pub fn with_deployment(mut self, seed: u64) -> Options {
         let possible = self.world == World::Cluster && !self.smooth && self.trial.is_none();
         if !possible || !is_possible(self.nodes, self.quorum) {
@@ -53,7 +53,7 @@ impl Options {
             group.callee.take_if(|(callee, _)| *callee == name);
         }
         let first = &mut self.groups[0];
-        first.options = GroupOptions { hold: Hold::Majority, ..GroupOptions::default() };
+        first.options = GroupOptions { ack: AckLevel::Majority, ..GroupOptions::default() };
         (first.callee, first.lies, first.styles) = (None, None, Vec::new());
         first.padding = first.padding.min(1_000);
         self.faults

@@ -15,7 +15,7 @@ impl Options {
         self.faults.phase = Duration::from_secs(60);
         (self.moves, self.restyles, self.hangs, self.hosts) = (None, None, None, None);
         (self.benches, self.outsider, self.budget) = (false, None, u64::MAX);
-        self.load.patience = self.load.patience.max(Duration::from_millis(100));
+        self.load.timeout = self.load.timeout.max(Duration::from_millis(100));
         let nodes = self.nodes;
         if let Some(plan) = &mut self.deploy {
             let many = plan.wanted.len();

@@ -78,8 +78,8 @@ impl World {
     /// A record was refused as busy: what the disk does ends that, or else it should have been told that it is full.
     fn busy(&mut self) -> Verdict {
         let since = *self.life.busy_since.get_or_insert(self.now);
-        let patience = 4 * self.options.config.retry + 20 * self.options.slowest;
-        demand(self.now <= since + patience, "liveness", || {
+        let timeout = 4 * self.options.config.retry + 20 * self.options.slowest;
+        demand(self.now <= since + timeout, "liveness", || {
             format!("the store says that it is busy, and has done nothing since {since:?}")
         })
     }

@@ -32,8 +32,8 @@ fn back(places: &[(u32, Option<u64>)]) -> BTreeMap<Member, Announce> {
 }
 
 fn woken(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>, whole: bool) -> Directory {
-    let chronology = &Chronology::of(announces);
-    let gathering = Gathering { rule: Quorum::Majority, whole, chronology };
+    let component_order = &ComponentOrder::of(announces);
+    let gathering = Gathering { rule: Quorum::Majority, whole, component_order };
     let mut directory = Directory::default();
     directory.install(RingId::default(), &[recalled_entry(entry, announces)], announces, gathering);
     directory.check_invariants();
@@ -130,8 +130,8 @@ fn what_was_taken_in_a_void_attempt_is_not_the_furthest() {
     for (life, announce) in &mut announces {
         announce.recall.as_mut().unwrap().groups.push(told(life));
     }
-    let chronology = Chronology::of(&announces);
+    let component_order = ComponentOrder::of(&announces);
     let planted = Planted::default();
-    let table = recalled(&[], &announces, reborn(1), Some(&chronology), planted);
+    let table = recalled(&[], &announces, reborn(1), Some(&component_order), planted);
     assert_eq!(table[0].view, ViewNumber(5));
 }

@@ -1,18 +1,18 @@
-//! Moves that are wished, ordered and made.
+//! Moves that are proposed, ordered and made.
 
 use alloc::vec::Vec;
 
 use wire::ordered::{Move, Ordered};
 use wire::{GroupId, Member, NodeId, Time, ViewNumber};
 
-use super::{HAND_OVER_PATIENCE, Motive, Moving, Outlook};
+use super::{HAND_OVER_TIMEOUT, Motive, Moving, Outlook};
 use crate::api::{Event, MoveError, Output};
 use crate::bug::Bug;
 use crate::directory::{Change, State};
 use crate::groups::{GroupHandler, Groups};
 use crate::ordering::Ordering;
 use crate::replicas::passive::Yield;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 impl Groups {
     /// This node's replica waits for another to take over before it goes.
@@ -20,7 +20,7 @@ impl Groups {
         self.moves.contains_key(&(id, Motive::Going))
     }
 
-    /// When a wish is given up.
+    /// When a proposal is given up.
     pub(crate) fn next_move_timeout(&self) -> Option<Time> {
         self.moves.values().map(|moving| moving.until).min()
     }
@@ -62,20 +62,20 @@ impl<O: Ordering> GroupHandler<'_, O> {
             return;
         };
         if let Some(next) = group.synced().nth(1) {
-            let until = now + HAND_OVER_PATIENCE;
+            let until = now + HAND_OVER_TIMEOUT;
             let moving = Moving { to: next.node, until, asked: None };
             self.groups.moves.insert((id, Motive::Going), moving);
         }
     }
 
-    /// Orders the wishes that can be ordered, and ends those that are over. True if there was anything to do.
+    /// Orders the proposals that can be ordered, and ends those that are over. True if there was anything to do.
     pub(crate) fn pump_moves(&mut self, now: Time) -> bool {
         if self.groups.moves.is_empty() {
             return false;
         }
-        let wishes: Vec<(GroupId, Motive)> = self.groups.moves.keys().copied().collect();
+        let proposals: Vec<(GroupId, Motive)> = self.groups.moves.keys().copied().collect();
         let mut any = false;
-        for (id, motive) in wishes {
+        for (id, motive) in proposals {
             let moving = &self.groups.moves[&(id, motive)];
             let (to, late) = (moving.to, now >= moving.until);
             let ended = match self.outlook(id, to) {
@@ -84,7 +84,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
                 Outlook::Ready(..) | Outlook::Wait if late => Some(Err(MoveError::Late(to))),
                 Outlook::Wait => None,
                 Outlook::Ready(to, view) => {
-                    any |= self.wish(now, (id, motive), to, view);
+                    any |= self.propose(now, (id, motive), to, view);
                     None
                 }
             };
@@ -99,8 +99,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         any
     }
 
-    /// Orders a wish, once on each ring and for each view.
-    pub(crate) fn wish(
+    /// Orders a proposal, once on each ring and for each view.
+    pub(crate) fn propose(
         &mut self,
         now: Time,
         key: (GroupId, Motive),
@@ -113,45 +113,50 @@ impl<O: Ordering> GroupHandler<'_, O> {
             return false;
         }
         moving.asked = here;
-        let wish = Move { group: key.0, to, view };
-        if !self.replicas().yield_to(Yield::Move(wish)) {
-            self.base.order(now, Ordered::Move(wish));
+        let proposal = Move { group: key.0, to, view };
+        if !self.replicas().yield_to(Yield::Move(proposal)) {
+            self.base.order(now, Ordered::Move(proposal));
         }
         true
     }
 
     /// A move at its place in the order.
-    pub(crate) fn act_on_move(&mut self, now: Time, sender: Member, wish: Move) {
-        let Some(group) = self.base.directory.get(wish.group) else { return };
+    pub(crate) fn act_on_move(&mut self, now: Time, sender: Member, proposal: Move) {
+        let Some(group) = self.base.directory.get(proposal.group) else { return };
         let Some(from) = group.primary() else { return };
         // Of a passive group only the primary knows when it has ordered what it has taken.
-        let speaker = if group.options.style.keeps_its_primary() { from } else { wish.to };
+        let speaker = if group.options.style.keeps_its_primary() { from } else { proposal.to };
         if sender != speaker {
-            let takes_over = speaker == wish.to && wish.to == self.base.me;
-            if takes_over && self.replicas.can_take_over(self.base, &wish) {
-                self.base.order(now, Ordered::Move(wish));
+            let takes_over = speaker == proposal.to && proposal.to == self.base.me;
+            if takes_over && self.replicas.can_take_over(self.base, &proposal) {
+                self.base.order(now, Ordered::Move(proposal));
             } else {
-                self.replicas().yield_to(Yield::Move(wish));
+                self.replicas().yield_to(Yield::Move(proposal));
             }
             return;
         }
         if self.base.planted.is(Bug::OldPrimaryStays) && from == self.base.me {
             return;
         }
-        let change = self.base.directory.promote(wish.to, wish.group, wish.view, self.base.planted);
+        let change = self.base.directory.promote(
+            proposal.to,
+            proposal.group,
+            proposal.view,
+            self.base.planted,
+        );
         if change != Change::View {
             return;
         }
         if self.base.planted.is(Bug::DropMovedCalls) && from == self.base.me {
-            for call in self.replies.clients.callers.of_group(wish.group) {
+            for call in self.replies.clients.callers.of_group(proposal.group) {
                 self.replies.clients.callers.remove(&call);
             }
         }
-        let Move { group, to, view: asked } = wish;
+        let Move { group, to, view: asked } = proposal;
         let known = self.base.directory.get(group).expect("its primary has just moved");
         let (name, view) = (known.name.clone(), known.view);
         let (ring, sequence) = (self.base.membership.ring(), self.base.progress.delivered());
         self.base.event(Event::Moved { group, name, ring, sequence, from, to, asked, view });
-        self.changed(now, wish.group, change);
+        self.changed(now, proposal.group, change);
     }
 }

@@ -1,4 +1,4 @@
-//! Changes of style that are wished, ordered and made.
+//! Changes of style that are proposed, ordered and made.
 
 use alloc::vec::Vec;
 
@@ -13,10 +13,10 @@ use crate::groups::{GroupHandler, Groups};
 use crate::ordering::Ordering;
 use crate::replicas::hosted::Hosted;
 use crate::replicas::passive::Yield;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 impl Groups {
-    /// When a wish is given up.
+    /// When a proposal is given up.
     pub(crate) fn next_restyle_timeout(&self) -> Option<Time> {
         self.restyles.values().map(|restyling| restyling.until).min()
     }
@@ -50,14 +50,14 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// Orders the wishes that can be ordered, and ends those that are over. True if there was anything to do.
+    /// Orders the proposals that can be ordered, and ends those that are over. True if there was anything to do.
     pub(crate) fn pump_restyles(&mut self, now: Time) -> bool {
         if self.groups.restyles.is_empty() {
             return false;
         }
-        let wishes: Vec<GroupId> = self.groups.restyles.keys().copied().collect();
+        let proposals: Vec<GroupId> = self.groups.restyles.keys().copied().collect();
         let mut any = false;
-        for id in wishes {
+        for id in proposals {
             let Restyling { style, until, granted, .. } = self.groups.restyles[&id];
             let ended = match self.prospect(id, style, granted) {
                 Outlook::Over(outcome) => Some(outcome),
@@ -66,7 +66,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
                 }
                 Outlook::Wait => None,
                 Outlook::Ready(view) => {
-                    any |= self.wish_style(now, id, view);
+                    any |= self.propose_style(now, id, view);
                     None
                 }
             };
@@ -79,8 +79,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         any
     }
 
-    /// Orders a wish, once on each ring and for each view.
-    pub(crate) fn wish_style(&mut self, now: Time, id: GroupId, view: ViewNumber) -> bool {
+    /// Orders a proposal, once on each ring and for each view.
+    pub(crate) fn propose_style(&mut self, now: Time, id: GroupId, view: ViewNumber) -> bool {
         let here = Some((self.base.membership.ring(), view));
         let restyling = self.groups.restyles.get_mut(&id).expect("it is looked at");
         if restyling.asked == here {
@@ -147,7 +147,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.grant(restyle);
     }
 
-    /// The group has this style: whoever wished it here, in that view, has what it wants.
+    /// The group has this style: whoever proposed it here, in that view, has what it wants.
     pub(crate) fn grant(&mut self, restyle: Restyle) {
         let Restyle { group: id, view: asked, style } = restyle;
         let (ring, view) = (

@@ -14,7 +14,7 @@ use crate::bug::Bug;
 use crate::callers::OWN;
 use crate::groups::{GroupHandler, Groups};
 use crate::ordering::Ordering;
-use crate::style::{Conduct, Entry, Standing};
+use crate::style::{Entry, Standing, StyleRules};
 
 impl Groups {
     /// When what a host was told ends by itself next.
@@ -24,9 +24,9 @@ impl Groups {
 
     /// A client's call is as critical as it says, or else as its group's calls are.
     pub(crate) fn grade(&self, request: &mut Request) {
-        if request.criticality == 0 {
+        if request.priority == 0 {
             let unsaid = self.load.sheds.unsaid.get(&request.group);
-            request.criticality = unsaid.copied().unwrap_or_default();
+            request.priority = unsaid.copied().unwrap_or_default();
         }
     }
 }
@@ -92,7 +92,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         if caller == OWN || matches!(request.group, MANAGER_ID | REGISTRY_ID) {
             return None;
         }
-        self.groups.load.sheds.heard.insert(request.criticality, now);
+        self.groups.load.sheds.heard.insert(request.priority, now);
         let order = self
             .groups
             .load
@@ -101,7 +101,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             .get(&self.base.me.node)
             .filter(|order| now < order.until)?;
         let all = self.base.planted.is(Bug::ShedWhoever);
-        if request.criticality >= order.level && !all {
+        if request.priority >= order.level && !all {
             return None;
         }
         let group = self.base.directory.get(request.group)?;
@@ -118,9 +118,9 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
         let instead = order.room.iter().copied().find(|node| may_answer(group, request, *node));
         let reason = format!(
-            "the host of {} has more to do than it can do in time, and takes only calls of criticality {} and more; this one has {}: \
+            "the host of {} has more to do than it can do in time, and takes only calls of priority {} and more; this one has {}: \
              ask again later, or give it more if it may not wait",
-            self.base.me.node, order.level, request.criticality
+            self.base.me.node, order.level, request.priority
         );
         self.groups.load.sheds.refused += 1;
         Some(Outcome::Shed { instead, reason })

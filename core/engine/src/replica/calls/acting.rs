@@ -21,7 +21,7 @@ impl Replica {
             Some((first, handler)) if runs && *first == ticket && handler.open.is_none() => {
                 match open(self.group, self.planted, &mut self.calls.made, handler, now, call) {
                     Ok(mut ask) => {
-                        ask.mandate = self.vote_on_ask(&ask, effects);
+                        ask.call_quorum = self.vote_on_ask(&ask, effects);
                         ask.ordered = self.calls.ordered.remove(&ask.child);
                         let logged = self.end_in_log(ask.child);
                         let kept = logged.or_else(|| self.calls.take_kept(&ask.child));

@@ -20,7 +20,7 @@ use crate::replica::calls::{asked_of, due};
 use crate::replica::gate::reason;
 use crate::replica::{Arrival, Effect, Mode, Replica, Task, answer, fitting};
 use crate::session::{Decision, to_keep};
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 impl Replica {
     /// It has executed what is in no update that was delivered: it can go on as primary only.

@@ -1,6 +1,6 @@
 //! What is cast, counted and settled.
 
-use crate::replica::Mandate;
+use crate::replica::CallQuorum;
 use alloc::vec::Vec;
 
 use wire::ClientId;
@@ -42,7 +42,7 @@ impl Replica {
         let settled = voting.settled;
         voting.open.retain(|_, position| *position > settled);
         if let Some((child, _)) = voting.awaited.take_if(|(_, position)| *position <= settled) {
-            effects.push(Effect::Mandate(child, Mandate::Given));
+            effects.push(Effect::CallQuorum(child, CallQuorum::Given));
         }
         voting.told = voting.first - 1;
         let digests: Vec<Digest> =
@@ -143,8 +143,8 @@ impl Replica {
                 (verdict, Matter::Ask(child)) => {
                     voting.awaited = None;
                     let agreed = matches!(verdict, Verdict::Agreed(_));
-                    let mandate = if agreed { Mandate::Given } else { Mandate::Refused };
-                    effects.push(Effect::Mandate(child, mandate));
+                    let call_quorum = if agreed { CallQuorum::Given } else { CallQuorum::Refused };
+                    effects.push(Effect::CallQuorum(child, call_quorum));
                 }
             },
         }

@@ -8,7 +8,7 @@ use wire::ordered::Digest;
 
 use crate::replica::Ask;
 
-/// What stands for that a handler asks this. The name of the call is in it, and so is its patience: who gives up sooner than the
+/// What stands for that a handler asks this. The name of the call is in it, and so is its timeout: who gives up sooner than the
 /// others asks for something else.
 fn digest_of_ask(ask: &Ask) -> Digest {
     let request = &ask.request;
@@ -16,7 +16,7 @@ fn digest_of_ask(ask: &Ask) -> Digest {
     hash.update([3, u8::from(request.json)]);
     hash.update(request.client.0.to_le_bytes());
     hash.update(request.number.to_le_bytes());
-    hash.update(ask.patience.as_micros().to_le_bytes());
+    hash.update(ask.timeout.as_micros().to_le_bytes());
     hash.update(request.group.0.to_le_bytes());
     hash.update(request.method.0.to_le_bytes());
     hash.update(&request.body);

@@ -16,14 +16,10 @@ use crate::replicas::{ReplicaHandler, Replicas};
 
 impl Replicas {
     /// Each backup of a voting group takes over from a silent leader after its own time: the next in rank first.
-    pub(crate) fn patience_with_leader<O: Ordering>(
-        &self,
-        base: &Base<O>,
-        group: GroupId,
-    ) -> Duration {
+    pub(crate) fn leader_timeout<O: Ordering>(&self, base: &Base<O>, group: GroupId) -> Duration {
         let synced = base.directory.get(group).into_iter().flat_map(|known| known.synced());
         let rank = synced.take_while(|member| *member != base.me).count();
-        self.votes.patience() * u32::try_from(rank.max(1)).unwrap_or(1)
+        self.votes.timeout() * u32::try_from(rank.max(1)).unwrap_or(1)
     }
 
     /// When something is next to be told, or taken over.
@@ -53,7 +49,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             Some(number) => {
                 let before = self.replicas.leading.awaited.get(&group);
                 if before.is_none_or(|awaited| awaited.number != number) {
-                    let until = now + self.replicas.patience_with_leader(self.base, group);
+                    let until = now + self.replicas.leader_timeout(self.base, group);
                     let awaited = Awaited { number, until, rounds: 0 };
                     self.replicas.leading.awaited.insert(group, awaited);
                 }
@@ -74,7 +70,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let late: Vec<(GroupId, Awaited)> = late.map(|(group, it)| (*group, *it)).collect();
         for (group, awaited) in late {
             let (until, rounds) =
-                (now + self.replicas.patience_with_leader(self.base, group), awaited.rounds + 1);
+                (now + self.replicas.leader_timeout(self.base, group), awaited.rounds + 1);
             self.replicas.leading.awaited.insert(group, Awaited { until, rounds, ..awaited });
             let beside = rounds >= SILENT_ROUNDS;
             self.with_replica(now, group, |replica, fx| replica.take_over(beside, fx));

@@ -15,9 +15,9 @@ use crate::bug::Bug;
 use crate::callers::Call;
 use crate::directory::Group;
 use crate::ordering::Ordering;
-use crate::replica::{Ask, Child, Mandate};
+use crate::replica::{Ask, CallQuorum, Child};
 use crate::replicas::{ReplicaHandler, Replicas};
-use crate::style::{Conduct, Standing};
+use crate::style::{Standing, StyleRules};
 
 impl Replicas {
     /// After how long this node speaks for its replica of a group: at once, after those before it in rank, or never.
@@ -83,11 +83,17 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
     }
 
     /// It is settled whether the call that a replica here asks for may be ordered.
-    pub(crate) fn mandated(&mut self, now: Time, group: GroupId, child: Child, mandate: Mandate) {
+    pub(crate) fn call_quorum_told(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        child: Child,
+        call_quorum: CallQuorum,
+    ) {
         if let Some(open) =
             self.replicas.nested.open.get_mut(&group).filter(|open| open.ask.child == child)
         {
-            open.ask.mandate = mandate;
+            open.ask.call_quorum = call_quorum;
             self.consider_open(now, group);
         }
     }
@@ -106,7 +112,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let after = self.replicas.speaks_after(self.base, group);
         let alone = self.replicas.gives_up_alone(self.base, group);
         let Some(open) = self.replicas.nested.open.get_mut(&group) else { return };
-        let after = after.filter(|_| open.ask.mandate != Mandate::Awaited);
+        let after = after.filter(|_| open.ask.call_quorum != CallQuorum::Awaited);
         open.speaks = after.is_some() || alone;
         open.order_at = match after {
             Some(after) if !open.delivered && open.handed.is_none() => Some(now + after),
@@ -125,8 +131,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             let end = open.ask.end(End::Deadline);
             return self.with_replica(now, group, |replica, fx| replica.nested_end(end, 0, fx));
         }
-        let mandate = open.ask.mandate;
-        if !speaks || open.given_up || mandate == Mandate::Awaited {
+        let call_quorum = open.ask.call_quorum;
+        if !speaks || open.given_up || call_quorum == CallQuorum::Awaited {
             return;
         }
         let known = self.base.directory.get(callee);
@@ -134,7 +140,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let crowded =
             self.replicas.hosted.get(&group).is_some_and(|hosted| hosted.replica.refuses_calls());
         let end = match known {
-            _ if mandate == Mandate::Refused => {
+            _ if call_quorum == CallQuorum::Refused => {
                 open.order_at.is_some_and(|at| at <= now).then_some(End::Split)
             }
             _ if late && awake => Some(End::Deadline),
@@ -159,11 +165,11 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if !awake {
             return; // a view of the callee will come
         }
-        let patience = open.ask.due.since(now).as_micros();
+        let timeout = open.ask.due.since(now).as_micros();
         let request = Request {
             time: open.wall,
             seed: self.base.random.next_u64(),
-            patience_us: u32::try_from(patience).unwrap_or(u32::MAX),
+            timeout_us: u32::try_from(timeout).unwrap_or(u32::MAX),
             ..open.ask.request.clone()
         };
         open.handed = Some((self.base.order_copy(now, Ordered::Request(request)), now));
@@ -247,7 +253,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         else {
             return;
         };
-        if style.is_some_and(Conduct::executes_on_arrival) {
+        if style.is_some_and(StyleRules::executes_on_arrival) {
             // What has its place is the update, which is being delivered, not the call.
             owed.sequence = owed.sequence.max(self.base.progress.delivered());
         }
@@ -282,7 +288,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             return;
         }
         let style = self.base.directory.get(call.0).map(|group| group.options.style);
-        let kept = style.is_some_and(Conduct::orders);
+        let kept = style.is_some_and(StyleRules::orders);
         if self.replicas.speaks_after(self.base, call.0).is_none()
             || (kept && !self.base.is_held(call.0, sequence))
         {
@@ -327,7 +333,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let alike = if self.base.planted.is(Bug::EndsToPrimaryOnly) {
             |style: Style| style.executes(Standing::Backup)
         } else {
-            Conduct::orders
+            StyleRules::orders
         };
         let together = group.is_some_and(|group| alike(group.options.style));
         let place = self.base.place(sequence);
@@ -376,7 +382,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 self.base.event(Event::NestedEnded { group, by: sender });
             }
             None if replied
-                && style.is_some_and(Conduct::orders)
+                && style.is_some_and(StyleRules::orders)
                 && self.replicas.hosted.contains_key(&group) =>
             {
                 self.base.event(Event::NestedCopy { group });

@@ -11,7 +11,7 @@ use crate::bug::Bug;
 use crate::callers::{Call, Stage};
 use crate::ordering::Ordering;
 use crate::replicas::{ReplicaHandler, Replicas};
-use crate::style::{Conduct, Standing};
+use crate::style::{Standing, StyleRules};
 
 impl Replicas {
     /// The groups whose primary is here and has executed what is in no update that was delivered.
@@ -34,7 +34,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         // What its client has been answered elsewhere keeps no place here, where nobody could take it.
         self.replies.clients.callers.forget_ended(group, request.client, request.unanswered);
         let style = self.base.directory.get(group).map(|group| group.options.style);
-        if style.is_some_and(Conduct::executes_on_arrival) {
+        if style.is_some_and(StyleRules::executes_on_arrival) {
             if self.replicas.hosted.contains_key(&group) {
                 self.owe_end(now, &request, sequence);
             }
@@ -183,15 +183,15 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
 
     /// This node's replica is a passive group's primary, and is to say this in the present view: it takes nothing more. False if it is
     /// not, or cannot.
-    pub(crate) fn yield_to(&mut self, wish: Yield) -> bool {
-        let (id, view) = match wish {
+    pub(crate) fn yield_to(&mut self, proposal: Yield) -> bool {
+        let (id, view) = match proposal {
             Yield::Move(Move { group, view, .. }) | Yield::Restyle(Restyle { group, view, .. }) => {
                 (group, view)
             }
         };
         let Some(group) = self.base.directory.get(id) else { return false };
         let style = group.options.style;
-        let can = match wish {
+        let can = match proposal {
             Yield::Move(Move { to, .. }) => group.synced().any(|member| member == to),
             Yield::Restyle(Restyle { style: to, .. }) => {
                 style != to && group.options.may_become(to)
@@ -200,7 +200,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let mine = style.keeps_its_primary() && group.primary() == Some(self.base.me);
         let yields = mine && can && group.view == view;
         if let Some(hosted) = self.replicas.hosted.get_mut(&id).filter(|_| yields) {
-            hosted.yields = Some((wish, false));
+            hosted.yields = Some((proposal, false));
             // So that the next has little to replay.
             hosted.cold.last_one = style.logs();
         }
@@ -214,18 +214,18 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
         let mut ready = Vec::new();
         for hosted in self.replicas.hosted.values_mut() {
-            if let Some((wish, false)) = hosted.yields
+            if let Some((proposal, false)) = hosted.yields
                 && hosted.may_hand_over()
             {
-                hosted.yields = Some((wish, true));
-                ready.push(wish);
+                hosted.yields = Some((proposal, true));
+                ready.push(proposal);
             }
         }
         let any = !ready.is_empty();
-        for wish in ready {
-            let said = match wish {
-                Yield::Move(wish) => Ordered::Move(wish),
-                Yield::Restyle(wish) => Ordered::Restyle(wish),
+        for proposal in ready {
+            let said = match proposal {
+                Yield::Move(proposal) => Ordered::Move(proposal),
+                Yield::Restyle(proposal) => Ordered::Restyle(proposal),
             };
             self.base.order(now, said);
         }

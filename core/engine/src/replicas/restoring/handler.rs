@@ -11,7 +11,7 @@ use crate::base::Base;
 use crate::directory::{DepositRefused, State};
 use crate::ordering::Ordering;
 use crate::replicas::{ReplicaHandler, Replicas};
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 impl Replicas {
     fn restore_outlook<O: Ordering>(&self, base: &Base<O>, id: GroupId) -> Outlook {

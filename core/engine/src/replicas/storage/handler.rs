@@ -12,7 +12,7 @@ use crate::ordering::Ordering;
 use crate::replicas::ReplicaHandler;
 use crate::replicas::hosted::is_on_disk;
 use crate::replicas::journal::Journal;
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 impl<O: Ordering> ReplicaHandler<'_, O> {
     pub(crate) fn snapshot_group(&mut self, now: Time, group: GroupId) {

@@ -114,8 +114,8 @@ fn a_stale_read_is_answered_at_once_while_that_is_recent_and_also_between_compon
             unanswered: 1,
             view: ViewNumber(u64::MAX),
             method: MethodId(1),
-            patience_us: 1_000_000,
-            criticality: 0,
+            timeout_us: 1_000_000,
+            priority: 0,
             json: false,
             beside: false,
             access,
@@ -147,7 +147,7 @@ fn between_components_nothing_is_shown_that_may_be_lost() {
 
 #[test]
 fn a_read_of_a_group_whose_answers_wait_for_nobody_is_ordered() {
-    let options = GroupOptions { hold: Hold::One, ..GroupOptions::default() };
+    let options = GroupOptions { ack: AckLevel::One, ..GroupOptions::default() };
     let mut room = Room::new();
     room.stack.host(NOW, "log", options).expect("hosted");
     room.configure(1);

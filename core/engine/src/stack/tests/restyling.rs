@@ -1,4 +1,4 @@
-//! A wish for another style at a node that does not know yet what others have been told.
+//! A proposal for another style at a node that does not know yet what others have been told.
 
 use wire::ordered::{Restyle, Style};
 
@@ -20,7 +20,7 @@ fn restyle(view: ViewNumber, style: Style) -> Ordered {
     Ordered::Restyle(Restyle { group: log(), view, style })
 }
 
-fn wish(room: &mut Room) {
+fn propose(room: &mut Room) {
     room.stack.restyle(NOW, log(), Style::Active).expect("begun");
 }
 
@@ -37,11 +37,11 @@ fn ends(room: &mut Room) -> Vec<Result<ViewNumber, RestyleError>> {
 #[test]
 fn that_a_group_has_a_style_already_is_said_at_its_place_in_the_order() {
     let (mut room, view) = active();
-    wish(&mut room);
+    propose(&mut room);
     assert_eq!(ends(&mut room), [], "another may have changed it");
     room.deliver(2, restyle(view, Style::SemiActive));
     room.deliver(1, restyle(view, Style::Active));
-    assert_eq!(ends(&mut room), [], "the wish was of another view");
+    assert_eq!(ends(&mut room), [], "the proposal was of another view");
     room.deliver(1, restyle(ViewNumber(view.0 + 1), Style::Active));
     assert_eq!(ends(&mut room), [Ok(ViewNumber(view.0 + 2))]);
 }
@@ -49,7 +49,7 @@ fn that_a_group_has_a_style_already_is_said_at_its_place_in_the_order() {
 #[test]
 fn a_style_that_the_group_has_is_no_change() {
     let (mut room, view) = active();
-    wish(&mut room);
+    propose(&mut room);
     room.deliver(1, restyle(view, Style::Active));
     assert_eq!(ends(&mut room), [Ok(view)]);
 }

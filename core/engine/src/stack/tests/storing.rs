@@ -214,7 +214,7 @@ fn what_the_disk_has_of_a_group_that_sleeps_is_kept() {
     assert_eq!(room.records(), []);
 }
 
-/// The simulator's seed 559 of the world `everything`: the book had moved the replica, and nobody hosted what the disk had.
+/// The simulator's seed 559 of the world `everything`: the cluster state had moved the replica, and nobody hosted what the disk had.
 #[test]
 fn a_node_knows_what_its_disk_has_of_a_group_that_sleeps() {
     let mut room = back(&[]);

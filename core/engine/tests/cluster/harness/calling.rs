@@ -81,7 +81,7 @@ impl<O: Base> Cluster<O> {
         group: &str,
         number: u64,
         body: &str,
-        (access, patience): (Access, Duration),
+        (access, timeout): (Access, Duration),
     ) -> Pending {
         let (group, client) = (GroupId::of(group), connection.client);
         self.under_way.insert((group, client, number));
@@ -94,8 +94,8 @@ impl<O: Base> Cluster<O> {
             unanswered,
             view: self.views[&connection.caller],
             method: MethodId::of("append"),
-            patience_us: patience.as_micros() as u32,
-            criticality: self.criticality,
+            timeout_us: timeout.as_micros() as u32,
+            priority: self.priority,
             json: false,
             beside: false,
             access,

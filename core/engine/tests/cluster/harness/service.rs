@@ -116,7 +116,7 @@ impl<O: Base> Cluster<O> {
         let entry = String::from_utf8(body.to_vec()).unwrap();
         let (callee, text) = entry.split_once('>').unwrap();
         let lie = format!("lie {id}");
-        let (text, patience) = match node.fault {
+        let (text, timeout) = match node.fault {
             Some(Fault::AsksElse) => (&*lie, Duration::from_secs(60)),
             Some(Fault::AsksInHaste) => (text, Duration::ZERO),
             Some(Fault::Hangs) => return,
@@ -133,7 +133,7 @@ impl<O: Base> Cluster<O> {
             method: MethodId::of("append"),
             json: false,
             body: Bytes::copy_from_slice(text.as_bytes()),
-            patience,
+            timeout,
         };
         node.blocked.insert(group, (ticket, entry, VecDeque::new()));
         node.stack.handle_nested(now, now, group, call);

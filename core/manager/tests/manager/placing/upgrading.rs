@@ -1,7 +1,7 @@
 //! Upgrades in the small world: programs change over one by one, some of the new ones do not serve, and nodes die meanwhile.
 
 use super::*;
-use steadfast_manager::book::{Placed, Undone};
+use steadfast_manager::cluster_state::{Placed, Undone};
 
 /// The program of another version.
 fn version(name: &str) -> Program {
@@ -11,7 +11,7 @@ fn version(name: &str) -> Program {
 impl World {
     /// A new program, which may be one that does not serve.
     pub(super) fn upgrade(&mut self, draw: &mut Random) {
-        let Some(placed) = self.book.of("g1") else { return };
+        let Some(placed) = self.cluster_state.of("g1") else { return };
         let mut deployment = placed.deployment.clone();
         deployment.program = version("./new");
         self.broken = match draw.next_u64() % 3 {
@@ -32,7 +32,7 @@ impl World {
 
     /// A replica that is to run another program leaves, and comes anew.
     pub(super) fn change_over(&mut self, group: &str, node: NodeId) {
-        let program = self.book.of(group).unwrap().program(node).clone();
+        let program = self.cluster_state.of(group).unwrap().program(node).clone();
         let key = (group.to_string(), node);
         let replicas = self.groups.get_mut(group);
         let alone = replicas.as_ref().is_some_and(|replicas| {
@@ -65,7 +65,7 @@ impl World {
             self.groups.get_mut(&group).expect("it has replicas").insert(node, false);
             return;
         }
-        let placed = self.book.of(&group).unwrap();
+        let placed = self.cluster_state.of(&group).unwrap();
         let number = placed.number;
         let runs = self.runs.get(&(group.clone(), node)) == Some(placed.program(node));
         let under_way = placed.upgrade.as_ref().and_then(|it| it.under_way);
@@ -82,7 +82,7 @@ impl World {
 
     /// Nobody is taken out who is needed.
     pub(super) fn check_advance(&self, group: &str, node: NodeId) {
-        let placed = self.book.of(group).unwrap();
+        let placed = self.cluster_state.of(group).unwrap();
         let replicas = &self.groups[group];
         let others = replicas.iter().filter(|(other, synced)| **other != node && **synced).count();
         let wanted = (placed.deployment.replicas as usize).min(placed.on.len());
@@ -93,11 +93,13 @@ impl World {
 
     /// All replicas run one program: the new one, or, if that does not serve, the former one, and it is said why.
     pub(super) fn check_programs(&self, seed: u64) {
-        for placed in self.book.placed() {
+        for placed in self.cluster_state.placed() {
             let group = &placed.deployment.group;
             let able = self.up.iter().filter(|node| self.may(&placed.deployment, **node)).count();
             // One host alone can give nobody the state meanwhile.
-            if able >= 2 && !self.book.nodes().any(|(node, _)| self.book.is_drained(node)) {
+            if able >= 2
+                && !self.cluster_state.nodes().any(|(node, _)| self.cluster_state.is_drained(node))
+            {
                 assert_eq!(placed.upgrade, None, "seed {seed}, {group}: {placed:?}");
             }
             let Some((broken, fault)) = &self.broken else { continue };
@@ -118,7 +120,7 @@ fn settled() -> World {
     let mut world = World::new(7, 4);
     world.say(Command::Deploy(deployment("g1", 3))).unwrap();
     (0..100).for_each(|_| world.tick(TICK));
-    assert!(world.book.of("g1").unwrap().filled);
+    assert!(world.cluster_state.of("g1").unwrap().filled);
     world
 }
 
@@ -134,11 +136,11 @@ fn backups_change_over_before_the_primary() {
     let mut order = Vec::new();
     for _ in 0..200 {
         world.tick(TICK);
-        let Some(upgrade) = &world.book.of("g1").unwrap().upgrade else { break };
+        let Some(upgrade) = &world.cluster_state.of("g1").unwrap().upgrade else { break };
         let next = upgrade.under_way.filter(|node| order.last() != Some(node));
         order.extend(next);
     }
-    assert_eq!(world.book.of("g1").unwrap().upgrade, None);
+    assert_eq!(world.cluster_state.of("g1").unwrap().upgrade, None);
     assert_eq!(order.len(), 3, "{order:?}");
     assert_eq!(order[2], primary, "{order:?}");
 }
@@ -152,7 +154,7 @@ fn one_that_does_not_serve_is_taken_back_and_told() {
         for _ in 0..1_000 {
             world.tick(TICK);
         }
-        let placed = world.book.of("g1").unwrap();
+        let placed = world.cluster_state.of("g1").unwrap();
         assert_eq!(placed.deployment.program, deployment("g1", 3).program, "{fault:?}");
         assert_eq!(placed.upgrade, None);
         let undone = placed.undone.as_ref().expect("it is told");
@@ -169,28 +171,28 @@ fn who_alone_has_the_state_and_stays_is_given_its_place_back() {
     let deployment = deployment("g1", 2);
     world.broken = Some((deployment.program.clone(), Fault::Late));
     world.say(Command::Deploy(deployment)).unwrap();
-    let (group, number) = ("g1".to_string(), world.book.of("g1").unwrap().number);
+    let (group, number) = ("g1".to_string(), world.cluster_state.of("g1").unwrap().number);
     world.say(Command::Place { group, number, on: vec![NodeId(2)], filled: false }).unwrap();
     world.groups.insert("g1".into(), [(NodeId(1), true), (NodeId(2), false)].into());
     (0..20).for_each(|_| world.tick(TICK));
-    assert_eq!(world.book.of("g1").unwrap().on, [NodeId(1), NodeId(2)]);
+    assert_eq!(world.cluster_state.of("g1").unwrap().on, [NodeId(1), NodeId(2)]);
 }
 
 #[test]
 fn what_is_said_late_of_an_older_program_takes_nothing_back() {
     let mut world = settled();
-    let former = world.book.of("g1").unwrap().number;
+    let former = world.cluster_state.of("g1").unwrap().number;
     world.say(Command::Deploy(other("./new"))).unwrap();
-    while world.book.of("g1").unwrap().upgrade.as_ref().unwrap().under_way.is_none() {
+    while world.cluster_state.of("g1").unwrap().upgrade.as_ref().unwrap().under_way.is_none() {
         world.tick(TICK);
     }
-    let placed = world.book.of("g1").unwrap().clone();
+    let placed = world.cluster_state.of("g1").unwrap().clone();
     let node = placed.upgrade.as_ref().unwrap().under_way.unwrap();
     let failing = |number| Command::Failing { group: "g1".into(), number, node };
     assert_eq!(world.say(failing(former)), Ok(Answer::Void));
-    assert_eq!(world.book.of("g1"), Some(&placed));
+    assert_eq!(world.cluster_state.of("g1"), Some(&placed));
     assert_eq!(world.say(failing(placed.number)), Ok(Answer::Done));
-    assert!(world.book.of("g1").unwrap().undone.is_some());
+    assert!(world.cluster_state.of("g1").unwrap().undone.is_some());
 }
 
 #[test]
@@ -205,7 +207,7 @@ fn another_waits_for_the_first_and_the_former_takes_it_back() {
     for _ in 0..200 {
         world.tick(TICK);
     }
-    let placed = world.book.of("g1").unwrap();
+    let placed = world.cluster_state.of("g1").unwrap();
     assert_eq!((&placed.upgrade, &placed.undone), (&None, &None));
     assert_eq!(placed.deployment.program, deployment("g1", 3).program);
 
@@ -219,10 +221,10 @@ fn another_waits_for_the_first_and_the_former_takes_it_back() {
 fn what_is_taken_back_is_begun_nowhere_else() {
     let mut world = settled();
     world.say(Command::Deploy(other("./new"))).unwrap();
-    while world.book.of("g1").unwrap().upgrade.as_ref().unwrap().under_way.is_none() {
+    while world.cluster_state.of("g1").unwrap().upgrade.as_ref().unwrap().under_way.is_none() {
         world.tick(TICK);
     }
-    let placed = world.book.of("g1").unwrap().clone();
+    let placed = world.cluster_state.of("g1").unwrap().clone();
     let node = placed.upgrade.as_ref().unwrap().under_way.unwrap();
     let place = |placed: &Placed, on: Vec<NodeId>| Command::Place {
         group: "g1".into(),
@@ -233,14 +235,14 @@ fn what_is_taken_back_is_begun_nowhere_else() {
     let fresh = (1..).map(NodeId).find(|node| !placed.on.contains(node)).unwrap();
     let on = [&placed.on[..], &[fresh]].concat();
     world.say(place(&placed, on.clone())).unwrap();
-    let before = world.book.of("g1").unwrap().clone();
+    let before = world.cluster_state.of("g1").unwrap().clone();
     assert_eq!(before.program(fresh), &deployment("g1", 3).program, "not the new one");
     world.say(place(&before, placed.on.clone())).unwrap();
-    let number = world.book.of("g1").unwrap().number;
+    let number = world.cluster_state.of("g1").unwrap().number;
     world.say(Command::Failing { group: "g1".into(), number, node }).unwrap();
-    let back = world.book.of("g1").unwrap().clone();
+    let back = world.cluster_state.of("g1").unwrap().clone();
     assert_eq!(back.program(node), &version("./new"), "its turn has not come");
     world.say(place(&back, on)).unwrap();
-    let after = world.book.of("g1").unwrap();
+    let after = world.cluster_state.of("g1").unwrap();
     assert_eq!(after.program(fresh), &deployment("g1", 3).program, "not that one");
 }

@@ -23,8 +23,8 @@ pub fn logged_state() -> LoggedState {
             time,
             seed,
             proven: 0x65,
-            patience_us: 0x71,
-            criticality: 3,
+            timeout_us: 0x71,
+            priority: 3,
             origin: None,
             body,
         }

@@ -23,7 +23,7 @@ fn client_request() -> impl Strategy<Value = client::Request> {
     (any::<[u64; 3]>(), any::<[u32; 2]>(), any::<bool>(), access(), numbers(), bytes(64)).prop_map(
         |(
             [group, client, view],
-            [method, patience_us],
+            [method, timeout_us],
             json,
             access,
             (number, unanswered),
@@ -36,8 +36,8 @@ fn client_request() -> impl Strategy<Value = client::Request> {
                 unanswered,
                 view: ViewNumber(view),
                 method: MethodId(method),
-                patience_us,
-                criticality: number as u8,
+                timeout_us,
+                priority: number as u8,
                 json,
                 beside: view % 2 == 0,
                 access,

@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use engine::{Command as Run, Executed, HostError, ServiceOutcome};
-use manager::book::{Answer, Book, Command, Placed, Program};
+use manager::cluster_state::{Answer, ClusterState, Command, Placed, Program};
 use manager::placement::Why;
 use wire::client::Outcome;
 use wire::ordered::GroupOptions;
 use wire::system::{MANAGER, MANAGER_ID};
 use wire::{Duration, GroupId, NodeId, Share};
 
-use super::{AGAIN, LOOK, PATIENCE, group_of, has_state};
+use super::{AGAIN, LOOK, TIMEOUT, group_of, has_state};
 use crate::check::{Verdict, deployed, liveness};
 use crate::cluster::course::Epilogue;
 use crate::cluster::upgrading;
@@ -20,7 +20,7 @@ use crate::options::GroupPlan;
 use crate::strike::away;
 
 impl Cluster {
-    /// Groups of which the book says who hosts them: the first of the seed's.
+    /// Groups of which the cluster state says who hosts them: the first of the seed's.
     pub(in crate::cluster) fn deployed(&self) -> &[GroupPlan] {
         &self.options.groups[..self.options.deployed()]
     }
@@ -29,43 +29,46 @@ impl Cluster {
         if let Some(deploying) = &mut self.deploying {
             for node in 0..self.options.nodes {
                 let wait = deploying.draw.span(Duration::ZERO, LOOK);
-                self.fabric.later(wait, Extra::Steward(node));
+                self.fabric.later(wait, Extra::Reconciler(node));
             }
             self.fabric.later(LOOK * 4, Extra::People);
             self.watch.promise.called(MANAGER_ID);
         }
     }
 
-    /// A node that starts hosts its replica of the book.
+    /// A node that starts hosts its replica of the cluster state.
     pub(in crate::cluster) fn begin_deployments(&mut self, node: usize, stack: &mut engine::Stack) {
         if let Some(deploying) = &mut self.deploying {
             deploying.begin(node);
             let now = self.fabric.local(node);
-            let book = GroupOptions { durability: self.options.durability(), ..Default::default() };
-            stack.host(now, MANAGER, book).expect("it is hosted once");
+            let cluster_state =
+                GroupOptions { durability: self.options.durability(), ..Default::default() };
+            stack.host(now, MANAGER, cluster_state).expect("it is hosted once");
         }
     }
 
-    /// A node's replica of the book does what it is told, at once.
-    pub(in crate::cluster) fn keep_book(&mut self, node: usize, command: Run) -> Verdict {
-        let deploying = self.deploying.as_mut().expect("the book is kept");
-        let book = &mut deploying.nodes[node].book;
+    /// A node's replica of the cluster state does what it is told, at once.
+    pub(in crate::cluster) fn keep_cluster_state(&mut self, node: usize, command: Run) -> Verdict {
+        let deploying = self.deploying.as_mut().expect("the cluster state is kept");
+        let cluster_state = &mut deploying.nodes[node].cluster_state;
         let (ticket, executed) = match command {
             Run::Execute { ticket, body, now, .. } => {
                 let command = Command::decode(&body).expect("nodes say what they should");
-                let answer = book.apply(now, command.clone());
+                let answer = cluster_state.apply(now, command.clone());
                 if let (Command::Upgraded { group, number, node }, Ok(Answer::Done)) =
                     (&command, &answer)
                 {
                     let said = (group.clone(), *number, *node);
                     deployed::changed_over(*node, group, deploying.changed_over.contains(&said))?;
                 }
-                self.script.iter_mut().for_each(|script| script.book(book.version()));
+                self.script
+                    .iter_mut()
+                    .for_each(|script| script.cluster_state(cluster_state.version()));
                 upgrading::count(
                     &mut self.summary,
                     node_id(node),
                     &command,
-                    book,
+                    cluster_state,
                     answer == Ok(Answer::Done),
                 );
                 let outcome = match answer {
@@ -74,18 +77,21 @@ impl Cluster {
                 };
                 (ticket, Executed::Reply(outcome))
             }
-            Run::Snapshot { ticket } => (ticket, Executed::Snapshot(Ok(book.encode().into()))),
+            Run::Snapshot { ticket } => {
+                (ticket, Executed::Snapshot(Ok(cluster_state.encode().into())))
+            }
             Run::Restore { ticket, state } => {
-                *book = Book::decode(&state).expect("a transfer brings a whole book");
+                *cluster_state =
+                    ClusterState::decode(&state).expect("a transfer brings a whole cluster state");
                 (ticket, Executed::Restored(Ok(())))
             }
             Run::Reset | Run::Stop | Run::Start(_) => {
-                *book = Book::default();
+                *cluster_state = ClusterState::default();
                 return Ok(());
             }
             Run::Style(_) => return Ok(()),
             Run::Change { .. } | Run::Apply { .. } => {
-                unreachable!("the book's group is semi-active")
+                unreachable!("the cluster state's group is semi-active")
             }
         };
         let now = self.fabric.local(node);
@@ -99,7 +105,7 @@ impl Cluster {
         self.fabric.say(|| format!("node {} says {command:?}", node + 1));
         let stack = self.fabric.hosts[node].process.as_mut().expect("it runs");
         let body = Bytes::from(command.encode());
-        stack.call(now, wall, (MANAGER_ID, Command::METHOD), body, PATIENCE)
+        stack.call(now, wall, (MANAGER_ID, Command::METHOD), body, TIMEOUT)
     }
 
     /// People say something, or say it again.
@@ -154,12 +160,12 @@ impl Cluster {
         }
     }
 
-    /// A node looks at the book, and does what follows.
-    pub(in crate::cluster) fn steward(&mut self, node: usize) -> Verdict {
+    /// A node looks at the cluster state, and does what follows.
+    pub(in crate::cluster) fn reconcile_node(&mut self, node: usize) -> Verdict {
         if self.course.epilogue == Epilogue::Over {
             return Ok(());
         }
-        self.fabric.later(LOOK, Extra::Steward(node));
+        self.fabric.later(LOOK, Extra::Reconciler(node));
         if !self.fabric.hosts[node].runs() {
             return Ok(());
         }
@@ -174,14 +180,19 @@ impl Cluster {
         let desk = &mut deploying.nodes[node];
         let mut says = Vec::new();
         let waits = desk.introduced.is_some_and(|at| now < at + AGAIN);
-        if desk.book.node(me).is_none() && !waits {
+        if desk.cluster_state.node(me).is_none() && !waits {
             desk.introduced = Some(now);
             says.push(Command::Introduce { node: me, labels, capacity: Share::ONE });
         }
         if shape.primary == me {
-            for (step, command) in desk.placer.look(now, wall, &picture, &desk.book) {
-                let placed = group_of(&command).and_then(|group| desk.book.of(group));
-                deployed::decided(&picture, &desk.book, placed.expect("it is placed"), &step)?;
+            for (step, command) in desk.placer.look(now, wall, &picture, &desk.cluster_state) {
+                let placed = group_of(&command).and_then(|group| desk.cluster_state.of(group));
+                deployed::decided(
+                    &picture,
+                    &desk.cluster_state,
+                    placed.expect("it is placed"),
+                    &step,
+                )?;
                 if !matches!(self.course.epilogue, Epilogue::Healing) && step.why != Why::Filled {
                     deployed::moved_for_nothing(&step)?;
                 }
@@ -193,7 +204,7 @@ impl Cluster {
         let mut wanted = Vec::new();
         for (place, group) in self.options.groups[..desk.programs.len()].iter().enumerate() {
             let id = GroupId::of(&group.name);
-            let placed = desk.book.of(&group.name);
+            let placed = desk.cluster_state.of(&group.name);
             let here = |it: &&Placed| it.on.contains(&me) || picture.brings.contains(&id);
             wanted.push(placed.filter(here).map(|placed| placed.program(me).clone()));
             let Some(placed) = placed.filter(|it| it.on.contains(&me)) else { continue };
@@ -215,14 +226,14 @@ impl Cluster {
         self.drain(node)
     }
 
-    /// A replica comes or goes, or is to run another program, as the book says.
+    /// A replica comes or goes, or is to run another program, as the cluster state says.
     fn reconcile(&mut self, node: usize, place: usize, wanted: Option<Program>) -> Verdict {
         let plan = self.options.groups[place].clone();
         let id = GroupId::of(&plan.name);
         let (now, me) = (self.fabric.local(node), self.fabric.member(node));
         let leaving = self.watch.promise.is_leaving(id, me);
         let there = self.executors.has(node, id) && !leaving;
-        let deploying = self.deploying.as_mut().expect("the book is kept");
+        let deploying = self.deploying.as_mut().expect("the cluster state is kept");
         let program = &mut deploying.nodes[node].programs[place];
         let stays = there && wanted.as_ref().is_some_and(|wanted| program.runs(wanted));
         if stays || !there && wanted.as_ref().is_none_or(|wanted| !program.start(now, wanted)) {
@@ -257,7 +268,7 @@ impl Cluster {
         }
     }
 
-    /// Whoever hosts the group is now demanded to, as the book of who leads says. What is not so yet.
+    /// Whoever hosts the group is now demanded to, as the cluster state of who leads says. What is not so yet.
     pub(in crate::cluster) fn missing_deployment(&mut self) -> Option<String> {
         let deploying = self.deploying.as_ref()?;
         if deploying.deployed.len() < deploying.plan.wanted.len() || deploying.said.is_some() {
@@ -274,20 +285,21 @@ impl Cluster {
             }
             leads = group.primary.map(|member| place_of(member.node));
         }
-        let book = &deploying.nodes[leads?].book;
+        let cluster_state = &deploying.nodes[leads?].cluster_state;
         // A command may be at its place at one node, and on its way to another (seed 75897).
-        if deploying.nodes.iter().any(|desk| desk.book != *book) {
-            return Some("the nodes' books are not alike yet".into());
+        if deploying.nodes.iter().any(|desk| desk.cluster_state != *cluster_state) {
+            return Some("the nodes' cluster states are not alike yet".into());
         }
         let mut missing = None;
         for place in 0..deploying.plan.wanted.len() {
-            let placed = book.of(&self.options.groups[place].name);
+            let placed = cluster_state.of(&self.options.groups[place].name);
             let on = placed.map(|it| it.on.iter().map(|node| place_of(*node)).collect::<Vec<_>>());
             let runs = |node: NodeId, wanted: &Program| {
                 deploying.nodes[place_of(node)].programs[place].runs(wanted)
             };
-            let lacks = deployed::missing(book, &deploying.drained, self.options.nodes, placed)
-                .or_else(|| deployed::unlike(book, placed?, runs));
+            let lacks =
+                deployed::missing(cluster_state, &deploying.drained, self.options.nodes, placed)
+                    .or_else(|| deployed::unlike(cluster_state, placed?, runs));
             missing = missing.or(lacks);
             if let Some(on) = on.filter(|on| !on.is_empty()) {
                 self.options.groups[place].hosts = on;
@@ -296,10 +308,11 @@ impl Cluster {
         missing
     }
 
-    /// At the end: all books are alike.
+    /// At the end: all cluster states are alike.
     pub(in crate::cluster) fn finish_deployments(&self) -> Verdict {
         let Some(deploying) = &self.deploying else { return Ok(()) };
-        let books: Vec<&Book> = deploying.nodes.iter().map(|desk| &desk.book).collect();
-        deployed::alike(&books)
+        let cluster_states: Vec<&ClusterState> =
+            deploying.nodes.iter().map(|desk| &desk.cluster_state).collect();
+        deployed::alike(&cluster_states)
     }
 }

@@ -1,6 +1,6 @@
 //! What people are to want, as a seed draws it.
 
-use manager::book::Replication;
+use manager::cluster_state::Replication;
 use wire::Duration;
 
 use crate::draw::Draw;

@@ -98,7 +98,7 @@ impl Cluster {
         self.summary.demotions += 1;
         self.executors.remove(node, group);
         self.watch.promise.unhosted(group, self.fabric.member(node));
-        // Of a deployed one the node sees to that, as the book says.
+        // Of a deployed one the node sees to that, as the cluster state says.
         if self.deployed().iter().any(|plan| GroupId::of(&plan.name) == group) {
             return;
         }

@@ -1,6 +1,6 @@
 //! What managers see and do in a cluster.
 
-use manager::{Picture, Wish};
+use manager::{Picture, Proposal};
 use wire::{Duration, GroupId, Member};
 
 use super::{BOUND, KNOWN, REPORTS, SAMPLE, other};
@@ -51,19 +51,19 @@ impl Cluster {
             *told = Some((now, above));
         }
         let picture = stack.picture();
-        let wishes = management.nodes[node].manager.look(now, picture.clone());
-        management.sheds.wished((at, now), BOUND, &picture, &wishes)?;
-        management.ranks.wished(at, me, management.config.settle / 2, &wishes)?;
-        for wish in wishes {
-            self.fabric.trace.say(at, || format!("{me} wishes {wish:?}"));
-            match wish {
-                Wish::Shed(shedding) => {
+        let proposals = management.nodes[node].manager.look(now, picture.clone());
+        management.sheds.proposed((at, now), BOUND, &picture, &proposals)?;
+        management.ranks.proposed(at, me, management.config.settle / 2, &proposals)?;
+        for proposal in proposals {
+            self.fabric.trace.say(at, || format!("{me} proposals {proposal:?}"));
+            match proposal {
+                Proposal::Shed(shedding) => {
                     stack.shed(now, shedding);
                 }
-                Wish::Rank { group, view, order } => {
+                Proposal::Rank { group, view, order } => {
                     stack.rank(now, group, view, order);
                 }
-                Wish::Move { group, to, .. } => {
+                Proposal::Move { group, to, .. } => {
                     (management.still.0, management.steady) = (at, None);
                     // One that somebody asked for is under way: the next look shows what comes of it.
                     let begun = stack.move_primary(now, group, to);
@@ -74,13 +74,13 @@ impl Cluster {
         self.drain(node)
     }
 
-    /// A node refuses a call of this criticality.
-    pub(in crate::cluster) fn refused(&mut self, by: Member, criticality: u8) -> Verdict {
+    /// A node refuses a call of this priority.
+    pub(in crate::cluster) fn refused(&mut self, by: Member, priority: u8) -> Verdict {
         self.summary.refused += 1;
         let (now, sheds) = (self.fabric.now(), self.management.as_ref().map(|it| &it.sheds));
         sheds.map_or_else(
-            || Sheds::default().refused(now, by, criticality),
-            |sheds| sheds.refused(now, by, criticality),
+            || Sheds::default().refused(now, by, priority),
+            |sheds| sheds.refused(now, by, priority),
         )
     }
 

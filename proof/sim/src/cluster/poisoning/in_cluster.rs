@@ -4,7 +4,7 @@ use engine::{Begun, HostError};
 use wire::client::Request;
 use wire::{ClientId, Duration, GroupId, Member, Time};
 
-use super::{AGAIN, Dying, KNOWN, Kind, PATIENCE, RESTART, STORED};
+use super::{AGAIN, Dying, KNOWN, Kind, RESTART, STORED, TIMEOUT};
 use crate::check::{Verdict, bounded};
 use crate::cluster::{Cluster, Extra};
 use crate::options::GroupPlan;
@@ -55,7 +55,7 @@ impl Cluster {
         let (kind, with_node) = poisoning.of(call)?;
         let node = with_node || !plan.program;
         let first = !poisoning.killed.contains_key(&call);
-        if poisoning.put_off.get(&call).is_some_and(|times| *times > PATIENCE) {
+        if poisoning.put_off.get(&call).is_some_and(|times| *times > TIMEOUT) {
             return None;
         }
         (kind == Kind::Always || first).then_some(Dying { call, kind, node, late: false })
@@ -194,7 +194,7 @@ impl Cluster {
         self.watch.promise.unhosted(group, me);
         let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
         process.service_lost(now, group, begun);
-        // Of a deployed one the node sees to that, as the book says.
+        // Of a deployed one the node sees to that, as the cluster state says.
         let place = self.options.groups.iter().position(|plan| GroupId::of(&plan.name) == group);
         if let Some(place) = place.filter(|place| *place >= self.options.deployed()) {
             let span = self.restart_within();

@@ -1,6 +1,6 @@
 //! How a cluster goes through a script.
 
-use manager::book::Command;
+use manager::cluster_state::Command;
 use wire::system::MANAGER_ID;
 use wire::{Duration, GroupId, Member, NodeId, Time};
 
@@ -98,7 +98,7 @@ impl Cluster {
         self.drain(asked)
     }
 
-    /// What the operation was to bring about, and is not so yet; all is as the book says.
+    /// What the operation was to bring about, and is not so yet; all is as the cluster state says.
     fn missing_of_operation(&self) -> Option<String> {
         let script = self.script.as_ref()?;
         let deploying = self.deploying.as_ref()?;
@@ -109,13 +109,13 @@ impl Cluster {
             let newest = self.watch.promise.newest(GroupId::of(&group.name));
             newest.iter().any(|member| member.node == target)
         });
-        let placed = deploying.book(place_of(target)).of(&group.name)?;
+        let placed = deploying.cluster_state(place_of(target)).of(&group.name)?;
         let primary = self.watch.promise.newest(id).first().map(|member| member.node);
         operations::missing(
             script.script.operation,
             &Place {
                 target,
-                drained: deploying.book(place_of(target)).is_drained(target),
+                drained: deploying.cluster_state(place_of(target)).is_drained(target),
                 hosts: hosted.count(),
                 primary,
                 placed,
@@ -123,7 +123,7 @@ impl Cluster {
         )
     }
 
-    /// The life that has the primary of the book, as the newest view says.
+    /// The life that has the primary of the cluster state, as the newest view says.
     fn leader(&self) -> Option<Member> {
         let first = self.watch.promise.newest(MANAGER_ID).first().copied();
         first.filter(|member| self.watch.promise.lives(*member))

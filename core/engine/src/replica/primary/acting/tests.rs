@@ -26,8 +26,8 @@ fn request(number: u64) -> Request {
         time: Time(number),
         seed: 0,
         proven: 0,
-        patience_us: 1_000,
-        criticality: 0,
+        timeout_us: 1_000,
+        priority: 0,
         origin: None,
         body: Bytes::new(),
     }

@@ -23,8 +23,8 @@ fn request(number: u64) -> Request {
         unanswered: number,
         time: Time::ZERO,
         seed: 0,
-        patience_us: 1_000,
-        criticality: 0,
+        timeout_us: 1_000,
+        priority: 0,
         origin: None,
         body: Bytes::new(),
     }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::digest_of_ask;
 use crate::bug::Bug;
-use crate::replica::Mandate;
+use crate::replica::CallQuorum;
 use crate::replica::voting::{Matter, Stands};
 use crate::replica::{Ask, Effect, Replica};
 use crate::tally::Verdict;
@@ -16,11 +16,11 @@ impl Replica {
         &mut self,
         ask: &Ask,
         effects: &mut Vec<Effect>,
-    ) -> Mandate {
+    ) -> CallQuorum {
         let position = self.reached() + 1;
         let before = position <= self.history.votes_from;
         if before || (self.ballots.voting.is_none() && self.ballots.verdicts.is_empty()) {
-            return Mandate::Given;
+            return CallQuorum::Given;
         }
         self.history.asks += 1;
         let (digest, planted) = (digest_of_ask(ask), self.planted);
@@ -33,18 +33,18 @@ impl Replica {
         };
         effects.push(Effect::Cast);
         match stands {
-            Stands::Open if ended || planted.is(Bug::FirstAskWins) => Mandate::Given,
+            Stands::Open if ended || planted.is(Bug::FirstAskWins) => CallQuorum::Given,
             Stands::Apart if ended => {
                 effects.push(Effect::Unfit);
-                Mandate::Given // unless it goes it is alone
+                CallQuorum::Given // unless it goes it is alone
             }
             Stands::Open | Stands::Apart => {
                 let voting = self.ballots.voting.as_mut().expect("votes have not ended");
                 voting.awaited = Some((ask.child, position));
-                Mandate::Awaited
+                CallQuorum::Awaited
             }
-            Stands::Alike => Mandate::Given,
-            Stands::Split => Mandate::Refused,
+            Stands::Alike => CallQuorum::Given,
+            Stands::Split => CallQuorum::Refused,
         }
     }
 
@@ -55,7 +55,7 @@ impl Replica {
         alone: bool,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        let planted = self.planted.is(Bug::AwaitOldMandate);
+        let planted = self.planted.is(Bug::AwaitOldCallQuorum);
         let Some(voting) = self.ballots.voting.as_mut().filter(|_| !planted) else { return true };
         if voting.deviates && !alone {
             effects.push(Effect::Overflow);
@@ -63,7 +63,7 @@ impl Replica {
             return false;
         }
         if let Some((child, _)) = voting.awaited.take() {
-            effects.push(Effect::Mandate(child, Mandate::Given));
+            effects.push(Effect::CallQuorum(child, CallQuorum::Given));
         }
         true
     }

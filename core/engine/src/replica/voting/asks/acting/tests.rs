@@ -45,7 +45,7 @@ impl Room {
         self.deliver_as(number, 0, None);
     }
 
-    fn deliver_as(&mut self, number: u64, criticality: u8, origin: Option<Box<Origin>>) {
+    fn deliver_as(&mut self, number: u64, priority: u8, origin: Option<Box<Origin>>) {
         let request = Request {
             group: GroupId(1),
             method: MethodId(1),
@@ -57,8 +57,8 @@ impl Room {
             time: Time::ZERO,
             seed: 0,
             proven: 0,
-            patience_us: 1_000_000,
-            criticality,
+            timeout_us: 1_000_000,
+            priority,
             origin,
             body: Bytes::new(),
         };
@@ -73,7 +73,7 @@ impl Room {
             method: MethodId(1),
             json: false,
             body: Bytes::from_static(text.as_bytes()),
-            patience: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
         };
         self.act(|replica, effects| replica.call(Time::ZERO, call, effects));
     }
@@ -100,10 +100,10 @@ impl Room {
     }
 
     /// Whether what it asks last may be ordered.
-    fn mandate(&self) -> Option<Mandate> {
+    fn call_quorum(&self) -> Option<CallQuorum> {
         self.effects.iter().rev().find_map(|effect| match effect {
-            Effect::Ask(ask) => Some(ask.mandate),
-            Effect::Mandate(_, mandate) => Some(*mandate),
+            Effect::Ask(ask) => Some(ask.call_quorum),
+            Effect::CallQuorum(_, call_quorum) => Some(*call_quorum),
             _ => None,
         })
     }
@@ -140,7 +140,7 @@ fn what_a_handler_asks_is_as_critical_as_what_it_executes() {
         let mut deeper = Room::of(style);
         deeper.deliver_as(1, 200, Some(Box::new(origin)));
         deeper.ask(1, "a group's");
-        let said = [room, deeper].map(|room| room.asks()[0].request.criticality);
+        let said = [room, deeper].map(|room| room.asks()[0].request.priority);
         assert_eq!(said, [7, 200], "{style:?}");
     }
 }
@@ -159,12 +159,12 @@ fn what_is_asked_for_calls_from_before_the_vote_has_no_position() {
         if !is_ahead {
             room.ask(1, "first");
         }
-        assert_eq!(room.mandate(), Some(Mandate::Given), "as in any active group");
+        assert_eq!(room.call_quorum(), Some(CallQuorum::Given), "as in any active group");
         room.deliver(2);
         room.end(1);
         room.answer(1);
         room.ask(2, "second");
-        assert_eq!(room.mandate(), Some(Mandate::Awaited));
+        assert_eq!(room.call_quorum(), Some(CallQuorum::Awaited));
         room.end(2);
         room.answer(2);
         room.told()
@@ -181,7 +181,7 @@ fn waiting_donor() -> Room {
     let joiner = Member { node: NodeId(2), incarnation: Incarnation(1) };
     room.act(|replica, effects| replica.give_states(&[(ViewNumber(2), joiner)], effects));
     room.ask(1, "this");
-    assert_eq!(room.mandate(), Some(Mandate::Awaited));
+    assert_eq!(room.call_quorum(), Some(CallQuorum::Awaited));
     room
 }
 
@@ -191,7 +191,7 @@ fn waiting_donor() -> Room {
 fn a_change_of_style_that_waits_behind_a_handler_does_not_leave_it_waiting_for_votes() {
     let mut room = waiting_donor();
     room.restyle(Style::Active, false);
-    assert_eq!(room.mandate(), Some(Mandate::Given));
+    assert_eq!(room.call_quorum(), Some(CallQuorum::Given));
 
     // Also where the handler asks after that.
     let mut room = Room::of(Style::Voting);
@@ -200,7 +200,7 @@ fn a_change_of_style_that_waits_behind_a_handler_does_not_leave_it_waiting_for_v
     room.act(|replica, effects| replica.give_states(&[(ViewNumber(2), joiner)], effects));
     room.restyle(Style::Active, false);
     room.ask(1, "this");
-    assert_eq!(room.mandate(), Some(Mandate::Given));
+    assert_eq!(room.call_quorum(), Some(CallQuorum::Given));
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn who_asks_something_else_has_no_mandate_and_goes_unless_it_is_alone() {
     let other = Verdict::Agreed(Digest([7; 16]));
     let mut room = waiting_donor();
     room.act(|replica, effects| replica.settled(1, other, effects));
-    assert_eq!(room.mandate(), Some(Mandate::Awaited), "a majority asks something else");
+    assert_eq!(room.call_quorum(), Some(CallQuorum::Awaited), "a majority asks something else");
     room.restyle(Style::Active, false);
     assert!(room.is_void(), "it is known to be wrong, and leaves");
 
@@ -216,12 +216,12 @@ fn who_asks_something_else_has_no_mandate_and_goes_unless_it_is_alone() {
     room.act(|replica, effects| replica.settled(1, other, effects));
     room.restyle(Style::Active, true);
     assert!(!room.is_void());
-    assert_eq!(room.mandate(), Some(Mandate::Given), "nobody else could say what is right");
+    assert_eq!(room.call_quorum(), Some(CallQuorum::Given), "nobody else could say what is right");
 
     let mut room = waiting_donor();
     room.act(|replica, effects| replica.settled(1, other, effects));
     room.act(|replica, effects| replica.open_votes(true, effects));
-    assert_eq!(room.mandate(), Some(Mandate::Given), "nor in a component where it is alone");
+    assert_eq!(room.call_quorum(), Some(CallQuorum::Given), "nor in a component where it is alone");
 }
 
 /// It is not so far yet when the others have settled what is asked.
@@ -231,16 +231,16 @@ fn who_is_behind_is_held_to_what_was_settled_when_it_asks() {
     room.deliver(1);
     room.ask(1, "this");
     let (_, right) = room.told()[0];
-    for (verdict, mandate) in [
-        (Verdict::Agreed(right), Mandate::Given),
-        (Verdict::Agreed(Digest([7; 16])), Mandate::Awaited),
-        (Verdict::Split(3), Mandate::Refused),
+    for (verdict, call_quorum) in [
+        (Verdict::Agreed(right), CallQuorum::Given),
+        (Verdict::Agreed(Digest([7; 16])), CallQuorum::Awaited),
+        (Verdict::Split(3), CallQuorum::Refused),
     ] {
         let mut room = Room::of(Style::Voting);
         room.deliver(1);
         room.act(|replica, effects| replica.settled(1, verdict, effects));
         room.ask(1, "this");
-        assert_eq!(room.mandate(), Some(mandate));
+        assert_eq!(room.call_quorum(), Some(call_quorum));
     }
     // The votes ended meanwhile, and what was settled binds all the same.
     let mut room = Room::of(Style::Voting);
@@ -252,7 +252,7 @@ fn who_is_behind_is_held_to_what_was_settled_when_it_asks() {
     assert!(room.effects.iter().any(|effect| matches!(effect, Effect::Unfit)));
 }
 
-/// Who calls with another name, another callee, other arguments or less patience asks for something else.
+/// Who calls with another name, another callee, other arguments or less timeout asks for something else.
 #[test]
 fn the_digest_of_an_ask_has_all_in_it_that_has_an_effect() {
     let asked = |number: u64, text| {
@@ -272,7 +272,7 @@ fn the_digest_of_an_ask_has_all_in_it_that_has_an_effect() {
     let others = [
         digest_of_ask(&asked(2, "this")),
         digest_of_ask(&asked(1, "that")),
-        changed(|ask| ask.patience = Duration::from_millis(1)),
+        changed(|ask| ask.timeout = Duration::from_millis(1)),
         changed(|ask| ask.request.group = GroupId(9)),
         changed(|ask| ask.request.method = MethodId(9)),
         changed(|ask| ask.request.json = true),

@@ -5,15 +5,15 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
-use wire::ordered::{Announce, Durability, GroupEntry, Hold, Place, Style};
+use wire::ordered::{AckLevel, Announce, Durability, GroupEntry, Place, Style};
 use wire::{GroupId, Member, ViewNumber};
 
 use super::group::{Group, Replica, State};
 use crate::api::Quorum;
 use crate::bug::{Bug, Planted};
-use crate::chronology::Chronology;
+use crate::component_order::ComponentOrder;
 use crate::quorum::{Gathering, is_restarted, reached, recalls};
-use crate::style::Conduct;
+use crate::style::StyleRules;
 
 /// Of so many synced replicas, these many hold a request before its reply leaves.
 pub(crate) fn majority(replicas: usize) -> usize {
@@ -21,10 +21,10 @@ pub(crate) fn majority(replicas: usize) -> usize {
 }
 
 /// Of so many synced replicas, any so many have one among them that holds whatever was answered.
-fn enough(hold: Hold, replicas: usize) -> usize {
-    match hold {
-        Hold::All => 1,
-        Hold::One | Hold::Majority => replicas + 1 - majority(replicas),
+fn enough(ack: AckLevel, replicas: usize) -> usize {
+    match ack {
+        AckLevel::All => 1,
+        AckLevel::One | AckLevel::Majority => replicas + 1 - majority(replicas),
     }
 }
 
@@ -123,15 +123,15 @@ impl Group {
 }
 
 /// The table that a component begins with: the installer's, and of groups on disk, where its own need not be complete
-/// (then there is a `chronology`), the newest entry that anybody's disk has. Which request was the last is then known to nobody.
+/// (then there is a `component_order`), the newest entry that anybody's disk has. Which request was the last is then known to nobody.
 pub(crate) fn recalled(
     entries: &[GroupEntry],
     announces: &BTreeMap<Member, Announce>,
     installer: Member,
-    chronology: Option<&Chronology>,
+    component_order: Option<&ComponentOrder>,
     planted: Planted,
 ) -> Vec<GroupEntry> {
-    let Some(chronology) = chronology else {
+    let Some(component_order) = component_order else {
         return entries.iter().map(|entry| recalled_entry(entry, announces)).collect();
     };
     let mut newest: BTreeMap<&str, (Place, &GroupEntry)> = BTreeMap::new();
@@ -143,7 +143,7 @@ pub(crate) fn recalled(
     let disks = recalls.filter(|recall| recall.restarted).flat_map(|recall| &recall.groups);
     for (entry, at) in table.chain(disks.map(|(entry, at)| (entry, *at))) {
         let known = newest.entry(&entry.name).or_insert((at, entry));
-        if chronology.is_after(at, known.0) {
+        if component_order.is_after(at, known.0) {
             *known = (at, entry);
         }
     }
@@ -227,7 +227,7 @@ fn brought(
     gathering: Gathering<'_>,
 ) -> Brought {
     let group = GroupId::of(&entry.name);
-    let is_after = |one, other| gathering.chronology.is_after(one, other);
+    let is_after = |one, other| gathering.component_order.is_after(one, other);
     // What anybody had before a deposit is of no use: it is as if the group had been called there.
     let counts =
         |place: &Place| !entry.waits() || *place == entry.last || is_after(*place, entry.last);
@@ -274,8 +274,8 @@ fn brought(
         known.iter().copied().filter(|member| taken(member) == Some(place)).collect()
     };
     let here = had_state.iter().filter(|member| taken(member).is_some()).count();
-    let enough = enough(entry.options.hold, had_state.len());
-    if let Some(furthest) = gathering.chronology.latest(known.iter().filter_map(taken)) {
+    let enough = enough(entry.options.ack, had_state.len());
+    if let Some(furthest) = gathering.component_order.latest(known.iter().filter_map(taken)) {
         let has_all = !is_after(entry.floor, furthest);
         // Who has less than the floor never had on its disk what the table says of it: others may have more.
         let nobody_else = nobody_else && (has_all || !is_on_disk(entry));
@@ -288,7 +288,7 @@ fn brought(
     }
     let nobody = Brought { had_state, synced: Vec::new(), last: entry.last, floor: entry.floor };
     match gathering.whole && is_on_disk(entry) && announces.values().all(brings) {
-        true => brought_by_all(nobody, &known, announces, gathering.chronology, taken),
+        true => brought_by_all(nobody, &known, announces, gathering.component_order, taken),
         false => nobody,
     }
 }
@@ -298,11 +298,11 @@ fn brought_by_all(
     nobody: Brought,
     known: &[Member],
     announces: &BTreeMap<Member, Announce>,
-    chronology: &Chronology,
+    component_order: &ComponentOrder,
     taken: impl Fn(&Member) -> Option<Place>,
 ) -> Brought {
     let mut all: Vec<Member> = announces.keys().copied().collect();
-    if let Some(last) = chronology.latest(all.iter().filter_map(&taken)) {
+    if let Some(last) = component_order.latest(all.iter().filter_map(&taken)) {
         all.retain(|member| taken(member) == Some(last));
         all.sort_by_key(|member| !known.contains(member));
         all.truncate(MAX_REPLICAS);

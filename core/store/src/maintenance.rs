@@ -46,7 +46,7 @@ pub(crate) enum Progress {
 }
 
 #[derive(Debug)]
-pub(crate) struct House {
+pub(crate) struct Maintenance {
     /// As it should be on the disk.
     manifest: Manifest,
     /// It is not what is on the disk.
@@ -90,8 +90,8 @@ pub(crate) struct Found {
     pub fresh: bool,
 }
 
-impl House {
-    pub fn new(found: Found, config: &Config) -> House {
+impl Maintenance {
+    pub fn new(found: Found, config: &Config) -> Maintenance {
         let Found { mut manifest, mut segments, files, fresh } = found;
         // Segments that nothing was written to are of no use to this life, which writes to its own.
         segments.retain(|_, held| held.end.is_some());
@@ -115,7 +115,7 @@ impl House {
             FileName::Snapshot(number) => Some(*number),
             _ => None,
         });
-        House {
+        Maintenance {
             dirty: fresh,
             next_segment: segment.map_or(1, |number| number + 1),
             next_snapshot: snapshot.map_or(1, |number| number + 1),

@@ -28,22 +28,22 @@ pub(crate) struct Moment {
 
 /// How the components are ordered that the members of a configuration name.
 #[derive(Clone, Debug)]
-pub(crate) struct Chronology {
+pub(crate) struct ComponentOrder {
     /// Void attempts, each with the last component before it that is not.
     void: BTreeMap<Age, Age>,
 }
 
-impl Chronology {
+impl ComponentOrder {
     /// Nothing is void.
-    pub(crate) const fn new() -> Chronology {
-        Chronology { void: BTreeMap::new() }
+    pub(crate) const fn new() -> ComponentOrder {
+        ComponentOrder { void: BTreeMap::new() }
     }
 
     /// What these announcements tell of it, if all that they name had the quorum.
-    pub(crate) fn of(announces: &BTreeMap<Member, Announce>) -> Chronology {
-        let mut chronology = Chronology::new();
+    pub(crate) fn of(announces: &BTreeMap<Member, Announce>) -> ComponentOrder {
+        let mut component_order = ComponentOrder::new();
         if announces.values().all(|announce| announce.attempts.is_empty()) {
-            return chronology;
+            return component_order;
         }
         let named: BTreeMap<Age, &Component> =
             announces.values().flat_map(components).map(|named| (age(named), named)).collect();
@@ -60,11 +60,11 @@ impl Chronology {
                     continue;
                 }
                 // Who installed it had, like all its members, what the furthest of them brought.
-                let known = chronology.void.entry(age(attempt)).or_insert(base);
+                let known = component_order.void.entry(age(attempt)).or_insert(base);
                 *known = base.max(*known);
             }
         }
-        chronology
+        component_order
     }
 
     /// It was never effective: nothing was answered in it, and nobody has to be outvoted who was in it.
@@ -132,7 +132,7 @@ mod tests {
     }
 
     /// What these nodes know, the first of them node 1.
-    fn known(announced: &[(&Component, &[&Component])]) -> Chronology {
+    fn known(announced: &[(&Component, &[&Component])]) -> ComponentOrder {
         let announces = announced.iter().zip(1..).map(|((last, attempts), node)| {
             let attempts = attempts.iter().map(|attempt| (*attempt).clone()).collect();
             let announce = Announce {
@@ -148,7 +148,7 @@ mod tests {
             };
             (Member { node: NodeId(node), incarnation: Incarnation(9) }, announce)
         });
-        Chronology::of(&announces.collect())
+        ComponentOrder::of(&announces.collect())
     }
 
     /// The simulator's seed 622 of the world of disks.
@@ -160,13 +160,13 @@ mod tests {
         let others = component(6, 10, &[(2, 2), (3, 2)]);
         let announced: [(&Component, &[&Component]); 3] =
             [(&first, &[&attempt, &next]), (&others, &[]), (&others, &[])];
-        let chronology = known(&announced);
+        let component_order = known(&announced);
         let in_order = [at(&first, 80), at(&attempt, 3), at(&attempt, 9), at(&next, 2)];
         let in_order = [&in_order[..], &[at(&others, 1), Place::UNKNOWN]].concat();
-        assert!(in_order.is_sorted_by(|one, other| chronology.is_after(*other, *one)));
-        assert_eq!(chronology.latest(in_order.iter().copied().take(5)), Some(at(&others, 1)));
-        assert!(chronology.is_void(&attempt) && chronology.is_void(&next));
-        assert!(!chronology.is_void(&others) && !chronology.is_void(&first));
+        assert!(in_order.is_sorted_by(|one, other| component_order.is_after(*other, *one)));
+        assert_eq!(component_order.latest(in_order.iter().copied().take(5)), Some(at(&others, 1)));
+        assert!(component_order.is_void(&attempt) && component_order.is_void(&next));
+        assert!(!component_order.is_void(&others) && !component_order.is_void(&first));
     }
 
     #[test]
@@ -178,13 +178,13 @@ mod tests {
         assert!(!known(&[(&first, &[&attempt]), (&later, &[])]).is_void(&attempt));
         // or were here before.
         let before = component(6, 95, &[(2, 1), (3, 1)]);
-        let chronology = known(&[(&first, &[&attempt]), (&first, &[&before])]);
-        assert!(!chronology.is_void(&attempt));
-        assert!(chronology.is_after(at(&attempt, 1), at(&before, 50)));
+        let component_order = known(&[(&first, &[&attempt]), (&first, &[&before])]);
+        assert!(!component_order.is_void(&attempt));
+        assert!(component_order.is_after(at(&attempt, 1), at(&before, 50)));
         // Of two that only some know, the later one says that the other is void, too.
         let after = component(6, 4, &[(2, 2), (3, 2)]);
-        let chronology = known(&[(&first, &[&attempt]), (&first, &[&after])]);
-        assert!(chronology.is_void(&attempt) && !chronology.is_void(&after));
+        let component_order = known(&[(&first, &[&attempt]), (&first, &[&after])]);
+        assert!(component_order.is_void(&attempt) && !component_order.is_void(&after));
     }
 
     /// A void attempt comes after all that any of its members brought to it.
@@ -196,7 +196,7 @@ mod tests {
         let others = component(6, 10, &[(2, 2), (3, 2)]);
         let announced: [(&Component, &[&Component]); 3] =
             [(&first, &[&attempt]), (&second, &[&attempt]), (&others, &[])];
-        let chronology = known(&announced);
-        assert!(chronology.is_after(at(&attempt, 1), at(&second, 99)));
+        let component_order = known(&announced);
+        assert!(component_order.is_after(at(&attempt, 1), at(&second, 99)));
     }
 }

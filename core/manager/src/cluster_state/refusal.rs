@@ -1,4 +1,4 @@
-//! Why the book does not take what was said.
+//! Why the cluster state does not take what was said.
 
 use alloc::string::String;
 
@@ -43,7 +43,7 @@ pub enum Refusal {
     TooLarge(usize),
     /// The group's replicas run something else.
     #[error(
-        "group {0} is deployed with another style, hold or durability, and all its replicas must have the same: withdraw it first (its \
+        "group {0} is deployed with another ack level, style or durability, and all its replicas must have the same: withdraw it first (its \
          state ends with it), give the other one another name, or change a style with `steadfast style`"
     )]
     RunsAnother(String),
@@ -58,10 +58,10 @@ pub enum Refusal {
          take the upgrade back"
     )]
     Upgrading(String),
-    /// No room in the book.
+    /// No room in the cluster state.
     #[error("{MAX_DEPLOYMENTS} groups are deployed, the limit: withdraw one")]
     TooMany,
-    /// No room in the book.
+    /// No room in the cluster state.
     #[error("{MAX_MEMBERS} nodes have told of themselves, the limit")]
     TooManyNodes,
     /// It fits nowhere.

@@ -1,4 +1,4 @@
-//! What is said to the book, and what it answers.
+//! What is said to the cluster state, and what it answers.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! A deployment, where its replicas are to be, and what each of them is to run.
 //!
 //! Who is next in an upgrade, and when one takes too long, is [`placement`](crate::placement)'s to
-//! say. Nothing but the book has to survive: whoever leads next goes on where it stands.
+//! say. Nothing but the cluster state has to survive: whoever leads next goes on where it stands.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

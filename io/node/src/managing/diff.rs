@@ -1,10 +1,10 @@
-//! What differs between the book as it was and as it is, as events.
+//! What differs between the cluster state as it was and as it is, as events.
 
 use engine::{DeploymentNews, Event};
-use manager::book::{Book, Placed};
+use manager::cluster_state::{ClusterState, Placed};
 
-/// What has happened between two states of the book. Each node tells what its own replica of the book has seen.
-pub(super) fn news(before: &Book, now: &Book) -> Vec<Event> {
+/// What has happened between two states of the cluster state. Each node tells what its own replica of the cluster state has seen.
+pub(super) fn news(before: &ClusterState, now: &ClusterState) -> Vec<Event> {
     let mut news = Vec::new();
     for (node, _) in now.nodes() {
         if before.is_drained(node) != now.is_drained(node) {

@@ -6,12 +6,12 @@ use alloc::string::String;
 use wire::Time;
 
 use super::job::Job;
-use super::{House, Progress};
+use super::{Maintenance, Progress};
 use crate::api::Output;
 use crate::format::FileName;
 use crate::log::Log;
 
-impl House {
+impl Maintenance {
     pub fn is_full(&self) -> bool {
         self.full
     }

@@ -9,7 +9,7 @@ use wire::{Duration, GroupId, Time};
 pub const SYNC: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
-pub struct Shelf {
+pub struct FakeDisk {
     /// Records of all lives.
     log: Vec<Kept>,
     /// So many of them are there.
@@ -35,7 +35,7 @@ pub enum Told {
     Snapshot(Option<GroupId>, u64),
 }
 
-impl Shelf {
+impl FakeDisk {
     pub fn append(&mut self, now: Time, kept: Kept) {
         self.log.push(kept);
         self.syncing.push_back((now + SYNC, Written::Records(self.log.len())));

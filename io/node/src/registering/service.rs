@@ -12,7 +12,7 @@ use crate::service::{Call, Context, Service};
 
 /// The registry as this node's replica has it. Whether that is the group's state, the table of groups says.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shelf(Arc<Inside>);
+pub(crate) struct SharedRegistry(Arc<Inside>);
 
 #[derive(Debug, Default)]
 struct Inside {
@@ -28,7 +28,7 @@ struct Held {
     stopped: bool,
 }
 
-impl Shelf {
+impl SharedRegistry {
     fn held(&self) -> MutexGuard<'_, Held> {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,17 +51,17 @@ impl Shelf {
     }
 
     /// Waits until there has been another number of nudges than `seen`, or for so long: how many there were; `None`: it has stopped.
-    pub fn wait(&self, seen: u64, patience: Duration) -> Option<u64> {
+    pub fn wait(&self, seen: u64, timeout: Duration) -> Option<u64> {
         let nothing = |held: &mut Held| held.nudges == seen && !held.stopped;
-        let waited = self.0.changed.wait_timeout_while(self.held(), patience, nothing);
+        let waited = self.0.changed.wait_timeout_while(self.held(), timeout, nothing);
         let (held, _) = waited.unwrap_or_else(PoisonError::into_inner);
         (!held.stopped).then_some(held.nudges)
     }
 
     /// Waits until the epoch is another one, or for so long: whether it may be waited for once more.
-    pub fn wait_since(&self, since: Epoch, patience: Duration) -> bool {
+    pub fn wait_since(&self, since: Epoch, timeout: Duration) -> bool {
         let nothing = |held: &mut Held| held.registry.epoch() == since && !held.stopped;
-        let waited = self.0.changed.wait_timeout_while(self.held(), patience, nothing);
+        let waited = self.0.changed.wait_timeout_while(self.held(), timeout, nothing);
         let (held, _) = waited.unwrap_or_else(PoisonError::into_inner);
         held.registry.epoch() == since && !held.stopped
     }
@@ -77,17 +77,17 @@ impl Shelf {
 }
 
 /// The service.
-pub(crate) struct Keeper(Shelf);
+pub(crate) struct RegistryService(SharedRegistry);
 
-impl Keeper {
-    /// With an empty registry, which is on the shelf from now on.
-    pub fn new(shelf: Shelf) -> Keeper {
-        shelf.change(|registry| *registry = Registry::default());
-        Keeper(shelf)
+impl RegistryService {
+    /// With an empty registry, which is on the shared from now on.
+    pub fn new(shared: SharedRegistry) -> RegistryService {
+        shared.change(|registry| *registry = Registry::default());
+        RegistryService(shared)
     }
 }
 
-impl Service for Keeper {
+impl Service for RegistryService {
     fn call(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome {
         if call.method == Ask::METHOD {
             return self.read(context, call);
@@ -159,42 +159,42 @@ mod tests {
 
     use super::*;
 
-    fn say(keeper: &mut Keeper, command: &Command) -> ServiceOutcome {
+    fn say(service: &mut RegistryService, command: &Command) -> ServiceOutcome {
         let context = Context::new(Time(7), 1, ClientId(1), 1);
         let body = command.encode();
-        keeper.call(&context, Call { method: Command::METHOD, json: false, body: &body })
+        service.call(&context, Call { method: Command::METHOD, json: false, body: &body })
     }
 
     #[test]
-    fn what_is_bound_is_on_the_shelf_and_in_the_state_and_wakes_who_waits() {
-        let shelf = Shelf::default();
-        let mut keeper = Keeper::new(shelf.clone());
+    fn what_is_bound_is_shared_and_in_the_state_and_wakes_who_waits() {
+        let shared = SharedRegistry::default();
+        let mut service = RegistryService::new(shared.clone());
         let terms = Terms { technique: Technique::Lease, ..Terms::default() };
         let (name, address) = ("orders".to_owned(), Address::At("127.0.0.1:1".into()));
         let bind = Command::Bind { name, address, keeper: None, terms, seen: Epoch(0) };
-        let waiting = shelf.clone();
+        let waiting = shared.clone();
         let waiter =
             std::thread::spawn(move || waiting.wait_since(Epoch(0), Duration::from_secs(60)));
         let done = Answer { verdict: Verdict::Bound(Epoch(1)), epoch: Epoch(1) };
         assert_eq!(
-            say(&mut keeper, &bind),
+            say(&mut service, &bind),
             ServiceOutcome::Ok(postcard::to_allocvec(&done).unwrap().into())
         );
         assert!(!waiter.join().unwrap(), "the epoch is another one");
         let json =
             Call { method: Ask::METHOD, json: true, body: b"{\"name\":\"orders\",\"since\":null}" };
         let context = Context::new(Time(8), 1, ClientId(1), 2);
-        let ServiceOutcome::Ok(bytes) = keeper.read(&context, json) else { panic!("it answers") };
+        let ServiceOutcome::Ok(bytes) = service.read(&context, json) else { panic!("it answers") };
         let listing: Listing = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(listing.bindings.unwrap().len(), 1);
 
-        let other = Shelf::default();
-        let mut replica = Keeper::new(other.clone());
-        replica.restore(&keeper.snapshot().unwrap()).unwrap();
-        assert_eq!(other.registry(), shelf.registry());
+        let other = SharedRegistry::default();
+        let mut replica = RegistryService::new(other.clone());
+        replica.restore(&service.snapshot().unwrap()).unwrap();
+        assert_eq!(other.registry(), shared.registry());
         replica.restore(&[255; 9]).unwrap_err();
-        assert_eq!(other.registry(), shelf.registry(), "a bad state changes nothing");
-        shelf.stop();
-        assert_eq!(shelf.wait(u64::MAX, Duration::from_secs(60)), None);
+        assert_eq!(other.registry(), shared.registry(), "a bad state changes nothing");
+        shared.stop();
+        assert_eq!(shared.wait(u64::MAX, Duration::from_secs(60)), None);
     }
 }

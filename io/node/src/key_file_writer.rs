@@ -22,7 +22,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// The thread's other end. It ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct KeyFileWriter {
     commands: SyncSender<KeyCommand>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn next_key(sealing: KeyName) -> std::io::Result<OfferedKey> {
     Ok(OfferedKey { name: name(&key), secret: key.secret().clone() })
 }
 
-impl Keeper {
+impl KeyFileWriter {
     /// Keeps `keys` in the file at `path`.
     pub fn start(
         path: PathBuf,
@@ -46,11 +46,11 @@ impl Keeper {
         orders: SyncSender<Order>,
         waker: Arc<Waker>,
         running: Sender<()>,
-    ) -> std::io::Result<Keeper> {
+    ) -> std::io::Result<KeyFileWriter> {
         let (commands, waiting) = sync_channel(MAX_ORDERS);
-        let desk = Desk { path, keys, orders, waker, _running: running };
-        thread::Builder::new().name("steadfast keys".into()).spawn(move || desk.run(&waiting))?;
-        Ok(Keeper { commands })
+        let writer = Writer { path, keys, orders, waker, _running: running };
+        thread::Builder::new().name("steadfast keys".into()).spawn(move || writer.run(&waiting))?;
+        Ok(KeyFileWriter { commands })
     }
 
     /// Has a command carried out. What comes of it arrives as an order.
@@ -82,7 +82,7 @@ impl Kept {
     }
 }
 
-struct Desk {
+struct Writer {
     path: PathBuf,
     keys: Keys,
     orders: SyncSender<Order>,
@@ -91,7 +91,7 @@ struct Desk {
     _running: Sender<()>,
 }
 
-impl Desk {
+impl Writer {
     fn run(mut self, commands: &Receiver<KeyCommand>) {
         let mut backlog = VecDeque::new();
         loop {

@@ -9,16 +9,16 @@ const STORY: u64 = 5_000_000_000;
 
 /// Tells events one after the other: it remembers the names of groups, and when the last fault was.
 #[derive(Clone, Debug, Default)]
-pub struct Teller {
+pub struct EventFormatter {
     names: Names,
     /// The last sign of life of whoever was suspected first.
     fault: Option<u64>,
 }
 
-impl Teller {
+impl EventFormatter {
     /// One that has told nothing yet.
-    pub fn new() -> Teller {
-        Teller::default()
+    pub fn new() -> EventFormatter {
+        EventFormatter::default()
     }
 
     /// The event in one line, without its end.
@@ -65,10 +65,10 @@ mod tests {
         let new = Member { node: NodeId(2), incarnation: Incarnation(7) };
         let ring = RingId { sequence: 5, representative: NodeId(2) };
         let noon = 43_200_000_000_000;
-        let mut teller = Teller::new();
+        let mut formatter = EventFormatter::new();
         let mut tell = |ms: u64, kind| {
             let time = noon + ms * 1_000_000;
-            teller.line(&EventRecord { time, node: NodeId(2), kind })
+            formatter.line(&EventRecord { time, node: NodeId(2), kind })
         };
         let (cause, silent_ns) = (FaultCause::Silence, Some(50_000_000));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The jobs of the house, step by step, and what happens to them where there is no room.
+//! The jobs of the maintenance, step by step, and what happens to them where there is no room.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
@@ -6,13 +6,13 @@ use bytes::Bytes;
 use wire::Time;
 
 use super::job::{Job, Making, Naming, Taking, Waiting};
-use super::{Held, House, Progress};
+use super::{Held, Maintenance, Progress};
 use crate::api::{Config, Failure, FailureKind, Op, Output};
 use crate::bug::Bug;
 use crate::format::{FileName, PIECE, SNAPSHOT_HEAD, SnapshotHead, piece};
 use crate::log::Log;
 
-impl House {
+impl Maintenance {
     /// What the job's step asks of the disk.
     pub(super) fn op(&self, config: &Config) -> Option<Op> {
         Some(match self.job.as_ref()? {

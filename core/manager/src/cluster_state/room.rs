@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 
 use wire::{NodeId, Share};
 
-use super::{Book, Deployment, Distribution, Refusal};
+use super::{ClusterState, Deployment, Distribution, Refusal};
 use crate::bound::{Policy, Task};
 
-impl Book {
+impl ClusterState {
     /// Why a node can never have a replica of this deployment, as it is labelled now.
     pub(crate) fn unfit(&self, deployment: &Deployment, node: NodeId) -> Option<String> {
         let Some(introduced) = self.node(node) else {

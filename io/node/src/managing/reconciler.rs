@@ -1,4 +1,4 @@
-//! What this node does for the book: it tells of itself, has the programs run that the book says, tells of those that end again and again;
+//! What this node does for the cluster state: it tells of itself, has the programs run that the cluster state says, tells of those that end again and again;
 //! and, where it leads the manager's group, says where replicas are to be.
 
 use std::collections::BTreeMap;
@@ -6,31 +6,31 @@ use std::sync::Arc;
 
 use config::ProgramConfig;
 use manager::Picture;
-use manager::book::{Book, Command, Deployment, Labels, Placed};
+use manager::cluster_state::{ClusterState, Command, Deployment, Labels, Placed};
 use manager::placement::Placer;
 use os::clock::wall_clock;
 use supervisor::{CRASH_LOOP, Deployed};
 use wire::system::MANAGER_ID;
 use wire::{Duration, GroupId, NodeId, Share, Time};
 
-use super::herald;
+use super::diff;
 use super::view::View;
 use crate::control::Control;
 use crate::error::Stopped;
 use crate::order::Order;
 
-/// What is said to the book and does not show there is said again after so long.
+/// What is said to the cluster state and does not show there is said again after so long.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// How often all is looked at when nothing has changed: some of what is to be done is a matter of time.
 pub(super) const PERIOD: Duration = Duration::from_millis(500);
 
-pub(super) struct Steward {
+pub(super) struct Reconciler {
     control: Arc<Control>,
     labels: Labels,
     placer: Placer,
     /// As it was looked at last.
-    book: Option<Arc<Book>>,
+    cluster_state: Option<Arc<ClusterState>>,
     /// When this node told of itself, and of a program.
     introduced: Option<Time>,
     told: Option<Time>,
@@ -40,14 +40,14 @@ pub(super) struct Steward {
     joined: Vec<ProgramConfig>,
 }
 
-impl Steward {
-    pub fn new(control: Arc<Control>, labels: Labels) -> Steward {
+impl Reconciler {
+    pub fn new(control: Arc<Control>, labels: Labels) -> Reconciler {
         let placer = Placer::default();
-        Steward {
+        Reconciler {
             control,
             labels,
             placer,
-            book: None,
+            cluster_state: None,
             introduced: None,
             told: None,
             criticalities: BTreeMap::new(),
@@ -55,24 +55,24 @@ impl Steward {
         }
     }
 
-    /// Looks at the book, if this node's replica has it. `capacity`: what the host can do.
+    /// Looks at the cluster state, if this node's replica has it. `capacity`: what the host can do.
     pub fn look(&mut self, now: Time, view: &View, capacity: Share) -> Result<(), Stopped> {
-        let Some(book) = &view.book else { return Ok(()) };
-        // What was before this node had the book is no news.
-        if let Some(before) = self.book.replace(book.clone())
-            && !Arc::ptr_eq(&before, book)
+        let Some(cluster_state) = &view.cluster_state else { return Ok(()) };
+        // What was before this node had the cluster state is no news.
+        if let Some(before) = self.cluster_state.replace(cluster_state.clone())
+            && !Arc::ptr_eq(&before, cluster_state)
         {
-            for event in herald::news(&before, book) {
+            for event in diff::news(&before, cluster_state) {
                 self.control.order(Order::Tell(event))?;
             }
         }
-        self.tell_criticalities(book)?;
+        self.tell_criticalities(cluster_state)?;
         // A node without an admin socket can run no programs: it gets none.
         let control = self.control.clone();
         if let Some(programs) = &control.programs {
-            self.introduce(now, book, capacity)?;
+            self.introduce(now, cluster_state, capacity)?;
             let me = control.me.node;
-            let alone = book.placed().map(|placed| &placed.deployment.group);
+            let alone = cluster_state.placed().map(|placed| &placed.deployment.group);
             let alone = alone.filter(|group| is_alone(&view.picture, group, me)).cloned();
             let alone: Vec<String> = alone.collect();
             // What nobody else has is given to its group, wherever the replicas are to be.
@@ -81,7 +81,7 @@ impl Steward {
             };
             let here =
                 |placed: &&Placed| placed.on.contains(&me) || brings(&placed.deployment.group);
-            let here = book.placed().filter(here);
+            let here = cluster_state.placed().filter(here);
             let here: Vec<&Placed> = here.collect();
             let period = |placed: &&Placed| {
                 let Deployment { group, need, .. } = &placed.deployment;
@@ -91,17 +91,17 @@ impl Steward {
             let run = here.iter().map(|placed| program(placed, me)).collect();
             programs.deploy(run, periods, alone);
             let deployed = programs.deployed();
-            self.tell_failing(now, book, &deployed)?;
-            self.tell_upgraded(view, book, deployed)?;
+            self.tell_failing(now, cluster_state, &deployed)?;
+            self.tell_upgraded(view, cluster_state, deployed)?;
         }
         let shape = view.picture.groups.iter().find(|shape| shape.id == MANAGER_ID);
         if shape.is_some_and(|shape| shape.primary == control.me.node) {
             let wall = Time(wall_clock());
-            for (step, command) in self.placer.look(now, wall, &view.picture, book) {
+            for (step, command) in self.placer.look(now, wall, &view.picture, cluster_state) {
                 if let Command::Place { group, on, .. } = &command {
                     tracing::debug!(group, ?on, why = ?step.why, "asked for");
                 }
-                control.tell_book(command)?;
+                control.tell_cluster_state(command)?;
             }
         } else {
             self.placer = Placer::default();
@@ -110,10 +110,10 @@ impl Steward {
     }
 
     /// Calls whose clients say nothing of it are as critical as people said of the deployment.
-    fn tell_criticalities(&mut self, book: &Book) -> Result<(), Stopped> {
-        let deployments = book.placed().map(|placed| &placed.deployment);
-        let of = deployments.filter(|it| it.criticality > 0);
-        let of: BTreeMap<_, _> = of.map(|it| (GroupId::of(&it.group), it.criticality)).collect();
+    fn tell_criticalities(&mut self, cluster_state: &ClusterState) -> Result<(), Stopped> {
+        let deployments = cluster_state.placed().map(|placed| &placed.deployment);
+        let of = deployments.filter(|it| it.priority > 0);
+        let of: BTreeMap<_, _> = of.map(|it| (GroupId::of(&it.group), it.priority)).collect();
         if of != self.criticalities {
             self.criticalities.clone_from(&of);
             self.control.order(Order::Criticalities(of))?;
@@ -121,9 +121,14 @@ impl Steward {
         Ok(())
     }
 
-    fn introduce(&mut self, now: Time, book: &Book, capacity: Share) -> Result<(), Stopped> {
+    fn introduce(
+        &mut self,
+        now: Time,
+        cluster_state: &ClusterState,
+        capacity: Share,
+    ) -> Result<(), Stopped> {
         let node = self.control.me.node;
-        let known = book.node(node);
+        let known = cluster_state.node(node);
         let same = known.is_some_and(|it| it.labels == self.labels && it.capacity == capacity);
         let waits = self.introduced.is_some_and(|at| now < at + AGAIN);
         if same || waits || capacity == Share::ZERO {
@@ -131,14 +136,14 @@ impl Steward {
         }
         self.introduced = Some(now);
         let labels = self.labels.clone();
-        self.control.tell_book(Command::Introduce { node, labels, capacity })
+        self.control.tell_cluster_state(Command::Introduce { node, labels, capacity })
     }
 
     /// Programs that end again and again are tried elsewhere, or, if they are new, no more.
     fn tell_failing(
         &mut self,
         now: Time,
-        book: &Book,
+        cluster_state: &ClusterState,
         deployed: &[Deployed],
     ) -> Result<(), Stopped> {
         if self.told.is_some_and(|at| now < at + AGAIN) {
@@ -148,13 +153,13 @@ impl Steward {
         let (node, wall) = (self.control.me.node, Time(wall_clock()));
         for it in deployed.iter().filter(|it| it.ends_in_a_row >= CRASH_LOOP) {
             let group = it.config.group.clone();
-            let Some(placed) = book.of(&group) else { continue };
+            let Some(placed) = cluster_state.of(&group) else { continue };
             let known = placed.failing.get(&node).is_some_and(|failing| wall < failing.until);
             // One that is to run no more is on its way out.
             let meant = placed.on.contains(&node) && program(placed, node) == it.config;
             if meant && !known {
                 let number = placed.number;
-                self.control.tell_book(Command::Failing { group, number, node })?;
+                self.control.tell_cluster_state(Command::Failing { group, number, node })?;
             }
         }
         Ok(())
@@ -164,14 +169,14 @@ impl Steward {
     fn tell_upgraded(
         &mut self,
         view: &View,
-        book: &Book,
+        cluster_state: &ClusterState,
         deployed: Vec<Deployed>,
     ) -> Result<(), Stopped> {
         let joined = deployed.into_iter().filter(|it| it.joined).map(|it| it.config);
         // The picture may be older than what programs say now: it is not older than what they said at the last look.
         let before = std::mem::replace(&mut self.joined, joined.collect());
         let node = self.control.me.node;
-        for placed in book.placed() {
+        for placed in cluster_state.placed() {
             let under_way = placed.upgrade.as_ref().and_then(|upgrade| upgrade.under_way);
             let group = placed.deployment.group.clone();
             if under_way == Some(node)
@@ -179,7 +184,7 @@ impl Steward {
                 && before.contains(&program(placed, node))
             {
                 let number = placed.number;
-                self.control.tell_book(Command::Upgraded { group, number, node })?;
+                self.control.tell_cluster_state(Command::Upgraded { group, number, node })?;
             }
         }
         Ok(())

@@ -18,7 +18,7 @@ use crate::secure::{Tls, begin};
 use crate::{CallId, Config, ConnectError, Link, Output, Session, Trouble};
 
 /// The state that all threads of a client share under one lock.
-pub(super) struct Porch {
+pub(super) struct Driver {
     pub(super) session: Session,
     tls: Option<Tls>,
     start: Instant,
@@ -54,12 +54,12 @@ pub(super) struct Watch {
 /// What a watch has seen.
 pub(super) struct Seen(Vec<(Link, PollFlags)>);
 
-impl Porch {
-    pub(super) fn new(config: Config, tls: Option<Tls>) -> Result<Porch, ConnectError> {
+impl Driver {
+    pub(super) fn new(config: Config, tls: Option<Tls>) -> Result<Driver, ConnectError> {
         let alarm = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
             .map_err(|error| ConnectError::System(error.to_string()))?;
         let start = Instant::now();
-        Ok(Porch {
+        Ok(Driver {
             session: Session::new(config, Time::ZERO),
             tls,
             start,
@@ -255,14 +255,14 @@ mod tests {
     #[test]
     fn whoever_polls_is_woken_when_it_waits_for_too_little() {
         let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
-        let mut porch = Porch::new(crate::buffers::draw(vec![nowhere]).unwrap(), None).unwrap();
+        let mut driver = Driver::new(crate::buffers::draw(vec![nowhere]).unwrap(), None).unwrap();
         let limit = Duration::from_secs(20);
-        let watch = porch.watch(porch.now() + limit);
-        porch.polling = true;
-        let now = porch.now();
+        let watch = driver.watch(driver.now() + limit);
+        driver.polling = true;
+        let now = driver.now();
         let (method, deadline) = (wire::MethodId(1), now + Duration::from_millis(50));
-        porch.session.call(now, "counter", method, false, Bytes::new(), deadline);
-        porch.pump();
+        driver.session.call(now, "counter", method, false, Bytes::new(), deadline);
+        driver.pump();
         let begun = Instant::now();
         assert!(watch.wait().0.is_empty(), "the new connection was not there to be seen");
         assert!(begun.elapsed() < limit / 2);

@@ -29,7 +29,7 @@ pub struct Deployment {
     /// What a replica needs of a processor; `None`: it is not counted.
     pub need: Option<Need>,
     /// How critical calls are whose clients do not say it. Where not all can be served, the most critical are.
-    pub criticality: u8,
+    pub priority: u8,
     /// Labels that a node must have.
     pub labels: Labels,
     /// On which of the nodes.
@@ -102,7 +102,7 @@ impl Deployment {
             options: GroupOptions::default(),
             replicas,
             need: None,
-            criticality: 0,
+            priority: 0,
             labels: Labels::new(),
             distribution: Distribution::default(),
             replication: Replication::default(),

@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 
 use wire::limits::{MAX_SEGMENTS, MAX_SNAPSHOTS_WAITING};
 
-use super::House;
+use super::Maintenance;
 use crate::api::{Config, Output, Strand};
 use crate::bug::Bug;
 use crate::log::Log;
 
-impl House {
+impl Maintenance {
     /// Whoever was asked for this strand's snapshot has answered: it may be asked again.
     pub(super) fn not_asked(&mut self, strand: Strand, config: &Config) {
         if !config.planted.is(Bug::AskOnce) {

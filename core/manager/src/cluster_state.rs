@@ -1,9 +1,9 @@
-//! The book: what people said, and what was decided of it. The state of the group `steadfast.manager`
+//! The cluster state: what people said, and what was decided of it. The state of the group `steadfast.manager`
 //! (`docs/protocol/deployment.md`; `jgroup-arm.txt`, section 2: the replication manager's own state).
 //!
-//! A deterministic state machine: all replicas apply the same [`Command`]s in one order, at ordered times, and have the same book. It decides
+//! A deterministic state machine: all replicas apply the same [`Command`]s in one order, at ordered times, and have the same cluster state. It decides
 //! nothing but what may be said: which host gets a replica is [`placement`](crate::placement)'s, which asks for it by a command too.
-//! What it holds is bounded ([`wire::limits`]); its whole state is [`encode`](Book::encode)d for transfers.
+//! What it holds is bounded ([`wire::limits`]); its whole state is [`encode`](ClusterState::encode)d for transfers.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -37,17 +37,17 @@ pub struct Introduced {
 
 /// What people said, and what follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Book {
+pub struct ClusterState {
     placed: BTreeMap<String, Placed>,
     nodes: BTreeMap<NodeId, Introduced>,
     drained: BTreeSet<NodeId>,
     /// The last number that was given out.
     number: u64,
-    /// Commands that were applied: tells one book from another.
+    /// Commands that were applied: tells one cluster state from another.
     version: u64,
 }
 
-impl Book {
+impl ClusterState {
     /// Applies a command at an ordered time. A refusal changes nothing.
     ///
     /// # Errors
@@ -199,16 +199,20 @@ impl Book {
 
     /// The whole state.
     pub fn encode(&self) -> Vec<u8> {
-        postcard::to_allocvec(self).expect("a book is plain data")
+        postcard::to_allocvec(self).expect("a cluster state is plain data")
     }
 
-    /// What [`encode`](Book::encode) gave.
+    /// What [`encode`](ClusterState::encode) gave.
     ///
     /// # Errors
-    /// The bytes are no book.
-    pub fn decode(bytes: &[u8]) -> Result<Book, postcard::Error> {
-        let book: Book = postcard::from_bytes(bytes)?;
-        if book.is_well() { Ok(book) } else { Err(postcard::Error::SerdeDeCustom) }
+    /// The bytes are no cluster state.
+    pub fn decode(bytes: &[u8]) -> Result<ClusterState, postcard::Error> {
+        let cluster_state: ClusterState = postcard::from_bytes(bytes)?;
+        if cluster_state.is_well() {
+            Ok(cluster_state)
+        } else {
+            Err(postcard::Error::SerdeDeCustom)
+        }
     }
 
     fn is_well(&self) -> bool {
@@ -225,8 +229,8 @@ impl Book {
     }
 
     /// # Panics
-    /// If a rule of the book is broken: a node twice in a placement, or one that never told of itself.
+    /// If a rule of the cluster state is broken: a node twice in a placement, or one that never told of itself.
     pub fn check_invariants(&self) {
-        assert!(self.is_well(), "the book is not well: {self:?}");
+        assert!(self.is_well(), "the cluster state is not well: {self:?}");
     }
 }
