@@ -126,7 +126,7 @@ fn out(output: &Output) -> String {
 fn service(folder: &Path, rest: &str) -> PathBuf {
     let path = folder.join("service.toml");
     let text = format!(
-        "group = \"own\"\ncommand = [\"{PROGRAM}\", \"replica\", \"counter\"]\nhold = \"majority\"\n{rest}\n"
+        "group = \"own\"\ncommand = [\"{PROGRAM}\", \"replica\", \"counter\"]\nack = \"majority\"\n{rest}\n"
     );
     std::fs::write(&path, text).expect("written");
     path
@@ -301,7 +301,7 @@ fn another_program_is_taken_over_while_a_client_calls_and_one_that_fails_is_take
     let deploy = |version: &str, command: &str| {
         let path = plant.folder.path().join("service.toml");
         let text = format!(
-            "group = \"own\"\ncommand = {command}\nhold = \"majority\"\nreplicas = 3\n\
+            "group = \"own\"\ncommand = {command}\nack = \"majority\"\nreplicas = 3\n\
              [environment]\nVERSION = \"{version}\"\n"
         );
         std::fs::write(&path, text).expect("written");

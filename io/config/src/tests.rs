@@ -76,11 +76,11 @@ fn impossible_values_are_refused_with_line_and_remedy() {
         ),
         ("[listen]\nclient = \"localhost:7100\"\n", "names are not looked up"),
         ("[[replica]]\ngroup = \"\"\nservice = \"echo\"\n", "line 6: the group's name"),
-        ("[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nhold = \"two\"\n", "line 8"),
+        ("[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nack = \"two\"\n", "line 8"),
         ("[[program]]\ngroup = \"a\"\ncommand = [\"a\"]\n", "line 5: [[program]] needs `admin"),
         ("[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nstyle = \"lively\"\n", "`semi-active`"),
         (
-            "[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nstyle = \"stateless\"\nhold = \"all\"\n",
+            "[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nstyle = \"stateless\"\nack = \"all\"\n",
             "line 9: a stateless group orders no calls",
         ),
     ];
