@@ -1,7 +1,7 @@
 //! The services that are built into the program, for `[[replica]]` entries of a configuration.
 
 use serde::{Deserialize, Serialize};
-use steadfast::{Call, Context, Service, ServiceOutcome};
+use steadfast::{BoxError, Call, Context, Service, ServiceOutcome};
 
 /// Why a counter does not count.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
@@ -46,11 +46,11 @@ impl Service for Echo {
         ServiceOutcome::Ok(call.body.to_vec().into())
     }
 
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
         Ok(Vec::new())
     }
 
-    fn restore(&mut self, _: &[u8]) -> Result<(), String> {
+    fn restore(&mut self, _: &[u8]) -> Result<(), BoxError> {
         Ok(())
     }
 }

@@ -10,10 +10,12 @@ pub(crate) enum Encoding {
     /// Compact; both sides know the types.
     Postcard,
     /// Readable; arguments are an array in order, or an object by names.
+    #[cfg(feature = "node")]
     Json,
 }
 
 impl Encoding {
+    #[cfg(feature = "node")]
     pub(crate) fn of_call(json: bool) -> Self {
         if json { Encoding::Json } else { Encoding::Postcard }
     }
@@ -23,6 +25,7 @@ impl Encoding {
     pub(crate) fn encode<T: Serialize + ?Sized>(self, value: &T) -> Result<Vec<u8>, String> {
         match self {
             Encoding::Postcard => postcard::to_allocvec(value).map_err(|error| error.to_string()),
+            #[cfg(feature = "node")]
             Encoding::Json => serde_json::to_vec(value).map_err(|error| error.to_string()),
         }
     }
@@ -36,6 +39,7 @@ impl Encoding {
                 Ok((_, rest)) => Err(format!("{} bytes too many", rest.len())),
                 Err(error) => Err(error.to_string()),
             },
+            #[cfg(feature = "node")]
             Encoding::Json => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+#[cfg(feature = "node")]
 use node::NestedError;
 use wire::client::Refusal;
 
@@ -36,6 +37,7 @@ pub enum CallError<E = Infallible> {
     #[error(transparent)]
     Transport(client::CallError),
     /// The call of a handler has no reply, for a reason that clients do not meet.
+    #[cfg(feature = "node")]
     #[error(transparent)]
     Nested(NestedError),
     /// The arguments cannot be encoded. Nothing was sent.
@@ -50,7 +52,34 @@ pub enum CallError<E = Infallible> {
 }
 
 impl<E> CallError<E> {
+    /// Whether the call was executed; `None` if nobody knows.
+    ///
+    /// A call that was not executed will not be. A call of which nobody knows may still be executed,
+    /// until a later call of the same client to the group is.
+    ///
+    /// ```
+    /// use steadfast::CallError;
+    ///
+    /// let error: CallError = CallError::DeadlineExceeded;
+    /// assert_eq!(error.was_executed(), None, "find out before calling again");
+    /// assert_eq!(CallError::Service("sold out").was_executed(), Some(true));
+    /// ```
+    pub fn was_executed(&self) -> Option<bool> {
+        match self {
+            CallError::DeadlineExceeded => None,
+            CallError::NoSuchGroup(_) | CallError::NoReplica | CallError::Arguments(_) => {
+                Some(false)
+            }
+            CallError::Refused { refusal, .. } => refusal.was_executed(),
+            CallError::Service(_) | CallError::Answer(_) => Some(true),
+            CallError::Transport(error) => error.was_executed(),
+            #[cfg(feature = "node")]
+            CallError::Nested(error) => error.was_executed(),
+        }
+    }
+
     /// The typed form of what a handler is told that has called a group.
+    #[cfg(feature = "node")]
     pub(crate) fn from_nested(
         error: NestedError,
         group: &str,

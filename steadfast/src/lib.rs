@@ -90,72 +90,48 @@
 
 mod encoding;
 mod error;
+#[cfg(feature = "node")]
+mod hosting;
 pub mod registry;
+#[cfg(feature = "node")]
 mod serve;
+#[cfg(feature = "node")]
 mod state;
 mod stub;
 
-pub use ::admin::bench;
+#[cfg(feature = "async")]
+pub use client::AsyncClient;
 pub use client::{
-    Answer, Anycast, AsyncClient, Builder as ClientBuilder, CallError as BytesCallError, Choice,
-    Client, ConnectError, Hedging, MAX_STALE, Policy, Reading, Refresh, Replies, Retries, Strategy,
-    Tls, TlsError,
+    Answer, Anycast, Builder as ClientBuilder, CallError as BytesCallError, Choice, Client,
+    ConnectError, Hedging, MAX_STALE, Policy, Reading, Refresh, Replies, Retries, Strategy,
 };
-pub use config::{
-    Config as NodeConfig, ConfigError, DEFAULT_CONFIG, Execution, ManagerKnobs, NodeAddress,
-    ProgramConfig, ProgramProblem, RegistryKnobs, ReplicaConfig, RingKnobs, key_file,
-};
-pub use node::{
-    AttachError, Backup, BackupError, Call, Content, Context, DiscardError, Factory, HangRule,
-    HostError, HostOptions, MoveError, NestedError, Node, ProgramError, RestoreError, RestyleError,
-    SaveError, Service, ServiceOutcome, StartError, Stopped, attach, cluster_state, write_backup,
-};
-pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
-pub use os::realtime;
+#[cfg(feature = "tls")]
+pub use client::{Tls, TlsError};
 pub use wire::client::Refusal;
 pub use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 pub use wire::{
     ClientId, GroupId, Incarnation, Member, MethodId, NodeId, Random, RingId, Time, ViewNumber,
 };
 
-/// What a node tells of itself and its cluster: [`Node::status`], `steadfast status --json`.
-pub mod status {
-    pub use ::admin::deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
-    pub use ::admin::registry::RegistryStatus;
-    pub use ::admin::status::{
-        BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus,
-        HandshakeCounters, HostStatus, JournalStatus, KeyChange, LinkStatus, LogStatus,
-        MalformedCounters, ManagerStatus, NestedStatus, NodeLinks, ProgramState, ProgramStatus,
-        ReplicaStatus, ReplicaUse, RingStatus, SealCounters, SealStatus, Status, StorageStatus,
-        TlsStatus,
-    };
-    pub use ::admin::{Explanation, IfLost, Standing, explain};
-    pub use os::own_time::OwnTime;
-    pub use os::realtime::{Grant, RealtimeStatus};
-}
+#[cfg(feature = "node")]
+pub use crate::hosting::*;
 
-/// The admin protocol: what tools ask of a node, at its local socket or over TLS.
-pub mod admin {
-    pub use ::admin::server::ServeError;
-    pub use ::admin::{
-        AdminError, Client, DeployAnswer, DoneAnswer, Events, KeyAnswer, KeyAsk, MoveAnswer,
-        PoisonedAnswer, PoisonedCall, Request, RestoreAnswer, RestyleAnswer, SaveAnswer,
-        StateAnswer, StopAnswer, digest,
-    };
-}
+/// What a handler may know besides its state and its arguments. Handlers need the feature `node`:
+/// without it there is no such value, and the type stands in traits that services and clients share.
+#[cfg(not(feature = "node"))]
+#[derive(Debug)]
+pub enum Context {}
 
-/// What happens at a node ([`Node::subscribe`], [`admin::Client::events`]) and at a client
-/// ([`Client::take_events`]).
+/// What happens at a client ([`Client::take_events`]) and, with the feature `node`, at a node.
 pub mod events {
-    pub use ::admin::events::{
-        DeviationCause, EventFormatter, EventKind, EventRecord, FaultCause, Interest,
-        ReplicaRecord, Stamped,
-    };
     pub use client::{Cause, Event as ClientEvent, Trouble};
-    pub use node::Event;
+
+    #[cfg(feature = "node")]
+    pub use crate::hosting::node_events::*;
 }
 
 pub use crate::error::CallError;
+#[cfg(feature = "node")]
 pub use crate::state::State;
 pub use crate::stub::DEFAULT_DEADLINE;
 
@@ -284,6 +260,11 @@ pub use steadfast_macros::service;
 pub mod __private {
     pub use serde;
 
+    #[cfg(feature = "node")]
     pub use crate::serve::{answer, answer_fallible, no_such_method, not_read_only};
-    pub use crate::stub::{AsyncStub, NestedStub, Stub};
+    #[cfg(feature = "async")]
+    pub use crate::stub::AsyncStub;
+    #[cfg(feature = "node")]
+    pub use crate::stub::NestedStub;
+    pub use crate::stub::Stub;
 }

@@ -28,7 +28,9 @@ use std::time::{Duration, Instant};
 
 use ::registry::{Ask, Command, Listing};
 use bytes::Bytes;
-use client::{AsyncClient, CallError, Client};
+#[cfg(feature = "async")]
+use client::AsyncClient;
+use client::{CallError, Client};
 
 pub use ::registry::{Address, Answer, Binding, Ended as Lease, Epoch, Technique, Terms, Verdict};
 
@@ -53,6 +55,7 @@ pub struct Registry<C = Client> {
 }
 
 /// The same in async code.
+#[cfg(feature = "async")]
 pub type AsyncRegistry = Registry<AsyncClient>;
 
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::BoxError;
 use crate::encoding::Encoding;
 
 /// How the state of a service is taken from one replica and given to another.
@@ -24,11 +25,11 @@ use crate::encoding::Encoding;
 /// }
 ///
 /// impl steadfast::State for Log {
-///     fn snapshot(&self) -> Result<Vec<u8>, String> {
+///     fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
 ///         Ok(self.lines.iter().flat_map(|line| line.bytes().chain([b'\n'])).collect())
 ///     }
 ///
-///     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+///     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
 ///         let text = std::str::from_utf8(state).map_err(|error| error.to_string())?;
 ///         self.lines = text.lines().map(str::to_owned).collect();
 ///         Ok(())
@@ -62,23 +63,23 @@ use crate::encoding::Encoding;
 /// }
 ///
 /// impl steadfast::State for Stock {
-///     fn snapshot(&self) -> Result<Vec<u8>, String> {
+///     fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
 ///         postcard::to_allocvec(&self.articles).map_err(|error| error.to_string())
 ///     }
 ///
-///     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+///     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
 ///         self.articles = postcard::from_bytes(state).map_err(|error| error.to_string())?;
 ///         self.touched.clear(); // whoever gave the state has told the rest
 ///         Ok(())
 ///     }
 ///
-///     fn delta(&mut self) -> Result<Option<Vec<u8>>, String> {
+///     fn delta(&mut self) -> Result<Option<Vec<u8>>, BoxError> {
 ///         let changed = std::mem::take(&mut self.touched);
 ///         let changed: Vec<_> = changed.iter().map(|it| (it, self.articles[it])).collect();
 ///         postcard::to_allocvec(&changed).map(Some).map_err(|error| error.to_string())
 ///     }
 ///
-///     fn apply(&mut self, delta: &[u8]) -> Result<(), String> {
+///     fn apply(&mut self, delta: &[u8]) -> Result<(), BoxError> {
 ///         let changed: Vec<(u32, u64)> = postcard::from_bytes(delta).map_err(|error| error.to_string())?;
 ///         self.articles.extend(changed);
 ///         Ok(())
@@ -101,13 +102,13 @@ pub trait State {
     ///
     /// # Errors
     /// Why it cannot be taken, for the node's log: the replica that asked stays without the state.
-    fn snapshot(&self) -> Result<Vec<u8>, String>;
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError>;
 
     /// Replaces the state by one that another replica's [`snapshot`](Self::snapshot) gave.
     ///
     /// # Errors
     /// Why it cannot be read, for the node's log: this replica stays without the state.
-    fn restore(&mut self, state: &[u8]) -> Result<(), String>;
+    fn restore(&mut self, state: &[u8]) -> Result<(), BoxError>;
 
     /// What the calls have changed since this was asked last, or since the state came: only asked of the primary of a
     /// [warm passive](crate::Style::WarmPassive) group. `None`, as by default: the node compares whole states, which costs a
@@ -115,7 +116,7 @@ pub trait State {
     ///
     /// # Errors
     /// Why it cannot be told, for the node's log: another replica becomes primary, if one has the state.
-    fn delta(&mut self) -> Result<Option<Vec<u8>>, String> {
+    fn delta(&mut self) -> Result<Option<Vec<u8>>, BoxError> {
         Ok(None)
     }
 
@@ -123,18 +124,18 @@ pub trait State {
     ///
     /// # Errors
     /// Why it cannot be made, for the node's log: this replica gets the whole state anew.
-    fn apply(&mut self, delta: &[u8]) -> Result<(), String> {
+    fn apply(&mut self, delta: &[u8]) -> Result<(), BoxError> {
         let _ = delta;
         Err("this service takes no deltas: the group's primary runs another version of it".into())
     }
 }
 
 impl<T: Serialize + DeserializeOwned> State for T {
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
-        Encoding::Postcard.encode(self)
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
+        Ok(Encoding::Postcard.encode(self)?)
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+    fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
         *self = Encoding::Postcard
             .decode(state)
             .map_err(|error| format!("not a state of this service: {error}"))?;
@@ -158,7 +159,7 @@ mod tests {
     fn a_state_of_another_service_changes_nothing() {
         let mut state = vec!["kept".to_owned()];
         let error = state.restore(&[0xff; 3]).expect_err("no vector of strings");
-        assert!(error.contains("not a state of this service"), "{error}");
+        assert!(error.to_string().contains("not a state of this service"), "{error}");
         assert_eq!(state, ["kept"]);
     }
 }

@@ -6,15 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{AsyncClient, Client, Reading};
-use node::{Context, NestedError};
+use client::{Client, Reading};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wire::MethodId;
-use wire::limits::MAX_DEADLINE;
 
 use crate::CallError;
 use crate::encoding::Encoding::Postcard;
+
+#[cfg(feature = "async")]
+mod asynchronous;
+#[cfg(feature = "node")]
+mod nested;
+
+#[cfg(feature = "async")]
+pub use asynchronous::AsyncStub;
+#[cfg(feature = "node")]
+pub use nested::NestedStub;
 
 /// The deadline of each call of a generated client, unless `within` gives another.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(1);
@@ -30,8 +38,6 @@ pub struct Over<C> {
 
 /// Behind a sync client.
 pub type Stub = Over<Client>;
-/// Behind an async client.
-pub type AsyncStub = Over<AsyncClient>;
 
 impl<C: Clone> Over<C> {
     /// With [`DEFAULT_DEADLINE`].
@@ -104,101 +110,6 @@ impl Stub {
     }
 }
 
-impl AsyncStub {
-    /// Calls a method that cannot fail.
-    pub async fn call<A: Serialize, T: DeserializeOwned>(
-        &self,
-        method: MethodId,
-        arguments: &A,
-    ) -> Result<T, CallError> {
-        let body = encoded(arguments)?;
-        let answer = self.client.call(&self.group, method, false, body, self.deadline).await;
-        decoded(answer, no_error)
-    }
-
-    /// Calls a method that returns a `Result`.
-    pub async fn call_fallible<A: Serialize, T: DeserializeOwned, E: DeserializeOwned>(
-        &self,
-        method: MethodId,
-        arguments: &A,
-    ) -> Result<T, CallError<E>> {
-        let body = encoded(arguments)?;
-        let answer = self.client.call(&self.group, method, false, body, self.deadline).await;
-        decoded(answer, own_error)
-    }
-    /// Calls a method that changes nothing and cannot fail.
-    pub async fn read<A: Serialize, T: DeserializeOwned>(
-        &self,
-        method: MethodId,
-        arguments: &A,
-    ) -> Result<T, CallError> {
-        decoded(self.answer_read(method, encoded(arguments)?).await, no_error)
-    }
-
-    /// Calls a method that changes nothing and returns a `Result`.
-    pub async fn read_fallible<A: Serialize, T: DeserializeOwned, E: DeserializeOwned>(
-        &self,
-        method: MethodId,
-        arguments: &A,
-    ) -> Result<T, CallError<E>> {
-        decoded(self.answer_read(method, encoded(arguments)?).await, own_error)
-    }
-
-    async fn answer_read(&self, method: MethodId, body: Bytes) -> Result<Bytes, client::CallError> {
-        self.client.read(&self.group, method, false, body, self.reading, self.deadline).await
-    }
-}
-
-/// One group, from within a handler.
-#[derive(Debug)]
-pub struct NestedStub<'c> {
-    context: &'c Context,
-    group: String,
-    timeout: Duration,
-}
-
-impl<'c> NestedStub<'c> {
-    /// With as much time as the handler has.
-    pub fn new(context: &'c Context, group: String) -> Self {
-        NestedStub { context, group, timeout: MAX_DEADLINE }
-    }
-
-    /// The same with less time.
-    pub fn within(&self, timeout: Duration) -> Self {
-        NestedStub { context: self.context, group: self.group.clone(), timeout }
-    }
-
-    fn ask<E>(
-        &self,
-        method: MethodId,
-        body: Bytes,
-        read: ReadError<E>,
-    ) -> Result<Bytes, CallError<E>> {
-        let answer = self.context.call(&self.group, method, false, body, self.timeout);
-        answer.map_err(|error: NestedError| CallError::from_nested(error, &self.group, read))
-    }
-
-    /// Calls a method that cannot fail.
-    pub fn call<A: Serialize, T: DeserializeOwned>(
-        &self,
-        method: MethodId,
-        arguments: &A,
-    ) -> Result<T, CallError> {
-        let bytes = self.ask(method, encoded(arguments)?, no_error)?;
-        Postcard.decode(&bytes).map_err(CallError::Answer)
-    }
-
-    /// Calls a method that returns a `Result`.
-    pub fn call_fallible<A: Serialize, T: DeserializeOwned, E: DeserializeOwned>(
-        &self,
-        method: MethodId,
-        arguments: &A,
-    ) -> Result<T, CallError<E>> {
-        let bytes = self.ask(method, encoded(arguments)?, own_error)?;
-        Postcard.decode(&bytes).map_err(CallError::Answer)
-    }
-}
-
 /// Reads the service's own error.
 type ReadError<E> = fn(&[u8]) -> Result<E, String>;
 
@@ -208,7 +119,7 @@ fn encoded<A: Serialize, E>(arguments: &A) -> Result<Bytes, CallError<E>> {
 
 fn decoded<T: DeserializeOwned, E>(
     answer: Result<Bytes, client::CallError>,
-    service_error: fn(&[u8]) -> Result<E, String>,
+    service_error: ReadError<E>,
 ) -> Result<T, CallError<E>> {
     match answer {
         Ok(bytes) => Postcard.decode(&bytes).map_err(CallError::Answer),

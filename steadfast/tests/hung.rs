@@ -10,7 +10,7 @@ use bytes::Bytes;
 use fixture::cluster;
 use steadfast::events::{EventKind, EventRecord, Stamped};
 use steadfast::{
-    Call, Client, Context, HangRule, HostOptions, MethodId, Node, NodeConfig, NodeId,
+    BoxError, Call, Client, Context, HangRule, HostOptions, MethodId, Node, NodeConfig, NodeId,
     ProgramConfig, Service, ServiceOutcome, attach,
 };
 
@@ -49,11 +49,11 @@ impl Service for Sum {
         ServiceOutcome::Ok(Bytes::copy_from_slice(&self.sum.to_le_bytes()))
     }
 
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
         Ok(self.sum.to_le_bytes().to_vec())
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+    fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
         self.sum = u64::from_le_bytes(state.try_into().map_err(|_| "no sum")?);
         Ok(())
     }

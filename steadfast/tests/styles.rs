@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use fixture::{Stops, cluster};
-use steadfast::{Client, HostOptions, State, Style};
+use steadfast::{BoxError, Client, HostOptions, State, Style};
 
 const GROUP: &str = "tally";
 const LONG: Duration = Duration::from_secs(60);
@@ -41,20 +41,20 @@ fn number(bytes: &[u8]) -> Result<u64, String> {
 }
 
 impl State for Count {
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
         Ok(self.all.to_le_bytes().to_vec())
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+    fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
         *self = Count { all: number(state)?, untold: 0 };
         Ok(())
     }
 
-    fn delta(&mut self) -> Result<Option<Vec<u8>>, String> {
+    fn delta(&mut self) -> Result<Option<Vec<u8>>, BoxError> {
         Ok(Some(std::mem::take(&mut self.untold).to_le_bytes().to_vec()))
     }
 
-    fn apply(&mut self, delta: &[u8]) -> Result<(), String> {
+    fn apply(&mut self, delta: &[u8]) -> Result<(), BoxError> {
         self.all += number(delta)?;
         Ok(())
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fixture::cluster;
 use steadfast::events::{EventKind, EventRecord, Interest};
 use steadfast::{
-    Call, Client, Context, GroupOptions, HostOptions, MethodId, Node, NodeId, Service,
+    BoxError, Call, Client, Context, GroupOptions, HostOptions, MethodId, Node, NodeId, Service,
     ServiceOutcome, Style,
 };
 
@@ -87,11 +87,11 @@ impl Service for Tally {
         ServiceOutcome::Ok(Bytes::copy_from_slice(&self.count().to_le_bytes()))
     }
 
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
         Ok(self.counted.to_le_bytes().to_vec())
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+    fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
         self.counted = u64::from_le_bytes(state.try_into().map_err(|_| "no count")?);
         Ok(())
     }
@@ -107,11 +107,11 @@ impl Service for Ledger {
         ServiceOutcome::Ok(Bytes::copy_from_slice(&(self.0.len() as u64 / 8).to_le_bytes()))
     }
 
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
         Ok(self.0.clone())
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+    fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
         self.0 = state.to_vec();
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use steadfast::{Context, State};
+use steadfast::{BoxError, Context, State};
 use thiserror::Error;
 
 use super::journal::Journal;
@@ -283,11 +283,11 @@ fn set<T: Ord>(things: &mut Vec<T>, thing: T, present: bool) {
 }
 
 impl State for PassengerInformation {
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
-        postcard::to_allocvec(&self.state).map_err(|error| error.to_string())
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
+        Ok(postcard::to_allocvec(&self.state)?)
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+    fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
         self.state = Information::from_bytes(state)?;
         Ok(())
     }

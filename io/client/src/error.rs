@@ -80,16 +80,10 @@ impl CallError {
     /// A call that was not executed will not be. One of which it is not known may be executed even after this error was
     /// told, until a later call of the same client to the group is.
     pub fn was_executed(&self) -> Option<bool> {
-        use CallError::{Closed, DeadlineExceeded, Refused, RetriesSpent, Service};
         match self {
-            // Stale also: the reply is not kept any more.
-            DeadlineExceeded | RetriesSpent | Closed | Refused { refusal: Refusal::Stale, .. } => {
-                None
-            }
-            Service(_) => Some(true),
-            Refused {
-                refusal: Refusal::Failed | Refusal::ReplyTooLarge | Refusal::Split, ..
-            } => Some(true),
+            CallError::DeadlineExceeded | CallError::RetriesSpent | CallError::Closed => None,
+            CallError::Service(_) => Some(true),
+            CallError::Refused { refusal, .. } => refusal.was_executed(),
             _ => Some(false),
         }
     }

@@ -374,7 +374,7 @@ mod tests {
     use wire::{ClientId, Duration, MethodId, Time};
 
     use super::*;
-    use crate::service::{Call, Context, Service};
+    use crate::service::{BoxError, Call, Context, Service};
     use os::clock::monotonic;
 
     /// Takes as long as the call's body says, in microseconds.
@@ -387,11 +387,11 @@ mod tests {
             ServiceOutcome::Ok(Bytes::new())
         }
 
-        fn snapshot(&self) -> Result<Vec<u8>, String> {
+        fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
             Ok(Vec::new())
         }
 
-        fn restore(&mut self, _: &[u8]) -> Result<(), String> {
+        fn restore(&mut self, _: &[u8]) -> Result<(), BoxError> {
             Ok(())
         }
     }

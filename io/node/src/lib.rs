@@ -73,5 +73,5 @@ pub use node::Node;
 pub use os::own_time::OwnTime;
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
 pub use os::realtime;
-pub use service::{Call, Context, Factory, HostOptions, Service};
+pub use service::{BoxError, Call, Context, Factory, HostOptions, Service};
 pub use supervisor::ProgramError;

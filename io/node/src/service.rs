@@ -12,6 +12,10 @@ use wire::limits::{MAX_DEADLINE, MAX_NAME};
 use wire::ordered::GroupOptions;
 use wire::{ClientId, Duration, MethodId, Random, Time};
 
+/// Why a service cannot give or take a state: any error, or words (`"why".into()`). It stands in the
+/// node's log.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// A replicated service. Every replica executes the same calls in the same order, so a handler
 /// must be deterministic: what it answers and leaves behind may depend on nothing but the state,
 /// the call and the [`Context`]. Clocks, random numbers, threads, files and hash maps with random
@@ -37,13 +41,13 @@ pub trait Service: Send {
     ///
     /// # Errors
     /// Why it cannot be taken, in words.
-    fn snapshot(&self) -> Result<Vec<u8>, String>;
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError>;
 
     /// Replaces the whole state by what another replica's `snapshot` gave.
     ///
     /// # Errors
     /// Why the bytes are not a state, in words. The replica then stays without state.
-    fn restore(&mut self, state: &[u8]) -> Result<(), String>;
+    fn restore(&mut self, state: &[u8]) -> Result<(), BoxError>;
 
     /// Only for the primary of a warm passive group: what the calls have changed since this was asked last, or since the state
     /// came, in words that [`apply`](Self::apply) understands. `None`, as by default: the node finds out by comparing
@@ -51,7 +55,7 @@ pub trait Service: Send {
     ///
     /// # Errors
     /// Why it cannot be told, in words. Another replica then becomes primary, if one has the state.
-    fn delta(&mut self) -> Result<Option<Vec<u8>>, String> {
+    fn delta(&mut self) -> Result<Option<Vec<u8>>, BoxError> {
         Ok(None)
     }
 
@@ -59,7 +63,7 @@ pub trait Service: Send {
     ///
     /// # Errors
     /// Why it cannot be made, in words. The replica then gets the whole state anew.
-    fn apply(&mut self, delta: &[u8]) -> Result<(), String> {
+    fn apply(&mut self, delta: &[u8]) -> Result<(), BoxError> {
         let _ = delta;
         Err("this service takes no deltas: the group's primary runs another version of it".into())
     }

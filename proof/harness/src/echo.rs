@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use steadfast::{Call, Context, MethodId, Service, ServiceOutcome};
+use steadfast::{BoxError, Call, Context, MethodId, Service, ServiceOutcome};
 
 use crate::Outcome;
 
@@ -31,11 +31,11 @@ impl<H: Handler + Send> Service for Counted<H> {
         self.handler.handle(context, call)
     }
 
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
         Ok(self.calls.to_le_bytes().to_vec())
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+    fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
         let state = state.try_into().map_err(|_| format!("{} bytes are no count", state.len()))?;
         self.calls = u64::from_le_bytes(state);
         Ok(())

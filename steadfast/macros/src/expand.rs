@@ -40,12 +40,15 @@ fn expand(item: &ItemTrait, methods: &[Method]) -> TokenStream {
     let arguments = methods.iter().map(argument_type);
     let ids = methods.iter().map(id);
     let collisions = collisions(item, methods);
-    let adapter = adapter(item, methods);
-    let sync_client = client(item, methods, &format_ident!("{}Client", item.ident), Kind::Sync);
-    let async_client =
-        client(item, methods, &format_ident!("{}AsyncClient", item.ident), Kind::Async);
-    let nested = client(item, methods, &format_ident!("{}Nested", item.ident), Kind::Nested);
+    let named = |suffix: &str| format_ident!("{}{suffix}", item.ident);
+    let adapter = NODE.then(|| adapter(item, methods));
+    let sync_client = client(item, methods, &named("Client"), Kind::Sync);
+    let async_client = ASYNC.then(|| client(item, methods, &named("AsyncClient"), Kind::Async));
+    let nested = NODE.then(|| client(item, methods, &named("Nested"), Kind::Nested));
+    // Without services nothing implements the trait: it only says what can be called.
+    let unused = (!NODE).then(|| quote! { #[allow(dead_code)] });
     quote! {
+        #unused
         #item
         #types
         #[allow(dead_code, deprecated, non_camel_case_types, non_upper_case_globals)]
@@ -60,6 +63,11 @@ fn expand(item: &ItemTrait, methods: &[Method]) -> TokenStream {
         };
     }
 }
+
+/// Async clients are written. The code is the caller's crate's, which has no such feature.
+const ASYNC: bool = cfg!(feature = "async");
+/// Services and handlers' clients are written.
+const NODE: bool = cfg!(feature = "node");
 
 /// Who calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,13 +98,38 @@ fn types(item: &ItemTrait) -> TokenStream {
          [`Context`](::steadfast::Context)."
     );
     let async_doc = format!("Calls a group of replicas of [`{name}`] from async code.");
-    quote! {
-        #[doc = #service_doc]
-        #[allow(dead_code)]
-        #[derive(Clone, Debug, Default)]
-        #vis struct #service<T> {
-            implementation: T,
+    let service = NODE.then(|| {
+        quote! {
+            #[doc = #service_doc]
+            #[allow(dead_code)]
+            #[derive(Clone, Debug, Default)]
+            #vis struct #service<T> {
+                implementation: T,
+            }
         }
+    });
+    let async_client = ASYNC.then(|| {
+        quote! {
+            #[doc = #async_doc]
+            #[allow(dead_code)]
+            #[derive(Clone, Debug)]
+            #vis struct #async_client {
+                stub: ::steadfast::__private::AsyncStub,
+            }
+        }
+    });
+    let nested = NODE.then(|| {
+        quote! {
+            #[doc = #nested_doc]
+            #[allow(dead_code)]
+            #[derive(Debug)]
+            #vis struct #nested<'c> {
+                stub: ::steadfast::__private::NestedStub<'c>,
+            }
+        }
+    });
+    quote! {
+        #service
 
         #[doc = #client_doc]
         #[allow(dead_code)]
@@ -105,19 +138,8 @@ fn types(item: &ItemTrait) -> TokenStream {
             stub: ::steadfast::__private::Stub,
         }
 
-        #[doc = #async_doc]
-        #[allow(dead_code)]
-        #[derive(Clone, Debug)]
-        #vis struct #async_client {
-            stub: ::steadfast::__private::AsyncStub,
-        }
-
-        #[doc = #nested_doc]
-        #[allow(dead_code)]
-        #[derive(Debug)]
-        #vis struct #nested<'c> {
-            stub: ::steadfast::__private::NestedStub<'c>,
-        }
+        #async_client
+        #nested
     }
 }
 
@@ -222,14 +244,14 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
 
             fn snapshot(
                 &self,
-            ) -> ::core::result::Result<::std::vec::Vec<u8>, ::std::string::String> {
+            ) -> ::core::result::Result<::std::vec::Vec<u8>, ::steadfast::BoxError> {
                 ::steadfast::State::snapshot(&self.implementation)
             }
 
             fn restore(
                 &mut self,
                 state: &[u8],
-            ) -> ::core::result::Result<(), ::std::string::String> {
+            ) -> ::core::result::Result<(), ::steadfast::BoxError> {
                 ::steadfast::State::restore(&mut self.implementation, state)
             }
 
@@ -237,7 +259,7 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
                 &mut self,
             ) -> ::core::result::Result<
                 ::core::option::Option<::std::vec::Vec<u8>>,
-                ::std::string::String,
+                ::steadfast::BoxError,
             > {
                 ::steadfast::State::delta(&mut self.implementation)
             }
@@ -245,7 +267,7 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
             fn apply(
                 &mut self,
                 delta: &[u8],
-            ) -> ::core::result::Result<(), ::std::string::String> {
+            ) -> ::core::result::Result<(), ::steadfast::BoxError> {
                 ::steadfast::State::apply(&mut self.implementation, delta)
             }
         }

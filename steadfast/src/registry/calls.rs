@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use ::registry::{Answer, Ask, Command, Epoch, Terms};
-use client::{AsyncClient, Client, Reading};
+#[cfg(feature = "async")]
+use client::AsyncClient;
+use client::{Client, Reading};
 use wire::system::REGISTRY;
 
 use super::{Found, Lease, Registry, RegistryError, WATCH_PERIOD, bound, done, to_unbind};
@@ -92,6 +94,7 @@ impl Registry<Client> {
     }
 }
 
+#[cfg(feature = "async")]
 impl Registry<AsyncClient> {
     /// Binds a name to an address, beside others that it has, under a lease: it has to be [refreshed](Registry::refresh).
     ///

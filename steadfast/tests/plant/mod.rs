@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use steadfast::{Client, ClientBuilder};
+use steadfast::{BoxError, Client, ClientBuilder};
 use steadfast::{HostOptions, MethodId, Node, NodeConfig, Tls};
 use tempfile::TempDir;
 use tls::issue::{Authority, Issued, Validity};
@@ -124,11 +124,11 @@ impl steadfast::Service for Echo {
         steadfast::ServiceOutcome::Ok(call.body.to_vec().into())
     }
 
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
         Ok(Vec::new())
     }
 
-    fn restore(&mut self, _: &[u8]) -> Result<(), String> {
+    fn restore(&mut self, _: &[u8]) -> Result<(), BoxError> {
         Ok(())
     }
 }

@@ -95,3 +95,17 @@ pub enum NestedError {
     )]
     Void,
 }
+
+impl NestedError {
+    /// Whether the call was executed; `None` if nobody knows.
+    pub fn was_executed(&self) -> Option<bool> {
+        match self {
+            NestedError::Service(_) => Some(true),
+            // The replicas of a voting group asked for different calls: none was made.
+            NestedError::Refused(Refusal::Split, _) => Some(false),
+            NestedError::Refused(refusal, _) => refusal.was_executed(),
+            NestedError::Deadline | NestedError::Void => None,
+            _ => Some(false),
+        }
+    }
+}

@@ -48,6 +48,16 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Whether a client's call was executed that is refused so; `None` if nobody knows.
+    pub fn was_executed(self) -> Option<bool> {
+        match self {
+            Refusal::Failed | Refusal::ReplyTooLarge | Refusal::Split => Some(true),
+            // Its reply, if there was one, is no longer kept.
+            Refusal::Stale => None,
+            _ => Some(false),
+        }
+    }
+
     /// The refusal of this number.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         use Refusal::*;

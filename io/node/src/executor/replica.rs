@@ -15,7 +15,7 @@ use wire::{Duration, GroupId};
 
 use super::report::{Done, StateReply};
 use crate::error::HostError;
-use crate::service::{Call, Context, Factory, Line, Outside, Service};
+use crate::service::{BoxError, Call, Context, Factory, Line, Outside, Service};
 
 /// A handler that took less than this the last time is waited for before what it ordered is sent:
 /// less than the three system calls that it goes before.
@@ -129,14 +129,12 @@ impl Replica {
 
     fn snapshot(&self) -> Result<Vec<u8>, String> {
         let service = self.service.as_ref().ok_or(NOT_RUNNING)?;
-        guarded("snapshot", || service.snapshot())
-            .unwrap_or_else(|()| Err("the service panicked while its state was taken".into()))
+        ask("snapshot", || service.snapshot())
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
         let service = self.service.as_mut().ok_or("the service could not be made")?;
-        guarded("restore", || service.restore(state))
-            .unwrap_or_else(|()| Err("the service panicked while its state was restored".into()))
+        ask("restore", || service.restore(state))
     }
 
     /// What the calls have changed since the last time.
@@ -149,8 +147,7 @@ impl Replica {
 
     fn own_change(&mut self) -> Result<Option<Vec<u8>>, String> {
         let service = self.service.as_mut().ok_or("the service could not be made")?;
-        guarded("delta", || service.delta())
-            .unwrap_or_else(|()| Err("the service panicked while it told what has changed".into()))
+        ask("delta", || service.delta())
     }
 
     /// Makes the state what it became at the primary.
@@ -159,9 +156,7 @@ impl Replica {
             Applied::State(state) => self.restore(&state),
             Applied::Own(delta) => {
                 let service = self.service.as_mut().ok_or("the service could not be made")?;
-                guarded("apply", || service.apply(&delta)).unwrap_or_else(|()| {
-                    Err("the service panicked while it took what has changed".into())
-                })
+                ask("apply", || service.apply(&delta))
             }
         }
     }
@@ -203,6 +198,14 @@ fn guarded<T>(what: &str, run: impl FnOnce() -> T) -> Result<T, ()> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         tracing::error!(panic = panic_text(&*panic), "a service panicked in its {what}");
     })
+}
+
+/// What a service answers about its state, in words; a panic is an answer, too.
+fn ask<T>(what: &str, run: impl FnOnce() -> Result<T, BoxError>) -> Result<T, String> {
+    match guarded(what, run) {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(()) => Err(format!("the service panicked in its {what}")),
+    }
 }
 
 /// What a panic said.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use manager::cluster_state::{ClusterState, Command};
 use wire::client::Refusal;
 
-use crate::service::{Call, Context, Service};
+use crate::service::{BoxError, Call, Context, Service};
 use engine::ServiceOutcome;
 
 /// The cluster state as this node's replica has it. Whether that is the group's state, the table of groups says.
@@ -59,11 +59,11 @@ impl Service for ManagerService {
         }
     }
 
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
         Ok(self.0.cluster_state().encode())
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+    fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
         let cluster_state =
             ClusterState::decode(state).map_err(|error| format!("no cluster state: {error}"))?;
         self.0.change(|old| *old = cluster_state);

@@ -8,7 +8,7 @@ use serde::Serialize;
 use wire::Duration;
 use wire::client::Refusal;
 
-use crate::service::{Call, Context, Service};
+use crate::service::{BoxError, Call, Context, Service};
 
 /// The registry as this node's replica has it. Whether that is the group's state, the table of groups says.
 #[derive(Clone, Debug, Default)]
@@ -115,11 +115,11 @@ impl Service for RegistryService {
         }
     }
 
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
         Ok(self.0.registry().encode())
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+    fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
         let registry = Registry::decode(state).map_err(|error| format!("no registry: {error}"))?;
         self.0.change(|held| *held = registry);
         Ok(())

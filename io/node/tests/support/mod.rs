@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use steadfast_node::{Call, Context, Node, Service, ServiceOutcome, Status};
+use steadfast_node::{BoxError, Call, Context, Node, Service, ServiceOutcome, Status};
 use wire::client::{Bind, Bound, Frame, Hello, Outcome, Refusal, Reply, Request, Targets};
 use wire::{ClientId, GroupId, MethodId, ViewNumber};
 
@@ -55,11 +55,11 @@ impl Service for Journal {
         }
     }
 
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
         Ok(self.0.clone())
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+    fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
         self.0 = state.to_vec();
         Ok(())
     }

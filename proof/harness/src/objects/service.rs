@@ -8,7 +8,7 @@ use bytes::Bytes;
 use history::models::{LogCall, LogReply, RegisterCall, RegisterReply};
 use history::{Model, Operation};
 use serde::{Deserialize, Serialize};
-use steadfast::{Call, Context, MethodId, Refusal, Service, ServiceOutcome};
+use steadfast::{BoxError, Call, Context, MethodId, Refusal, Service, ServiceOutcome};
 
 /// The method of the service that may change something.
 pub const ASK: MethodId = MethodId::of("ask");
@@ -213,12 +213,12 @@ impl Service for Objects {
         }
     }
 
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
-        serde_json::to_vec(self).map_err(|error| error.to_string())
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
+        Ok(serde_json::to_vec(self)?)
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        *self = serde_json::from_slice(state).map_err(|error| error.to_string())?;
+    fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
+        *self = serde_json::from_slice(state)?;
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use steadfast::events::ClientEvent;
-use steadfast::{Call, Client, Context, NodeId, Service, ServiceOutcome};
+use steadfast::{BoxError, Call, Client, Context, NodeId, Service, ServiceOutcome};
 
 use super::way::Way;
 use harness::Outcome;
@@ -49,11 +49,11 @@ impl Service for Named {
         ServiceOutcome::Ok(body.into())
     }
 
-    fn snapshot(&self) -> Result<Vec<u8>, String> {
+    fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
         Ok(Vec::new())
     }
 
-    fn restore(&mut self, _: &[u8]) -> Result<(), String> {
+    fn restore(&mut self, _: &[u8]) -> Result<(), BoxError> {
         Ok(())
     }
 }
