@@ -12,6 +12,7 @@ mod finding;
 mod functions;
 mod kinds;
 mod modules;
+mod prose;
 mod rooms;
 mod rust;
 mod source;
@@ -46,6 +47,8 @@ const RULES: &[(&str, Rule)] = &[
     ("unsafe is where the kernel demands it", rust::unsafety),
     ("every message kind is in its table", kinds::tables),
     ("links in the documents resolve", docs::links),
+    ("documents are read with ease", prose::length),
+    ("documents are few words", prose::amount),
     ("white space", whitespace::whitespace),
 ];
 

@@ -30,7 +30,7 @@ pub fn links(tree: &Tree) -> Vec<Finding> {
 }
 
 /// The lines outside fenced code, with their numbers.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
         if line.trim_start().starts_with("```") {
