@@ -1,7 +1,7 @@
 //! When a sender asks who has what it sent: at once where somebody waits to know, else as rarely as the
 //! window and the detection of silent members allow.
 //!
-//! See docs/protocol/ring.md, "Who is asked when".
+//! See docs/protocol/ring.md, "Requesting acknowledgements".
 
 use wire::{Duration, Time};
 

@@ -106,7 +106,7 @@ impl Config {
     /// The longest that one of so many `members` waits for the token while the others have more to send than they can,
     /// and no message is lost: `D + window * t + (members - 1) * (D + turn * t + ack_wait)`, where `D` is the longest
     /// one-way `delay` and `t` the time that a `datagram` takes to leave for all. A Want that is lost, or overtaken by an
-    /// older datagram of its sender, adds `want_retry`. See docs/protocol/ring.md, "Who waits how long".
+    /// older datagram of its sender, adds `want_retry`. See docs/protocol/ring.md, "Longest wait for the token".
     pub fn longest_wait(&self, members: usize, delay: Duration, datagram: Duration) -> Duration {
         let visit = delay + datagram * self.turn as u32 + self.timing.ack_wait;
         delay + datagram * self.window as u32 + visit * (members.saturating_sub(1) as u32)
@@ -260,7 +260,7 @@ impl Timing {
     /// How often a node changes its membership at most in a time `span` in which one link fails and works by turns:
     /// `2 * (2 + d + span / hold_off_max)`, where `d` is how often `beacon_interval` doubles until it is `hold_off_max`. Two
     /// for each time that somebody is lost and comes back; the first time it may do so at once. See
-    /// docs/protocol/ring.md, "Holding off".
+    /// docs/protocol/ring-evidence.md, "Bounds and their checkers".
     pub fn flapping(&self, span: Duration) -> usize {
         if self.hold_off_max.is_zero() {
             return usize::MAX; // Nobody is held off.

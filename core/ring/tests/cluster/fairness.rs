@@ -100,7 +100,7 @@ pub fn modest(n: usize, tune: Tune) {
     assert!(cluster.now() > wire::Time::ZERO + millis(1));
 }
 
-/// docs/protocol/ring.md, "Who waits how long".
+/// docs/protocol/ring.md, "Longest wait for the token".
 fn bound(cluster: &Cluster, n: usize, turn: usize) -> Duration {
     let nodes = (0..n as u32).map(NodeId).collect();
     let mut config = Config::new(CLUSTER, cluster.life(0).member, nodes);

@@ -1,6 +1,6 @@
 //! Nobody who wants the token is passed over, and nobody waits for it longer than the formula says.
 //!
-//! Source: docs/protocol/ring.md, "Who waits how long": while a member stands in the token's wants, every other member gets
+//! Source: docs/protocol/ring.md, "Longest wait for the token": while a member stands in the token's wants, every other member gets
 //! the token at most once before it (the lemma); nobody gives out more than a turn's numbers while others wait; and
 //! where nothing is lost the wait has a bound ([`ring::Config::longest_wait`]). Seen on the wire: every token, and in a
 //! trial of waiting every Want and all data.
