@@ -20,8 +20,7 @@ const BELOW: &[(&str, &str)] = &[
     ("io/config", "engine manager monitor os registry ring seal wire"),
     ("io/admin", "config engine manager os registry ring seal store tls wire"),
     ("io/supervisor", "admin config engine manager os wire"),
-    // Its own tests have certificates made.
-    ("io/tls", "tls wire"),
+    ("io/tls", "wire"),
     ("io/client", "tls wire"),
     (
         "io/node",
@@ -39,6 +38,7 @@ const BELOW: &[(&str, &str)] = &[
     ("proof/harness", "steadfast history node tls wire"),
     ("proof/lab", "steadfast harness history manager node seal store wire"),
     ("proof/papers", "steadfast client harness manager node wire"),
+    ("examples/client", "steadfast"),
     ("xtask", ""),
 ];
 
@@ -77,7 +77,10 @@ pub fn directions(tree: &Tree) -> Vec<Finding> {
         for (section, package) in packages(&manifest, &root) {
             let ours = package == "steadfast" || package.starts_with("steadfast-");
             let name = package.strip_prefix("steadfast-").unwrap_or(&package);
-            let of_tests = section == DEV && FOR_TESTS.contains(&name);
+            // A crate's tests may have its features on.
+            let own = manifest.get("package").and_then(|table| table.get("name"));
+            let own = own.is_some_and(|own| own.as_str() == Some(&package));
+            let of_tests = section == DEV && (own || FOR_TESTS.contains(&name));
             if ours && !of_tests && !below.split(' ').any(|below| below == name) {
                 let message = format!("{folder} must not see {package}");
                 findings.push(Finding::error(path, 0, message));
@@ -120,6 +123,7 @@ mod tests {
         ("steadfast", &["core", "io", "steadfast"]),
         ("cli", &["core", "io", "steadfast", "cli"]),
         ("proof", &["core", "io", "steadfast", "cli", "proof"]),
+        ("examples", &["steadfast"]),
         ("xtask", &[]),
     ];
 
@@ -178,6 +182,18 @@ mod tests {
     fn the_testkit_is_for_tests_alone() {
         let kit = "testkit = { package = \"steadfast-testkit\", path = \"../../proof/testkit\" }\n";
         let manifest = |section: &str| format!("[{section}]\n{kit}");
+        let found = |text: &str| found(directions, &[ROOT, ("core/ring/Cargo.toml", text)]).len();
+        assert_eq!(found(&manifest("dev-dependencies")), 0);
+        assert_eq!(found(&manifest("dependencies")), 1);
+    }
+
+    #[test]
+    fn a_crates_tests_may_have_its_own_features_on() {
+        let manifest = |section: &str| {
+            format!(
+                "[package]\nname = \"steadfast-ring\"\n[{section}]\nsteadfast-ring.path = \".\""
+            )
+        };
         let found = |text: &str| found(directions, &[ROOT, ("core/ring/Cargo.toml", text)]).len();
         assert_eq!(found(&manifest("dev-dependencies")), 0);
         assert_eq!(found(&manifest("dependencies")), 1);
