@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, call, deploy, deployments, doctor, drain, events, explain, hand_over, init, key, node,
-    nodes, poisoned, programs, registry, replica, run, state, status, style, targets,
+    bench, call, context, deploy, deployments, doctor, drain, events, explain, hand_over, init,
+    key, node, nodes, poisoned, programs, registry, replica, run, state, status, style, targets,
 };
 
 const EXAMPLES: &str = "\
@@ -69,6 +69,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Init(init::Args),
+    Context(context::Args),
     Node(node::Args),
     Status(status::Args),
     Nodes(nodes::Args),
@@ -100,6 +101,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Init(args) => init::run(&args),
+        Command::Context(args) => context::run(&args),
         Command::Node(args) => node::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Nodes(args) => nodes::run(&args),

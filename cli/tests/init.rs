@@ -41,7 +41,7 @@ fn plant() -> (TempDir, PathBuf) {
 fn config(folder: &Path) -> NodeConfig {
     let text = fs::read_to_string(folder.join("steadfast.toml")).unwrap();
     let mut config = NodeConfig::from_toml(&text).unwrap();
-    config.resolve(folder);
+    config.resolve(&steadfast::Folders::one(folder));
     config
 }
 

@@ -10,10 +10,12 @@ use steadfast::{Answer, BytesCallError, Client, MethodId, Reading, Replies, Tls}
 use wire::limits::MAX_DEADLINE;
 
 use super::at::host_port;
+use super::context::Context;
 use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
 Examples:
+  steadfast call counter get                                   where `steadfast context` says
   steadfast call counter get --at 127.0.0.1:7100
   steadfast call counter add '[5]' --at 127.0.0.1:7100,127.0.0.1:7101
   steadfast call counter add '{\"n\": 5}' --at 127.0.0.1:7100 --deadline 250ms
@@ -48,9 +50,9 @@ pub struct Args {
     /// standard input.
     #[arg(value_name = "JSON-ARGS", default_value = "[]", allow_hyphen_values = true)]
     arguments: String,
-    /// Client addresses of one or more nodes. Any node finds the group.
-    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', required = true,
-          value_parser = host_port)]
+    /// Client addresses of one or more nodes. Any node finds the group. Without them the context
+    /// says where: see `steadfast context`.
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = host_port)]
     at: Vec<String>,
     /// Talks TLS, as whoever this folder is for: one that `steadfast init` made for a client.
     #[arg(long, value_name = "DIR")]
@@ -98,13 +100,27 @@ pub fn run(args: &Args) -> ExitCode {
     finish(call(args).and_then(|result| print(&result)))
 }
 
+/// The nodes, and the folder of the certificate.
+fn whom(args: &Args) -> Result<(Vec<String>, Option<PathBuf>), Failure> {
+    if !args.at.is_empty() {
+        return Ok((args.at.clone(), args.tls.clone()));
+    }
+    let context = Context::load()?;
+    if context.clients.is_empty() {
+        let why = "say where the cluster is: --at HOST:PORT, or `steadfast context use DIR`";
+        return Err(Failure::Usage(why.into()));
+    }
+    Ok((context.clients, args.tls.clone().or(context.client_tls)))
+}
+
 fn call(args: &Args) -> Result<String, Failure> {
     let body = arguments(&args.arguments)?;
+    let (at, tls) = whom(args)?;
     let mut builder = Client::builder().priority(args.priority);
-    if let Some(folder) = &args.tls {
+    if let Some(folder) = &tls {
         builder = builder.tls(Tls::from_dir(folder).map_err(Failure::usage)?);
     }
-    let client = builder.connect(&args.at).map_err(Failure::failed)?;
+    let client = builder.connect(&at).map_err(Failure::failed)?;
     let method = MethodId::of(&args.method);
     let (group, body, deadline) = (&args.group, body.into(), args.deadline);
     let reading = match args.stale {

@@ -3,6 +3,7 @@
 mod at;
 pub mod bench;
 pub mod call;
+pub mod context;
 pub mod deploy;
 pub mod deployments;
 pub mod doctor;
