@@ -87,16 +87,22 @@ impl At {
 
 /// Connects to the first of the context's nodes that answers.
 fn reach_any(context: &Context) -> Result<AdminClient, Failure> {
-    let Some(folder) = &context.admin_tls else {
-        let why = "the context names nodes, and no folder with an administrator's certificate: \
-                   `steadfast context use DIR` takes both from what `steadfast init` made";
-        return Err(Failure::Usage(why.into()));
-    };
     let mut refused = Vec::new();
-    for port in &context.admins {
-        match reach(port, folder) {
+    for at in &context.admins {
+        let node = match &context.admin_tls {
+            _ if at.contains('/') => AdminClient::connect(at).map_err(Failure::failed),
+            Some(folder) => reach(at, folder),
+            None => {
+                let why = format!(
+                    "the context has no folder with an administrator's certificate for {at}: \
+                     `steadfast context use DIR` takes it from what `steadfast init` made"
+                );
+                return Err(Failure::Usage(why));
+            }
+        };
+        match node {
             Ok(node) => return Ok(node),
-            Err(Failure::Failed(error)) => refused.push(format!("{port}: {error}")),
+            Err(Failure::Failed(error)) => refused.push(format!("{at}: {error}")),
             Err(wrong) => return Err(wrong),
         }
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use steadfast::{Answer, BytesCallError, Client, MethodId, Reading, Replies, Tls};
-use wire::limits::MAX_DEADLINE;
 
 use super::at::host_port;
 use super::context::Context;
+use super::wait::duration;
 use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
@@ -191,41 +191,9 @@ fn value(json: &[u8]) -> Result<Value, Failure> {
     })
 }
 
-/// Reads `250ms`, `1.5s`, `500us`, `1m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "give a number and a unit, such as 500us, 250ms, 1.5s or 1m".to_owned();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
-    let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
-    let unit = match &text[digits..] {
-        "us" | "µs" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        _ => return Err(wrong()),
-    };
-    let duration = Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())?;
-    if duration.is_zero() || duration > MAX_DEADLINE {
-        return Err(format!("a deadline is more than nothing and at most {MAX_DEADLINE:?}"));
-    }
-    Ok(duration)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_are_read_with_their_unit() {
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
-        assert_eq!(duration("500us"), Ok(Duration::from_micros(500)));
-        assert_eq!(duration("1m"), Ok(Duration::from_secs(60)));
-        for wrong in
-            ["", "1", "s", "1h", "0s", "-1s", "1.2.3s", "1 s", "61s", "9999999999999999999999m"]
-        {
-            duration(wrong).expect_err(wrong);
-        }
-    }
 
     #[test]
     fn arguments_are_json_or_a_usage_error() {

@@ -58,7 +58,8 @@ pub struct Context {
     pub clients: Vec<String>,
     /// The folder of a client's certificate.
     pub client_tls: Option<PathBuf>,
-    /// Where administrators connect: HOST:PORT. They are tried in turn.
+    /// Where administrators connect, HOST:PORT, or the admin sockets of nodes on this host: what has a
+    /// slash is a path. They are tried in turn.
     pub admins: Vec<String>,
     /// The folder of an administrator's certificate.
     pub admin_tls: Option<PathBuf>,
@@ -94,6 +95,10 @@ impl Context {
         let folder = path.parent().unwrap_or(Path::new(""));
         for tls in [&mut context.client_tls, &mut context.admin_tls].into_iter().flatten() {
             *tls = std::path::absolute(folder.join(&*tls)).map_err(|error| wrong(&error))?;
+        }
+        for socket in context.admins.iter_mut().filter(|at| at.contains('/')) {
+            let path = std::path::absolute(folder.join(&*socket)).map_err(|error| wrong(&error))?;
+            *socket = path.to_string_lossy().into_owned();
         }
         Ok(context)
     }

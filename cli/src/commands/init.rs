@@ -175,14 +175,19 @@ fn found(args: &Args, folder: &Folder) -> Result<Report, Failure> {
 
 /// How the first client and the first administrator reach the cluster.
 fn context(plan: &Plan, (client, admin): (&str, &str)) -> Result<Context, Failure> {
-    let sockets = || plan.nodes.iter().map(|node| plan.sockets(node.id));
     let label = |owner: Identity| Some(PathBuf::from(owner.label()));
     let client = Identity::client(&plan.cluster, client).map_err(Failure::usage)?;
     let admin = Identity::admin(&plan.cluster, admin).map_err(Failure::usage)?;
     Ok(Context {
-        clients: sockets().map(|it| it.client.to_string()).collect(),
+        clients: (plan.nodes.iter()).map(|node| plan.sockets(node.id).client.to_string()).collect(),
         client_tls: label(client),
-        admins: sockets().map(|it| it.admin.to_string()).collect(),
+        // On one machine by the sockets, by which one may deploy.
+        admins: (plan.nodes.iter())
+            .map(|node| match node.address.is_loopback() {
+                true => format!("{}/node.sock", plan.identity(node.id).label()),
+                false => plan.sockets(node.id).admin.to_string(),
+            })
+            .collect(),
         admin_tls: label(admin),
     })
 }

@@ -27,6 +27,7 @@ pub mod state;
 pub mod status;
 pub mod style;
 pub mod targets;
+mod wait;
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
