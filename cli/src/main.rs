@@ -22,6 +22,7 @@ Examples:
       steadfast node --config node.toml
   Make the keys and configurations of a cluster of three, here or on hosts:
       steadfast init --cluster trial --out trial --local 3
+      steadfast context use trial
   Look at its cluster, and call a built-in service:
       steadfast status --config node.toml
       steadfast events --follow --config node.toml

@@ -41,12 +41,14 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Action {
     /// Takes the context that `steadfast init` made in this folder.
+    #[command(after_help = "Example:\n  steadfast context use trial")]
     Use {
         /// The folder, or a file like its context.toml.
         #[arg(value_name = "DIR")]
         from: PathBuf,
     },
-    /// Forgets it.
+    /// Forgets it: commands talk to this host's node.
+    #[command(after_help = "Example:\n  steadfast context clear")]
     Clear,
 }
 

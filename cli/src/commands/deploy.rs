@@ -63,7 +63,9 @@ pub fn run(args: &Args) -> ExitCode {
 fn deploy(args: &Args) -> Result<(), Failure> {
     let deployment = file::read(&args.file)?;
     let mut node = args.at.connect()?;
-    let answer = node.deploy(&deployment, args.dry_run).map_err(Failure::failed)?;
+    // Nodes of a cluster that starts tell of themselves one by one: until then there may be no place.
+    let ask = || node.deploy(&deployment, args.dry_run).map_err(Failure::failed);
+    let answer = wait::until(args.wait, ask, |_| None)?;
     if args.wait.is_some() {
         let look = || node.deployments().map_err(Failure::failed);
         wait::until(args.wait, look, |all| missing(all, &answer.group))?;

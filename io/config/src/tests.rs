@@ -32,7 +32,8 @@ fn the_page_of_what_people_change_is_possible_as_a_whole() {
 
 #[test]
 fn the_manual_names_every_knob() {
-    let config = Config::from_toml(&uncommented(DEFAULT_CONFIG)).unwrap();
+    let text = uncommented(DEFAULT_CONFIG);
+    let config = Config::from_toml(&text).unwrap();
     assert!(config.data_dir.is_some() && config.admin.is_some() && config.advertise.is_some());
     assert!(config.security.missing().is_empty() && config.admin_tls.is_some());
     assert_eq!((config.replicas.len(), config.programs.len()), (1, 1));
