@@ -70,7 +70,7 @@
 //!
 //! # Examples
 //!
-//! Each is one file to copy from, and runs by itself: `cargo run -p steadfast --example counter`.
+//! Each is one file to copy from: `cargo run -p steadfast --example counter`.
 //!
 //! | example | shows |
 //! | --- | --- |
