@@ -102,7 +102,7 @@ impl<'a> Invocation<'a> {
     }
 
     /// The call goes to all replicas, and waits for all unless it says for how many.
-    pub(crate) fn to_all(self) -> Self {
+    pub(crate) fn for_all(self) -> Self {
         let balancing = self.balancing.filter(|balancing| balancing.replies().is_some());
         self.balancing(balancing.unwrap_or(Balancing::All))
     }

@@ -206,7 +206,7 @@ impl Session {
     /// It waits for all of them, or for as many as the invocation's [`Balancing`](crate::Balancing)
     /// says. [`Output::Done`] tells what each has said.
     pub fn gather(&mut self, now: Time, invocation: Invocation<'_>) -> CallId {
-        self.call(now, invocation.to_all())
+        self.call(now, invocation.for_all())
     }
 
     fn check_call(

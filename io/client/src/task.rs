@@ -103,7 +103,7 @@ impl AsyncClient {
     /// [`CallError`], if no replica says anything else. If only some replicas do not answer, the
     /// list has their errors.
     pub async fn gather(&self, invocation: Invocation<'_>) -> Result<Vec<Answer>, CallError> {
-        listed(self.begin(invocation.to_all()).await?)
+        listed(self.begin(invocation.for_all()).await?)
     }
 
     async fn begin(&self, invocation: Invocation<'_>) -> Result<Ended, CallError> {

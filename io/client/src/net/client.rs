@@ -110,7 +110,7 @@ impl Client {
     /// [`CallError`], if no replica says anything else. If only some replicas do not answer, the
     /// list has their errors.
     pub fn gather(&self, invocation: Invocation<'_>) -> Result<Vec<Answer>, CallError> {
-        listed(self.begin(invocation.to_all()))
+        listed(self.begin(invocation.for_all()))
     }
 
     fn begin(&self, invocation: Invocation<'_>) -> Ended {
