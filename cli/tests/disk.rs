@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use daemon::{Daemon, program};
-use steadfast::{Client, MethodId};
+use steadfast::{Client, Invocation, MethodId};
 
 /// Longer than anything here may take: a test that waits so long has failed.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -46,7 +46,8 @@ fn count(addresses: Vec<SocketAddr>) -> Receiver<u64> {
         let client = Client::connect(&addresses).expect("one of the nodes is up");
         loop {
             let add = MethodId::of("add");
-            let sum = client.call("counter", add, true, "[1]".into(), TIMEOUT);
+            let sum =
+                client.call(Invocation::new("counter", add).json().body("[1]").within(TIMEOUT));
             let sum = sum.expect("answered when the nodes are back");
             let sum: u64 = std::str::from_utf8(&sum).expect("JSON").parse().expect("a number");
             if told.send(sum).is_err() {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use daemon::{Daemon, program};
-use steadfast::{Client, MethodId, NodeConfig, Tls};
+use steadfast::{Client, Invocation, MethodId, NodeConfig, Tls};
 use tempfile::TempDir;
 use tls::{Credentials, Identity, Port, Server};
 use wire::NodeId;
@@ -130,7 +130,9 @@ fn nodes_start_as_written_and_clients_and_administrators_reach_them() {
     let client = Client::builder().tls(tls).connect(at.split(',')).unwrap();
     let add = || {
         let deadline = std::time::Duration::from_secs(20);
-        let answer = client.call("counter", MethodId::of("add"), true, "[5]".into(), deadline);
+        let answer = client.call(
+            Invocation::new("counter", MethodId::of("add")).json().body("[5]").within(deadline),
+        );
         String::from_utf8(answer.unwrap().to_vec()).unwrap()
     };
     assert_eq!(add(), "10");

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use daemon::{Daemon, configuration, program, run};
 use rustix::process::Signal;
-use steadfast::{Client, MethodId};
+use steadfast::{Client, Invocation, MethodId};
 
 fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("text")
@@ -322,7 +322,9 @@ fn add_one_by_one(addresses: &[String], sender: &Sender<()>) -> u64 {
     let client = Client::connect(addresses).expect("the nodes are up");
     for acknowledged in 1.. {
         let (method, deadline) = (MethodId::of("add"), Duration::from_secs(20));
-        client.call("counter", method, true, "[1]".into(), deadline).expect("two nodes are up");
+        client
+            .call(Invocation::new("counter", method).json().body("[1]").within(deadline))
+            .expect("two nodes are up");
         if sender.send(()).is_err() {
             return acknowledged;
         }

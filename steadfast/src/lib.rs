@@ -89,6 +89,7 @@
 //! | run it in your own program | [`Node`], [`NodeConfig`], [`HostOptions`] |
 //! | run it in a process of its own, beside a node | [`attach`], `steadfast run`, [`Node::run`] |
 //! | call it | the clients that [`service`] generates, [`Client`], [`AsyncClient`], [`CallError`] |
+//! | choose replicas, limit retries, set priorities | [`Client::builder`], [`Policy`], [`Balancing`], [`RetryBudget`] |
 //! | call another group from a handler | [`Context::call`], the `...Nested` that [`service`] generates |
 //! | see what a cluster does | [`Node::status`], [`Node::subscribe`], [`events`], [`admin`], `steadfast status` |
 //! | move a group's primary | [`Node::move_primary`], `steadfast move` |
@@ -96,7 +97,7 @@
 //! | give a group another style | [`Node::restyle`], `steadfast style` |
 //! | find out who can be reached by which name | [`registry`], `steadfast registry` |
 //! | measure a cluster | [`mod@bench`], [`admin::Client::bench`], `steadfast bench ring` |
-//! | work with bytes instead of types | [`Service`], [`Client::call`], [`Client::read`] |
+//! | work with bytes instead of types | [`Service`], [`Invocation`], [`Client::call`] |
 //!
 //! The program `steadfast` (package `steadfast-cli`) runs nodes as daemons, shows a
 //! cluster's status, calls methods by hand and has a demonstration: `steadfast demo`.
@@ -115,8 +116,9 @@ mod stub;
 #[cfg(feature = "async")]
 pub use client::AsyncClient;
 pub use client::{
-    Answer, Anycast, Builder as ClientBuilder, CallError as BytesCallError, Choice, Client,
-    ConnectError, Hedging, MAX_STALE, Policy, Reading, Refresh, Replies, Retries, Strategy,
+    Answer, Balancing, Builder as ClientBuilder, CallError as BytesCallError, Client, ConnectError,
+    DEFAULT_DEADLINE, Hedging, Invocation, MAX_STALE, Policy, Reading, Refresh, RetryBudget,
+    Strategy,
 };
 #[cfg(feature = "tls")]
 pub use client::{Tls, TlsError};
@@ -146,7 +148,6 @@ pub mod events {
 pub use crate::error::CallError;
 #[cfg(feature = "node")]
 pub use crate::state::State;
-pub use crate::stub::DEFAULT_DEADLINE;
 
 /// Makes a replicated service of a trait.
 ///

@@ -30,7 +30,8 @@ use ::registry::{Ask, Command, Listing};
 use bytes::Bytes;
 #[cfg(feature = "async")]
 use client::AsyncClient;
-use client::{CallError, Client};
+use client::{CallError, Client, DEFAULT_DEADLINE, Invocation, Reading};
+use wire::system::REGISTRY;
 
 pub use ::registry::{Address, Answer, Binding, Ended as Lease, Epoch, Technique, Terms, Verdict};
 
@@ -104,7 +105,7 @@ impl<C: Clone> Registry<C> {
         Registry {
             client: client.clone(),
             age: AGE,
-            deadline: crate::DEFAULT_DEADLINE,
+            deadline: DEFAULT_DEADLINE,
             seen: Epoch::default(),
             known: BTreeMap::new(),
         }
@@ -127,9 +128,15 @@ impl<C: Clone> Registry<C> {
         Ok(answer)
     }
 
-    fn question(&self, name: &Option<String>) -> Result<Bytes, RegistryError> {
+    fn to_say(&self, command: &Command) -> Invocation<'static> {
+        Invocation::new(REGISTRY, Command::METHOD).body(command.encode()).within(self.deadline)
+    }
+
+    fn to_ask(&self, name: &Option<String>) -> Result<Invocation<'static>, RegistryError> {
         let since = self.known.get(name).map(|known| known.epoch);
-        Ok(postcard::to_allocvec(&Ask { name: name.clone(), since })?.into())
+        let body = postcard::to_allocvec(&Ask { name: name.clone(), since })?;
+        let ask = Invocation::new(REGISTRY, Ask::METHOD).body(body).within(self.deadline);
+        Ok(ask.reading(Reading::Stale(self.age)))
     }
 
     /// A question has this answer, or none.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{Client, Reading};
+use client::{Client, DEFAULT_DEADLINE, Invocation, Reading};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wire::MethodId;
@@ -23,9 +23,6 @@ mod nested;
 pub use asynchronous::AsyncStub;
 #[cfg(feature = "node")]
 pub use nested::NestedStub;
-
-/// The deadline of each call of a generated client, unless `within` gives another.
-pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(1);
 
 /// One group, over a connection to the cluster, with a deadline.
 #[derive(Clone)]
@@ -55,6 +52,14 @@ impl<C: Clone> Over<C> {
     pub fn reading(&self, reading: Reading) -> Self {
         Over { reading, ..self.clone() }
     }
+
+    fn to_call(&self, method: MethodId, body: Bytes) -> Invocation<'_> {
+        Invocation::new(&*self.group, method).body(body).within(self.deadline)
+    }
+
+    fn to_read(&self, method: MethodId, body: Bytes) -> Invocation<'_> {
+        self.to_call(method, body).reading(self.reading)
+    }
 }
 
 impl<C> fmt::Debug for Over<C> {
@@ -73,8 +78,7 @@ impl Stub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError> {
-        let body = encoded(arguments)?;
-        decoded(self.client.call(&self.group, method, false, body, self.deadline), no_error)
+        decoded(self.client.call(self.to_call(method, encoded(arguments)?)), no_error)
     }
 
     /// Calls a method that returns a `Result`.
@@ -83,8 +87,7 @@ impl Stub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError<E>> {
-        let body = encoded(arguments)?;
-        decoded(self.client.call(&self.group, method, false, body, self.deadline), own_error)
+        decoded(self.client.call(self.to_call(method, encoded(arguments)?)), own_error)
     }
 
     /// Calls a method that changes nothing and cannot fail.
@@ -93,7 +96,7 @@ impl Stub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError> {
-        decoded(self.answer_read(method, encoded(arguments)?), no_error)
+        decoded(self.client.call(self.to_read(method, encoded(arguments)?)), no_error)
     }
 
     /// Calls a method that changes nothing and returns a `Result`.
@@ -102,11 +105,7 @@ impl Stub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError<E>> {
-        decoded(self.answer_read(method, encoded(arguments)?), own_error)
-    }
-
-    fn answer_read(&self, method: MethodId, body: Bytes) -> Result<Bytes, client::CallError> {
-        self.client.read(&self.group, method, false, body, self.reading, self.deadline)
+        decoded(self.client.call(self.to_read(method, encoded(arguments)?)), own_error)
     }
 }
 

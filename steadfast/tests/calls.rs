@@ -10,8 +10,8 @@ use std::time::Duration;
 use fixture::cluster;
 use serde::{Deserialize, Serialize};
 use steadfast::{
-    Anycast, AsyncClient, BytesCallError, CallError, Choice, Client, Context, HostOptions,
-    MethodId, Node, Reading, Refusal, State,
+    AsyncClient, Balancing, BytesCallError, CallError, Client, Context, HostOptions, Invocation,
+    Node, Policy, Reading, Refusal, State,
 };
 
 const GROUP: &str = "account";
@@ -97,7 +97,7 @@ fn three_nodes() -> Vec<Node> {
 }
 
 /// Whichever replica may answer is asked.
-const ANY: Choice = Choice::Anycast(Anycast::Uniform);
+const ANY: Balancing = Balancing::Random;
 
 fn client(nodes: &[Node]) -> Client {
     Client::connect(cluster::addresses(nodes)).expect("the nodes are up")
@@ -107,7 +107,10 @@ fn client(nodes: &[Node]) -> Client {
 #[test]
 fn what_takes_a_shared_reference_is_read_without_ordering() {
     let nodes = three_nodes();
-    let client = Client::builder().choice(ANY).connect(cluster::addresses(&nodes)).expect("up");
+    let client = Client::builder()
+        .policy(Policy::default().balancing(ANY))
+        .connect(cluster::addresses(&nodes))
+        .expect("up");
     let account = AccountClient::new(&client, GROUP).within(LONG);
     account.pay_in(5).expect("paid");
     let executed = |node: &Node| {
@@ -124,9 +127,8 @@ fn what_takes_a_shared_reference_is_read_without_ordering() {
     assert!(nodes[0].status().ring.delivered <= before + 1);
     assert_eq!(executed(&nodes[0]), Some(1), "reads are in no history");
     // The node does not believe the client that a method changes nothing.
-    let body = bytes::Bytes::from_static(b"[7]");
-    let method = MethodId::of("pay_in");
-    let refused = client.read(GROUP, method, true, body, Reading::Linearizable, LONG);
+    let invocation = Invocation::new(GROUP, "pay_in").json().body("[7]").within(LONG);
+    let refused = client.call(invocation.reading(Reading::Linearizable));
     let Err(BytesCallError::Refused { refusal: Refusal::NotReadOnly, reason }) = refused else {
         panic!("{refused:?}");
     };
@@ -160,7 +162,7 @@ fn calls_are_executed_by_every_replica_and_errors_are_typed() {
 
     // Calls of the bytes' own level are refused with reasons; the state is what it was.
     let refused = |method: &str, body: &[u8]| {
-        let answer = client.call(GROUP, MethodId::of(method), false, body.to_vec().into(), LONG);
+        let answer = client.call(Invocation::new(GROUP, method).body(body.to_vec()).within(LONG));
         match answer {
             Err(BytesCallError::Refused { refusal, reason }) => (refusal, reason),
             other => panic!("not refused: {other:?}"),
@@ -211,7 +213,7 @@ fn what_is_too_large_is_refused_in_both_directions() {
     let client = client(&nodes);
     let body = vec![0; wire::limits::MAX_BODY + 1];
     let Err(BytesCallError::Refused { refusal: Refusal::TooLarge, reason }) =
-        client.call(GROUP, MethodId::of("pay_in"), false, body.into(), LONG)
+        client.call(Invocation::new(GROUP, "pay_in").body(body).within(LONG))
     else {
         panic!("taken, or refused otherwise");
     };

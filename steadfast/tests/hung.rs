@@ -10,8 +10,8 @@ use bytes::Bytes;
 use fixture::cluster;
 use steadfast::events::{EventKind, EventRecord, Stamped};
 use steadfast::{
-    BoxError, Call, Client, Context, HangRule, HostOptions, MethodId, Node, NodeConfig, NodeId,
-    ProgramConfig, Service, ServiceOutcome, attach,
+    BoxError, Call, Client, Context, HangRule, HostOptions, Invocation, MethodId, Node, NodeConfig,
+    NodeId, ProgramConfig, Service, ServiceOutcome, attach,
 };
 
 const GROUP: &str = "sum";
@@ -94,7 +94,7 @@ fn start(folder: &tempfile::TempDir) -> Vec<Node> {
 
 fn add(client: &Client, body: &[u8]) -> u64 {
     let body = Bytes::copy_from_slice(body);
-    let reply = client.call(GROUP, ADD, false, body, Duration::from_secs(2));
+    let reply = client.call(Invocation::new(GROUP, ADD).body(body).within(Duration::from_secs(2)));
     u64::from_le_bytes(reply.expect("no call is lost")[..].try_into().expect("a sum"))
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use fixture::cluster;
 use serde::{Deserialize, Serialize};
 use steadfast::{
-    CallError, Choice, Client, GroupOptions, HostOptions, MethodId, Node, Refusal, Replies, Style,
+    Balancing, CallError, Client, GroupOptions, HostOptions, Invocation, Node, Policy, Refusal,
+    Style,
 };
 
 const LONG: Duration = Duration::from_secs(20);
@@ -52,9 +52,9 @@ fn nodes(style: Style) -> Vec<Node> {
 }
 
 /// What each replica says to this method, in JSON.
-fn gather(client: &Client, method: &str, replies: Replies) -> Vec<(u32, String)> {
-    let (method, body) = (MethodId::of(method), Bytes::from_static(b"[]"));
-    let answers = client.gather("sensor", method, true, body, replies, LONG).expect("answered");
+fn gather(client: &Client, method: &str, balancing: Balancing) -> Vec<(u32, String)> {
+    let invocation = Invocation::new("sensor", method).json().body("[]").within(LONG);
+    let answers = client.gather(invocation.balancing(balancing)).expect("answered");
     let mut said: Vec<(u32, String)> = answers
         .into_iter()
         .map(|answer| {
@@ -71,29 +71,28 @@ fn each_replica_of_a_stateless_group_answers_for_itself() {
     let mut nodes = nodes(Style::Stateless);
     let client = Client::connect(cluster::addresses(&nodes)).expect("the nodes are up");
     let all = [(1, "1".into()), (2, "2".into()), (3, "3".into())];
-    assert_eq!(gather(&client, "node", Replies::All), all);
-    assert_eq!(gather(&client, "node", Replies::First).len(), 1);
+    assert_eq!(gather(&client, "node", Balancing::All), all);
+    assert_eq!(gather(&client, "node", Balancing::FirstReply).len(), 1);
     // They do not agree, which a typed call says.
-    let choice = Choice::Multicast(Replies::Majority);
-    let builder = Client::builder().choice(choice);
+    let builder = Client::builder().policy(Policy::default().balancing(Balancing::Majority));
     let voter = builder.connect(cluster::addresses(&nodes)).expect("the nodes are up");
     let sensor = SensorClient::new(&voter, "sensor").within(LONG);
     let refused = sensor.node().expect_err("three different answers");
     assert!(matches!(refused, CallError::Refused { refusal: Refusal::Split, .. }), "{refused:?}");
     // Who is gone is not waited for.
     drop(nodes.remove(2));
-    assert_eq!(gather(&client, "node", Replies::All), all[..2]);
+    assert_eq!(gather(&client, "node", Balancing::All), all[..2]);
 }
 
 #[test]
 fn replicas_of_an_active_group_execute_a_call_once_and_say_the_same() {
     let nodes = nodes(Style::Active);
-    let choice = Choice::Multicast(Replies::All);
-    let client = Client::builder().choice(choice).connect(cluster::addresses(&nodes));
+    let policy = Policy::default().balancing(Balancing::All);
+    let client = Client::builder().policy(policy).connect(cluster::addresses(&nodes));
     let client = client.expect("the nodes are up");
     let sensor = SensorClient::new(&client, "sensor").within(LONG);
     assert_eq!((1..=20).map(|_| sensor.calls().expect("agreed")).max(), Some(20));
     let said: Vec<String> =
-        gather(&client, "calls", Replies::All).into_iter().map(|(_, said)| said).collect();
+        gather(&client, "calls", Balancing::All).into_iter().map(|(_, said)| said).collect();
     assert_eq!(said, ["21", "21", "21"]);
 }

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use plant::{ECHO, LONG, Plant, address, builder, start, until};
-use steadfast::{AsyncClient, Client, ConnectError, NodeConfig, Tls};
+use steadfast::{AsyncClient, Client, ConnectError, Invocation, NodeConfig, Tls};
 use tls::Identity;
 use tls::issue::Authority;
 use wire::limits::{MAX_BODY, MAX_HANDSHAKES};
@@ -26,7 +26,8 @@ fn calls_of_any_length_travel_over_tls() {
     let client = builder(&plant.tls()).connect([address(&node)]).unwrap();
     for length in [0, 1, 1_000, 20_000, MAX_BODY] {
         let body: Vec<u8> = (0..length).map(|n| (n * 31 % 251) as u8).collect();
-        let answer = client.call("echo", ECHO, false, body.clone().into(), LONG).unwrap();
+        let answer =
+            client.call(Invocation::new("echo", ECHO).body(body.clone()).within(LONG)).unwrap();
         assert!(answer == body, "{length} bytes");
     }
     let status = node.status();
@@ -47,7 +48,8 @@ fn many_calls_at_once_share_a_connection() {
             scope.spawn(move || {
                 for round in 0..50u8 {
                     let body = vec![thread ^ round; 10_000 + usize::from(round)];
-                    let answer = client.call("echo", ECHO, false, body.clone().into(), LONG);
+                    let answer =
+                        client.call(Invocation::new("echo", ECHO).body(body.clone()).within(LONG));
                     assert!(answer.unwrap() == body);
                 }
             });
@@ -63,7 +65,10 @@ async fn the_asynchronous_client_talks_tls_too() {
     let client = connecting.await.unwrap();
     for length in [0, 1_000, MAX_BODY] {
         let body = vec![7u8; length];
-        let answer = client.call("echo", ECHO, false, body.clone().into(), LONG).await.unwrap();
+        let answer = client
+            .call(Invocation::new("echo", ECHO).body(body.clone()).within(LONG))
+            .await
+            .unwrap();
         assert!(answer == body, "{length} bytes");
     }
     let stranger = AsyncClient::connect([address(&node)]).await.unwrap_err().to_string();
@@ -80,7 +85,7 @@ fn a_client_that_comes_back_shakes_hands_in_short() {
     let tls = plant.tls();
     for connection in 0..3 {
         let client = builder(&tls).connect([address(&node)]).unwrap();
-        client.call("echo", ECHO, false, vec![connection].into(), LONG).unwrap();
+        client.call(Invocation::new("echo", ECHO).body(vec![connection]).within(LONG)).unwrap();
     }
     let handshakes = node.status().counters.handshakes;
     assert_eq!((handshakes.done, handshakes.resumed), (3, 2));
@@ -167,11 +172,11 @@ fn half_open_handshakes_keep_nobody_out_and_end() {
         crowd.push(stream);
         if number % 50 == 0 {
             let client = builder(&plant.tls()).connect([address(&node)]).unwrap();
-            client.call("echo", ECHO, false, vec![1].into(), LONG).unwrap();
+            client.call(Invocation::new("echo", ECHO).body(vec![1]).within(LONG)).unwrap();
         }
     }
     let client = builder(&plant.tls()).connect([address(&node)]).unwrap();
-    client.call("echo", ECHO, false, vec![1].into(), LONG).unwrap();
+    client.call(Invocation::new("echo", ECHO).body(vec![1]).within(LONG)).unwrap();
     // All of them are dismissed in the end, the first to make room, the others because they are late.
     for mut stream in crowd {
         stream.set_read_timeout(Some(LONG)).unwrap();
@@ -180,7 +185,7 @@ fn half_open_handshakes_keep_nobody_out_and_end() {
     }
     let handshakes = node.status().counters.handshakes;
     assert!(handshakes.crowded >= 50 && handshakes.late > 0, "{handshakes:?}");
-    client.call("echo", ECHO, false, vec![1].into(), LONG).unwrap();
+    client.call(Invocation::new("echo", ECHO).body(vec![1]).within(LONG)).unwrap();
 }
 
 #[test]

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use steadfast::events::{Event, Interest};
-use steadfast::{BytesCallError, Client, HostOptions, MethodId, Node, NodeConfig, Refusal};
+use steadfast::{
+    BytesCallError, Client, HostOptions, Invocation, Node, NodeConfig, Policy, Refusal,
+};
 
 #[steadfast::service]
 trait Counter {
@@ -53,13 +55,16 @@ impl Drop for Crowd {
 
 fn client(node: &Node, priority: u8) -> Client {
     let address = node.client_address().expect("it takes clients");
-    Client::builder().priority(priority).connect([address]).expect("it runs")
+    Client::builder()
+        .policy(Policy::default().priority(priority))
+        .connect([address])
+        .expect("it runs")
 }
 
 /// Adds one, by hand: what the stub would say.
 fn add(client: &Client) -> Result<Bytes, BytesCallError> {
     let arguments = Bytes::from_static(b"[1]");
-    client.call("counter", MethodId::of("add"), true, arguments, LONG)
+    client.call(Invocation::new("counter", "add").json().body(arguments).within(LONG))
 }
 
 #[test]

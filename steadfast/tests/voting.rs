@@ -9,8 +9,8 @@ use bytes::Bytes;
 use fixture::cluster;
 use steadfast::events::{EventKind, EventRecord, Interest};
 use steadfast::{
-    BoxError, Call, Client, Context, GroupOptions, HostOptions, MethodId, Node, NodeId, Service,
-    ServiceOutcome, Style,
+    BoxError, Call, Client, Context, GroupOptions, HostOptions, Invocation, MethodId, Node, NodeId,
+    Service, ServiceOutcome, Style,
 };
 
 const GROUP: &str = "tally";
@@ -72,7 +72,9 @@ impl Tally {
         let lies = matches!(self.fault, Some(Fault::Ask { at }) if at == counted);
         self.fault.take_if(|_| lies);
         let written = (counted + u64::from(lies)).to_le_bytes();
-        match context.call(LEDGER, WRITE, false, Bytes::copy_from_slice(&written), LONG) {
+        match context.call(
+            Invocation::new(LEDGER, WRITE).body(Bytes::copy_from_slice(&written)).within(LONG),
+        ) {
             Ok(length) => ServiceOutcome::Ok(length),
             Err(error) => ServiceOutcome::Error(error.to_string().into()),
         }
@@ -122,7 +124,7 @@ fn count(client: &Client) -> u64 {
 }
 
 fn ask(client: &Client, method: MethodId) -> u64 {
-    let reply = client.call(GROUP, method, false, Bytes::new(), LONG).expect("it is answered");
+    let reply = client.call(Invocation::new(GROUP, method).within(LONG)).expect("it is answered");
     u64::from_le_bytes(reply[..].try_into().expect("a count"))
 }
 

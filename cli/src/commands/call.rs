@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use steadfast::{Answer, BytesCallError, Client, MethodId, Reading, Replies, Tls};
+use steadfast::{Answer, Balancing, BytesCallError, Client, Invocation, Policy, Reading, Tls};
 
 use super::at::host_port;
 use super::context::Context;
@@ -85,12 +85,12 @@ enum HowMany {
     All,
 }
 
-impl From<HowMany> for Replies {
-    fn from(many: HowMany) -> Replies {
+impl From<HowMany> for Balancing {
+    fn from(many: HowMany) -> Balancing {
         match many {
-            HowMany::First => Replies::First,
-            HowMany::Majority => Replies::Majority,
-            HowMany::All => Replies::All,
+            HowMany::First => Balancing::FirstReply,
+            HowMany::Majority => Balancing::Majority,
+            HowMany::All => Balancing::All,
         }
     }
 }
@@ -116,26 +116,26 @@ fn whom(args: &Args) -> Result<(Vec<String>, Option<PathBuf>), Failure> {
 fn call(args: &Args) -> Result<String, Failure> {
     let body = arguments(&args.arguments)?;
     let (at, tls) = whom(args)?;
-    let mut builder = Client::builder().priority(args.priority);
+    let mut builder = Client::builder().policy(Policy::default().priority(args.priority));
     if let Some(folder) = &tls {
         builder = builder.tls(Tls::from_dir(folder).map_err(Failure::usage)?);
     }
     let client = builder.connect(&at).map_err(Failure::failed)?;
-    let method = MethodId::of(&args.method);
-    let (group, body, deadline) = (&args.group, body.into(), args.deadline);
+    let invocation = Invocation::new(&args.group, args.method.as_str());
+    let invocation = invocation.json().body(body).within(args.deadline);
     let reading = match args.stale {
         Some(most) => Some(Reading::Stale(most)),
         None => args.read.then_some(Reading::Linearizable),
     };
     if let Some(replies) = args.replies {
-        let answers = client.gather(group, method, true, body, replies.into(), deadline);
+        let answers = client.gather(invocation.balancing(replies.into()));
         return list(answers.map_err(Failure::failed)?);
     }
-    let answer = match reading {
-        Some(reading) => client.read(group, method, true, body, reading, deadline),
-        None => client.call(group, method, true, body, deadline),
+    let invocation = match reading {
+        Some(reading) => invocation.reading(reading),
+        None => invocation,
     };
-    match answer {
+    match client.call(invocation) {
         Ok(json) => pretty(&json),
         Err(BytesCallError::Service(json)) => {
             Err(Failure::Failed(format!("the service answered: {}", pretty(&json)?.trim_end())))

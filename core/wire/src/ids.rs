@@ -142,6 +142,12 @@ impl MethodId {
     }
 }
 
+impl From<&str> for MethodId {
+    fn from(name: &str) -> Self {
+        MethodId::of(name)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,8 @@ use wire::client::Access;
 use wire::{GroupId, MethodId, Time};
 
 use crate::CallError;
+use crate::invocation::Invocation;
+use crate::policy::Balancing;
 use crate::spread::Spread;
 use crate::trail::Trail;
 
@@ -35,6 +37,8 @@ pub(crate) struct Call {
     pub(crate) json: bool,
     pub(crate) access: Access,
     pub(crate) body: Bytes,
+    /// Its own, or that of its group's policy.
+    pub(crate) balancing: Balancing,
     pub(crate) deadline: Time,
     /// 0 until it leaves the queue.
     pub(crate) number: u64,
@@ -64,18 +68,17 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn new(
         group: GroupId,
-        method: MethodId,
-        json: bool,
-        access: Access,
-        body: Bytes,
+        invocation: Invocation<'_>,
+        balancing: Balancing,
         deadline: Time,
     ) -> Self {
         Call {
             group,
-            method,
-            json,
-            access,
-            body,
+            method: invocation.method,
+            json: invocation.json,
+            access: invocation.access(),
+            body: invocation.body,
+            balancing,
             deadline,
             number: 0,
             phase: Phase::Queued,
@@ -89,7 +92,7 @@ impl Call {
             asks: false,
             obstacle: None,
             sent_on: false,
-            spread: None,
+            spread: balancing.replies().map(Spread::new),
         }
     }
 

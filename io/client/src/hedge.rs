@@ -6,34 +6,57 @@
 
 use std::time::Duration;
 
-/// When, and how often, a call to a group of the active style goes to a second replica at the same time.
+/// When, and how often, a client asks a second replica of an active group before the first fails.
 ///
-/// The second is asked when the answer has taken longer than the smoothed time of earlier answers plus four
-/// times its mean deviation, within the bounds. Groups of other styles are never asked twice at a time.
+/// The client waits for the smoothed time of earlier answers and four times its mean deviation,
+/// within the bounds. Then it asks the second replica, and the first reply wins. Groups of other
+/// styles get no such requests.
 ///
 /// ```
 /// use std::time::Duration;
 /// use steadfast_client::Hedging;
 ///
-/// let eager = Hedging { floor: Duration::from_micros(300), ..Hedging::default() };
-/// assert!(eager.per_thousand <= 50 && Hedging::OFF.per_thousand == 0);
+/// let eager = Hedging::default().floor(Duration::from_micros(300)).per_thousand(100);
+/// assert_eq!(eager.ceiling, Duration::from_millis(10));
+/// assert_eq!(Hedging::OFF.per_thousand, 0);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Hedging {
-    /// The second replica is not asked sooner than this after the first. Below the time that the client's
-    /// host takes to wake a thread now and then, it only finds out how busy that is.
+    /// The client asks the second replica no sooner than this after the first. The default is 1 ms.
     pub floor: Duration,
-    /// It is asked after this time at the latest, and after this time while nothing was measured yet.
+    /// The client asks the second replica no later than this, and at this time while it has
+    /// measured nothing. The default is 10 ms.
     pub ceiling: Duration,
-    /// At most so many of a thousand calls are asked twice, and one more: copies of replies are no
-    /// more than that. At most 1,000; 0: never.
+    /// The client hedges so many of a thousand calls, and one more, at most. 0 is never, 1,000 the
+    /// maximum. The default is 50.
     pub per_thousand: u32,
 }
 
 impl Hedging {
-    /// No call is sent to two replicas at a time.
+    /// The client never sends a call to two replicas at a time.
     pub const OFF: Hedging =
         Hedging { floor: Duration::ZERO, ceiling: Duration::ZERO, per_thousand: 0 };
+
+    /// Sets the shortest time between the two requests.
+    ///
+    /// A host now and then wakes a thread late. A floor below that delay only measures the host.
+    #[must_use]
+    pub fn floor(self, floor: Duration) -> Self {
+        Hedging { floor, ..self }
+    }
+
+    /// Sets the longest time between the two requests.
+    #[must_use]
+    pub fn ceiling(self, ceiling: Duration) -> Self {
+        Hedging { ceiling, ..self }
+    }
+
+    /// Sets how many of a thousand calls may have a second request.
+    #[must_use]
+    pub fn per_thousand(self, per_thousand: u32) -> Self {
+        Hedging { per_thousand, ..self }
+    }
 }
 
 impl Default for Hedging {

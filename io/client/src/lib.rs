@@ -1,15 +1,18 @@
-//! A client of replicated services: it finds a group through any node, calls it, and goes to the
-//! next replica when one fails, so that every call is executed at most once and answered by its
+//! A client of replicated services. It finds a group through any node, and calls it. When a
+//! replica fails, it goes to the next one. Every call is executed at most once, and ends by its
 //! deadline.
 //!
-//! - [`Session`] is the whole behaviour as a pure machine: no socket, no clock, no thread. What it
-//!   does, rule by rule, is in `docs/protocol/client.md`.
-//! - `Client` (feature `net`) runs it in the calling threads, with `poll(2)`.
-//! - `AsyncClient` (feature `tokio`) runs it in a task.
-//! - `Tls` (feature `tls`) lets both talk with nodes that demand it.
+//! - [`Invocation`] describes a call.
+//! - `Client` (feature `net`) makes calls in the calling threads, with `poll(2)`.
+//! - `AsyncClient` (feature `tokio`) makes calls in a task of the tokio runtime.
+//! - `Builder` sets what a client does: [`Policy`], [`RetryBudget`], [`Hedging`], and `Tls` (feature
+//!   `tls`).
+//! - [`Session`] is the behaviour of both clients as a pure machine, without socket, clock and
+//!   thread. `docs/protocol/client.md` has its rules.
 #![forbid(unsafe_code)]
 
 mod attempts;
+mod balancing;
 mod binding;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod buffers;
@@ -19,9 +22,9 @@ mod builder;
 mod call;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod channel;
-mod choice;
 mod error;
 mod hedge;
+mod invocation;
 mod links;
 mod multicast;
 #[cfg(feature = "net")]
@@ -29,6 +32,7 @@ mod net;
 mod output;
 mod policy;
 mod retries;
+mod retry_budget;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod secure;
 mod session;
@@ -46,10 +50,12 @@ pub use bug::Planted;
 pub use builder::Builder;
 pub use error::{CallError, ConnectError};
 pub use hedge::Hedging;
+pub use invocation::{DEFAULT_DEADLINE, Invocation, MAX_STALE, Reading};
 #[cfg(feature = "net")]
 pub use net::Client;
-pub use output::{CallId, Cause, Event, Link, MAX_STALE, Output, Reading, Stats, Trouble};
-pub use policy::{Anycast, Choice, Policy, Refresh, Replies, Retries, Strategy};
+pub use output::{CallId, Cause, Event, Link, Output, Stats, Trouble};
+pub use policy::{Balancing, Policy, Refresh, Strategy};
+pub use retry_budget::RetryBudget;
 pub use session::{Config, Reach, Session};
 pub use spread::Answer;
 #[cfg(feature = "tokio")]

@@ -2,192 +2,168 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use bytes::Bytes;
-use wire::client::{Access, Bind, Frame};
+use wire::client::{Bind, Frame};
 use wire::{GroupId, NodeId, Random, Time, ViewNumber};
 
 use crate::{Answer, CallError};
 
-/// A connection to a node. Numbered by the session and never used again.
+/// A connection to a node. The session gives each a new number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link(pub u64);
-
-/// How a call is answered that changes nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reading {
-    /// By what was true at some moment between the call and its answer: all that was answered before it was made is seen.
-    #[default]
-    Linearizable,
-    /// Perhaps by what was true so long ago, at least 1 ms, at most [`MAX_STALE`]: quicker, and while the cluster forms anew,
-    /// too. A replica that is not sure to be so recent asks the others first.
-    Stale(Duration),
-}
-
-/// The largest bound of [`Reading::Stale`]; longer ones count as this.
-pub const MAX_STALE: Duration = Duration::from_millis(u16::MAX as u64);
-
-impl From<Reading> for Access {
-    fn from(reading: Reading) -> Access {
-        match reading {
-            Reading::Linearizable => Access::Read,
-            Reading::Stale(most) => {
-                let most = most.clamp(Duration::from_millis(1), MAX_STALE);
-                Access::Stale { max_age_ms: u16::try_from(most.as_millis()).unwrap_or(u16::MAX) }
-            }
-        }
-    }
-}
 
 /// A call, from [`Session::call`](crate::Session::call) to [`Output::Done`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
-/// One thing to do or to know, in the order in which it must happen.
+/// One thing that the driver must do or know, in the session's order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Open a connection, then tell `handle_connected`, or `handle_disconnected` if it fails.
+    /// Open a connection, then call `handle_connected`, or `handle_disconnected` if it fails.
     Connect {
-        /// Its name from now on.
+        /// The name of the connection from now on.
         link: Link,
-        /// Where to.
+        /// The address of the node.
         address: SocketAddr,
     },
     /// Write a frame.
     Send {
         /// The connection.
         link: Link,
-        /// What to write.
+        /// The frame.
         frame: Frame,
     },
-    /// Close a connection, at once. The session has forgotten it: nothing is to be told.
+    /// Close a connection at once. The session has forgotten it and expects no answer.
     Disconnect {
         /// The connection.
         link: Link,
     },
     /// A call has ended.
     Done {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// How.
+        /// The result of the call.
         result: Result<Bytes, CallError>,
-        /// What each replica said, of a call that all were asked; else none.
+        /// What each replica said, if the call went to all. Other calls have an empty list.
         answers: Vec<Answer>,
     },
-    /// Something that logs, metrics and people want to know.
+    /// Something for logs and metrics.
     Event(Event),
 }
 
-/// What happened.
+/// Something that happened at a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A node answered: calls may travel there.
+    /// A node answered on a new connection. Calls may go there.
     Connected {
-        /// Where.
+        /// The address of the node.
         address: SocketAddr,
-        /// Which node it says it is.
+        /// The node, by its own word.
         node: NodeId,
     },
     /// A connection ended, or could not be made.
     Lost {
-        /// Where.
+        /// The address of the node.
         address: SocketAddr,
-        /// Why.
+        /// The reason.
         trouble: Trouble,
     },
-    /// A call under way goes to another node.
+    /// A call under way went to another node.
     FailedOver {
-        /// The group that is called.
+        /// The group of the call.
         group: GroupId,
-        /// The call's number in its session.
+        /// The number of the call in its session.
         number: u64,
-        /// Where it was sent before.
+        /// The node that had the call before.
         from: SocketAddr,
-        /// Where it is sent now.
+        /// The node that has the call now.
         to: SocketAddr,
-        /// Why.
+        /// The reason.
         cause: Cause,
     },
-    /// A newer view of a group is known.
+    /// The client learned a newer view of a group.
     View {
         /// The group.
         group: GroupId,
-        /// Its view.
+        /// The number of the view.
         view: ViewNumber,
         /// The first target, if any replica may answer.
         first: Option<SocketAddr>,
     },
 }
 
-/// Why a call goes to another node.
+/// Why a call went to another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cause {
     /// The connection was lost.
     Lost,
-    /// No reply came within the attempt's time-out.
+    /// No reply came before the attempt timed out.
     Silent,
-    /// The group's targets changed.
+    /// The targets of the group changed.
     Redirected,
-    /// Its host has too much to do, and names one that has room.
+    /// A busy host refused the call and named a node with room.
     Shed,
 }
 
 /// What went wrong with an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Trouble {
-    /// It could not be connected to, or the connection was closed before the node answered.
+    /// The node closed or refused the connection before it answered.
     #[error("does not accept connections")]
     Refused,
-    /// An established connection was closed.
+    /// The node closed an established connection.
     #[error("closed the connection")]
     Closed,
-    /// Nothing came back for too long.
+    /// The node was silent for too long.
     #[error("does not answer")]
     Silent,
     /// The node speaks another version of the protocol.
     #[error("speaks protocol version {0}")]
     Version(u8),
-    /// The node closed the connection and said why.
+    /// The node closed the connection and gave this reason.
     #[error("turned the client away: {0}")]
     TurnedAway(String),
-    /// TLS with it failed: one side does not trust the other. The text says what to do.
+    /// TLS failed: one side does not trust the other. The text names the remedy.
     #[error("cannot be talked with by TLS: {0}")]
     Distrusted(String),
-    /// Frames came that no node sends to a client.
+    /// The node sent frames that no node sends to a client.
     #[error("does not behave like a Steadfast node")]
     Confused,
 }
 
 /// Counters since the session began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
-    /// Calls that were begun.
+    /// Calls that the client began.
     pub calls: u64,
-    /// Requests that were sent: at least one for each call that reached a node.
+    /// Requests that the client sent: at least one for each call that reached a node.
     pub attempts: u64,
     /// Moves of a call to another node, after a loss, a time-out or a redirection.
     pub fail_overs: u64,
-    /// Pauses of a call because nobody could serve it.
+    /// Pauses of a call because no node could serve it.
     pub pauses: u64,
-    /// Connections that a node answered on.
+    /// Connections on which a node answered.
     pub connects: u64,
-    /// Connections that a node answered on at an address that was connected to before.
+    /// Connections on which a node answered at an address that the client had been connected to.
     pub reconnects: u64,
     /// Connections that were lost or could not be made.
     pub losses: u64,
     /// Replies to attempts that had ended.
     pub late_replies: u64,
-    /// Attempts after one that was lost or silent: of calls that may have been executed.
+    /// Attempts after one that was lost or silent, so of calls that may have been executed.
     pub retries: u64,
-    /// Questions for newer targets that a period asked for.
+    /// Questions for newer targets because a period had passed.
     pub refreshes: u64,
-    /// Calls for which a second replica was asked before the first had failed.
+    /// Calls for which the client asked a second replica before the first had failed.
     pub hedges: u64,
-    /// Late replies that brought a result again: the call had its answer from another replica.
+    /// Late replies with a result that another replica had already given.
     pub copies: u64,
-    /// Refusals because a host has too much to do for a call of this priority.
+    /// Refusals because a host had too much to do for a call of this priority.
     pub shed: u64,
     /// Calls that went to a node which such a refusal had named.
     pub sent_on: u64,

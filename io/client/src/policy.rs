@@ -1,136 +1,181 @@
-//! What a client is told to do with targets: what it learns of them and when, which of them it asks, and how often again.
-//!
-//! Strategies are those of FLARe (4.2 to 4.4), refresh techniques those of Jgroup/ARM (5). The rules are in
-//! `docs/protocol/client.md`, "Targets".
+//! What a client does with the targets of a group. The rules are in `docs/protocol/client.md`,
+//! "Targets".
 
 use std::time::Duration;
 
-use wire::Time;
 use wire::ordered::Style;
 
-/// When a client learns who takes over from a target (FLARe 4.2, 4.4).
+/// The replicas that receive a call, where several may answer it.
+///
+/// Every replica answers calls to stateless, active and voting groups, and reads of all groups.
+/// Other calls go to the primary, whatever this says.
+///
+/// The first four send each call to one replica, and choose which one. The last three send each
+/// call to all replicas at once (multicast), and choose how many replies make its result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Balancing {
+    /// The primary, or the first replica in rank that can be reached.
+    #[default]
+    Primary,
+    /// A random replica, all alike.
+    Random,
+    /// The replica with the least load (Envoy's and gRPC's *least request*).
+    ///
+    /// The load is `(n + 1) S`. The client has `n` calls of the group under way at the replica,
+    /// and `S` is the smoothed time of an answer. `S` halves in each second without one.
+    LeastLoaded,
+    /// The less loaded of two random replicas (the *power of two choices*, Finagle's P2C).
+    ///
+    /// Clients that know the same loads do not all choose the same replica.
+    TwoChoices,
+    /// All replicas at once. The first reply is the result.
+    ///
+    /// Of these three, only this one sends reads of a group of any style to all replicas. Some
+    /// backups decline a read, so the other two leave it to the primary.
+    FirstReply,
+    /// All replicas at once. The result is what more than half of them say alike, byte for byte.
+    ///
+    /// If all have answered without a majority, the call is refused as
+    /// [`Split`](wire::client::Refusal::Split).
+    Majority,
+    /// All replicas at once. The result is what all of them say alike, byte for byte.
+    ///
+    /// If two replies differ, the call is refused as [`Split`](wire::client::Refusal::Split).
+    All,
+}
+
+/// How many replies a call waits for that goes to all replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replies {
+    First,
+    Majority,
+    All,
+}
+
+impl Balancing {
+    /// How many replies a call waits for, if it goes to all replicas.
+    pub(crate) fn replies(self) -> Option<Replies> {
+        match self {
+            Balancing::FirstReply => Some(Replies::First),
+            Balancing::Majority => Some(Replies::Majority),
+            Balancing::All => Some(Replies::All),
+            Balancing::Primary
+            | Balancing::Random
+            | Balancing::LeastLoaded
+            | Balancing::TwoChoices => None,
+        }
+    }
+}
+
+/// When a client learns of the replica that takes over, in the terms of FLARe (sections 4.2 to 4.4).
+///
+/// This is for those who compare clients as that study did. Keep the default elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// The targets as they were told first. Nothing is learned later, but who has failed: a group that goes on elsewhere is lost
-    /// to this client. For comparison, and where nobody may steer a client.
+    /// The client keeps the first targets that it was told, and learns only which of them fail.
+    ///
+    /// It loses a group that goes on at other nodes.
     Static,
-    /// After a failure somebody is asked for the targets before the call goes on. What comes unasked is not believed.
+    /// The client asks a node for the targets after a failure, before the call goes on.
+    ///
+    /// It does not believe news that it did not ask for.
     Reactive,
-    /// Whatever is told is learned at once, so that the next target is known before the first fails.
+    /// The client learns all news at once, so it knows the next target before the first fails.
     #[default]
     Proactive,
 }
 
-/// How newer targets come while nothing fails (Jgroup/ARM 5).
+/// How a client learns of new targets while nothing fails, in the terms of Jgroup/ARM (section 5).
+///
+/// This is for those who compare clients as that study did. Keep the default elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Refresh {
-    /// Not at all.
+    /// It does not.
     None,
-    /// A node is asked once in each such period, at least 1 ms; the first time after a part of it that is drawn at random, so that clients
-    /// that begin together do not ask together.
+    /// The client asks a node once in each such period, at least 1 ms.
+    ///
+    /// The first question comes after a random part of it, so that clients do not ask together.
     Periodic(Duration),
-    /// Each request says the view that it was sent by, and the reply brings targets if the node knows a newer one. Costs no message.
+    /// Each request names the client's view, and the reply brings the targets of a newer one.
+    ///
+    /// This costs no message.
     #[default]
     View,
-}
-
-/// Which replica a call goes to, where several may answer: calls to groups of the stateless, active and voting styles, and reads.
-/// Everything else goes to the first in rank.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
-    /// The first in rank.
-    #[default]
-    Primary,
-    /// Any of them, by this rule, among those that have not failed of late.
-    Anycast(Anycast),
-    /// All of them at once. Reads of groups of other styles than stateless, active and voting only with [`Replies::First`], for some of their
-    /// backups decline; else they go to the first in rank.
-    Multicast(Replies),
-}
-
-/// How many replies a call waits for that all replicas are asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replies {
-    /// One: the first.
-    First,
-    /// Until more than half of the group's targets have answered alike, byte for byte: that is the call's result. If all have answered
-    /// without that it is refused as [`Split`](wire::client::Refusal::Split).
-    Majority,
-    /// One of each target. The call's result is what they say, if they all say the same; else it is refused as
-    /// [`Split`](wire::client::Refusal::Split).
-    All,
-}
-
-/// Which of several replicas that may answer equally.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Anycast {
-    /// Each is as likely.
-    Uniform,
-    /// The one with the least load as far as this client knows: `(n + 1) S`, of `n` calls of its own to the group that are under way there, and
-    /// the smoothed time of an answer, which counts half for each second that passes without one.
-    LeastLoaded,
-    /// The less loaded one of two that are drawn: clients that know the same do not all run to the same replica.
-    BestOfTwo,
-}
-
-/// How often a client sends calls again that may have been executed: a token bucket over all its groups.
-///
-/// A *retry* is an attempt after one that was lost or silent. In any span of `t` seconds in which a client begins `c` calls it makes
-/// at most `burst + per_second t + c per_thousand / 1000` retries; one more waits, at most until its deadline
-/// ([`CallError::RetriesSpent`](crate::CallError::RetriesSpent)). So clients cannot multiply the load of nodes that are slow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retries {
-    /// What each call earns, in thousandths of a retry. At most 1,000.
-    pub per_thousand: u32,
-    /// What each second earns, so that a lone call is tried again: at least 1.
-    pub per_second: u32,
-    /// What may be saved up, and is there at first: at least 1. As many calls as this can lose a node at the same time and go on at once.
-    pub burst: u32,
-}
-
-impl Default for Retries {
-    fn default() -> Self {
-        Retries { per_thousand: 200, per_second: 10, burst: 1_024 }
-    }
 }
 
 /// What a client does with the targets of a group.
 ///
 /// ```
 /// use std::time::Duration;
-/// use steadfast_client::{Anycast, Choice, Policy, Refresh};
+/// use steadfast_client::{Balancing, Policy};
 ///
-/// let policy = Policy {
-///     choice: Choice::Anycast(Anycast::BestOfTwo),
-///     refresh: Refresh::Periodic(Duration::from_secs(15)),
-///     ..Policy::default()
-/// };
+/// let policy = Policy::default().balancing(Balancing::TwoChoices).priority(200);
 /// assert_eq!(policy.fail_back, Duration::from_millis(200));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Policy {
-    /// When it learns who takes over.
-    pub strategy: Strategy,
-    /// How newer targets come while nothing fails.
-    pub refresh: Refresh,
-    /// Which replica is asked.
-    pub choice: Choice,
-    /// A target that had failed is not preferred until it has been connected again for so long without failing: one that comes and goes
-    /// would take calls down with it each time. Only where the others answer as well: of other groups the primary is asked whatever it did.
-    pub fail_back: Duration,
-    /// Said with each call, and inherited by the calls that its handler makes, on through all groups: larger is more critical, 0 to 255, 0 unless
-    /// somebody says otherwise. It says whose calls are taken where not all can be, and orders nothing: all calls that are taken wait alike.
+    /// The replicas that receive a call, where several may answer it.
+    pub balancing: Balancing,
+    /// How critical the calls are, from 0 (the default) to 255.
     pub priority: u8,
+    /// How long a target must stay connected after a failure before it is preferred again.
+    ///
+    /// The default is 200 ms.
+    pub fail_back: Duration,
+    /// When the client learns of the replica that takes over. See [`Strategy`].
+    pub strategy: Strategy,
+    /// How the client learns of new targets while nothing fails. See [`Refresh`].
+    pub refresh: Refresh,
+}
+
+impl Policy {
+    /// Chooses the replicas that receive a call.
+    #[must_use]
+    pub fn balancing(self, balancing: Balancing) -> Self {
+        Policy { balancing, ..self }
+    }
+
+    /// Sets how critical the calls are. A busy host refuses less critical calls first.
+    ///
+    /// Calls inherit the priority of the call whose handler makes them, through all groups. A
+    /// priority orders nothing: all calls that a host takes wait alike.
+    #[must_use]
+    pub fn priority(self, priority: u8) -> Self {
+        Policy { priority, ..self }
+    }
+
+    /// Sets how long a target must stay connected after a failure before it is preferred again.
+    ///
+    /// A target that comes and goes would else fail calls each time. This matters where all
+    /// replicas answer alike. Other groups have a primary, which gets the calls in any case.
+    #[must_use]
+    pub fn fail_back(self, fail_back: Duration) -> Self {
+        Policy { fail_back, ..self }
+    }
+
+    /// Sets when the client learns of the replica that takes over.
+    #[must_use]
+    pub fn strategy(self, strategy: Strategy) -> Self {
+        Policy { strategy, ..self }
+    }
+
+    /// Sets how the client learns of new targets while nothing fails.
+    #[must_use]
+    pub fn refresh(self, refresh: Refresh) -> Self {
+        Policy { refresh, ..self }
+    }
 }
 
 impl Default for Policy {
     fn default() -> Self {
         Policy {
+            balancing: Balancing::default(),
+            priority: 0,
+            fail_back: Duration::from_millis(200),
             strategy: Strategy::default(),
             refresh: Refresh::default(),
-            choice: Choice::default(),
-            fail_back: Duration::from_millis(200),
-            priority: 0,
         }
     }
 }
@@ -179,73 +224,9 @@ pub(crate) fn is_spread(style: Style, reads: bool, replies: Replies) -> bool {
     any_answers(style, false) || reads && replies == Replies::First
 }
 
-/// A retry costs this much of the bucket, whose unit is a millionth.
-const PRICE: u64 = 1_000_000;
-
-/// What is left of [`Retries`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Budget {
-    retries: Retries,
-    credit: u64,
-    since: Time,
-}
-
-impl Budget {
-    pub(crate) fn new(retries: Retries, now: Time) -> Self {
-        let retries = Retries {
-            per_thousand: retries.per_thousand.min(1_000),
-            per_second: retries.per_second.max(1),
-            burst: retries.burst.max(1),
-        };
-        Budget { retries, credit: u64::from(retries.burst) * PRICE, since: now }
-    }
-
-    fn add(&mut self, credit: u64) {
-        let most = u64::from(self.retries.burst) * PRICE;
-        self.credit = self.credit.saturating_add(credit).min(most);
-    }
-
-    /// A call begins.
-    pub(crate) fn earn(&mut self) {
-        self.add(u64::from(self.retries.per_thousand) * (PRICE / 1_000));
-    }
-
-    /// A call is to be tried again: `Err` with the time at which it may be, if nobody else is first.
-    pub(crate) fn spend(&mut self, now: Time) -> Result<(), Time> {
-        let passed = u64::try_from(now.since(self.since).as_micros()).unwrap_or(u64::MAX);
-        // A millionth each microsecond and unit of `per_second`; what is left of a microsecond is waited for again.
-        self.add(passed.saturating_mul(u64::from(self.retries.per_second)));
-        self.since = self.since.max(now);
-        if let Some(rest) = self.credit.checked_sub(PRICE) {
-            self.credit = rest;
-            return Ok(());
-        }
-        let micros = (PRICE - self.credit).div_ceil(u64::from(self.retries.per_second));
-        Err(now + Duration::from_micros(micros))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn retries_are_a_burst_a_share_of_the_calls_and_some_a_second() {
-        let retries = Retries { per_thousand: 100, per_second: 5, burst: 3 };
-        let start = Time(1_000_000_000);
-        let mut budget = Budget::new(retries, start);
-        let mut spent =
-            |count: usize, now| (0..count).filter(|_| budget.spend(now).is_ok()).count();
-        assert_eq!(spent(10, start), 3);
-        let later = start + Duration::from_secs(1);
-        assert_eq!(spent(10, later), 3, "five are earned, three are kept");
-        (0..20).for_each(|_| budget.earn());
-        assert_eq!((0..10).filter(|_| budget.spend(later).is_ok()).count(), 2);
-        let next = budget.spend(later).unwrap_err();
-        assert_eq!(next, later + Duration::from_millis(200));
-        assert_eq!(budget.spend(next), Ok(()));
-        assert!(budget.spend(next).is_err());
-    }
 
     #[test]
     fn who_believes_what() {

@@ -28,7 +28,7 @@ impl Session {
     pub(crate) fn pay_for_retry(&mut self, now: Time, id: CallId) -> Result<(), Time> {
         let call = self.calls.get_mut(&id).expect("only calls under way are tried again");
         if call.owes {
-            let paid = self.budget.spend(now);
+            let paid = self.credit.spend(now);
             if !self.planted.is(Bug::RetryWithoutEnd) {
                 paid?;
             }

@@ -4,43 +4,46 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use wire::client::{Access, Farewell, Frame, Refusal, Targets, Welcome};
+use wire::client::{Farewell, Frame, Refusal, Targets, Welcome};
 use wire::limits::{
     MAX_ADDRESSES, MAX_BODY, MAX_CALL_BYTES, MAX_DEADLINE, MAX_GROUPS, MAX_NAME, MAX_QUEUED_CALLS,
 };
-use wire::{ClientId, GroupId, MethodId, PROTOCOL_VERSION, Time, ViewNumber};
+use wire::{ClientId, GroupId, PROTOCOL_VERSION, Time, ViewNumber};
 
 use crate::bug::Planted;
 use crate::call::{Call, Phase};
 use crate::hedge::Hedging;
+use crate::invocation::{DEFAULT_DEADLINE, Invocation};
 use crate::links::{Links, Overdue};
-use crate::output::{CallId, Effects, Link, Output, Reading, Stats, Timer, Trouble};
-use crate::policy::{Budget, Choice, Policy, Replies, Retries};
+use crate::output::{CallId, Effects, Link, Output, Stats, Timer, Trouble};
+use crate::policy::Policy;
+use crate::retry_budget::{Credit, RetryBudget};
 use crate::spread::Spread;
 use crate::targets::{Asking, Group, Inquiry};
 use crate::{CallError, ConnectError};
 
-/// What a session begins with.
+/// The settings of a session.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
-    /// The session's name, drawn at random: no other session may ever have it.
+    /// The name of the session, drawn at random. No other session may ever have it.
     pub client: ClientId,
-    /// Where nodes take clients. One that answers is enough. At most [`MAX_ADDRESSES`] are used.
+    /// The client addresses of nodes: one that answers is enough, [`MAX_ADDRESSES`] the maximum.
     pub addresses: Vec<SocketAddr>,
-    /// Decides the jitter, and which address is asked first.
+    /// The seed of the jitter, and of all that the session draws.
     pub seed: u64,
-    /// When a second replica of an active group is asked.
+    /// When the session asks a second replica of an active group.
     pub hedging: Hedging,
-    /// What is done with targets.
+    /// What the session does with targets.
     pub policy: Policy,
-    /// The same of single groups, by name.
-    pub of_groups: BTreeMap<String, Policy>,
-    /// How often calls are sent again.
-    pub retries: Retries,
+    /// The policies of single groups, by name.
+    pub group_policies: BTreeMap<String, Policy>,
+    /// How often the session sends calls again.
+    pub retry_budget: RetryBudget,
 }
 
 impl Config {
-    /// Default knobs for the session of this name.
+    /// The default settings, for the session of this name.
     pub fn new(client: ClientId, addresses: Vec<SocketAddr>, seed: u64) -> Config {
         Config {
             client,
@@ -48,52 +51,34 @@ impl Config {
             seed,
             hedging: Hedging::default(),
             policy: Policy::default(),
-            of_groups: BTreeMap::new(),
-            retries: Retries::default(),
+            group_policies: BTreeMap::new(),
+            retry_budget: RetryBudget::default(),
         }
     }
 }
 
-/// What is called, and how.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct What {
-    pub(crate) method: MethodId,
-    /// The arguments and the result are JSON.
-    pub(crate) json: bool,
-    pub(crate) access: Access,
-    /// All replicas are asked, whatever the policy says, and so many are waited for.
-    pub(crate) replies: Option<Replies>,
-}
-
-impl What {
-    /// A call that may change something, as the policy says.
-    pub(crate) fn call(method: MethodId, json: bool) -> What {
-        What { method, json, access: Access::Change, replies: None }
-    }
-}
-
-/// Whether the session can reach any node.
+/// Whether a session can reach any node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// A node has welcomed it.
+    /// A node has welcomed the session.
     Connected,
-    /// Dials are under way, or nothing was asked of the session yet.
+    /// Dials are under way, or the session had nothing to do yet.
     Trying,
-    /// Each address that was given has failed. It goes on trying while calls are under way.
+    /// All addresses have failed. The session goes on trying while calls are under way.
     Failed(ConnectError),
 }
 
-/// A client's conversation with all groups that it calls, without sockets and clock.
+/// A client's conversation with all the groups that it calls, without sockets and clock.
 ///
-/// Whoever drives it does what [`poll_output`](Session::poll_output) says after every step, and
-/// calls [`handle_timeout`](Session::handle_timeout) at [`next_timeout`](Session::next_timeout).
+/// After every step, the driver does what [`poll_output`](Session::poll_output) says. It calls
+/// [`handle_timeout`](Session::handle_timeout) at [`next_timeout`](Session::next_timeout).
 #[derive(Debug)]
 pub struct Session {
     pub(crate) client: ClientId,
     pub(crate) hedging: Hedging,
     policy: Policy,
-    of_groups: BTreeMap<String, Policy>,
-    pub(crate) budget: Budget,
+    group_policies: BTreeMap<String, Policy>,
+    pub(crate) credit: Credit,
     pub(crate) links: Links,
     pub(crate) groups: BTreeMap<GroupId, Group>,
     pub(crate) calls: BTreeMap<CallId, Call>,
@@ -109,7 +94,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that knows nothing but its addresses.
+    /// Makes a session that knows only addresses.
     pub fn new(config: Config, now: Time) -> Session {
         let mut effects = Effects::new(config.seed);
         let mut given = Vec::new();
@@ -127,8 +112,8 @@ impl Session {
             client: config.client,
             hedging: config.hedging,
             policy: config.policy,
-            of_groups: config.of_groups,
-            budget: Budget::new(config.retries, now),
+            group_policies: config.group_policies,
+            credit: Credit::new(config.retry_budget, now),
             links: Links::new(config.client, given),
             groups: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -141,7 +126,7 @@ impl Session {
         }
     }
 
-    /// Plants a mistake.
+    /// Plants a mistake that the simulator must find.
     pub fn plant(&mut self, planted: Planted) {
         self.planted = planted;
     }
@@ -153,22 +138,22 @@ impl Session {
 
     #[cfg(test)]
     pub(crate) fn set_policy_of(&mut self, group: &str, policy: Policy) {
-        self.of_groups.insert(group.into(), policy);
+        self.group_policies.insert(group.into(), policy);
     }
 
-    /// The session's name.
+    /// The name of the session.
     pub fn client(&self) -> ClientId {
         self.client
     }
 
-    /// Looks for a node before there is a call to make.
+    /// Looks for a node before the first call.
     pub fn connect(&mut self, now: Time) {
         if self.opening.state == Asking::Settled && !self.links.any_ready() {
             self.ask_next(now, None);
         }
     }
 
-    /// Whether any node can be reached.
+    /// Whether the session can reach any node.
     pub fn reach(&self) -> Reach {
         if self.links.any_ready() {
             return Reach::Connected;
@@ -183,115 +168,54 @@ impl Session {
         })
     }
 
-    /// Begins a call that must end by `deadline`. Its end is told by [`Output::Done`], which also
-    /// tells if it could not be begun.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is a plain fact of a call, none is optional"
-    )]
-    pub fn call(
-        &mut self,
-        now: Time,
-        group: &str,
-        method: MethodId,
-        json: bool,
-        body: Bytes,
-        deadline: Time,
-    ) -> CallId {
-        self.begin(now, group, What::call(method, json), body, deadline)
-    }
-
-    /// Begins a call that all replicas of the group are asked, whatever its policy says: until there are so many `replies`. [`Output::Done`] tells what each has
-    /// said.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is a plain fact of a call, none is optional"
-    )]
-    pub fn gather(
-        &mut self,
-        now: Time,
-        group: &str,
-        method: MethodId,
-        json: bool,
-        body: Bytes,
-        replies: Replies,
-        deadline: Time,
-    ) -> CallId {
-        let what = What { replies: Some(replies), ..What::call(method, json) };
-        self.begin(now, group, what, body, deadline)
-    }
-
-    /// The same of a method that changes nothing (`&self` in its service's trait): it is answered without ordering. A method
-    /// that may change something is refused ([`Refusal::NotReadOnly`]).
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is a plain fact of a call, none is optional"
-    )]
-    pub fn read(
-        &mut self,
-        now: Time,
-        group: &str,
-        method: MethodId,
-        json: bool,
-        body: Bytes,
-        reading: Reading,
-        deadline: Time,
-    ) -> CallId {
-        let what = What { access: reading.into(), ..What::call(method, json) };
-        self.begin(now, group, what, body, deadline)
-    }
-
-    pub(crate) fn begin(
-        &mut self,
-        now: Time,
-        group: &str,
-        what: What,
-        body: Bytes,
-        deadline: Time,
-    ) -> CallId {
-        let What { method, json, access, replies } = what;
+    /// Begins a call. [`Output::Done`] tells how it ends, also if it could not be begun.
+    pub fn call(&mut self, now: Time, invocation: Invocation<'_>) -> CallId {
         let id = CallId(self.next_call);
         self.next_call += 1;
         self.effects.stats.calls += 1;
-        if let Err(error) = self.check_call(now, group, &body, deadline) {
+        let deadline = now + invocation.deadline.unwrap_or(DEFAULT_DEADLINE);
+        if let Err(error) = self.check_call(now, &invocation, deadline) {
             let (result, answers) = (Err(error), Vec::new());
             self.effects.outputs.push_back(Output::Done { call: id, result, answers });
             return id;
         }
-        let group_id = GroupId::of(group);
-        let bytes = body.len();
-        let policy = self.of_groups.get(group).copied().unwrap_or(self.policy);
-        let record = self.groups.entry(group_id).or_insert_with(|| Group::new(group, policy));
+        let name: &str = &invocation.group;
+        let group = GroupId::of(name);
+        let policy = self.group_policies.get(name).copied().unwrap_or(self.policy);
+        let record = self.groups.entry(group).or_insert_with(|| Group::new(name, policy));
         record.queue.insert(id);
-        self.budget.earn();
+        let balancing = invocation.balancing.unwrap_or(record.policy.balancing);
+        self.credit.earn();
         self.queued += 1;
-        self.bytes += bytes;
-        let replies = replies.or(match record.policy.choice {
-            Choice::Multicast(replies) => Some(replies),
-            Choice::Primary | Choice::Anycast(_) => None,
-        });
-        let mut call = Call::new(group_id, method, json, access, body, deadline);
-        call.spread = replies.map(Spread::new);
-        self.calls.insert(id, call);
+        self.bytes += invocation.body.len();
+        self.calls.insert(id, Call::new(group, invocation, balancing, deadline));
         self.effects.timers.set(Timer::Call(id), deadline);
-        self.admit(now, group_id);
+        self.admit(now, group);
         if self.calls[&id].phase == Phase::Queued {
             if self.queued > MAX_QUEUED_CALLS {
                 self.done(id, Err(CallError::TooManyCalls));
-            } else if self.groups[&group_id].targets.nodes.is_empty() {
-                self.inquire(now, group_id);
+            } else if self.groups[&group].targets.nodes.is_empty() {
+                self.inquire(now, group);
             }
         }
         id
     }
 
+    /// Begins a call that goes to all replicas, whatever its group's policy says.
+    ///
+    /// It waits for all of them, or for as many as the invocation's [`Balancing`](crate::Balancing)
+    /// says. [`Output::Done`] tells what each has said.
+    pub fn gather(&mut self, now: Time, invocation: Invocation<'_>) -> CallId {
+        self.call(now, invocation.for_all())
+    }
+
     fn check_call(
         &mut self,
         now: Time,
-        name: &str,
-        body: &Bytes,
+        invocation: &Invocation<'_>,
         deadline: Time,
     ) -> Result<(), CallError> {
+        let (name, body): (&str, &Bytes) = (&invocation.group, &invocation.body);
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(CallError::NoSuchGroup(name.into()));
         }
@@ -322,8 +246,7 @@ impl Session {
         Ok(())
     }
 
-    /// Nobody waits for this call any more: it ends without [`Output::Done`]. It may be executed
-    /// all the same.
+    /// Gives a call up: it ends without [`Output::Done`]. A replica may still execute it.
     pub fn cancel(&mut self, now: Time, call: CallId) {
         if let Some(group) = self.calls.get(&call).map(|call| call.group) {
             self.remove(call);
@@ -331,23 +254,23 @@ impl Session {
         }
     }
 
-    /// A connection that was asked for is there.
+    /// The driver made a connection that the session asked for.
     pub fn handle_connected(&mut self, _now: Time, link: Link) {
         self.links.connected(link, &mut self.effects);
     }
 
-    /// A connection that was asked for failed, or is gone.
+    /// A connection failed, or ended.
     pub fn handle_disconnected(&mut self, now: Time, link: Link) {
         let trouble = self.links.trouble_of_loss(link);
         self.lose(now, link, trouble);
     }
 
-    /// A connection that was asked for is of no use: for a reason that only its driver knows.
+    /// A connection is of no use, for a reason that only the driver knows.
     pub fn handle_failed(&mut self, now: Time, link: Link, trouble: Trouble) {
         self.lose(now, link, trouble);
     }
 
-    /// A frame came. Whatever it says, nothing worse happens than that its node counts as lost.
+    /// A frame came. If it makes no sense, its node counts as lost.
     pub fn handle_frame(&mut self, now: Time, link: Link, frame: Frame) {
         if self.links.get(link).is_none() {
             return;
@@ -378,7 +301,7 @@ impl Session {
         }
     }
 
-    /// Does what is due.
+    /// Does what is due at this time.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some(timer) = self.effects.timers.take_due(now) {
             match timer {
@@ -392,12 +315,12 @@ impl Session {
         }
     }
 
-    /// When `handle_timeout` is to be called next.
+    /// The next time at which the driver must call `handle_timeout`.
     pub fn next_timeout(&self) -> Option<Time> {
         self.effects.timers.next()
     }
 
-    /// The next thing to do.
+    /// Takes the next thing that the driver must do or know.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.effects.outputs.pop_front()
     }
@@ -407,17 +330,19 @@ impl Session {
         self.effects.stats
     }
 
-    /// The view that it knows of a group, and the connections on which a node was asked to tell of newer ones. `None` of a group that it does not call.
+    /// The view of a group, and the connections whose nodes tell of newer ones.
+    ///
+    /// `None` means that the session does not call the group.
     pub fn watched(&self, group: GroupId) -> Option<(ViewNumber, &BTreeSet<Link>)> {
         self.groups.get(&group).map(|group| (group.view(), &group.watched))
     }
 
-    /// The targets that it knows of a group that it calls.
+    /// The targets of a group that the session calls.
     pub fn targets(&self, group: GroupId) -> Option<&Targets> {
         self.groups.get(&group).map(|group| &group.targets)
     }
 
-    /// Calls that have not ended.
+    /// The number of calls that have not ended.
     pub fn under_way(&self) -> usize {
         self.calls.len()
     }
@@ -508,10 +433,10 @@ impl Session {
         }
     }
 
-    /// Asserts what must hold between any two steps. For tests and simulation.
+    /// Asserts what must hold between any two steps, for tests and simulation.
     ///
     /// # Panics
-    /// If it does not hold: that is a bug here.
+    /// If it does not hold. That is a bug of the session.
     pub fn check_invariants(&self) {
         self.links.check_invariants(&self.effects);
         assert!(self.groups.len() <= MAX_GROUPS && self.queued <= MAX_QUEUED_CALLS);

@@ -59,7 +59,7 @@ impl Session {
         if !alike || !is_new || self.links.avoided_until(target, now).is_some() {
             return None;
         }
-        self.budget.spend(now).is_ok().then_some(target)
+        self.credit.spend(now).is_ok().then_some(target)
     }
 
     fn send_on(&mut self, now: Time, id: CallId, address: SocketAddr) {

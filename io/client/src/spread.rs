@@ -12,13 +12,21 @@ use crate::CallError;
 use crate::bug::{Bug, Planted};
 use crate::policy::Replies;
 
-/// What one replica has answered to a call that all were asked.
+/// The answer of one replica to a call that went to all.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Answer {
-    /// Its node.
+    /// The node of the replica.
     pub node: NodeId,
-    /// What it said; of one that has said nothing, what became of the call.
+    /// What the replica said. If it said nothing, this is the error of the call.
     pub result: Result<Bytes, CallError>,
+}
+
+impl Answer {
+    /// An answer of this node's replica.
+    pub fn new(node: NodeId, result: Result<Bytes, CallError>) -> Answer {
+        Answer { node, result }
+    }
 }
 
 /// Replicas come and go while a call waits: of so many at most is kept that they were asked, and what they said. The last count.

@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::hedge::{Hedging, Pace};
 use crate::links::Links;
 use crate::output::{CallId, Link};
-use crate::policy::{Choice, News, Policy, Strategy, any_answers};
+use crate::policy::{Balancing, News, Policy, Strategy, any_answers};
 use crate::trail::Attempt;
 
 /// The first targets that are kept connected: the one that serves and the one that takes over.
@@ -321,7 +321,7 @@ impl Group {
 
     /// So many of the first targets are kept connected: all, where any of them may be asked next.
     pub(crate) fn warm_places(&self) -> usize {
-        if self.policy.choice == Choice::Primary { WARM } else { MAX_REPLICAS }
+        if self.policy.balancing == Balancing::Primary { WARM } else { MAX_REPLICAS }
     }
 
     pub(crate) fn view(&self) -> ViewNumber {

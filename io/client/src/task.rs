@@ -2,19 +2,18 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use tokio::net::{ToSocketAddrs, lookup_host};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use wire::ClientId;
 use wire::limits::MAX_QUEUED_CALLS;
-use wire::{ClientId, MethodId};
 
 use crate::buffers::{Ended, listed};
-use crate::session::What;
-use crate::{Answer, Builder, CallError, ConnectError, Event, Reading, Replies, Stats};
+use crate::{Answer, Builder, CallError, ConnectError, DEFAULT_DEADLINE, Event, Invocation, Stats};
 
 mod driver;
 mod order;
@@ -23,10 +22,22 @@ mod stream;
 use driver::Task;
 use order::{Log, Order, POISONED};
 
-/// An asynchronous client, for any number of tasks; its clones share one session, which ends with
+/// An asynchronous client, for any number of tasks. Its clones share one session, which ends with
 /// the last of them.
 ///
-/// Its timers are tokio's: they fire up to a millisecond late.
+/// The client uses tokio's timers, which fire up to a millisecond late.
+///
+/// ```no_run
+/// use steadfast_client::{AsyncClient, Invocation};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = AsyncClient::connect(["192.0.2.1:7100", "192.0.2.2:7100"]).await?;
+/// let add = Invocation::new("counter", "add").json().body("[5]");
+/// let sum = client.call(add).await?;
+/// # let _ = sum;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct AsyncClient {
     orders: mpsc::Sender<Order>,
@@ -35,18 +46,20 @@ pub struct AsyncClient {
 }
 
 impl AsyncClient {
-    /// Connects to the first of these addresses that answers. One node's is enough; with several,
-    /// the client can also start while a node is down.
+    /// Connects to the first of these addresses that answers.
+    ///
+    /// The address of one node is enough. With several, the client can start while a node is down.
     ///
     /// # Errors
-    /// If none answers: what each did. If this is not within a tokio runtime.
+    /// [`ConnectError`] tells what each address did, if none answered. Or no tokio
+    /// runtime is there.
     pub async fn connect<A: ToSocketAddrs>(
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<AsyncClient, ConnectError> {
         AsyncClient::connect_by(addresses, Builder::default()).await
     }
 
-    /// To say more of the client than addresses.
+    /// Makes a builder, for a client that needs more than addresses.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -71,108 +84,64 @@ impl AsyncClient {
         Ok(client)
     }
 
-    /// Calls a group's method and waits for the answer, for `deadline` at most. Dropping the
-    /// future gives the call up; it may be executed all the same.
+    /// Makes a call, or a read, and waits for its answer until the deadline.
+    ///
+    /// If the future is dropped, the client gives the call up. A replica may still execute it.
     ///
     /// # Errors
-    /// [`CallError`] says what became of the call.
-    pub async fn call(
-        &self,
-        group: &str,
-        method: MethodId,
-        json: bool,
-        body: Bytes,
-        deadline: Duration,
-    ) -> Result<Bytes, CallError> {
-        self.begin(group, What::call(method, json), body, deadline).await?.0
+    /// [`CallError`] tells why the call has no result, and whether it was executed.
+    pub async fn call(&self, invocation: Invocation<'_>) -> Result<Bytes, CallError> {
+        self.begin(invocation).await?.0
     }
 
-    /// Asks all replicas of a group at once, and waits for so many `replies`, for `deadline` at most: what each of them says. Replicas
-    /// of a group that orders its calls say the same: there it is a call, and the list has one answer.
+    /// Makes a call to all replicas at once, and tells what each of them says.
+    ///
+    /// It waits for all replicas, or for as many replies as [`Invocation::balancing()`] says. The
+    /// replicas of a group that orders its calls say the same, so its list has one answer.
     ///
     /// # Errors
-    /// If no replica says anything else. Of one of several that does not answer the list has the error.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is a plain fact of a call, none is optional"
-    )]
-    pub async fn gather(
-        &self,
-        group: &str,
-        method: MethodId,
-        json: bool,
-        body: Bytes,
-        replies: Replies,
-        deadline: Duration,
-    ) -> Result<Vec<Answer>, CallError> {
-        let what = What { replies: Some(replies), ..What::call(method, json) };
-        listed(self.begin(group, what, body, deadline).await?)
+    /// [`CallError`], if no replica says anything else. If only some replicas do not answer, the
+    /// list has their errors.
+    pub async fn gather(&self, invocation: Invocation<'_>) -> Result<Vec<Answer>, CallError> {
+        listed(self.begin(invocation.for_all()).await?)
     }
 
-    /// The same of a method that changes nothing (`&self` in its service's trait): one replica answers it, without ordering.
-    ///
-    /// # Errors
-    /// [`CallError`] says what became of it; of a method that may change something that it is none ([`Refusal::NotReadOnly`]).
-    ///
-    /// [`Refusal::NotReadOnly`]: wire::client::Refusal::NotReadOnly
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is a plain fact of a call, none is optional"
-    )]
-    pub async fn read(
-        &self,
-        group: &str,
-        method: MethodId,
-        json: bool,
-        body: Bytes,
-        reading: Reading,
-        deadline: Duration,
-    ) -> Result<Bytes, CallError> {
-        let what = What { access: reading.into(), ..What::call(method, json) };
-        self.begin(group, what, body, deadline).await?.0
-    }
-
-    async fn begin(
-        &self,
-        group: &str,
-        what: What,
-        body: Bytes,
-        deadline: Duration,
-    ) -> Result<Ended, CallError> {
+    async fn begin(&self, invocation: Invocation<'_>) -> Result<Ended, CallError> {
+        let deadline = invocation.deadline.unwrap_or(DEFAULT_DEADLINE);
         if deadline > wire::limits::MAX_DEADLINE {
             return Err(CallError::DeadlineTooLong(deadline));
         }
         let (asker, answered) = oneshot::channel();
-        let group = group.to_owned();
-        let deadline = Instant::now() + deadline;
-        let order = Order { group, what, body, deadline, asker };
+        let (invocation, deadline) = (invocation.into_owned(), Instant::now() + deadline);
+        let order = Order { invocation, deadline, asker };
         // The task takes orders as fast as they come: what is too much, the session refuses.
         self.orders.send(order).await.map_err(|_| CallError::Closed)?;
         answered.await.map_err(|_| CallError::Closed)
     }
 
-    /// The session's name, as nodes and handlers see it.
+    /// The name of the session, as nodes and handlers see it.
     pub fn id(&self) -> ClientId {
         self.client
     }
 
-    /// Counters since the client was made.
+    /// The counters since the client was made.
     pub fn stats(&self) -> Stats {
         self.log.lock().expect(POISONED).stats
     }
 
-    /// Takes the events since the last time, with the moments at which they were noticed. The
-    /// last `MAX_CLIENT_EVENTS` are kept.
+    /// Takes the events since the last time, with the moments at which the client noticed them.
+    ///
+    /// The client keeps the last [`MAX_CLIENT_EVENTS`](wire::limits::MAX_CLIENT_EVENTS).
     pub fn take_events(&self) -> Vec<(SystemTime, Event)> {
         self.log.lock().expect(POISONED).events.take()
     }
 }
 
 impl Builder {
-    /// As [`connect`](Builder::connect), for an asynchronous client.
+    /// Connects an asynchronous client to the first of these addresses that answers.
     ///
     /// # Errors
-    /// If none answers: what each did. If this is not within a tokio runtime.
+    /// [`ConnectError`] tells what each address did, if none answered. Or no tokio runtime is there.
     pub async fn connect_async<A: ToSocketAddrs>(
         self,
         addresses: impl IntoIterator<Item = A>,

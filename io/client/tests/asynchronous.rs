@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fake::{FakeNode, GROUP, METHOD, Manner, SECOND, closed_address, cluster, targets};
-use steadfast_client::{AsyncClient, CallError, Cause, ConnectError, Event};
+use steadfast_client::{AsyncClient, CallError, Cause, ConnectError, Event, Invocation};
 use wire::client::Outcome;
 
 fn body(text: &'static str) -> Bytes {
@@ -18,7 +18,7 @@ async fn connect(addresses: [std::net::SocketAddr; 1]) -> AsyncClient {
 }
 
 async fn call(client: &AsyncClient, text: &'static str) -> Result<Bytes, CallError> {
-    client.call(GROUP, METHOD, false, body(text), 5 * SECOND).await
+    client.call(Invocation::new(GROUP, METHOD).body(body(text)).within(5 * SECOND)).await
 }
 
 /// A client that is bound, and connected to the first two targets.
@@ -81,11 +81,11 @@ async fn the_deadline_is_kept() {
     let client = connect([nodes[0].address]).await;
     let before = Instant::now();
     let deadline = Duration::from_millis(80);
-    let result = client.call(GROUP, METHOD, false, body("x"), deadline).await;
+    let result = client.call(Invocation::new(GROUP, METHOD).body(body("x")).within(deadline)).await;
     assert_eq!(result, Err(CallError::DeadlineExceeded));
     assert!(before.elapsed() >= deadline && before.elapsed() < 4 * SECOND);
     let long = Duration::from_secs(61);
-    let result = client.call(GROUP, METHOD, false, body("x"), long).await;
+    let result = client.call(Invocation::new(GROUP, METHOD).body(body("x")).within(long)).await;
     assert_eq!(result, Err(CallError::DeadlineTooLong(long)));
 }
 
@@ -102,7 +102,8 @@ async fn large_bodies_pass_in_both_directions() {
     let nodes = cluster(1);
     let client = connect([nodes[0].address]).await;
     let large = Bytes::from(vec![7; wire::limits::MAX_BODY]);
-    let result = client.call(GROUP, METHOD, false, large.clone(), 20 * SECOND).await;
+    let result =
+        client.call(Invocation::new(GROUP, METHOD).body(large.clone()).within(20 * SECOND)).await;
     assert_eq!(result, Ok(large));
 }
 
@@ -127,7 +128,9 @@ async fn many_tasks_share_a_client_and_each_gets_its_own_answer() {
             tokio::spawn(async move {
                 let body = Bytes::from(vec![n; 3]);
                 assert_eq!(
-                    client.call(GROUP, METHOD, false, body.clone(), 20 * SECOND).await,
+                    client
+                        .call(Invocation::new(GROUP, METHOD).body(body.clone()).within(20 * SECOND))
+                        .await,
                     Ok(body)
                 );
             })

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fake::{FakeNode, GROUP, METHOD, Manner, SECOND, closed_address, cluster, targets};
-use steadfast_client::{CallError, Cause, Client, ConnectError, Event};
+use steadfast_client::{CallError, Cause, Client, ConnectError, Event, Invocation};
 use wire::client::Outcome;
 
 fn body(text: &'static str) -> Bytes {
@@ -18,7 +18,7 @@ fn connect<const N: usize>(addresses: [std::net::SocketAddr; N]) -> Client {
 }
 
 fn call(client: &Client, text: &'static str) -> Result<Bytes, CallError> {
-    client.call(GROUP, METHOD, false, body(text), 5 * SECOND)
+    client.call(Invocation::new(GROUP, METHOD).body(body(text)).within(5 * SECOND))
 }
 
 /// A client that is bound, and connected to the first two targets.
@@ -104,7 +104,7 @@ fn the_deadline_is_kept() {
     let client = connect([nodes[0].address]);
     let before = Instant::now();
     let deadline = Duration::from_millis(150);
-    let result = client.call(GROUP, METHOD, false, body("x"), deadline);
+    let result = client.call(Invocation::new(GROUP, METHOD).body(body("x")).within(deadline));
     assert_eq!(result, Err(CallError::DeadlineExceeded));
     assert!(before.elapsed() >= deadline && before.elapsed() < 4 * SECOND);
 }
@@ -123,7 +123,8 @@ fn large_bodies_pass_in_both_directions() {
     let nodes = cluster(1);
     let client = connect([nodes[0].address]);
     let large = Bytes::from(vec![7; wire::limits::MAX_BODY]);
-    let result = client.call(GROUP, METHOD, false, large.clone(), 20 * SECOND);
+    let result =
+        client.call(Invocation::new(GROUP, METHOD).body(large.clone()).within(20 * SECOND));
     assert_eq!(result, Ok(large));
 }
 
@@ -159,7 +160,9 @@ fn many_threads_share_a_client_and_each_gets_its_own_answer() {
             scope.spawn(move || {
                 for n in 0..100u8 {
                     let body = Bytes::from(vec![thread, n]);
-                    let result = client.call(GROUP, METHOD, false, body.clone(), 20 * SECOND);
+                    let result = client.call(
+                        Invocation::new(GROUP, METHOD).body(body.clone()).within(20 * SECOND),
+                    );
                     assert_eq!(result, Ok(body));
                 }
             });

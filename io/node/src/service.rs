@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use client::Invocation;
 use config::Execution;
 use engine::{NestedCall, NestedError, ServiceOutcome, Ticket};
 use wire::client::Refusal;
@@ -142,25 +143,42 @@ impl Context {
         self.number
     }
 
-    /// Calls another group, and waits for its reply: exactly once, whichever replica of either group fails meanwhile. The
-    /// call has a name that follows from that of the call which is being executed, so a handler that is executed again asks
-    /// for the same again and gets the same reply; what it asks may depend on nothing but what a handler may depend on.
-    /// It takes no longer than `timeout` (at most [`MAX_DEADLINE`](wire::limits::MAX_DEADLINE)), nor than seven eighths of
-    /// the time that is left to the call which is being executed. Meanwhile this replica executes nothing else. A
-    /// generated `...Nested` type calls by the trait's methods.
+    /// Calls another group and waits for its reply. The call is executed exactly once, whichever
+    /// replica of either group fails meanwhile.
+    ///
+    /// The identity of the call follows from the call that this handler executes. A handler that is
+    /// executed again makes the same calls again, and gets the same replies. So an invocation may
+    /// depend only on what a handler may depend on.
+    ///
+    /// The call takes at most seven eighths of the time that the handler's own call has left, and at
+    /// most the invocation's deadline, if it has one. Meanwhile this replica executes nothing else.
+    /// A generated `...Nested` type calls by the trait's methods.
+    ///
+    /// ```
+    /// use client::Invocation;
+    /// use steadfast_node::{Context, NestedError};
+    ///
+    /// fn take(context: &Context, pieces: u32) -> Result<bytes::Bytes, NestedError> {
+    ///     let take = Invocation::new("stock", "take").json().body(format!("[{pieces}]"));
+    ///     context.call(take)
+    /// }
+    /// ```
     ///
     /// # Errors
-    /// [`NestedError`] says what became of the call, alike at every replica. A group that is already waiting for this
-    /// call cannot be called, a handler may make [`MAX_NESTED_CALLS`](wire::limits::MAX_NESTED_CALLS) calls, and one that runs
-    /// [inline](Execution::Inline) none.
-    pub fn call(
-        &self,
-        group: &str,
-        method: MethodId,
-        json: bool,
-        body: Bytes,
-        timeout: std::time::Duration,
-    ) -> Result<Bytes, NestedError> {
+    /// [`NestedError`] tells what became of the call, alike at every replica. These calls fail:
+    ///
+    /// - a call of a group that waits for the call of this handler,
+    /// - more than [`MAX_NESTED_CALLS`](wire::limits::MAX_NESTED_CALLS) calls of one handler,
+    /// - a call of a handler that runs [inline](Execution::Inline),
+    /// - a read, or a call with a [`Balancing`](client::Balancing): all replicas of the called group
+    ///   order a nested call.
+    pub fn call(&self, invocation: Invocation<'_>) -> Result<Bytes, NestedError> {
+        let Invocation { group, method, json, body, reading, balancing, deadline, .. } = invocation;
+        if reading.is_some() || balancing.is_some() {
+            return Err(NestedError::Unable(
+                "a handler's call is ordered by the called group: leave `reading` and `balancing` out",
+            ));
+        }
         let (line, ticket) = match &self.outside {
             Outside::Node(line, ticket) => (line, *ticket),
             Outside::None(reason) => return Err(NestedError::Unable(reason)),
@@ -168,9 +186,9 @@ impl Context {
         if group.is_empty() || group.len() > MAX_NAME {
             return Err(NestedError::NoSuchGroup);
         }
-        let timeout = timeout.min(MAX_DEADLINE);
+        let timeout = deadline.unwrap_or(MAX_DEADLINE).min(MAX_DEADLINE);
         let timeout = Duration::from_micros(timeout.as_micros() as u64);
-        let callee = group.into();
+        let callee = group.into_owned();
         line.call(NestedCall { ticket, callee, method, json, body, timeout })
     }
 }
@@ -215,5 +233,25 @@ impl HostOptions {
     pub fn inline(mut self) -> HostOptions {
         self.execution = Execution::Inline;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use client::{Balancing, Reading};
+
+    use super::*;
+
+    #[test]
+    fn a_handler_neither_reads_nor_chooses_replicas() {
+        let context = Context::new(Time(1), 1, ClientId(1), 1);
+        let call = Invocation::new("stock", "left");
+        let read = call.clone().reading(Reading::Linearizable);
+        for refused in [read, call.balancing(Balancing::All)] {
+            let Err(NestedError::Unable(reason)) = context.call(refused) else {
+                panic!("such a call is not what the handler asks for");
+            };
+            assert!(reason.contains("leave `reading` and `balancing` out"), "{reason}");
+        }
     }
 }

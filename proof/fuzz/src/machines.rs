@@ -222,8 +222,8 @@ pub(crate) fn session(bytes: &[u8]) {
             (0, _) => {
                 let name = GROUPS[source.below(2)];
                 let body = Bytes::copy_from_slice(source.bytes(30));
-                let deadline = now + span(&mut source);
-                calls.push(session.call(now, name, MethodId(1), false, body, deadline));
+                let invocation = client::Invocation::new(name, MethodId(1)).body(body);
+                calls.push(session.call(now, invocation.within(span(&mut source))));
             }
             (1, _) => {
                 if let Some(call) = calls.pop() {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use steadfast::Client;
+use steadfast::{Client, Invocation};
 
 use crate::Outcome;
 use crate::background::Background;
@@ -40,7 +40,8 @@ impl Caller {
     pub fn start(client: Client, group: &'static str) -> Caller {
         let body = Bytes::from_static(&[7; 64]);
         Caller::calling(move || {
-            let reply = client.call(group, ECHO, false, body.clone(), DEADLINE);
+            let reply =
+                client.call(Invocation::new(group, ECHO).body(body.clone()).within(DEADLINE));
             reply.map(|_| ()).map_err(|error| error.to_string())
         })
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use node::bench::{Ask, Level, Pace, Until};
 use serde_json::json;
-use steadfast::{Client, NodeId};
+use steadfast::{Client, Invocation, NodeId};
 
 use harness::allocator::{Allocated, allocated};
 use harness::cluster::{Cluster, Plan};
@@ -144,7 +144,7 @@ fn idle(cluster: &mut Cluster, settle: Duration, watched: Duration) -> Outcome<I
 
 fn call(client: &Client, group: &str, body: &Bytes, calls: u32) -> Outcome<()> {
     for _ in 0..calls {
-        client.call(group, ECHO, false, body.clone(), DEADLINE)?;
+        client.call(Invocation::new(group, ECHO).body(body.clone()).within(DEADLINE))?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::json;
-use steadfast::AsyncClient;
+use steadfast::{AsyncClient, Invocation};
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
@@ -136,7 +136,7 @@ fn call_all(options: &Options, nodes: &[SocketAddr]) -> Outcome<()> {
 
 async fn call(nodes: Vec<SocketAddr>, group: &str, body: Bytes) -> Result<(), String> {
     let client = AsyncClient::connect(nodes).await.map_err(|error| error.to_string())?;
-    let reply = client.call(group, ECHO, false, body, DEADLINE).await;
+    let reply = client.call(Invocation::new(group, ECHO).body(body).within(DEADLINE)).await;
     reply.map(drop).map_err(|error| format!("{group}: {error}"))
 }
 

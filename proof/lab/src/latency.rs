@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use node::realtime::Awake;
 use serde_json::{Value, json};
-use steadfast::{Client, NodeId, Style};
+use steadfast::{Client, Invocation, NodeId, Style};
 
 use harness::cluster::{Cluster, Plan, Where};
 use harness::echo::{ECHO, Transport, Waits};
@@ -359,7 +359,8 @@ fn call<'a>(
     body: &'a Bytes,
 ) -> impl FnMut() -> Outcome<()> + 'a {
     move || {
-        let reply = client.call(group, ECHO, false, body.clone(), DEADLINE)?;
+        let reply =
+            client.call(Invocation::new(group, ECHO).body(body.clone()).within(DEADLINE))?;
         if reply == *body { Ok(()) } else { Err("the echo is another".into()) }
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
-use steadfast::AsyncClient;
+use steadfast::{AsyncClient, Invocation};
 use tokio::runtime::Builder;
 use tokio::task::{JoinSet, LocalSet};
 
@@ -166,7 +166,9 @@ async fn call(client: AsyncClient, meter: Rc<Meter>) -> Outcome<()> {
         if start >= meter.until {
             return Ok(());
         }
-        let reply = client.call(meter.group, ECHO, false, meter.body.clone(), DEADLINE).await?;
+        let reply = client
+            .call(Invocation::new(meter.group, ECHO).body(meter.body.clone()).within(DEADLINE))
+            .await?;
         if reply != meter.body {
             return Err("the echo is another".into());
         }

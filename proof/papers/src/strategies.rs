@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rustix::process::Signal;
 use serde_json::json;
-use steadfast::{Client, NodeId, Strategy};
+use steadfast::{Client, Invocation, NodeId, Policy, Strategy};
 
 use harness::cluster::{Cluster, Plan, Where};
 use harness::echo::ECHO;
@@ -150,7 +150,8 @@ fn one(
     (calls, killed_in): (usize, usize),
     times: &mut Times,
 ) -> Outcome<()> {
-    let client = Client::builder().strategy(by.strategy()).connect(cluster.clients())?;
+    let policy = Policy::default().strategy(by.strategy());
+    let client = Client::builder().policy(policy).connect(cluster.clients())?;
     let body = Bytes::from_static(&[7; 64]);
     let mut halves = [Vec::new(), Vec::new()];
     let mut killed = None;
@@ -161,7 +162,7 @@ fn one(
             killed = Some(node);
         }
         let begun = Instant::now();
-        let reply = client.call(group, ECHO, false, body.clone(), DEADLINE);
+        let reply = client.call(Invocation::new(group, ECHO).body(body.clone()).within(DEADLINE));
         let took = begun.elapsed().as_secs_f64() * 1e3;
         match reply {
             Err(error) => times.failed.push(format!("call {number}, {}: {error}", name(by))),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use steadfast::admin::Client as Admin;
-use steadfast::{Client, NodeId};
+use steadfast::{Client, Invocation, NodeId};
 
 use harness::cluster::{Cluster, Plan};
 use harness::echo::Counted;
@@ -359,7 +359,8 @@ impl Bench {
         let (callee, size) = (format!("callee/{style}"), self.size);
         let task = Task { series, calls, callee, think: point.think, service: point.service, size };
         let body = serde_json::to_vec(&task)?;
-        self.client.call(&format!("caller/{style}"), MAKE, false, body.into(), DEADLINE)?;
+        self.client
+            .call(Invocation::new(format!("caller/{style}"), MAKE).body(body).within(DEADLINE))?;
         Ok(())
     }
 
@@ -370,7 +371,8 @@ impl Bench {
         let mut times = Vec::with_capacity(calls);
         for call in 0..calls + usize::from(WARM) {
             let start = Instant::now();
-            let reply = client.call(CALLEES[2], SERVE, false, body.clone(), DEADLINE)?;
+            let reply = client
+                .call(Invocation::new(CALLEES[2], SERVE).body(body.clone()).within(DEADLINE))?;
             if reply != body {
                 return Err("the reply is another".into());
             }

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
 use client::{
-    Anycast, CallError, CallId, Choice, Config, Output, Policy, Reading, Refresh, Replies, Retries,
-    Session, Strategy,
+    Balancing, CallError, CallId, Config, Invocation, Output, Policy, Reading, Refresh,
+    RetryBudget, Session, Strategy,
 };
 use history::Model;
 use history::models::{Register, RegisterCall};
@@ -40,7 +40,7 @@ pub struct Customer {
     /// Its session.
     pub session: Session,
     /// What it may do again.
-    pub retries: Retries,
+    pub retry_budget: RetryBudget,
     /// Its calls must be answered when all is well. Not if it never learns where its groups go on, or may hardly ask again.
     pub demanding: bool,
     /// What it does with targets, and how critical its calls are.
@@ -80,17 +80,18 @@ impl Customer {
         let given = draw.count(1, nodes);
         let client = ClientId(draw.bits());
         let addresses = draw.distinct(given, nodes).into_iter().map(address).collect();
-        let config = Config::new(client, addresses, draw.bits());
+        let mut config = Config::new(client, addresses, draw.bits());
         let any = draw.one_in(2);
-        let (policy, retries) = manners(any, &mut Draw::new(client.0));
-        let config = Config { policy, retries, ..config };
+        let (policy, retry_budget) = manners(any, &mut Draw::new(client.0));
+        (config.policy, config.retry_budget) = (policy, retry_budget);
         let now = clock.local(Time::ZERO);
         let session = Session::new(config, now);
         Customer {
             session,
-            retries,
+            retry_budget,
             policy,
-            demanding: policy.strategy != Strategy::Static && retries == Retries::default(),
+            demanding: policy.strategy != Strategy::Static
+                && retry_budget == RetryBudget::default(),
             clock,
             wake: None,
             begun: 0,
@@ -185,17 +186,15 @@ impl Customer {
     ) -> Begun {
         let local = self.clock.local(now);
         let deadline = local + timeout;
-        let (arguments, reading) = (body.clone(), Reading::Linearizable);
-        let id = match access {
-            Access::Change => self.session.call(local, group, method, false, arguments, deadline),
-            Access::Read => {
-                self.session.read(local, group, method, false, arguments, reading, deadline)
-            }
+        let invocation = Invocation::new(group, method).body(body.clone()).within(timeout);
+        let invocation = match access {
+            Access::Change => invocation,
+            Access::Read => invocation.reading(Reading::Linearizable),
             Access::Stale { max_age_ms } => {
-                let reading = Reading::Stale(Duration::from_millis(max_age_ms.into()));
-                self.session.read(local, group, method, false, arguments, reading, deadline)
+                invocation.reading(Reading::Stale(Duration::from_millis(max_age_ms.into())))
             }
         };
+        let id = self.session.call(local, invocation);
         let words = format!("{id:?} of {} to {group}, begun at {now}", self.session.client());
         let deadline = self.clock.truth(deadline);
         let group = GroupId::of(group);
@@ -280,23 +279,25 @@ impl Customer {
 }
 
 /// What a client does with targets: backups are asked as well if `any` replica may be.
-fn manners(any: bool, draw: &mut Draw) -> (Policy, Retries) {
+fn manners(any: bool, draw: &mut Draw) -> (Policy, RetryBudget) {
+    use Balancing::{All, FirstReply, LeastLoaded, Majority, Random, TwoChoices};
     use Strategy::{Proactive, Reactive, Static};
     let period = Refresh::Periodic(draw.scale(Duration::from_millis(5), Duration::from_secs(2)));
-    let anycast = draw.pick(&[Anycast::Uniform, Anycast::LeastLoaded, Anycast::BestOfTwo]);
-    let policy = Policy {
-        strategy: draw.pick(&[Proactive, Proactive, Proactive, Reactive, Reactive, Static]),
-        refresh: draw.pick(&[Refresh::View, Refresh::View, Refresh::None, period]),
-        choice: if any { Choice::Anycast(anycast) } else { Choice::Primary },
-        fail_back: draw.scale(Duration::from_millis(1), Duration::from_secs(1)),
-        priority: 0,
+    let one = draw.pick(&[Random, LeastLoaded, TwoChoices]);
+    let policy = Policy::default()
+        .strategy(draw.pick(&[Proactive, Proactive, Proactive, Reactive, Reactive, Static]))
+        .refresh(draw.pick(&[Refresh::View, Refresh::View, Refresh::None, period]))
+        .fail_back(draw.scale(Duration::from_millis(1), Duration::from_secs(1)));
+    let few = RetryBudget::default().per_thousand(10).per_second(1).burst(1);
+    let retry_budget = draw.pick(&[RetryBudget::default(), few]);
+    let policy = policy.priority(draw.pick(&CLASSES));
+    let every = draw.pick(&[FirstReply, Majority, All]);
+    let balancing = match any {
+        true if draw.one_in(3) => every,
+        true => one,
+        false => Balancing::Primary,
     };
-    let few = Retries { per_thousand: 10, per_second: 1, burst: 1 };
-    let retries = draw.pick(&[Retries::default(), few]);
-    let policy = Policy { priority: draw.pick(&CLASSES), ..policy };
-    let replies = draw.pick(&[Replies::First, Replies::Majority, Replies::All]);
-    let choice = if any && draw.one_in(3) { Choice::Multicast(replies) } else { policy.choice };
-    (Policy { choice, ..policy }, retries)
+    (policy.balancing(balancing), retry_budget)
 }
 
 /// A read that its group orders is in the history, like any other call.

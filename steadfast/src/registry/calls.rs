@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use ::registry::{Answer, Ask, Command, Epoch, Terms};
+use ::registry::{Answer, Command, Epoch, Terms};
 #[cfg(feature = "async")]
 use client::AsyncClient;
-use client::{Client, Reading};
-use wire::system::REGISTRY;
+use client::Client;
 
 use super::{Found, Lease, Registry, RegistryError, WATCH_PERIOD, bound, done, to_unbind};
 
@@ -82,14 +81,12 @@ impl Registry<Client> {
     }
 
     fn say(&mut self, command: &Command) -> Result<Answer, RegistryError> {
-        let body = command.encode().into();
-        let answer = self.client.call(REGISTRY, Command::METHOD, false, body, self.deadline);
+        let answer = self.client.call(self.to_say(command));
         self.answered(answer)
     }
 
     fn ask(&mut self, name: Option<String>) -> Result<Found, RegistryError> {
-        let (body, reading) = (self.question(&name)?, Reading::Stale(self.age));
-        let answer = self.client.read(REGISTRY, Ask::METHOD, false, body, reading, self.deadline);
+        let answer = self.client.call(self.to_ask(&name)?);
         self.heard(name, answer)
     }
 }
@@ -167,15 +164,12 @@ impl Registry<AsyncClient> {
     }
 
     async fn say(&mut self, command: &Command) -> Result<Answer, RegistryError> {
-        let body = command.encode().into();
-        let answer = self.client.call(REGISTRY, Command::METHOD, false, body, self.deadline).await;
+        let answer = self.client.call(self.to_say(command)).await;
         self.answered(answer)
     }
 
     async fn ask(&mut self, name: Option<String>) -> Result<Found, RegistryError> {
-        let (body, reading) = (self.question(&name)?, Reading::Stale(self.age));
-        let answer =
-            self.client.read(REGISTRY, Ask::METHOD, false, body, reading, self.deadline).await;
+        let answer = self.client.call(self.to_ask(&name)?).await;
         self.heard(name, answer)
     }
 }

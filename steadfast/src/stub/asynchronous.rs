@@ -1,6 +1,5 @@
 //! Behind an async client.
 
-use bytes::Bytes;
 use client::AsyncClient;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,9 +18,7 @@ impl AsyncStub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError> {
-        let body = encoded(arguments)?;
-        let answer = self.client.call(&self.group, method, false, body, self.deadline).await;
-        decoded(answer, no_error)
+        decoded(self.client.call(self.to_call(method, encoded(arguments)?)).await, no_error)
     }
 
     /// Calls a method that returns a `Result`.
@@ -30,17 +27,16 @@ impl AsyncStub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError<E>> {
-        let body = encoded(arguments)?;
-        let answer = self.client.call(&self.group, method, false, body, self.deadline).await;
-        decoded(answer, own_error)
+        decoded(self.client.call(self.to_call(method, encoded(arguments)?)).await, own_error)
     }
+
     /// Calls a method that changes nothing and cannot fail.
     pub async fn read<A: Serialize, T: DeserializeOwned>(
         &self,
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError> {
-        decoded(self.answer_read(method, encoded(arguments)?).await, no_error)
+        decoded(self.client.call(self.to_read(method, encoded(arguments)?)).await, no_error)
     }
 
     /// Calls a method that changes nothing and returns a `Result`.
@@ -49,10 +45,6 @@ impl AsyncStub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError<E>> {
-        decoded(self.answer_read(method, encoded(arguments)?).await, own_error)
-    }
-
-    async fn answer_read(&self, method: MethodId, body: Bytes) -> Result<Bytes, client::CallError> {
-        self.client.read(&self.group, method, false, body, self.reading, self.deadline).await
+        decoded(self.client.call(self.to_read(method, encoded(arguments)?)).await, own_error)
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use client::Invocation;
 use node::{Context, NestedError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -38,7 +39,8 @@ impl<'c> NestedStub<'c> {
         body: Bytes,
         read: ReadError<E>,
     ) -> Result<Bytes, CallError<E>> {
-        let answer = self.context.call(&self.group, method, false, body, self.timeout);
+        let invocation = Invocation::new(&self.group, method).body(body).within(self.timeout);
+        let answer = self.context.call(invocation);
         answer.map_err(|error: NestedError| CallError::from_nested(error, &self.group, read))
     }
 

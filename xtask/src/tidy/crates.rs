@@ -24,7 +24,7 @@ const BELOW: &[(&str, &str)] = &[
     ("io/client", "tls wire"),
     (
         "io/node",
-        "admin config engine manager monitor os registry ring seal store supervisor tls wire",
+        "admin client config engine manager monitor os registry ring seal store supervisor tls wire",
     ),
     ("steadfast/macros", ""),
     ("steadfast", "admin client config macros node os registry tls wire"),

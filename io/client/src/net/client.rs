@@ -5,14 +5,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use wire::{ClientId, MethodId, Time};
+use wire::{ClientId, Time};
 
 use super::driver::Driver;
 use crate::buffers::{Ended, listed};
-use crate::session::What;
-use crate::{
-    Answer, Builder, CallError, CallId, ConnectError, Event, Reach, Reading, Replies, Stats,
-};
+use crate::{Answer, Builder, CallError, CallId, ConnectError, Event, Invocation, Reach, Stats};
 
 /// A node that has not welcomed the client after this long will not.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -20,10 +17,25 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// After this long without a look at the sockets a call looks at them before it trusts them.
 const NEGLECTED: Duration = Duration::from_millis(10);
 
-/// A blocking client, for any number of threads; its clones share one session.
+/// A blocking client, for any number of threads. Its clones share one session.
 ///
-/// There is no thread behind it: of the threads that wait for answers one at a time polls the
-/// sockets for all. Between calls nothing runs.
+/// The client has no thread of its own. One of the threads that wait for answers polls the sockets
+/// for all. Between calls nothing runs.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use steadfast_client::{Client, Invocation, Reading};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = Client::connect(["192.0.2.1:7100", "192.0.2.2:7100"])?;
+/// let add = Invocation::new("counter", "add").json().body("[5]");
+/// let sum = client.call(add.within(Duration::from_secs(5)))?;
+///
+/// let get = Invocation::new("counter", "get").json().body("[]");
+/// assert_eq!(client.call(get.reading(Reading::Linearizable))?, sum);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Mutex<Driver>>,
@@ -36,18 +48,19 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Connects to the first of these addresses that answers. One node's is enough; with several,
-    /// the client can also start while a node is down.
+    /// Connects to the first of these addresses that answers.
+    ///
+    /// The address of one node is enough. With several, the client can start while a node is down.
     ///
     /// # Errors
-    /// If none answers: what each did.
+    /// [`ConnectError`] tells what each address did, if none answered.
     pub fn connect<A: ToSocketAddrs>(
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Client, ConnectError> {
         Client::connect_by(addresses, Builder::default())
     }
 
-    /// To say more of the client than addresses.
+    /// Makes a builder, for a client that needs more than addresses.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -80,67 +93,27 @@ impl Client {
         }
     }
 
-    /// Calls a group's method and waits for the answer, for `deadline` at most.
+    /// Makes a call, or a read, and waits for its answer until the deadline.
     ///
     /// # Errors
-    /// [`CallError`] says what became of the call.
-    pub fn call(
-        &self,
-        group: &str,
-        method: MethodId,
-        json: bool,
-        body: Bytes,
-        deadline: Duration,
-    ) -> Result<Bytes, CallError> {
-        self.begin(group, What::call(method, json), body, deadline).0
+    /// [`CallError`] tells why the call has no result, and whether it was executed.
+    pub fn call(&self, invocation: Invocation<'_>) -> Result<Bytes, CallError> {
+        self.begin(invocation).0
     }
 
-    /// Asks all replicas of a group at once, and waits for so many `replies`, for `deadline` at most: what each of them says. Replicas
-    /// of a group that orders its calls say the same: there it is a call, and the list has one answer.
+    /// Makes a call to all replicas at once, and tells what each of them says.
+    ///
+    /// It waits for all replicas, or for as many replies as [`Invocation::balancing()`] says. The
+    /// replicas of a group that orders its calls say the same, so its list has one answer.
     ///
     /// # Errors
-    /// If no replica says anything else. Of one of several that does not answer the list has the error.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is a plain fact of a call, none is optional"
-    )]
-    pub fn gather(
-        &self,
-        group: &str,
-        method: MethodId,
-        json: bool,
-        body: Bytes,
-        replies: Replies,
-        deadline: Duration,
-    ) -> Result<Vec<Answer>, CallError> {
-        let what = What { replies: Some(replies), ..What::call(method, json) };
-        listed(self.begin(group, what, body, deadline))
+    /// [`CallError`], if no replica says anything else. If only some replicas do not answer, the
+    /// list has their errors.
+    pub fn gather(&self, invocation: Invocation<'_>) -> Result<Vec<Answer>, CallError> {
+        listed(self.begin(invocation.for_all()))
     }
 
-    /// The same of a method that changes nothing (`&self` in its service's trait): one replica answers it, without ordering.
-    ///
-    /// # Errors
-    /// [`CallError`] says what became of it; of a method that may change something that it is none ([`Refusal::NotReadOnly`]).
-    ///
-    /// [`Refusal::NotReadOnly`]: wire::client::Refusal::NotReadOnly
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is a plain fact of a call, none is optional"
-    )]
-    pub fn read(
-        &self,
-        group: &str,
-        method: MethodId,
-        json: bool,
-        body: Bytes,
-        reading: Reading,
-        deadline: Duration,
-    ) -> Result<Bytes, CallError> {
-        let what = What { access: reading.into(), ..What::call(method, json) };
-        self.begin(group, what, body, deadline).0
-    }
-
-    fn begin(&self, group: &str, what: What, body: Bytes, deadline: Duration) -> Ended {
+    fn begin(&self, invocation: Invocation<'_>) -> Ended {
         let _wake = WakeOnPanic(&self.shared);
         let mut driver = self.lock();
         if !driver.led && driver.neglected() > NEGLECTED {
@@ -150,7 +123,7 @@ impl Client {
             driver.serve(&seen);
         }
         let now = driver.now();
-        let id = driver.session.begin(now, group, what, body, now + deadline);
+        let id = driver.session.call(now, invocation);
         driver.pump();
         self.wait(driver, id)
     }
@@ -198,18 +171,19 @@ impl Client {
         driver
     }
 
-    /// The session's name, as nodes and handlers see it.
+    /// The name of the session, as nodes and handlers see it.
     pub fn id(&self) -> ClientId {
         self.lock().session.client()
     }
 
-    /// Counters since the client was made.
+    /// The counters since the client was made.
     pub fn stats(&self) -> Stats {
         self.lock().session.stats()
     }
 
-    /// Takes the events since the last time, with the moments at which they were noticed. The
-    /// last `MAX_CLIENT_EVENTS` are kept.
+    /// Takes the events since the last time, with the moments at which the client noticed them.
+    ///
+    /// The client keeps the last [`MAX_CLIENT_EVENTS`](wire::limits::MAX_CLIENT_EVENTS).
     pub fn take_events(&self) -> Vec<(SystemTime, Event)> {
         self.lock().events.take()
     }
@@ -232,11 +206,12 @@ impl Drop for WakeOnPanic<'_> {
 }
 
 impl Builder {
-    /// Connects to the first of these addresses that answers. One node's is enough; with several,
-    /// the client can also start while a node is down.
+    /// Connects to the first of these addresses that answers.
+    ///
+    /// The address of one node is enough. With several, the client can start while a node is down.
     ///
     /// # Errors
-    /// If none answers: what each did.
+    /// [`ConnectError`] tells what each address did, if none answered.
     pub fn connect<A: ToSocketAddrs>(
         self,
         addresses: impl IntoIterator<Item = A>,

@@ -250,7 +250,7 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
+    use crate::Invocation;
 
     #[test]
     fn whoever_polls_is_woken_when_it_waits_for_too_little() {
@@ -259,9 +259,8 @@ mod tests {
         let limit = Duration::from_secs(20);
         let watch = driver.watch(driver.now() + limit);
         driver.polling = true;
-        let now = driver.now();
-        let (method, deadline) = (wire::MethodId(1), now + Duration::from_millis(50));
-        driver.session.call(now, "counter", method, false, Bytes::new(), deadline);
+        let invocation = Invocation::new("counter", "add").within(Duration::from_millis(50));
+        driver.session.call(driver.now(), invocation);
         driver.pump();
         let begun = Instant::now();
         assert!(watch.wait().0.is_empty(), "the new connection was not there to be seen");

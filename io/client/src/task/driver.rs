@@ -67,12 +67,12 @@ impl Task {
             let deadline = Time::ZERO + order.deadline.duration_since(self.start);
             // The order was on its way for a moment, which must not make its deadline too long.
             let deadline = deadline.min(now + wire::limits::MAX_DEADLINE);
-            let Order { group, what, body, mut asker, .. } = order;
+            let Order { invocation, mut asker, .. } = order;
             // This also has the task woken when the future that waits is dropped.
             if asker.poll_closed(cx).is_ready() {
                 continue;
             }
-            let id = self.session.begin(now, &group, what, body, deadline);
+            let id = self.session.call(now, invocation.within(deadline.since(now)));
             self.askers.insert(id, asker);
             self.pump();
         }

@@ -1,20 +1,16 @@
 //! What is told to the task, and what it tells.
 
-use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::Stats;
 use crate::buffers::{Ended, EventLog};
-use crate::session::What;
+use crate::{Invocation, Stats};
 
 pub(super) type Asker = oneshot::Sender<Ended>;
 
 #[derive(Debug)]
 pub(super) struct Order {
-    pub(super) group: String,
-    pub(super) what: What,
-    pub(super) body: Bytes,
+    pub(super) invocation: Invocation<'static>,
     pub(super) deadline: Instant,
     pub(super) asker: Asker,
 }

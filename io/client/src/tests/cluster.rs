@@ -12,7 +12,9 @@ use wire::client::{
 use wire::ordered::Style;
 use wire::{ClientId, GroupId, MethodId, NodeId, PROTOCOL_VERSION, Time, ViewNumber};
 
-use crate::{CallError, CallId, Config, Event, Link, Output, Reading, Replies, Session};
+use crate::{
+    Balancing, CallError, CallId, Config, Event, Invocation, Link, Output, Reading, Session,
+};
 
 pub(super) const LATENCY: Duration = Duration::from_micros(100);
 pub(super) const GROUP: &str = "counter";
@@ -150,26 +152,25 @@ impl Cluster {
     }
 
     pub(super) fn call_group(&mut self, group: &str, deadline: Duration) -> CallId {
-        let body = Bytes::from_static(b"args");
-        let end = self.now + deadline;
-        let id = self.session.call(self.now, group, MethodId(5), false, body, end);
+        self.begin(Invocation::new(group, MethodId(5)).body("args").within(deadline))
+    }
+
+    pub(super) fn begin(&mut self, invocation: Invocation<'_>) -> CallId {
+        let id = self.session.call(self.now, invocation);
         self.collect();
         id
     }
 
     /// Asks all replicas.
-    pub(super) fn gather(&mut self, deadline: Duration, replies: Replies) -> CallId {
-        let (now, end, body) = (self.now, self.now + deadline, Bytes::from_static(b"args"));
-        let id = self.session.gather(now, GROUP, MethodId(5), false, body, replies, end);
+    pub(super) fn gather(&mut self, deadline: Duration, balancing: Balancing) -> CallId {
+        let invocation = Invocation::new(GROUP, MethodId(5)).body("args").within(deadline);
+        let id = self.session.gather(self.now, invocation.balancing(balancing));
         self.collect();
         id
     }
 
     pub(super) fn read(&mut self, deadline: Duration, reading: Reading) -> CallId {
-        let (now, end) = (self.now, self.now + deadline);
-        let id = self.session.read(now, GROUP, MethodId(5), false, Bytes::new(), reading, end);
-        self.collect();
-        id
+        self.begin(Invocation::new(GROUP, MethodId(5)).within(deadline).reading(reading))
     }
 
     /// Calls, and runs until the call has ended.
@@ -309,7 +310,7 @@ impl Cluster {
     }
 
     /// Does what the session says.
-    fn collect(&mut self) {
+    pub(super) fn collect(&mut self) {
         self.session.check_invariants();
         while let Some(output) = self.session.poll_output() {
             match output {

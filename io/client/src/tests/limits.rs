@@ -1,6 +1,5 @@
 //! The window, the queue, and everything that is refused before it is sent.
 
-use bytes::Bytes;
 use wire::MethodId;
 use wire::client::Refusal;
 use wire::limits::{
@@ -8,7 +7,7 @@ use wire::limits::{
 };
 
 use super::cluster::{Cluster, GROUP, Manner, ms};
-use crate::{CallError, CallId};
+use crate::{CallError, CallId, Invocation};
 
 fn held(count: u32) -> Cluster {
     let mut cluster = Cluster::new(count);
@@ -68,8 +67,8 @@ fn a_group_that_is_stuck_holds_up_no_other() {
     cluster.finish(ms(100)).unwrap();
     for _ in 0..MAX_QUEUED_CALLS {
         // Nobody has told yet whether there is such a group.
-        let (now, body) = (cluster.now, Bytes::new());
-        cluster.session.call(now, "other", MethodId(1), false, body, now + ms(10_000));
+        let invocation = Invocation::new("other", MethodId(1)).within(ms(10_000));
+        cluster.session.call(cluster.now, invocation);
     }
     assert!(cluster.finish(ms(100)).is_ok(), "a call that need not wait is not refused");
 }
@@ -78,8 +77,8 @@ fn a_group_that_is_stuck_holds_up_no_other() {
 fn bytes_of_arguments_are_limited() {
     let mut cluster = held(1);
     let mut call = |size: usize| {
-        let (now, body) = (cluster.now, Bytes::from(vec![0; size]));
-        let id = cluster.session.call(now, GROUP, MethodId(1), false, body, now + ms(1_000));
+        let invocation = Invocation::new(GROUP, MethodId(1)).body(vec![0; size]);
+        let id = cluster.session.call(cluster.now, invocation.within(ms(1_000)));
         cluster.run(ms(0));
         while let Some(output) = cluster.session.poll_output() {
             if let crate::Output::Done { call, result, .. } = output {

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use wire::client::{Bound, Frame, Outcome, Refusal, Targets};
 use wire::ordered::Style;
-use wire::{GroupId, NodeId};
+use wire::{GroupId, MethodId, NodeId};
 
 use super::cluster::{Cluster, GROUP, LATENCY, Manner, address, ms, targets};
 use crate::attempts::BUSY_RETRIES;
 use crate::output::CallId;
-use crate::{Answer, CallError, Choice, Policy, Replies};
+use crate::{Answer, Balancing, CallError, Invocation, Policy};
 
 fn ok(text: &'static str) -> Result<Bytes, CallError> {
     Ok(Bytes::from_static(text.as_bytes()))
@@ -19,14 +19,13 @@ fn says(text: &'static str) -> Manner {
 }
 
 /// A stateless group of three of four nodes, all of which are connected, and a client that asks all and waits for so many.
-fn cluster(replies: Replies) -> Cluster {
-    of_style(Style::Stateless, replies)
+fn cluster(balancing: Balancing) -> Cluster {
+    of_style(Style::Stateless, balancing)
 }
 
-fn of_style(style: Style, replies: Replies) -> Cluster {
+fn of_style(style: Style, balancing: Balancing) -> Cluster {
     let mut cluster = Cluster::given(4, &[3]);
-    let choice = Choice::Multicast(replies);
-    cluster.session.set_policy(Policy { choice, ..Policy::default() });
+    cluster.session.set_policy(Policy::default().balancing(balancing));
     cluster.all_say(Targets { style, ..targets(1, &[1, 2, 3]) });
     cluster.finish(ms(1_000)).unwrap();
     cluster.run(ms(5));
@@ -49,7 +48,7 @@ fn is_split(result: &Result<Bytes, CallError>) -> bool {
 
 #[test]
 fn all_are_asked_at_once_and_the_first_reply_is_the_result() {
-    let mut cluster = cluster(Replies::First);
+    let mut cluster = cluster(Balancing::FirstReply);
     cluster.node(1).manner = Manner::AckLevel;
     cluster.node(2).manner = Manner::Later(ms(3), Outcome::Ok(Bytes::from_static(b"second")));
     cluster.node(3).manner = says("third");
@@ -66,7 +65,7 @@ fn all_are_asked_at_once_and_the_first_reply_is_the_result() {
 
 #[test]
 fn more_than_half_have_to_say_the_same() {
-    let mut cluster = cluster(Replies::Majority);
+    let mut cluster = cluster(Balancing::Majority);
     cluster.node(1).manner = says("odd");
     cluster.node(2).manner = says("even");
     cluster.node(3).manner = Manner::Later(ms(3), Outcome::Ok(Bytes::from_static(b"even")));
@@ -87,7 +86,7 @@ fn more_than_half_have_to_say_the_same() {
 
 #[test]
 fn all_replies_are_waited_for_and_listed() {
-    let mut cluster = cluster(Replies::All);
+    let mut cluster = cluster(Balancing::All);
     cluster.node(3).manner = Manner::Later(ms(7), Outcome::Ok(Bytes::from_static(b"done")));
     let before = cluster.now;
     assert_eq!(cluster.finish(ms(1_000)), ok("done"));
@@ -102,7 +101,7 @@ fn all_replies_are_waited_for_and_listed() {
 
 #[test]
 fn who_is_silent_is_waited_for_until_the_deadline_and_then_named() {
-    let mut cluster = cluster(Replies::All);
+    let mut cluster = cluster(Balancing::All);
     cluster.node(2).manner = Manner::AckLevel;
     let call = cluster.call(ms(700));
     assert_eq!(cluster.result(call), Err(CallError::DeadlineExceeded));
@@ -114,7 +113,7 @@ fn who_is_silent_is_waited_for_until_the_deadline_and_then_named() {
 
 #[test]
 fn what_one_has_executed_is_not_said_to_be_declined_by_all() {
-    let mut cluster = cluster(Replies::Majority);
+    let mut cluster = cluster(Balancing::Majority);
     cluster.node(2).manner = Manner::Answer(Outcome::NotPrimary, None);
     cluster.node(3).manner = Manner::Answer(Outcome::NotPrimary, None);
     let call = cluster.call(ms(300));
@@ -125,7 +124,7 @@ fn what_one_has_executed_is_not_said_to_be_declined_by_all() {
 
 #[test]
 fn who_leaves_the_group_is_not_waited_for_and_who_joins_is_asked() {
-    let mut cluster = cluster(Replies::All);
+    let mut cluster = cluster(Balancing::All);
     cluster.node(3).manner = Manner::AckLevel;
     let call = cluster.call(ms(5_000));
     cluster.run(ms(5));
@@ -146,7 +145,7 @@ fn who_leaves_the_group_is_not_waited_for_and_who_joins_is_asked() {
 
 #[test]
 fn who_is_lost_or_declines_is_asked_again() {
-    let mut cluster = cluster(Replies::All);
+    let mut cluster = cluster(Balancing::All);
     cluster.node(2).script.push_back(Manner::Answer(Outcome::NoReplica, None));
     cluster.node(3).manner = Manner::AckLevel;
     let call = cluster.call(ms(5_000));
@@ -163,7 +162,7 @@ fn who_is_lost_or_declines_is_asked_again() {
 #[test]
 fn a_refusal_by_priority_counts_if_nobody_says_more() {
     let shed = || Outcome::Shed { instead: None, reason: "much".into() };
-    let mut cluster = cluster(Replies::First);
+    let mut cluster = cluster(Balancing::FirstReply);
     cluster.node(1).manner = Manner::Answer(shed(), None);
     cluster.node(2).manner = Manner::Later(ms(2), Outcome::Ok(Bytes::from_static(b"done")));
     cluster.node(3).manner = Manner::Answer(shed(), None);
@@ -183,7 +182,7 @@ fn a_refusal_by_priority_counts_if_nobody_says_more() {
 
 #[test]
 fn a_group_that_orders_its_calls_is_called_at_its_primary() {
-    let mut cluster = of_style(Style::SemiActive, Replies::All);
+    let mut cluster = of_style(Style::SemiActive, Balancing::All);
     let call = cluster.call(ms(1_000));
     assert_eq!(cluster.result(call), ok("done"));
     assert_eq!(cluster.path(2), [address(1)]);
@@ -195,15 +194,51 @@ fn one_call_can_ask_all_whatever_the_policy_says() {
     let mut cluster = Cluster::new(3);
     cluster.all_say(Targets { style: Style::Active, ..targets(1, &[1, 2, 3]) });
     cluster.finish(ms(1_000)).unwrap();
-    let call = cluster.gather(ms(1_000), Replies::All);
+    let call = cluster.gather(ms(1_000), Balancing::All);
     assert_eq!(cluster.result(call), ok("done"));
     let all = [1, 2, 3].map(|node| answer(node, ok("done")));
     assert_eq!(answers(&cluster, call), all, "with the two that were not connected");
 }
 
 #[test]
+fn one_call_chooses_its_replicas_whatever_the_policy_says() {
+    let asked = |policy, own: Balancing| {
+        let mut cluster = cluster(policy);
+        let before = cluster.requests.len();
+        let invocation = Invocation::new(GROUP, MethodId(5)).within(ms(1_000)).balancing(own);
+        let call = cluster.begin(invocation);
+        cluster.result(call).unwrap();
+        cluster.requests.len() - before
+    };
+    assert_eq!(asked(Balancing::Primary, Balancing::Majority), 3);
+    assert_eq!(asked(Balancing::All, Balancing::Random), 1);
+    assert_eq!(asked(Balancing::All, Balancing::Primary), 1);
+}
+
+#[test]
+fn a_list_is_of_all_replicas_unless_fewer_are_asked_for() {
+    let listed = |policy, own: Option<Balancing>| {
+        let mut cluster = cluster(policy);
+        cluster.node(3).manner = Manner::Later(ms(20), Outcome::Ok(Bytes::new()));
+        let invocation = Invocation::new(GROUP, MethodId(5)).within(ms(1_000));
+        let invocation = match own {
+            Some(balancing) => invocation.balancing(balancing),
+            None => invocation,
+        };
+        let call = cluster.session.gather(cluster.now, invocation);
+        cluster.collect();
+        let _ = cluster.result(call);
+        answers(&cluster, call).len()
+    };
+    assert_eq!(listed(Balancing::Primary, None), 3);
+    assert_eq!(listed(Balancing::FirstReply, None), 3);
+    assert_eq!(listed(Balancing::All, Some(Balancing::Random)), 3);
+    assert_eq!(listed(Balancing::All, Some(Balancing::Majority)), 2);
+}
+
+#[test]
 fn an_answer_is_listed_also_when_the_group_has_no_targets_any_more() {
-    let mut cluster = cluster(Replies::First);
+    let mut cluster = cluster(Balancing::FirstReply);
     for node in 1..=3 {
         cluster.node(node).manner = Manner::AckLevel;
     }
@@ -221,7 +256,7 @@ fn an_answer_is_listed_also_when_the_group_has_no_targets_any_more() {
 #[test]
 fn who_sheds_a_call_does_not_speak_for_those_who_may_have_executed_it() {
     let shed = || Outcome::Shed { instead: None, reason: "much".into() };
-    let mut cluster = cluster(Replies::Majority);
+    let mut cluster = cluster(Balancing::Majority);
     cluster.node(1).manner = Manner::Answer(shed(), None);
     cluster.node(2).manner = Manner::Later(ms(3), Outcome::Ok(Bytes::from_static(b"done")));
     cluster.node(3).manner = Manner::Answer(shed(), None);
@@ -244,7 +279,7 @@ fn who_sheds_a_call_does_not_speak_for_those_who_may_have_executed_it() {
 
 /// A client that asks all of an active group, and none of its nodes has room for it.
 fn where_none_has_room(retry_after_us: u32) -> (Cluster, CallId) {
-    let mut cluster = of_style(Style::Active, Replies::First);
+    let mut cluster = of_style(Style::Active, Balancing::FirstReply);
     let outcome = Outcome::Busy { retry_after_us, reason: "full".into() };
     (1..=3).for_each(|node| cluster.node(node).manner = Manner::Answer(outcome.clone(), None));
     let call = cluster.call(ms(50_000));

@@ -7,8 +7,8 @@ use wire::client::{Bound, Frame, Outcome, Targets};
 use wire::ordered::Style;
 
 use super::cluster::{Cluster, GROUP, LATENCY, Manner, address, ms, targets};
-use crate::policy::Budget;
-use crate::{Anycast, CallError, Choice, Policy, Reading, Refresh, Retries, Strategy};
+use crate::retry_budget::Credit;
+use crate::{Balancing, CallError, Policy, Reading, Refresh, RetryBudget, Strategy};
 
 /// Nodes 1 to `count`, all replicas of a group of this style, and a client that does this with targets.
 fn plain(count: u32, style: Style, policy: Policy) -> Cluster {
@@ -32,8 +32,8 @@ fn strategy(strategy: Strategy) -> Policy {
     Policy { strategy, ..Policy::default() }
 }
 
-fn choice(anycast: Anycast) -> Policy {
-    Policy { choice: Choice::Anycast(anycast), ..Policy::default() }
+fn balanced(balancing: Balancing) -> Policy {
+    Policy::default().balancing(balancing)
 }
 
 /// How many requests went to each of nodes 1 to 3.
@@ -159,12 +159,12 @@ fn the_first_question_of_a_period_comes_at_a_random_part_of_it() {
 #[test]
 fn uniform_anycast_shares_calls_where_several_answer_and_only_there() {
     for style in [Style::Stateless, Style::Active, Style::Voting] {
-        let mut cluster = like(3, style, choice(Anycast::Uniform));
+        let mut cluster = like(3, style, balanced(Balancing::Random));
         (0..300).for_each(|_| drop(cluster.finish(ms(1_000)).unwrap()));
         assert!(shares(&cluster).iter().all(|share| (60..=140).contains(share)), "{style:?}");
     }
     for style in [Style::SemiActive, Style::WarmPassive, Style::ColdPassive] {
-        let mut cluster = like(3, style, choice(Anycast::Uniform));
+        let mut cluster = like(3, style, balanced(Balancing::Random));
         (0..20).for_each(|_| drop(cluster.finish(ms(1_000)).unwrap()));
         assert_eq!(shares(&cluster), [20, 0, 0], "{style:?}");
         for _ in 0..60 {
@@ -177,23 +177,23 @@ fn uniform_anycast_shares_calls_where_several_answer_and_only_there() {
 
 #[test]
 fn by_load_the_slow_replica_gets_less_and_is_not_forgotten() {
-    for anycast in [Anycast::LeastLoaded, Anycast::BestOfTwo] {
-        let mut cluster = like(3, Style::Stateless, choice(anycast));
+    for balancing in [Balancing::LeastLoaded, Balancing::TwoChoices] {
+        let mut cluster = like(3, Style::Stateless, balanced(balancing));
         cluster.node(2).manner = Manner::Later(ms(10), Outcome::Ok("done".into()));
         (0..300).for_each(|_| drop(cluster.finish(ms(1_000)).unwrap()));
         let [_, slow, _] = shares(&cluster);
-        assert!((1..30).contains(&slow), "{anycast:?}: {slow}");
+        assert!((1..30).contains(&slow), "{balancing:?}: {slow}");
         cluster.node(2).manner = Manner::ok();
         cluster.run(Duration::from_secs(20));
         cluster.requests.clear();
         (0..100).for_each(|_| drop(cluster.finish(ms(1_000)).unwrap()));
-        assert!(shares(&cluster)[1] > 10, "{anycast:?}: {:?}", shares(&cluster));
+        assert!(shares(&cluster)[1] > 10, "{balancing:?}: {:?}", shares(&cluster));
     }
 }
 
 #[test]
 fn by_load_calls_under_way_count() {
-    let mut cluster = like(3, Style::Stateless, choice(Anycast::LeastLoaded));
+    let mut cluster = like(3, Style::Stateless, balanced(Balancing::LeastLoaded));
     for node in 1..=3 {
         cluster.node(node).manner = Manner::Later(ms(5), Outcome::Ok("done".into()));
     }
@@ -208,7 +208,7 @@ fn by_load_calls_under_way_count() {
 
 #[test]
 fn anycast_leaves_out_who_has_failed() {
-    let mut cluster = like(3, Style::Stateless, choice(Anycast::Uniform));
+    let mut cluster = like(3, Style::Stateless, balanced(Balancing::Random));
     cluster.run(ms(10));
     cluster.kill(2);
     cluster.run(ms(1));
@@ -275,8 +275,8 @@ fn who_has_just_returned_is_asked_if_nobody_else_is_there_and_as_primary() {
 #[test]
 fn retries_beyond_the_budget_wait_for_credit() {
     let mut cluster = like(3, Style::Stateless, Policy::default());
-    let few = Retries { per_thousand: 0, per_second: 10, burst: 1 };
-    cluster.session.budget = Budget::new(few, cluster.now);
+    let few = RetryBudget { per_thousand: 0, per_second: 10, burst: 1 };
+    cluster.session.credit = Credit::new(few, cluster.now);
     cluster.node(1).manner = Manner::AckLevel;
     let calls = [cluster.call(ms(1_000)), cluster.call(ms(1_000))];
     cluster.run(ms(1));
@@ -294,9 +294,9 @@ fn retries_beyond_the_budget_wait_for_credit() {
 #[test]
 fn a_call_that_gets_no_credit_says_so_at_its_deadline() {
     let mut cluster = like(3, Style::Stateless, Policy::default());
-    let few = Retries { per_thousand: 0, per_second: 1, burst: 1 };
-    cluster.session.budget = Budget::new(few, cluster.now);
-    cluster.session.budget.spend(cluster.now).unwrap();
+    let few = RetryBudget { per_thousand: 0, per_second: 1, burst: 1 };
+    cluster.session.credit = Credit::new(few, cluster.now);
+    cluster.session.credit.spend(cluster.now).unwrap();
     cluster.node(1).manner = Manner::AckLevel;
     let call = cluster.call(ms(400));
     cluster.run(ms(1));
@@ -322,10 +322,10 @@ fn a_silent_replica_is_left_within_the_deadline_in_every_style() {
 
 #[test]
 fn a_group_may_have_a_policy_of_its_own() {
-    let of_groups = [(GROUP.to_string(), choice(Anycast::Uniform))].into();
+    let group_policies = [(GROUP.to_string(), balanced(Balancing::Random))].into();
     let config = crate::Config::new(wire::ClientId(5), vec![address(1)], 3);
     let mut cluster = plain(3, Style::Stateless, Policy::default());
-    cluster.session = crate::Session::new(crate::Config { of_groups, ..config }, cluster.now);
+    cluster.session = crate::Session::new(crate::Config { group_policies, ..config }, cluster.now);
     (0..60).for_each(|_| drop(cluster.finish(ms(1_000)).unwrap()));
     assert!(shares(&cluster).iter().all(|share| *share > 5));
 }
@@ -410,8 +410,8 @@ fn calls_and_reads_say_how_critical_they_are_by_the_policy_of_their_group() {
 
 #[test]
 fn a_read_that_a_backup_declines_goes_to_the_first_in_rank() {
-    for anycast in [Anycast::Uniform, Anycast::LeastLoaded, Anycast::BestOfTwo] {
-        let mut cluster = like(3, Style::WarmPassive, choice(anycast));
+    for balancing in [Balancing::Random, Balancing::LeastLoaded, Balancing::TwoChoices] {
+        let mut cluster = like(3, Style::WarmPassive, balanced(balancing));
         for node in [2, 3] {
             cluster.node(node).manner = Manner::Answer(Outcome::NotPrimary, None);
         }
@@ -419,6 +419,6 @@ fn a_read_that_a_backup_declines_goes_to_the_first_in_rank() {
             let read = cluster.read(ms(1_000), Reading::Linearizable);
             cluster.result(read).unwrap();
         }
-        assert!(cluster.requests.len() <= 40, "{anycast:?}: {}", cluster.requests.len());
+        assert!(cluster.requests.len() <= 40, "{balancing:?}: {}", cluster.requests.len());
     }
 }

@@ -5,8 +5,8 @@ use wire::client::{Outcome, Refusal, Targets};
 use wire::ordered::Style;
 
 use super::cluster::{Cluster, LATENCY, Manner, address, ms, targets};
-use crate::policy::Budget;
-use crate::{CallError, Retries};
+use crate::retry_budget::Credit;
+use crate::{CallError, RetryBudget};
 
 fn shed(instead: Option<u32>) -> Manner {
     let instead = instead.map(NodeId);
@@ -72,9 +72,9 @@ fn nobody_is_sent_on_twice_nor_without_credit() {
     assert_eq!(sent_about.finish(ms(1_000)), Err(refused()));
     assert_eq!(sent_about.path(2), [address(1), address(2)]);
     let mut poor = cluster(Style::Stateless);
-    let few = Retries { per_thousand: 0, per_second: 1, burst: 1 };
-    poor.session.budget = Budget::new(few, poor.now);
-    poor.session.budget.spend(poor.now).unwrap();
+    let few = RetryBudget { per_thousand: 0, per_second: 1, burst: 1 };
+    poor.session.credit = Credit::new(few, poor.now);
+    poor.session.credit.spend(poor.now).unwrap();
     poor.node(1).manner = shed(Some(2));
     assert_eq!(poor.finish(ms(500)), Err(refused()));
     assert_eq!(poor.path(2), [address(1)]);

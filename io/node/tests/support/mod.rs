@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use client::Invocation;
 use steadfast_node::{BoxError, Call, Context, Node, Service, ServiceOutcome, Status};
 use wire::client::{Bind, Bound, Frame, Hello, Outcome, Refusal, Reply, Request, Targets};
 use wire::{ClientId, GroupId, MethodId, ViewNumber};
@@ -35,7 +36,7 @@ impl Service for Journal {
                 let text = std::str::from_utf8(call.body).expect("a test writes text");
                 let (group, rest) = text.split_once(':').expect("a group is named");
                 let rest = Bytes::copy_from_slice(rest.as_bytes());
-                match context.call(group, APPEND, false, rest, TIMEOUT) {
+                match context.call(Invocation::new(group, APPEND).body(rest).within(TIMEOUT)) {
                     Ok(reply) => {
                         self.0.extend_from_slice(&reply);
                         ServiceOutcome::Ok(reply)

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use history::History;
 use history::models::{LogCall, LogReply, RegisterCall, RegisterReply};
-use steadfast::{BytesCallError, Client, Reading, Refusal};
+use steadfast::{BytesCallError, Client, Invocation, Reading, Refusal};
 use wire::{Random, Time};
 
 use super::{ASK, Ask, Death, LOOK, log_reply, register_reply};
@@ -308,12 +308,12 @@ impl Caller {
     /// Asks. `Ok(None)`: it is not known whether it was done. `Err`: it certainly was not.
     fn ask(&mut self, ask: Ask, deadline: Duration) -> Result<Option<bytes::Bytes>, ()> {
         let body = ask.body();
-        let answer = if ask.looks() {
-            self.client.read(self.group, LOOK, false, body, Reading::Linearizable, deadline)
+        let invocation = if ask.looks() {
+            Invocation::new(self.group, LOOK).reading(Reading::Linearizable)
         } else {
-            self.client.call(self.group, ASK, false, body, deadline)
+            Invocation::new(self.group, ASK)
         };
-        match answer {
+        match self.client.call(invocation.body(body).within(deadline)) {
             Ok(bytes) => {
                 self.shared.answered();
                 Ok(Some(bytes))
@@ -331,7 +331,8 @@ impl Caller {
         let asked = self.shared.now();
         let handle = self.book.logs.invoke(self.lane, asked, LogCall::Append(key, entry));
         let body = Ask::Die { key, entry, death }.body();
-        let wrong = match self.client.call(self.group, ASK, false, body, deadline) {
+        let invocation = Invocation::new(self.group, ASK).body(body).within(deadline);
+        let wrong = match self.client.call(invocation) {
             Err(BytesCallError::Refused { refusal: Refusal::Poisoned, .. }) => {
                 self.book.logs.failed(handle);
                 None

@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use steadfast::Client;
+use steadfast::{Client, Invocation};
 
 use super::scene::Server;
 use super::server::{TAKE, order};
@@ -52,7 +52,9 @@ impl Customer {
             while due < begin + length {
                 thread::sleep(due.saturating_duration_since(Instant::now()));
                 let started = Instant::now();
-                let reply = client.call(server.group, TAKE, false, Bytes::clone(&body), DEADLINE);
+                let reply = client.call(
+                    Invocation::new(server.group, TAKE).body(Bytes::clone(&body)).within(DEADLINE),
+                );
                 let at = started.duration_since(begin).as_secs_f64();
                 let took = started.elapsed().as_secs_f64() * 1e3;
                 let mut seen = noted.lock().unwrap_or_else(PoisonError::into_inner);

@@ -78,15 +78,13 @@ impl Kind {
         match self {
             Kind::Proactive => Policy::default(),
             Kind::Static | Kind::Bare => {
-                Policy { strategy: Strategy::Static, refresh: Refresh::None, ..Policy::default() }
+                Policy::default().strategy(Strategy::Static).refresh(Refresh::None)
             }
         }
     }
 
     /// A client of this kind that is not bare.
     pub fn connect(self, nodes: &[SocketAddr]) -> Outcome<Client> {
-        let policy = self.policy();
-        let builder = Client::builder().strategy(policy.strategy).refresh(policy.refresh);
-        Ok(builder.connect(nodes)?)
+        Ok(Client::builder().policy(self.policy()).connect(nodes)?)
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
+use steadfast::Invocation;
 
 use super::bare::Bare;
 use super::kind::{ALONE, Kind, Orders, SIZE};
@@ -37,7 +38,7 @@ pub fn reside(kind: Kind, nodes: &[SocketAddr]) -> Outcome<()> {
     }
     let (client, group) = (kind.connect(nodes)?, kind.group());
     for _ in 0..CALLS {
-        client.call(group, ECHO, false, body.clone(), DEADLINE)?;
+        client.call(Invocation::new(group, ECHO).body(body.clone()).within(DEADLINE))?;
     }
     rest()
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use steadfast::{Client, Random};
+use steadfast::{Client, Invocation, Random};
 
 use super::bare::Bare;
 use super::kind::{ALONE, Kind, SIZE};
@@ -45,7 +45,9 @@ impl Caller {
     fn call(&mut self, body: Bytes) -> Outcome<Bytes> {
         match self {
             Caller::Bare(bare) => bare.call(body),
-            Caller::Session(client, group) => Ok(client.call(group, ECHO, false, body, DEADLINE)?),
+            Caller::Session(client, group) => {
+                Ok(client.call(Invocation::new(*group, ECHO).body(body).within(DEADLINE))?)
+            }
         }
     }
 }

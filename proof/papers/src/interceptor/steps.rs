@@ -2,10 +2,10 @@
 //! measured.
 
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{Config, Output, Session};
+use client::{Config, Invocation, Output, Session};
 use serde::Serialize;
 use wire::client::{Bound, Frame, Outcome, Reply, Target, Targets, Welcome};
 use wire::ordered::Style;
@@ -43,7 +43,8 @@ impl World {
         let nodes: Vec<Target> = nodes.collect();
         let addresses = nodes.iter().map(|target| target.address).collect();
         let now = Time(1_000_000_000);
-        let config = Config { policy: kind.policy(), ..Config::new(ClientId(7), addresses, 1) };
+        let mut config = Config::new(ClientId(7), addresses, 1);
+        config.policy = kind.policy();
         World {
             session: Session::new(config, now),
             now,
@@ -55,8 +56,8 @@ impl World {
     /// So many calls, one after the other.
     fn calls(&mut self, count: u64) {
         for _ in 0..count {
-            let deadline = self.now + std::time::Duration::from_secs(10);
-            self.session.call(self.now, NAME, ECHO, false, self.body.clone(), deadline);
+            let invocation = Invocation::new(NAME, ECHO).body(self.body.clone());
+            self.session.call(self.now, invocation.within(Duration::from_secs(10)));
             let mut done = false;
             while let Some(output) = self.session.poll_output() {
                 done |= matches!(output, Output::Done { result: Ok(_), .. });

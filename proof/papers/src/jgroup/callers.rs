@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use steadfast::events::ClientEvent;
-use steadfast::{BoxError, Call, Client, Context, NodeId, Service, ServiceOutcome};
+use steadfast::{BoxError, Call, Client, Context, Invocation, NodeId, Service, ServiceOutcome};
 
 use super::way::Way;
 use harness::Outcome;
@@ -96,10 +96,10 @@ pub struct Orders {
 pub fn live(orders: &Orders) -> Outcome<()> {
     let policy = orders.way.policy(orders.period);
     let stop = AtomicBool::new(false);
-    let connect = || Client::builder().strategy(policy.strategy).refresh(policy.refresh);
     let clients = (0..orders.count).map(|_| {
-        let client = connect().choice(policy.choice).connect(&orders.nodes)?;
-        client.call(GROUP, ECHO, false, Bytes::from(vec![0; SIZE]), DEADLINE)?;
+        let client = Client::builder().policy(policy).connect(&orders.nodes)?;
+        client
+            .call(Invocation::new(GROUP, ECHO).body(Bytes::from(vec![0; SIZE])).within(DEADLINE))?;
         Ok(client)
     });
     let clients: Vec<Client> = clients.collect::<Outcome<_>>()?;
@@ -124,7 +124,7 @@ fn call(client: &Client, began: u64, stop: &AtomicBool) -> Seen {
     let mut seen = Seen::default();
     while !stop.load(Ordering::Relaxed) {
         let (at, start) = (wall().saturating_sub(began) / 1_000, Instant::now());
-        let reply = client.call(GROUP, ECHO, false, body.clone(), DEADLINE);
+        let reply = client.call(Invocation::new(GROUP, ECHO).body(body.clone()).within(DEADLINE));
         let took = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
         match reply.as_ref().map(|reply| reply.first_chunk()) {
             Ok(Some(by)) => seen.made.push(Made { at, took, by: NodeId(u32::from_le_bytes(*by)) }),

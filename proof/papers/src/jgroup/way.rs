@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use steadfast::{Anycast, Choice, Policy, Refresh, Strategy};
+use steadfast::{Balancing, Policy, Refresh, Strategy};
 
 /// How clients learn that a server has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
@@ -29,6 +29,6 @@ impl Way {
             Way::View => (Strategy::Reactive, Refresh::View),
             Way::Push => (Strategy::Proactive, Refresh::View),
         };
-        Policy { strategy, refresh, choice: Choice::Anycast(Anycast::Uniform), ..Policy::default() }
+        Policy::default().strategy(strategy).refresh(refresh).balancing(Balancing::Random)
     }
 }

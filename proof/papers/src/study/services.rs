@@ -14,7 +14,8 @@ use harness::echo::Handler;
 use rustix::thread::set_current_timer_slack;
 use serde::{Deserialize, Serialize};
 use steadfast::{
-    AckLevel, Call, Context, Execution, GroupOptions, HostOptions, MethodId, ServiceOutcome, Style,
+    AckLevel, Call, Context, Execution, GroupOptions, HostOptions, Invocation, MethodId,
+    ServiceOutcome, Style,
 };
 use wire::client::Refusal;
 
@@ -137,7 +138,8 @@ impl Caller {
             sleep(think);
             let think = back.map(micros);
             let start = Instant::now();
-            let reply = context.call(&task.callee, SERVE, false, body.clone(), TIMEOUT);
+            let reply = context
+                .call(Invocation::new(&task.callee, SERVE).body(body.clone()).within(TIMEOUT));
             let latency = micros(start);
             back = Some(Instant::now());
             if reply.map_err(|error| error.to_string())? != body {

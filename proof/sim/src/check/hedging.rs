@@ -56,7 +56,11 @@ mod tests {
         numbers.asked(client, (group, 1), 1).unwrap();
         numbers.asked(client, (group, 1), 1).unwrap();
         assert!(numbers.asked(client, (group, 2), 1).is_err());
-        let stats = |hedges| Stats { calls: 40, hedges, ..Stats::default() };
+        let stats = |hedges| {
+            let mut stats = Stats::default();
+            (stats.calls, stats.hedges) = (40, hedges);
+            stats
+        };
         assert!(budget(client, stats(4), 2).is_ok());
         assert!(budget(client, stats(5), 2).is_err());
     }

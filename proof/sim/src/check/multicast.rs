@@ -5,7 +5,7 @@
 use super::hashed::HashSet;
 
 use bytes::Bytes;
-use client::{Answer, CallError, Replies};
+use client::{Answer, Balancing, CallError};
 use wire::client::{Outcome, Refusal, Reply, Targets};
 use wire::ordered::Style;
 use wire::{ClientId, GroupId, NodeId};
@@ -42,8 +42,8 @@ impl Multicasts {
         }
     }
 
-    /// A call that waits for so many replies has ended.
-    pub fn ended(&self, client: ClientId, replies: Replies, ended: &Ended<'_>) -> Verdict {
+    /// A call of a client that chooses replicas so has ended.
+    pub fn ended(&self, client: ClientId, balancing: Balancing, ended: &Ended<'_>) -> Verdict {
         let Ended { group, reads, targets, result, answers } = *ended;
         for answer in answers {
             let (Ok(bytes) | Err(CallError::Service(bytes))) = &answer.result else { continue };
@@ -57,7 +57,7 @@ impl Multicasts {
         }
         let Some(targets) = targets else { return Ok(()) };
         let free = matches!(targets.style, Style::Stateless | Style::Active | Style::Voting);
-        if !(free || reads && replies == Replies::First) || targets.nodes.is_empty() {
+        if !(free || reads && balancing == Balancing::FirstReply) || targets.nodes.is_empty() {
             return Ok(()); // it was a call of the group's primary, or of one that is gone
         }
         let count = |result: &Result<Bytes, CallError>| {
@@ -71,23 +71,24 @@ impl Multicasts {
         let most = answers.iter().map(|answer| count(&answer.result)).max().unwrap_or(0);
         let split = matches!(result, Err(CallError::Refused { refusal: Refusal::Split, .. }));
         let executed = matches!(result, Ok(_) | Err(CallError::Service(_)));
-        let right = match replies {
+        let right = match balancing {
             _ if !executed && !split => true, // whether it may fail is for others to judge
-            Replies::First => alike >= 1,
+            Balancing::FirstReply => alike >= 1,
             // A voting group's replicas may say so themselves.
-            Replies::Majority | Replies::All if split && alike > 0 => true,
-            Replies::Majority if split => has_all && 2 * most <= all,
-            Replies::Majority => {
+            Balancing::Majority | Balancing::All if split && alike > 0 => true,
+            Balancing::Majority if split => has_all && 2 * most <= all,
+            Balancing::Majority => {
                 let is_target = |node| targets.nodes.iter().any(|target| target.node == node);
                 let said = answers.iter().filter(|answer| answer.result == *result);
                 2 * said.filter(|answer| is_target(answer.node)).count() > all
             }
-            Replies::All if split => has_all && most < answers.len(),
-            Replies::All => has_all && alike == answers.len(),
+            Balancing::All if split => has_all && most < answers.len(),
+            Balancing::All => has_all && alike == answers.len(),
+            _ => true, // it went to one replica
         };
         demand(right, PROPERTY, || {
             format!(
-                "{client} waits for {replies:?} of {all} in {group}, is told {answers:?}, and says {result:?}"
+                "{client} waits for {balancing:?} of {all} in {group}, is told {answers:?}, and says {result:?}"
             )
         })
     }
@@ -117,12 +118,14 @@ mod tests {
     }
 
     /// Nodes 1, 2 and 3 say these, and the client that.
-    fn say(replies: Replies, said: &[&'static str], result: &Result<Bytes, CallError>) -> Verdict {
+    fn say(
+        balancing: Balancing,
+        said: &[&'static str],
+        result: &Result<Bytes, CallError>,
+    ) -> Verdict {
         let mut multicasts = Multicasts::default();
-        let answers: Vec<Answer> = (1..)
-            .zip(said)
-            .map(|(node, text)| Answer { node: NodeId(node), result: ok(text) })
-            .collect();
+        let answers: Vec<Answer> =
+            (1..).zip(said).map(|(node, text)| Answer::new(NodeId(node), ok(text))).collect();
         for answer in &answers {
             let outcome = Outcome::Ok(answer.result.clone().unwrap());
             let (view, targets) = (ViewNumber(1), None);
@@ -132,14 +135,14 @@ mod tests {
         let targets = targets(3);
         let (targets, answers) = (Some(&targets), &answers[..]);
         let ended = Ended { group: GROUP, reads: false, targets, result, answers };
-        multicasts.ended(CLIENT, replies, &ended)
+        multicasts.ended(CLIENT, balancing, &ended)
     }
 
     #[test]
     fn results_that_the_answers_do_not_give_are_seen() {
-        use Replies::{All, First, Majority};
-        say(First, &["a"], &ok("a")).unwrap();
-        say(First, &["a"], &ok("b")).unwrap_err();
+        use Balancing::{All, FirstReply, Majority};
+        say(FirstReply, &["a"], &ok("a")).unwrap();
+        say(FirstReply, &["a"], &ok("b")).unwrap_err();
         say(Majority, &["a", "a"], &ok("a")).unwrap();
         say(Majority, &["a", "b"], &ok("a")).unwrap_err();
         say(Majority, &["a", "b", "c"], &split()).unwrap();
@@ -154,9 +157,9 @@ mod tests {
 
     #[test]
     fn what_a_node_has_never_told_is_seen() {
-        let answers = &[Answer { node: NodeId(1), result: ok("a") }][..];
+        let answers = &[Answer::new(NodeId(1), ok("a"))][..];
         let (targets, result) = (None, &ok("a"));
         let ended = Ended { group: GROUP, reads: false, targets, result, answers };
-        Multicasts::default().ended(CLIENT, Replies::First, &ended).unwrap_err();
+        Multicasts::default().ended(CLIENT, Balancing::FirstReply, &ended).unwrap_err();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: docs/protocol/client.md, "Retries".
 
-use client::{Retries, Stats};
+use client::{RetryBudget, Stats};
 use wire::{ClientId, Duration};
 
 use super::{Verdict, demand};
@@ -10,8 +10,8 @@ use super::{Verdict, demand};
 const PROPERTY: &str = "retries";
 
 /// What a client with this budget has done in so long.
-pub fn budget(client: ClientId, stats: Stats, retries: Retries, span: Duration) -> Verdict {
-    let Retries { per_thousand, per_second, burst } = retries;
+pub fn budget(client: ClientId, stats: Stats, budget: RetryBudget, span: Duration) -> Verdict {
+    let RetryBudget { per_thousand, per_second, burst, .. } = budget;
     let by_calls = stats.calls * u64::from(per_thousand) / 1_000;
     let by_time = span.as_millis() as u64 * u64::from(per_second) / 1_000;
     let limit = u64::from(burst) + by_calls + by_time + 1;
@@ -27,8 +27,12 @@ mod tests {
 
     #[test]
     fn one_retry_more_than_the_budget_is_seen() {
-        let few = Retries { per_thousand: 100, per_second: 2, burst: 3 };
-        let stats = |retries| Stats { calls: 40, retries, ..Stats::default() };
+        let few = RetryBudget::default().per_thousand(100).per_second(2).burst(3);
+        let stats = |retries| {
+            let mut stats = Stats::default();
+            (stats.calls, stats.retries) = (40, retries);
+            stats
+        };
         let span = Duration::from_secs(5);
         assert!(budget(ClientId(1), stats(18), few, span).is_ok());
         assert!(budget(ClientId(1), stats(19), few, span).is_err());

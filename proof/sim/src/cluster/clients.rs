@@ -1,7 +1,7 @@
 //! Connections, and what clients put out.
 
 use bytes::Bytes;
-use client::{CallError, Choice, Output};
+use client::{CallError, Output};
 use wire::client::{Frame, Outcome, Refusal};
 use wire::{Caller, Duration, GroupId, Member};
 
@@ -108,9 +108,8 @@ impl Cluster {
                 self.watch.linearizable.ended(now, client, call, &result);
                 self.watch.stale.ended(client, call, &result)?;
                 let customer = &mut self.customers[client];
-                if let Some((group, reads)) = customer.of_call(call)
-                    && let Choice::Multicast(replies) = customer.policy.choice
-                {
+                if let Some((group, reads)) = customer.of_call(call) {
+                    let balancing = customer.policy.balancing;
                     let keeps = |plan: &GroupPlan| {
                         GroupId::of(&plan.name) == group && plan.styles.is_empty()
                     };
@@ -119,7 +118,7 @@ impl Cluster {
                     let (result, answers) = (&result, &answers[..]);
                     let ended = multicast::Ended { group, reads, targets, result, answers };
                     let client = customer.session.client();
-                    self.watch.multicasts.ended(client, replies, &ended)?;
+                    self.watch.multicasts.ended(client, balancing, &ended)?;
                 }
                 // Who had asked for a group before it was there is told so, perhaps after all has healed: seeds 439001 and 484684.
                 let is_late = self.course.calm().is_some_and(|calm| now < calm + liveness::PASSING);

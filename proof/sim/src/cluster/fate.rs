@@ -510,7 +510,7 @@ impl Cluster {
             hedging::budget(client, stats, self.options.groups.len())?;
             let span = customer.clock.local(self.fabric.now());
             let span = span.since(customer.clock.local(Time::ZERO));
-            retries::budget(client, stats, customer.retries, span)?;
+            retries::budget(client, stats, customer.retry_budget, span)?;
             self.summary.retries += stats.retries;
             self.summary.hedges += stats.hedges;
             self.summary.copies += stats.copies;

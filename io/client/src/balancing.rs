@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use wire::{GroupId, Time};
 
 use crate::output::{CallId, Timer};
-use crate::policy::{Anycast, Choice, any_answers};
+use crate::policy::{Balancing, any_answers};
 use crate::session::Session;
 use crate::targets::Group;
 
@@ -19,7 +19,7 @@ impl Session {
             return Some(instead);
         }
         // Who has declined may do so each time: of some groups only the primary answers reads, which no client knows (seed 3977).
-        let Some(anycast) = self.anycast(id).filter(|_| call.trail.last().is_none()) else {
+        let Some(balancing) = self.one_of(id).filter(|_| call.trail.last().is_none()) else {
             return best();
         };
         let mut fit = group.fit(now, &self.links, call.trail.tried());
@@ -30,11 +30,11 @@ impl Session {
             let place = self.effects.random.below(fit.len() as u64) as usize;
             fit.swap_remove(place)
         };
-        if anycast == Anycast::Uniform {
+        if balancing == Balancing::Random {
             return Some(draw(&mut fit));
         }
-        let candidates = match anycast {
-            Anycast::BestOfTwo if fit.len() > 2 => vec![draw(&mut fit), draw(&mut fit)],
+        let candidates = match balancing {
+            Balancing::TwoChoices if fit.len() > 2 => vec![draw(&mut fit), draw(&mut fit)],
             _ => fit,
         };
         let load = |address: &SocketAddr| self.load(now, group, *address);
@@ -42,15 +42,12 @@ impl Session {
         candidates.into_iter().min_by_key(load)
     }
 
-    /// The rule by which a replica is chosen for this call, if several may answer it.
-    fn anycast(&self, id: CallId) -> Option<Anycast> {
+    /// The rule by which this call goes to one of several replicas that may answer it.
+    fn one_of(&self, id: CallId) -> Option<Balancing> {
         let call = &self.calls[&id];
-        let group = &self.groups[&call.group];
-        let equal = any_answers(group.targets.style, call.access.reads());
-        match group.policy.choice {
-            Choice::Anycast(anycast) if equal => Some(anycast),
-            _ => None,
-        }
+        let style = self.groups[&call.group].targets.style;
+        let spreads = call.balancing == Balancing::Primary || call.balancing.replies().is_some();
+        (!spreads && any_answers(style, call.access.reads())).then_some(call.balancing)
     }
 
     /// What this client knows of a target's load: nanoseconds until one more call would be answered. It is told by nobody, so it costs nothing,
@@ -66,7 +63,7 @@ impl Session {
         let call = &self.calls[&id];
         let group = &self.groups[&call.group];
         let known = |address| group.targets.nodes.iter().any(|target| target.address == address);
-        let stays = self.anycast(id).is_some() || call.sent_on || self.instead(now, id).is_some();
+        let stays = self.one_of(id).is_some() || call.sent_on || self.instead(now, id).is_some();
         if stays && call.trail.attempts().iter().any(|a| known(a.address)) {
             return None;
         }
