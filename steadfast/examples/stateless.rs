@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use steadfast::{Anycast, Choice, Client, HostOptions, Node, NodeConfig, NodeId, Style};
+use steadfast::{Balancing, Client, HostOptions, Node, NodeConfig, NodeId, Policy, Style};
 
 const SLOW: NodeId = NodeId(3);
 /// The example fails if anything takes longer.
@@ -48,8 +48,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     nodes[0].wait_for_replicas("resizer", 3, TIMEOUT)?;
 
     let addresses: Vec<_> = nodes.iter().filter_map(Node::client_address).collect();
-    let client =
-        Client::builder().choice(Choice::Anycast(Anycast::BestOfTwo)).connect(addresses)?;
+    let policy = Policy::default().balancing(Balancing::TwoChoices);
+    let client = Client::builder().policy(policy).connect(addresses)?;
     let resizer = ResizerClient::new(&client, "resizer").within(TIMEOUT);
 
     let answers = call(resizer.clone(), 600);

@@ -25,7 +25,7 @@ the program, and returns when the replica is in its group. From then on the node
 its output goes to the node's log, its death is seen at once, and it is started again, at once the
 first time and ever later if it goes on ending. It ends when it is stopped, or with its node. For a
 program that is to be there after the node's next start, put it into the node's configuration
-([[program]]; `steadfast node --print-config` tells how).
+([[program]]; `steadfast node --print-config --all` tells how).
 
 The program attaches to the node in two lines:
   fn main() -> Result<(), steadfast::AttachError> {

@@ -11,7 +11,7 @@ use wire::{Duration, NodeId};
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Not TOML, an unknown key, or a value of the wrong type. The text shows the line.
-    #[error("{source}{}the knobs and their meaning: steadfast node --print-config", remedy(.source))]
+    #[error("{source}{}the knobs and their meaning: steadfast node --print-config --all", remedy(.source))]
     Syntax {
         /// The parser's words.
         #[from]
