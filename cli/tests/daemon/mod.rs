@@ -103,8 +103,12 @@ impl Daemon {
         let socket = directory.path().join("notify");
         let notify = UnixDatagram::bind(&socket).expect("a free name");
         notify.set_read_timeout(Some(TIMEOUT)).expect("a time-out");
+        // By a relative path, as people type it.
+        let folder = config.parent().and_then(Path::parent).expect("a folder above the file's");
+        let relative = config.strip_prefix(folder).expect("it is below");
         let mut command = program();
-        command.args(["node", "--config"]).arg(config).args(["--log", "warn"]);
+        command.current_dir(folder).args(["node", "--config"]).arg(relative);
+        command.args(["--log", "warn"]);
         let child = command.env("NOTIFY_SOCKET", &socket).stderr(Stdio::piped()).spawn();
         Daemon { child: child.expect("the program can be run"), notify, directory }
     }
