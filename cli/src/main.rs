@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, call, deploy, deployments, doctor, drain, events, explain, hand_over, init, key, node,
-    nodes, poisoned, programs, registry, replica, run, state, status, style, targets,
+    bench, call, context, deploy, deployments, doctor, drain, events, explain, hand_over, init,
+    key, node, nodes, poisoned, programs, registry, replica, run, state, status, style, targets,
 };
 
 const EXAMPLES: &str = "\
@@ -22,6 +22,7 @@ Examples:
       steadfast node --config node.toml
   Make the keys and configurations of a cluster of three, here or on hosts:
       steadfast init --cluster trial --out trial --local 3
+      steadfast context use trial
   Look at its cluster, and call a built-in service:
       steadfast status --config node.toml
       steadfast events --follow --config node.toml
@@ -69,6 +70,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Init(init::Args),
+    Context(context::Args),
     Node(node::Args),
     Status(status::Args),
     Nodes(nodes::Args),
@@ -100,6 +102,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Init(args) => init::run(&args),
+        Command::Context(args) => context::run(&args),
         Command::Node(args) => node::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Nodes(args) => nodes::run(&args),

@@ -41,7 +41,7 @@ fn plant() -> (TempDir, PathBuf) {
 fn config(folder: &Path) -> NodeConfig {
     let text = fs::read_to_string(folder.join("steadfast.toml")).unwrap();
     let mut config = NodeConfig::from_toml(&text).unwrap();
-    config.resolve(folder);
+    config.resolve(&steadfast::Folders::one(folder));
     config
 }
 
@@ -101,7 +101,7 @@ fn nodes_start_as_written_and_clients_and_administrators_reach_them() {
     let config = |id| out.join(format!("node-{id}/steadfast.toml"));
     let mut nodes: Vec<Daemon> = (1..=3).map(|id| Daemon::of(&config(id))).collect();
     for node in &nodes {
-        node.wait_for("STATUS=1 of 1 replicas have the state");
+        node.wait_for("STATUS=3 of 3 replicas have the state");
     }
     let run = |arguments: &[&str], tls: &str| {
         program().args(arguments).arg("--tls").arg(out.join(tls)).output().unwrap()

@@ -2,8 +2,9 @@
 
 pub use ::admin::bench;
 pub use config::{
-    Config as NodeConfig, ConfigError, DEFAULT_CONFIG, Execution, ManagerKnobs, NodeAddress,
-    ProgramConfig, ProgramProblem, RegistryKnobs, ReplicaConfig, RingKnobs, key_file,
+    Config as NodeConfig, ConfigError, DEFAULT_CONFIG, Execution, Folders, ManagerKnobs,
+    NodeAddress, ProgramConfig, ProgramProblem, RegistryKnobs, ReplicaConfig, RingKnobs,
+    SHORT_CONFIG, key_file,
 };
 pub use node::{
     AttachError, Backup, BackupError, BoxError, Call, Content, Context, DiscardError, Factory,

@@ -68,6 +68,21 @@
 //! # let _ = (stateless(), active(), patient);
 //! ```
 //!
+//! # Examples
+//!
+//! Each is one file to copy from: `cargo run -p steadfast --example counter`.
+//!
+//! | example | shows |
+//! | --- | --- |
+//! | `counter` | a service, a node and a client |
+//! | `state_machine` | a ledger with errors of its own, whose primary ends while a client calls |
+//! | `leader_task` | a task that one of three instances does at each tick, also when one dies |
+//! | `queue` | a queue on disk, whose nodes all stop and start again |
+//! | `stateless` | calls to the less loaded of two nodes, while one ends |
+//! | `web` | a service behind an axum web server |
+//! | `nested` | a group that calls another |
+//! | `attached` | a replica in a process of its own, beside a node |
+//!
 //! # Where to look
 //!
 //! | to ... | see |

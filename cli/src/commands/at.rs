@@ -8,7 +8,8 @@ use steadfast::admin::{AdminError, Client as AdminClient};
 use steadfast::{NodeConfig, Tls};
 
 use super::Failure;
-use super::node::read_config;
+use super::context::Context;
+use super::node::{RUNTIME, read_config};
 
 /// A node that lives answers at once.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -16,9 +17,10 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The node: of this host by its admin socket, of another by its port for administrators.
 #[derive(clap::Args)]
 pub struct At {
-    /// The node's admin socket.
-    #[arg(long, value_name = "PATH", default_value = "/run/steadfast/node.sock")]
-    admin: PathBuf,
+    /// The node's admin socket. Without any of these options the context says which node, then
+    /// /run/steadfast/node.sock: see `steadfast context`.
+    #[arg(long, value_name = "PATH")]
+    admin: Option<PathBuf>,
     /// The node's configuration, which names its admin socket and the nodes to expect.
     #[arg(long, value_name = "FILE", conflicts_with = "admin")]
     config: Option<PathBuf>,
@@ -34,8 +36,10 @@ pub struct At {
 impl At {
     /// Connects; the node has some seconds for each answer.
     pub fn connect(&self) -> Result<AdminClient, Failure> {
+        let context = self.context()?;
         let node = match (&self.connect, &self.tls) {
             (Some(port), Some(folder)) => reach(port, folder)?,
+            _ if !context.admins.is_empty() => reach_any(&context)?,
             _ => self.connect_socket()?,
         };
         node.set_timeout(Some(TIMEOUT)).map_err(Failure::failed)?;
@@ -44,7 +48,8 @@ impl At {
 
     /// Connects to another node: by its admin socket, or by its port with the same certificate.
     pub fn connect_to(&self, other: &str) -> Result<AdminClient, Failure> {
-        let node = match (host_port(other), &self.tls) {
+        let tls = self.tls.clone().or(self.context()?.admin_tls);
+        let node = match (host_port(other), &tls) {
             (Ok(port), Some(folder)) if !other.contains('/') => reach(&port, folder)?,
             (Ok(_), None) if !other.contains('/') => {
                 let why = format!("{other} is reached over TLS: say --connect and --tls, too");
@@ -56,19 +61,52 @@ impl At {
         Ok(node)
     }
 
+    /// What is in force if the command line says nothing; else nothing.
+    fn context(&self) -> Result<Context, Failure> {
+        match (&self.admin, &self.config, &self.connect) {
+            (None, None, None) => Context::load(),
+            _ => Ok(Context::default()),
+        }
+    }
+
     fn connect_socket(&self) -> Result<AdminClient, Failure> {
-        let path = match &self.config {
-            Some(config) => admin_path(&read_config(config)?)?,
-            None => self.admin.clone(),
+        let path = match (&self.config, &self.admin) {
+            (Some(config), _) => admin_path(&read_config(config)?)?,
+            (None, Some(admin)) => admin.clone(),
+            (None, None) => Path::new(RUNTIME).join("node.sock"),
         };
         AdminClient::connect(path).map_err(|error| match (&error, &self.config) {
             (AdminError::Connect { .. }, None) => Failure::Failed(format!(
                 "{error} `--config FILE` or `--admin PATH` names another socket, `--connect \
-                 HOST:PORT --tls DIR` a node of another host"
+                 HOST:PORT --tls DIR` a node of another host, `steadfast context use DIR` a cluster"
             )),
             _ => Failure::failed(error),
         })
     }
+}
+
+/// Connects to the first of the context's nodes that answers.
+fn reach_any(context: &Context) -> Result<AdminClient, Failure> {
+    let mut refused = Vec::new();
+    for at in &context.admins {
+        let node = match &context.admin_tls {
+            _ if at.contains('/') => AdminClient::connect(at).map_err(Failure::failed),
+            Some(folder) => reach(at, folder),
+            None => {
+                let why = format!(
+                    "the context has no folder with an administrator's certificate for {at}: \
+                     `steadfast context use DIR` takes it from what `steadfast init` made"
+                );
+                return Err(Failure::Usage(why));
+            }
+        };
+        match node {
+            Ok(node) => return Ok(node),
+            Err(Failure::Failed(error)) => refused.push(format!("{at}: {error}")),
+            Err(wrong) => return Err(wrong),
+        }
+    }
+    Err(Failure::Failed(format!("no node of the context answers: {}", refused.join("; "))))
 }
 
 /// Connects to a node's port for administrators.

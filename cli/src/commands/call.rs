@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use steadfast::{Answer, Balancing, BytesCallError, Client, Invocation, Policy, Reading, Tls};
-use wire::limits::MAX_DEADLINE;
 
 use super::at::host_port;
+use super::context::Context;
+use super::wait::duration;
 use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
 Examples:
+  steadfast call counter get                                   where `steadfast context` says
   steadfast call counter get --at 127.0.0.1:7100
   steadfast call counter add '[5]' --at 127.0.0.1:7100,127.0.0.1:7101
   steadfast call counter add '{\"n\": 5}' --at 127.0.0.1:7100 --deadline 250ms
@@ -48,9 +50,9 @@ pub struct Args {
     /// standard input.
     #[arg(value_name = "JSON-ARGS", default_value = "[]", allow_hyphen_values = true)]
     arguments: String,
-    /// Client addresses of one or more nodes. Any node finds the group.
-    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', required = true,
-          value_parser = host_port)]
+    /// Client addresses of one or more nodes. Any node finds the group. Without them the context
+    /// says where: see `steadfast context`.
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = host_port)]
     at: Vec<String>,
     /// Talks TLS, as whoever this folder is for: one that `steadfast init` made for a client.
     #[arg(long, value_name = "DIR")]
@@ -98,13 +100,27 @@ pub fn run(args: &Args) -> ExitCode {
     finish(call(args).and_then(|result| print(&result)))
 }
 
+/// The nodes, and the folder of the certificate.
+fn whom(args: &Args) -> Result<(Vec<String>, Option<PathBuf>), Failure> {
+    if !args.at.is_empty() {
+        return Ok((args.at.clone(), args.tls.clone()));
+    }
+    let context = Context::load()?;
+    if context.clients.is_empty() {
+        let why = "say where the cluster is: --at HOST:PORT, or `steadfast context use DIR`";
+        return Err(Failure::Usage(why.into()));
+    }
+    Ok((context.clients, args.tls.clone().or(context.client_tls)))
+}
+
 fn call(args: &Args) -> Result<String, Failure> {
     let body = arguments(&args.arguments)?;
+    let (at, tls) = whom(args)?;
     let mut builder = Client::builder().policy(Policy::default().priority(args.priority));
-    if let Some(folder) = &args.tls {
+    if let Some(folder) = &tls {
         builder = builder.tls(Tls::from_dir(folder).map_err(Failure::usage)?);
     }
-    let client = builder.connect(&args.at).map_err(Failure::failed)?;
+    let client = builder.connect(&at).map_err(Failure::failed)?;
     let invocation = Invocation::new(&args.group, args.method.as_str());
     let invocation = invocation.json().body(body).within(args.deadline);
     let reading = match args.stale {
@@ -175,41 +191,9 @@ fn value(json: &[u8]) -> Result<Value, Failure> {
     })
 }
 
-/// Reads `250ms`, `1.5s`, `500us`, `1m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "give a number and a unit, such as 500us, 250ms, 1.5s or 1m".to_owned();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
-    let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
-    let unit = match &text[digits..] {
-        "us" | "µs" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        _ => return Err(wrong()),
-    };
-    let duration = Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())?;
-    if duration.is_zero() || duration > MAX_DEADLINE {
-        return Err(format!("a deadline is more than nothing and at most {MAX_DEADLINE:?}"));
-    }
-    Ok(duration)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_are_read_with_their_unit() {
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
-        assert_eq!(duration("500us"), Ok(Duration::from_micros(500)));
-        assert_eq!(duration("1m"), Ok(Duration::from_secs(60)));
-        for wrong in
-            ["", "1", "s", "1h", "0s", "-1s", "1.2.3s", "1 s", "61s", "9999999999999999999999m"]
-        {
-            duration(wrong).expect_err(wrong);
-        }
-    }
 
     #[test]
     fn arguments_are_json_or_a_usage_error() {

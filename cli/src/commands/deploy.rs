@@ -4,15 +4,19 @@ mod file;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use steadfast::admin::DeployAnswer;
+use steadfast::status::DeploymentsStatus;
 
 use super::at::At;
+use super::wait::{self, duration};
 use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
 Examples:
   steadfast deploy service.toml --config node.toml
+  steadfast deploy service.toml --wait 30s             ends when all replicas have the state
   steadfast deploy service.toml --dry-run              only where it would go, and why
   steadfast deployments                                what has become of it
   steadfast withdraw orders                            ends it, and its state with it
@@ -41,6 +45,9 @@ pub struct Args {
     /// Only say where it would go, and why not elsewhere.
     #[arg(long)]
     dry_run: bool,
+    /// Waits, for so long at most, until all replicas are there and have the state.
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "dry_run")]
+    wait: Option<Duration>,
     #[command(flatten)]
     at: At,
     /// One JSON object instead of a text for people.
@@ -56,12 +63,28 @@ pub fn run(args: &Args) -> ExitCode {
 fn deploy(args: &Args) -> Result<(), Failure> {
     let deployment = file::read(&args.file)?;
     let mut node = args.at.connect()?;
-    let answer = node.deploy(&deployment, args.dry_run).map_err(Failure::failed)?;
+    // Nodes of a cluster that starts tell of themselves one by one: until then there may be no place.
+    let ask = || node.deploy(&deployment, args.dry_run).map_err(Failure::failed);
+    let answer = wait::until(args.wait, ask, |_| None)?;
+    if args.wait.is_some() {
+        let look = || node.deployments().map_err(Failure::failed);
+        wait::until(args.wait, look, |all| missing(all, &answer.group))?;
+    }
     if args.json {
         let json = serde_json::to_string_pretty(&answer).map_err(Failure::failed)?;
         return print(&format!("{json}\n"));
     }
     print(&text(&answer, args.dry_run))
+}
+
+/// What the deployment still lacks.
+fn missing(all: &DeploymentsStatus, group: &str) -> Option<String> {
+    let found = all.deployments.iter().find(|it| it.deployment.group == group);
+    let Some(it) = found else { return Some(format!("{group} is not deployed any more")) };
+    let synced = it.seats.iter().filter(|seat| seat.on && seat.synced).count();
+    let wanted = it.deployment.replicas;
+    (!it.settled)
+        .then(|| format!("{synced} of {wanted} replicas have the state: `steadfast deployments`"))
 }
 
 fn text(answer: &DeployAnswer, dry: bool) -> String {

@@ -294,7 +294,7 @@ fn groups(text: &mut String, status: &Status) {
         });
         return;
     }
-    let head = ["GROUP", "VIEW", "PRIMARY", "REPLICAS", "SESSIONS", "EXECUTED", "STYLE", "HOLD"];
+    let head = ["GROUP", "VIEW", "PRIMARY", "REPLICAS", "SESSIONS", "EXECUTED", "STYLE", "ACK"];
     let mut rows = vec![head.map(str::to_owned)];
     rows.extend(status.groups.iter().map(|group| row(group, status)));
     for row in aligned(&rows) {

@@ -15,6 +15,7 @@ use wire::NodeId;
 use self::files::Folder;
 use self::plan::{NodeSpec, Plan};
 use self::report::Report;
+use super::context::Context;
 use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
@@ -34,6 +35,7 @@ What is made:
   DIR/node-ID/           all that a node needs: copy it to its host as it is
   DIR/client-NAME/       for those who call services: `steadfast call --tls DIR/client-NAME`
   DIR/admin-NAME/        for `steadfast status --connect HOST:PORT --tls DIR/admin-NAME`
+  DIR/context.toml       where the nodes are: `steadfast context use DIR`
   DIR/cluster.toml       what was made, for the next time
 
 Nothing that exists is overwritten without --force.";
@@ -167,7 +169,27 @@ fn found(args: &Args, folder: &Folder) -> Result<Report, Failure> {
     }
     issue_owners(folder, &authority, &plan, (&clients, &admins), &mut report)?;
     folder.write_plan(&plan)?;
+    folder.write_context(&context(&plan, (&clients[0], &admins[0]))?)?;
     Ok(report)
+}
+
+/// How the first client and the first administrator reach the cluster.
+fn context(plan: &Plan, (client, admin): (&str, &str)) -> Result<Context, Failure> {
+    let label = |owner: Identity| Some(PathBuf::from(owner.label()));
+    let client = Identity::client(&plan.cluster, client).map_err(Failure::usage)?;
+    let admin = Identity::admin(&plan.cluster, admin).map_err(Failure::usage)?;
+    Ok(Context {
+        clients: (plan.nodes.iter()).map(|node| plan.sockets(node.id).client.to_string()).collect(),
+        client_tls: label(client),
+        // On one machine by the sockets, by which one may deploy.
+        admins: (plan.nodes.iter())
+            .map(|node| match node.address.is_loopback() {
+                true => format!("{}/node.sock", plan.identity(node.id).label()),
+                false => plan.sockets(node.id).admin.to_string(),
+            })
+            .collect(),
+        admin_tls: label(admin),
+    })
 }
 
 /// More for a cluster that was made before.

@@ -3,6 +3,7 @@
 mod at;
 pub mod bench;
 pub mod call;
+pub mod context;
 pub mod deploy;
 pub mod deployments;
 pub mod doctor;
@@ -26,6 +27,7 @@ pub mod state;
 pub mod status;
 pub mod style;
 pub mod targets;
+mod wait;
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};

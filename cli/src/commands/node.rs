@@ -10,20 +10,26 @@ use std::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast::events::{Event, Interest};
-use steadfast::{DEFAULT_CONFIG, HostOptions, Node, NodeConfig, StartError};
+use steadfast::{
+    DEFAULT_CONFIG, Folders, HostOptions, Node, NodeConfig, SHORT_CONFIG, StartError, key_file,
+};
 
 use super::{Failure, finish, notify, print, report};
 use crate::services::{CounterService, Echo, Tally};
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast node --print-config > node.toml    the default configuration, with every knob explained
+  steadfast node --print-config > node.toml    a configuration to start from: what people change
+  steadfast node --print-config --all          every key, with its meaning and its default
   steadfast node --config node.toml
   steadfast node --config node.toml --log debug
 
 SIGTERM and SIGINT stop the node cleanly: its replicas hand over, it leaves the ring, and the exit
 code is 0. A second signal stops it at once. Under systemd (Type=notify) it reports when it is
 ready and when it stops.";
+
+/// Where the system's own node has its socket.
+pub const RUNTIME: &str = "/run/steadfast";
 
 /// Runs a node: one on each host of the cluster.
 #[derive(clap::Args)]
@@ -32,9 +38,21 @@ pub struct Args {
     /// The node's configuration.
     #[arg(long, value_name = "FILE", required_unless_present = "print_config")]
     config: Option<PathBuf>,
-    /// Prints the default configuration, which is the manual of all knobs, and ends.
+    /// Prints a configuration to start from, and ends.
     #[arg(long, conflicts_with = "config")]
     print_config: bool,
+    /// Prints every key, with its meaning and its default.
+    #[arg(long, requires = "print_config")]
+    all: bool,
+    /// The folder for what the node writes, if not the configuration's: for relative `data_dir`,
+    /// `[storage] folder` and `cluster_key`. A key that is not there yet is copied from the
+    /// configuration's folder. Under systemd, by default, the unit's StateDirectory.
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// The folder for a relative `admin` socket, if not the configuration's. Under systemd, by
+    /// default, the unit's RuntimeDirectory.
+    #[arg(long, value_name = "DIR")]
+    runtime: Option<PathBuf>,
     /// What to log: error, warn, info, debug or trace, or a filter such as
     /// `info,steadfast_node=debug`. Without it the variable RUST_LOG decides, then `info`.
     #[arg(long, value_name = "FILTER")]
@@ -44,13 +62,25 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> ExitCode {
     finish(match &args.config {
-        Some(path) => daemon(path, args.log.as_deref()),
-        None => print(DEFAULT_CONFIG),
+        Some(path) => daemon(path, args),
+        None => print(if args.all { DEFAULT_CONFIG } else { SHORT_CONFIG }),
     })
 }
 
-/// Reads the configuration file of a node, for this and other commands.
+/// Reads a node's configuration file, for commands about that node.
 pub fn read_config(path: &Path) -> Result<NodeConfig, Failure> {
+    let mut config = parse(path)?;
+    config.resolve(&Folders::one(folder_of(path)));
+    // The system's own node has its socket where its unit says.
+    let socket = config.admin.as_deref().filter(|socket| !socket.exists());
+    let elsewhere = socket.and_then(|socket| Some(Path::new(RUNTIME).join(socket.file_name()?)));
+    if let Some(elsewhere) = elsewhere.filter(|socket| socket.exists()) {
+        config.admin = Some(elsewhere);
+    }
+    Ok(config)
+}
+
+fn parse(path: &Path) -> Result<NodeConfig, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::Usage(format!(
             "cannot read the configuration {}: {error}; `steadfast node --print-config` prints one \
@@ -58,17 +88,49 @@ pub fn read_config(path: &Path) -> Result<NodeConfig, Failure> {
             path.display()
         ))
     })?;
-    let mut config = NodeConfig::from_toml(&text)
-        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
-    // The folder of "node.toml" is "", which joins to the same path.
-    config.resolve(path.parent().unwrap_or(Path::new("")));
-    Ok(config)
+    NodeConfig::from_toml(&text)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
 }
 
-fn daemon(path: &Path, log: Option<&str>) -> Result<(), Failure> {
-    let config = read_config(path)?;
+/// The folder of "node.toml" is "", which joins to the same path.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+/// Where the node's relative paths lie: as the command line says, or the unit that started it.
+fn folders(path: &Path, args: &Args) -> Folders {
+    let config = folder_of(path);
+    let chosen = |said: &Option<PathBuf>, unit: &str| {
+        // systemd separates several by colons.
+        let unit = std::env::var_os(unit).and_then(|all| std::env::split_paths(&all).next());
+        said.clone().or(unit).unwrap_or_else(|| config.into())
+    };
+    Folders {
+        state: chosen(&args.state, "STATE_DIRECTORY"),
+        runtime: chosen(&args.runtime, "RUNTIME_DIRECTORY"),
+        config: config.into(),
+    }
+}
+
+/// The cluster's key changes while nodes run, so it lies in the folder that the node may write. The
+/// first time it is copied from where the configuration was installed.
+fn take_key(config: &NodeConfig, folders: &Folders) -> Result<(), Failure> {
+    let Some(key) = &config.security.cluster_key else { return Ok(()) };
+    let (installed, kept) = (folders.config.join(key), folders.state.join(key));
+    if kept.exists() || !installed.exists() {
+        return Ok(());
+    }
+    let keys = key_file::read(&installed).map_err(Failure::failed)?;
+    key_file::replace(&kept, &keys).map_err(Failure::failed)
+}
+
+fn daemon(path: &Path, args: &Args) -> Result<(), Failure> {
+    let mut config = parse(path)?;
+    let folders = folders(path, args);
+    take_key(&config, &folders)?;
+    config.resolve(&folders);
     check_services(&config)?;
-    let log = log::start(log)?;
+    let log = log::start(args.log.as_deref())?;
     let ended = serve(&config);
     log.flush();
     ended

@@ -1,8 +1,12 @@
 //! `steadfast status`: what a node knows of its cluster.
 
 use std::process::ExitCode;
+use std::time::Duration;
+
+use steadfast::status::Status;
 
 use super::at::At;
+use super::wait::{self, duration};
 use super::{Failure, finish, human, print};
 
 const EXAMPLES: &str = "\
@@ -10,6 +14,7 @@ Examples:
   steadfast status                             the node of this host, at its usual socket
   steadfast status --config node.toml          the node with this configuration
   steadfast status --admin /run/steadfast/node.sock --json | jq .groups
+  steadfast status --wait 10s                  when all nodes of a cluster that starts are there
   steadfast status --connect 10.0.0.1:7101 --tls plant/admin-ops      a node of another host
 
 Any node can be asked: all know the same groups, views and primaries. Sessions and executed
@@ -21,6 +26,9 @@ requests are those of the asked node's own replicas.";
 pub struct Args {
     #[command(flatten)]
     at: At,
+    /// Waits, for so long at most, until all nodes are in the ring and every group has a primary.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    wait: Option<Duration>,
     /// One JSON object instead of a text for people.
     #[arg(long)]
     json: bool,
@@ -32,10 +40,25 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn show(args: &Args) -> Result<(), Failure> {
-    let status = args.at.connect()?.status().map_err(Failure::failed)?;
+    let look = || args.at.connect()?.status().map_err(Failure::failed);
+    let status = wait::until(args.wait, look, missing)?;
     if args.json {
         let json = serde_json::to_string_pretty(&status).map_err(Failure::failed)?;
         return print(&format!("{json}\n"));
     }
     print(&human::status(&status))
+}
+
+/// What a cluster that starts still lacks.
+fn missing(status: &Status) -> Option<String> {
+    let there = |node| status.ring.members.iter().any(|member| member.node == node);
+    let absent: Vec<String> = (status.ring.configured.iter())
+        .filter(|node| !there(**node))
+        .map(|node| node.to_string())
+        .collect();
+    if !absent.is_empty() {
+        return Some(format!("not in the ring: {}", absent.join(", ")));
+    }
+    let group = status.groups.iter().find(|group| group.primary.is_none())?;
+    Some(format!("{} has no primary", group.name))
 }

@@ -5,6 +5,7 @@
 //! nodes while events flow ([`faults`]), and in the end compares what the sensors wrote down
 //! ([`record`]) with every replica's state ([`audit`]). `docs/demo.md` describes it for users.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -30,6 +31,7 @@ mod node;
 mod outcome;
 mod paint;
 mod plan;
+mod plot;
 mod process;
 mod progress;
 mod record;
@@ -94,6 +96,9 @@ pub struct Args {
     /// The report as one JSON object on standard output.
     #[arg(long)]
     json: bool,
+    /// Also draws the time line of each fault into this file, as SVG.
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// Keep the folder with the clients' records and the nodes' logs, and say where it is.
     #[arg(long)]
     keep: bool,
@@ -211,6 +216,12 @@ fn conduct(arguments: &Args) -> ExitCode {
     match conductor::conduct(&plan, interrupt) {
         Ok(outcome) => {
             report::print(&outcome, arguments.json);
+            if let Some(path) = &arguments.plot
+                && let Err(error) = std::fs::write(path, plot::svg(&outcome.faults))
+            {
+                say(&format!("error: the plot cannot be written to {}: {error}", path.display()));
+                return ExitCode::from(FAILED);
+            }
             if outcome.passed { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
         }
         // As a shell says it.

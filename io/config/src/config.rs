@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use engine::{Checkpoints, HangRule, Quorum};
 use os::realtime::Realtime;
 use wire::{ClusterId, Duration, Member, NodeId};
 
+use crate::folders::Folders;
 use crate::knobs::{ManagerKnobs, RegistryKnobs, RingKnobs};
 use crate::nodes::NodeAddress;
 use crate::program::ProgramConfig;
@@ -119,14 +120,15 @@ impl Config {
         Config { node, nodes: (1..).zip(rings).map(address).collect(), ..Config::single() }
     }
 
-    /// Relative paths become those of this folder, the configuration file's own.
-    pub fn resolve(&mut self, folder: &Path) {
-        let files = [&mut self.data_dir, &mut self.storage, &mut self.admin];
-        files.into_iter().flatten().for_each(|file| *file = folder.join(&*file));
-        self.security.resolve(folder);
+    /// Relative paths become those of these folders.
+    pub fn resolve(&mut self, folders: &Folders) {
+        let state = [&mut self.data_dir, &mut self.storage, &mut self.security.cluster_key];
+        state.into_iter().flatten().for_each(|file| *file = folders.state.join(&*file));
+        self.admin.iter_mut().for_each(|file| *file = folders.runtime.join(&*file));
+        self.security.resolve(&folders.config);
         for program in &mut self.programs {
             let runs_in = program.folder.take().unwrap_or_default();
-            program.folder = Some(folder.join(runs_in));
+            program.folder = Some(folders.config.join(runs_in));
         }
     }
 

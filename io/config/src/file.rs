@@ -148,7 +148,7 @@ struct Program {
     folder: Option<PathBuf>,
     #[serde(default = "default_style")]
     style: Style,
-    #[serde(default = "default_hold")]
+    #[serde(default = "default_ack")]
     ack: AckLevel,
     #[serde(default)]
     durability: Durability,
@@ -160,7 +160,7 @@ fn default_style() -> Style {
     GroupOptions::default().style
 }
 
-fn default_hold() -> AckLevel {
+fn default_ack() -> AckLevel {
     GroupOptions::default().ack
 }
 

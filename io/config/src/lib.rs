@@ -10,6 +10,7 @@ mod check;
 mod config;
 mod error;
 mod file;
+mod folders;
 pub mod key_file;
 mod knobs;
 mod nodes;
@@ -23,6 +24,7 @@ mod tests;
 
 pub use crate::config::Config;
 pub use error::{ConfigError, Problem};
+pub use folders::Folders;
 pub use knobs::{ManagerKnobs, RegistryKnobs, RingKnobs};
 pub use nodes::NodeAddress;
 pub use program::{ProgramConfig, ProgramProblem};
@@ -31,3 +33,6 @@ pub use security::{Security, TlsFiles};
 
 /// The commented manual of all knobs, with their defaults: itself a valid configuration.
 pub const DEFAULT_CONFIG: &str = include_str!("default.toml");
+
+/// A page of it: the knobs that people change, with the same defaults.
+pub const SHORT_CONFIG: &str = include_str!("short.toml");

@@ -55,10 +55,9 @@ impl Security {
         tls.iter().find(|(_, file)| any && file.is_none()).map(|(key, _)| *key)
     }
 
-    /// Relative paths are those of this folder.
+    /// Relative paths of what the node only reads are those of this folder.
     pub(crate) fn resolve(&mut self, folder: &Path) {
-        let files =
-            [&mut self.cluster_key, &mut self.authority, &mut self.certificate, &mut self.key];
+        let files = [&mut self.authority, &mut self.certificate, &mut self.key];
         files.into_iter().flatten().for_each(|file| *file = folder.join(&*file));
     }
 

@@ -1,6 +1,6 @@
 //! Files, and what is said of impossible ones.
 
-use crate::{Config, DEFAULT_CONFIG};
+use crate::{Config, DEFAULT_CONFIG, Folders, SHORT_CONFIG};
 
 const MINIMAL: &str = "node = 1\n[[nodes]]\nid = 1\nring = \"127.0.0.1:7201\"\n";
 
@@ -11,18 +11,28 @@ fn refusal(text: &str) -> String {
 #[test]
 fn the_manual_is_the_defaults() {
     assert_eq!(Config::from_toml(DEFAULT_CONFIG).unwrap(), Config::default());
+    assert_eq!(Config::from_toml(SHORT_CONFIG).unwrap(), Config::default());
+}
+
+/// With the optional knobs: they must be known keys with possible values.
+fn uncommented(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.strip_prefix('#') {
+        Some(knob) if !knob.starts_with(' ') => format!("{knob}\n"),
+        _ => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_page_of_what_people_change_is_possible_as_a_whole() {
+    let config = Config::from_toml(&uncommented(SHORT_CONFIG)).unwrap();
+    assert!(config.security.missing().is_empty() && config.storage.is_some());
+    assert!(SHORT_CONFIG.lines().count() <= 70, "it is a page");
 }
 
 #[test]
 fn the_manual_names_every_knob() {
-    // Uncommented, the manual's optional knobs must be known keys with possible values.
-    let text: String = DEFAULT_CONFIG
-        .lines()
-        .map(|line| match line.strip_prefix('#') {
-            Some(knob) if !knob.starts_with(' ') => format!("{knob}\n"),
-            _ => format!("{line}\n"),
-        })
-        .collect();
+    let text = uncommented(DEFAULT_CONFIG);
     let config = Config::from_toml(&text).unwrap();
     assert!(config.data_dir.is_some() && config.admin.is_some() && config.advertise.is_some());
     assert!(config.security.missing().is_empty() && config.admin_tls.is_some());
@@ -160,12 +170,22 @@ fn the_admin_port_needs_tls_and_a_port_of_its_own() {
 fn relative_paths_are_those_of_the_files_folder() {
     let text = format!("data_dir = \"data\"\nadmin = \"/run/node.sock\"\n{MINIMAL}{KEYS}");
     let mut config = Config::from_toml(&text).unwrap();
-    config.resolve(std::path::Path::new("/etc/steadfast"));
+    let folder = std::path::Path::new("/etc/steadfast");
+    let mut apart = config.clone();
+    config.resolve(&Folders::one(folder));
     let path = |text: &str| Some(std::path::PathBuf::from(text));
     assert_eq!(config.data_dir, path("/etc/steadfast/data"));
     assert_eq!(config.admin, path("/run/node.sock"), "absolute ones stay");
     assert_eq!(config.security.cluster_key, path("/etc/steadfast/cluster.key"));
     assert_eq!(config.security.key, path("/etc/steadfast/node-1.key"));
+
+    apart.admin = path("node.sock");
+    let (state, runtime) = ("/var/lib/steadfast".into(), "/run/steadfast".into());
+    apart.resolve(&Folders { config: folder.into(), state, runtime });
+    assert_eq!(apart.data_dir, path("/var/lib/steadfast/data"));
+    assert_eq!(apart.admin, path("/run/steadfast/node.sock"));
+    assert_eq!(apart.security.cluster_key, path("/var/lib/steadfast/cluster.key"), "it rotates");
+    assert_eq!(apart.security.key, path("/etc/steadfast/node-1.key"));
 }
 
 #[test]

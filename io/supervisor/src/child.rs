@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::process::{Child, Command, Stdio};
 
 use admin::hex;
@@ -47,7 +47,8 @@ impl Process {
             // It is the node that tells systemd how it fares.
             .env_remove("NOTIFY_SOCKET")
             .envs(&config.environment)
-            .env(SOCKET_VARIABLE, socket)
+            // The program runs in a folder of its own.
+            .env(SOCKET_VARIABLE, absolute(socket)?)
             .env(TOKEN_VARIABLE, hex(token))
             .env(GROUP_VARIABLE, &config.group)
             .envs(begins.map(|path| (BEGINS_VARIABLE, path)))

@@ -100,7 +100,7 @@ fn a_sound_cluster_shows_no_trouble() {
             sealed  with key 1 (0123456789abcdef)
             clients by TLS with node-1.lab.steadfast; connected: client-hmi (3), node-2
 
-            GROUP                VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  STYLE        HOLD
+            GROUP                VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  STYLE        ACK
             counter              v3    n2       n2 n1 n3  12        40961     semi-active  majority
             station-information  v3    n3       n3        -         -         stateless    -
         "#]],
@@ -167,7 +167,7 @@ fn what_is_wrong_comes_first() {
             nodes   1 of 3: n1
             sealed  with key 1 (0123456789abcdef)
 
-            GROUP    VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  STYLE        HOLD
+            GROUP    VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  STYLE        ACK
             counter  v3    none     (n1)      -         -         semi-active  majority
             echo     v3    n2?      n2? n1    -         -         semi-active  majority
             (n): this replica is being given the state

@@ -16,6 +16,7 @@ use wire::{NodeId, Secret};
 use super::node_file;
 use super::plan::Plan;
 use crate::commands::Failure;
+use crate::commands::context::{self, Context};
 
 const AUTHORITY: &str = "authority";
 const AUTHORITY_PEM: &str = "authority.pem";
@@ -156,6 +157,11 @@ impl Folder {
         let plan = toml::to_string(plan).map_err(Failure::failed)?;
         let text = format!("# What `steadfast init` made here, for --add and --renew.\n{plan}");
         self.write("", PLAN, &text, PUBLIC, true)
+    }
+
+    /// Where the nodes are, for `steadfast context use`.
+    pub fn write_context(&self, context: &Context) -> Result<(), Failure> {
+        self.write("", context::FILE, &context.to_toml()?, PUBLIC, true)
     }
 
     pub fn read_plan(&self) -> Result<Plan, Failure> {

@@ -13,12 +13,21 @@ pub fn text(plan: &Plan, node: NodeId, trial: bool) -> Result<String, Failure> {
     let sockets = plan.sockets(node);
     let label = plan.identity(node).label().to_owned();
     let mut text = format!(
-        "# Node {id} of cluster \"{cluster}\", made by `steadfast init`. All knobs: `steadfast node\n\
-         # --print-config`. Relative paths are those of this file's folder: keep its files together.\n\
+        "# Node {id} of cluster \"{cluster}\", made by `steadfast init`. All keys: `steadfast node\n\
+         # --print-config --all`. Relative paths lie in this file's folder; of what the node writes,\n\
+         # under systemd, in the unit's StateDirectory and RuntimeDirectory.\n\
          node = {id}\n\
          cluster = \"{cluster}\"\n\
          data_dir = \"data\"\n\
          admin = \"node.sock\"\n\
+         \n\
+         # Deployments, names and groups on disk: the same at every node.\n\
+         [manager]\n\
+         on = true\n\
+         [registry]\n\
+         on = true\n\
+         [storage]\n\
+         folder = \"store\"\n\
          \n\
          [security]\n\
          cluster_key = \"cluster.key\"\n\

@@ -177,25 +177,11 @@ impl Report {
 
     fn use_it(&self, steps: &mut Vec<String>) {
         let out = self.out.display();
-        let Some(first) = self.nodes.first() else { return };
-        if let Some(admin) = self.admins.first() {
-            steps.push(format!(
-                "Look: steadfast status --connect {} --tls {out}/{admin}",
-                first.sockets.admin
-            ));
-        }
-        if let Some(client) = self.clients.first() {
-            let at: Vec<String> =
-                self.nodes.iter().map(|node| node.sockets.client.to_string()).collect();
-            steps.push(format!(
-                "Call: steadfast call counter add '[5]' --at {} --tls {out}/{client}{}",
-                at.join(","),
-                if self.local {
-                    ""
-                } else {
-                    "\n(with the [[replica]] lines of steadfast.toml switched on)"
-                }
-            ));
-        }
+        steps.push(format!("Have the commands find the cluster: steadfast context use {out}"));
+        steps.push("Look: steadfast status".into());
+        let off = "\n(with the [[replica]] lines of steadfast.toml switched on)";
+        let off = if self.local { "" } else { off };
+        steps.push(format!("Call: steadfast call counter add '[5]'{off}"));
+        steps.push("Run a service of your own: steadfast deploy service.toml".into());
     }
 }
