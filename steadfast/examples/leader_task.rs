@@ -11,7 +11,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use steadfast::events::Interest;
 use steadfast::{Client, Context, HostOptions, Node, NodeConfig, NodeId, Time};
 
 const PERIOD: Duration = Duration::from_millis(200);
@@ -79,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         node.host("schedule", HostOptions::default(), || ScheduleService::new(Ticks::default()))?;
         nodes.push(node);
     }
-    wait_for_replicas(&nodes[0], "schedule", 3)?;
+    nodes[0].wait_for_replicas("schedule", 3, TIMEOUT)?;
 
     let addresses: Vec<_> = nodes.iter().filter_map(Node::client_address).collect();
     let client = Client::connect(&addresses)?;
@@ -133,18 +132,4 @@ fn work(node: Node, schedule: &ScheduleClient) -> (Option<Node>, Vec<u64>) {
         }
     }
     (Some(node), published)
-}
-
-/// Waits until so many replicas have the group's state. From then on a node may end.
-fn wait_for_replicas(node: &Node, group: &str, count: usize) -> Result<(), Box<dyn Error>> {
-    let deadline = Instant::now() + TIMEOUT;
-    let events = node.subscribe_to(Interest::Membership);
-    let synced = || {
-        let group = node.status().groups.into_iter().find(|it| it.name == group);
-        group.map_or(0, |it| it.replicas.iter().filter(|replica| replica.synced).count())
-    };
-    while synced() < count {
-        events.recv_timeout(deadline.saturating_duration_since(Instant::now()))?;
-    }
-    Ok(())
 }

@@ -11,9 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use steadfast::{
-    Client, Context, Durability, GroupOptions, HostOptions, Node, NodeConfig, NodeId, Time,
-};
+use steadfast::{Client, Context, HostOptions, Node, NodeConfig, NodeId, Time};
 
 const LEASE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(20);
@@ -129,8 +127,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Starts three nodes, each with its folders, and a replica of the queue on disk at each.
 fn start(folder: &Path, rings: &[SocketAddr]) -> Result<Vec<Node>, Box<dyn Error>> {
-    let group = GroupOptions { durability: Durability::Disk, ..GroupOptions::default() };
-    let options = HostOptions { group, ..HostOptions::default() };
+    let options = HostOptions::default().on_disk();
     let mut nodes = Vec::new();
     for id in 1..=3 {
         let mut config = NodeConfig::member(NodeId(id), rings);

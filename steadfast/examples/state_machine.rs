@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use steadfast::events::Interest;
 use steadfast::{CallError, Client, HostOptions, Node, NodeConfig, NodeId};
 
 /// The example fails if anything takes longer.
@@ -72,7 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         node.host("ledger", HostOptions::default(), || LedgerService::new(Accounts::default()))?;
         nodes.push(node);
     }
-    let primary = wait_for_replicas(&nodes[0], "ledger", 3)?;
+    let primary = nodes[0].wait_for_replicas("ledger", 3, TIMEOUT)?;
 
     let addresses: Vec<_> = nodes.iter().filter_map(Node::client_address).collect();
     let client = Client::connect(addresses)?;
@@ -90,7 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for number in 101..=400 {
         assert_eq!(transfers.recv_timeout(TIMEOUT)?, 1_000 - number, "once, and in order");
     }
-    let primary = wait_for_replicas(&nodes[0], "ledger", 2)?;
+    let primary = nodes[0].wait_for_replicas("ledger", 2, TIMEOUT)?;
     println!("400 transfers are done; the primary is {primary}");
 
     let accounts = ledger.accounts()?;
@@ -116,21 +115,4 @@ fn transfer_one_by_one(ledger: LedgerClient, count: usize) -> Receiver<u64> {
         }
     });
     transfers
-}
-
-/// Waits until so many replicas have the group's state, and returns the primary's node. From then
-/// on a node may end.
-fn wait_for_replicas(node: &Node, group: &str, count: usize) -> Result<NodeId, Box<dyn Error>> {
-    let deadline = Instant::now() + TIMEOUT;
-    let events = node.subscribe_to(Interest::Membership);
-    loop {
-        let groups = node.status().groups;
-        if let Some(group) = groups.iter().find(|it| it.name == group)
-            && let Some(primary) = group.primary
-            && group.replicas.iter().filter(|replica| replica.synced).count() == count
-        {
-            return Ok(primary.node);
-        }
-        events.recv_timeout(deadline.saturating_duration_since(Instant::now()))?;
-    }
 }

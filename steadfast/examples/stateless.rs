@@ -6,13 +6,10 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use steadfast::events::Interest;
-use steadfast::{
-    Balancing, Client, GroupOptions, HostOptions, Node, NodeConfig, NodeId, Policy, Style,
-};
+use steadfast::{Balancing, Client, HostOptions, Node, NodeConfig, NodeId, Policy, Style};
 
 const SLOW: NodeId = NodeId(3);
 /// The example fails if anything takes longer.
@@ -37,8 +34,7 @@ impl Resizer for Worker {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let group = GroupOptions { style: Style::Stateless, ..GroupOptions::default() };
-    let options = HostOptions { group, ..HostOptions::default() };
+    let options = HostOptions::default().style(Style::Stateless);
     let rings = steadfast::free_ring_addresses(3);
     let mut nodes = Vec::new();
     for id in (1..=3).map(NodeId) {
@@ -49,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         node.host("resizer", options, move || ResizerService::new(Worker(id)))?;
         nodes.push(node);
     }
-    wait_for_replicas(&nodes[0], "resizer", 3)?;
+    nodes[0].wait_for_replicas("resizer", 3, TIMEOUT)?;
 
     let addresses: Vec<_> = nodes.iter().filter_map(Node::client_address).collect();
     let policy = Policy::default().balancing(Balancing::TwoChoices);
@@ -90,18 +86,4 @@ fn count(answers: &Receiver<NodeId>, next: u32) -> Result<BTreeMap<NodeId, u32>,
         *calls.entry(answers.recv_timeout(TIMEOUT)?).or_default() += 1;
     }
     Ok(calls)
-}
-
-/// Waits until so many nodes have a replica.
-fn wait_for_replicas(node: &Node, group: &str, count: usize) -> Result<(), Box<dyn Error>> {
-    let deadline = Instant::now() + TIMEOUT;
-    let events = node.subscribe_to(Interest::Membership);
-    let synced = || {
-        let group = node.status().groups.into_iter().find(|it| it.name == group);
-        group.map_or(0, |it| it.replicas.iter().filter(|replica| replica.synced).count())
-    };
-    while synced() < count {
-        events.recv_timeout(deadline.saturating_duration_since(Instant::now()))?;
-    }
-    Ok(())
 }

@@ -9,8 +9,8 @@ pub use config::{
 pub use node::{
     AttachError, Backup, BackupError, BoxError, Call, Content, Context, DiscardError, Factory,
     HangRule, HostError, HostOptions, MoveError, NestedError, Node, ProgramError, RestoreError,
-    RestyleError, SaveError, Service, ServiceOutcome, StartError, Stopped, attach, cluster_state,
-    write_backup,
+    RestyleError, SaveError, Service, ServiceOutcome, StartError, Stopped, WaitError, attach,
+    cluster_state, write_backup,
 };
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
 pub use os::realtime;

@@ -51,18 +51,16 @@
 //! How a group is replicated is said where a replica is hosted, and all its replicas say the same:
 //!
 //! ```
-//! use steadfast::{Client, GroupOptions, Hedging, HostOptions, Style};
+//! use steadfast::{Client, Hedging, HostOptions, Style};
 //!
 //! /// Whichever replica a call comes to executes it, at once; a retry may be executed again.
 //! fn stateless() -> HostOptions {
-//!     let group = GroupOptions { style: Style::Stateless, ..GroupOptions::default() };
-//!     HostOptions { group, ..HostOptions::default() }
+//!     HostOptions::default().style(Style::Stateless)
 //! }
 //!
 //! /// Any replica takes calls and answers; a client asks a second one when the first is slow, or does not.
 //! fn active() -> HostOptions {
-//!     let group = GroupOptions { style: Style::Active, ..GroupOptions::default() };
-//!     HostOptions { group, ..HostOptions::default() }
+//!     HostOptions::default().style(Style::Active)
 //! }
 //! let patient = Client::builder().hedging(Hedging::OFF);
 //! # let _ = (stateless(), active(), patient);

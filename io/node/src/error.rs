@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use admin::server::ServeError;
 use config::Problem;
@@ -114,6 +115,30 @@ pub enum Stopped {
     /// It does not answer, or did not end in time.
     #[error("the node does not answer in time: is a handler of one of its services stuck?")]
     Hung,
+}
+
+/// A group's replicas were waited for in vain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// The time is over.
+    #[error(
+        "{synced} of {replicas} replicas of `{group}` have the state after {within:?}: see the status for \
+         which nodes are in the ring"
+    )]
+    Late {
+        /// The group's name.
+        group: String,
+        /// Replicas with the state.
+        synced: usize,
+        /// As many were waited for.
+        replicas: usize,
+        /// For so long.
+        within: Duration,
+    },
+    /// The node does not run any more.
+    #[error("the node has stopped: start another")]
+    Stopped,
 }
 
 /// A group's primary cannot be moved.

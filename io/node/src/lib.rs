@@ -66,6 +66,7 @@ pub use config::{
 pub use engine::{Event, HangRule, NestedError, ServiceOutcome};
 pub use error::{
     DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError, StartError, Stopped,
+    WaitError,
 };
 /// What people say of services, for tools.
 pub use manager::cluster_state;

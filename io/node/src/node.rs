@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::thread;
+use std::time::Instant;
 
 use admin::PoisonedCall;
 use admin::events::{Interest, Stamped};
@@ -23,6 +24,7 @@ use crate::backups::Backup;
 use crate::control::Control;
 use crate::error::{
     DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError, StartError, Stopped,
+    WaitError,
 };
 use crate::events::Events;
 use crate::executor::{Executor, Results, panic_text};
@@ -316,6 +318,38 @@ impl Node {
     /// As [`subscribe`](Node::subscribe), for some events only.
     pub fn subscribe_to(&self, interest: Interest) -> Receiver<Stamped> {
         self.control.subscribe(interest).1
+    }
+
+    /// Waits until the group has a primary and this many replicas with its state, as this node sees
+    /// it: for programs that start several nodes, and tests. Gives the primary's node.
+    ///
+    /// # Errors
+    /// The time is over, or the node has stopped.
+    pub fn wait_for_replicas(
+        &self,
+        group: &str,
+        replicas: usize,
+        within: Duration,
+    ) -> Result<NodeId, WaitError> {
+        let deadline = Instant::now() + within;
+        let changes = self.subscribe_to(Interest::Membership);
+        loop {
+            let status = self.status();
+            let found = status.groups.iter().find(|it| it.name == group);
+            let synced = found.map_or(0, |it| it.replicas.iter().filter(|one| one.synced).count());
+            let primary = found.and_then(|it| it.primary).filter(|_| synced == replicas);
+            if let Some(primary) = primary {
+                return Ok(primary.node);
+            }
+            match changes.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    let group = group.to_owned();
+                    return Err(WaitError::Late { group, synced, replicas, within });
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(WaitError::Stopped),
+            }
+        }
     }
 
     /// The snapshot of this node's replica, after all that was given to it so far: for audits.

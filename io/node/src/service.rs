@@ -10,7 +10,7 @@ use config::Execution;
 use engine::{NestedCall, NestedError, ServiceOutcome, Ticket};
 use wire::client::Refusal;
 use wire::limits::{MAX_DEADLINE, MAX_NAME};
-use wire::ordered::GroupOptions;
+use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 use wire::{ClientId, Duration, MethodId, Random, Time};
 
 /// Why a service cannot give or take a state: any error, or words (`"why".into()`). It stands in the
@@ -194,12 +194,46 @@ impl Context {
 }
 
 /// How a replica is hosted.
+///
+/// ```
+/// use steadfast_node::HostOptions;
+/// use wire::ordered::Style;
+///
+/// let options = HostOptions::default().style(Style::Active).on_disk();
+/// assert_eq!(options.group.style, Style::Active);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostOptions {
     /// What all replicas of the group must agree on.
     pub group: GroupOptions,
     /// Where the handlers run at this node.
     pub execution: Execution,
+}
+
+impl HostOptions {
+    /// The group is replicated in this style.
+    pub fn style(mut self, style: Style) -> HostOptions {
+        self.group.style = style;
+        self
+    }
+
+    /// So many nodes must have a request before its reply may leave.
+    pub fn ack(mut self, ack: AckLevel) -> HostOptions {
+        self.group.ack = ack;
+        self
+    }
+
+    /// The group is kept on the disks of its nodes, which need `[storage]`.
+    pub fn on_disk(mut self) -> HostOptions {
+        self.group.durability = Durability::Disk;
+        self
+    }
+
+    /// Handlers run on the data plane's own thread: for handlers of a few microseconds.
+    pub fn inline(mut self) -> HostOptions {
+        self.execution = Execution::Inline;
+        self
+    }
 }
 
 #[cfg(test)]
