@@ -19,6 +19,8 @@ use crate::encoding::Encoding;
 /// ```
 /// use std::collections::VecDeque;
 ///
+/// use steadfast::BoxError;
+///
 /// struct Log {
 ///     lines: VecDeque<String>,
 ///     scratch: String, // not state
@@ -30,7 +32,7 @@ use crate::encoding::Encoding;
 ///     }
 ///
 ///     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
-///         let text = std::str::from_utf8(state).map_err(|error| error.to_string())?;
+///         let text = std::str::from_utf8(state)?;
 ///         self.lines = text.lines().map(str::to_owned).collect();
 ///         Ok(())
 ///     }
@@ -48,6 +50,8 @@ use crate::encoding::Encoding;
 /// ```
 /// use std::collections::{BTreeMap, BTreeSet};
 ///
+/// use steadfast::BoxError;
+///
 /// #[derive(Default)]
 /// struct Stock {
 ///     articles: BTreeMap<u32, u64>,
@@ -64,11 +68,11 @@ use crate::encoding::Encoding;
 ///
 /// impl steadfast::State for Stock {
 ///     fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
-///         postcard::to_allocvec(&self.articles).map_err(|error| error.to_string())
+///         Ok(postcard::to_allocvec(&self.articles)?)
 ///     }
 ///
 ///     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
-///         self.articles = postcard::from_bytes(state).map_err(|error| error.to_string())?;
+///         self.articles = postcard::from_bytes(state)?;
 ///         self.touched.clear(); // whoever gave the state has told the rest
 ///         Ok(())
 ///     }
@@ -76,11 +80,11 @@ use crate::encoding::Encoding;
 ///     fn delta(&mut self) -> Result<Option<Vec<u8>>, BoxError> {
 ///         let changed = std::mem::take(&mut self.touched);
 ///         let changed: Vec<_> = changed.iter().map(|it| (it, self.articles[it])).collect();
-///         postcard::to_allocvec(&changed).map(Some).map_err(|error| error.to_string())
+///         Ok(Some(postcard::to_allocvec(&changed)?))
 ///     }
 ///
 ///     fn apply(&mut self, delta: &[u8]) -> Result<(), BoxError> {
-///         let changed: Vec<(u32, u64)> = postcard::from_bytes(delta).map_err(|error| error.to_string())?;
+///         let changed: Vec<(u32, u64)> = postcard::from_bytes(delta)?;
 ///         self.articles.extend(changed);
 ///         Ok(())
 ///     }
@@ -94,8 +98,8 @@ use crate::encoding::Encoding;
 /// assert_eq!(delta.len(), 4); // one article of the whole stock
 /// backup.apply(&delta)?;
 /// assert_eq!(backup.articles[&4711], 25);
-/// # assert_eq!(backup.snapshot(), primary.snapshot());
-/// # Ok::<(), String>(())
+/// # assert_eq!(backup.snapshot()?, primary.snapshot()?);
+/// # Ok::<(), BoxError>(())
 /// ```
 pub trait State {
     /// The state as it is now.

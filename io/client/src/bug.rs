@@ -3,19 +3,19 @@
 wire::planted_bugs! {
     /// Every bug.
     ALL {
-        /// A retry has a number of its own, so that replicas take it for another call.
+        /// A retry has a number of its own, so replicas take it for another call.
         RetryAsNew,
-        /// A request that was neither answered nor declined is forgotten: at the deadline the call is said not to have been executed.
+        /// A request without an answer is forgotten: at its deadline the call counts as not executed.
         ForgetSilence,
-        /// A reply ends whichever call waits on its connection.
+        /// A reply ends any call that waits on its connection.
         AnswerAnyCall,
-        /// The second replica of an active group is asked for the call under a number of its own.
+        /// The second request of a hedged call has a number of its own.
         HedgeAnew,
-        /// A second replica is asked for every call that takes long, however many these are.
+        /// The client hedges every call that takes long, whatever its budget says.
         HedgeWithoutEnd,
-        /// A call is tried again as often as it takes, whatever the budget says.
+        /// The client sends a call again as often as it likes, whatever its budget says.
         RetryWithoutEnd,
-        /// So many answers as make a majority are one, whatever they say.
+        /// A majority of answers counts as one, even if they differ.
         CountUnlike,
         /// A call that waits for all replicas ends when all but one have answered.
         AllButOne,

@@ -52,7 +52,9 @@ impl Builder {
         Builder { policy, ..self }
     }
 
-    /// Sets the policy of one group, in place of the policy of all. The last one for a group counts.
+    /// Sets the policy of one group, in place of the policy of all groups.
+    ///
+    /// The last policy of a group counts.
     pub fn policy_for(mut self, group: impl Into<String>, policy: Policy) -> Builder {
         self.group_policies.push((group.into(), policy));
         self

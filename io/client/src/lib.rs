@@ -5,8 +5,8 @@
 //! - [`Invocation`] describes a call.
 //! - `Client` (feature `net`) makes calls in the calling threads, with `poll(2)`.
 //! - `AsyncClient` (feature `tokio`) makes calls in a task of the tokio runtime.
-//! - `Builder` sets what a client does: [`Policy`], [`RetryBudget`], [`Hedging`], and `Tls` (feature
-//!   `tls`).
+//! - `Builder` sets what a client does: [`Policy`], [`RetryBudget`], [`Hedging`], and `Tls`
+//!   (feature `tls`).
 //! - [`Session`] is the behaviour of both clients as a pure machine, without socket, clock and
 //!   thread. `docs/protocol/client.md` has its rules.
 #![forbid(unsafe_code)]

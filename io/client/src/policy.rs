@@ -68,7 +68,7 @@ impl Balancing {
     }
 }
 
-/// When a client learns of the replica that takes over, in the terms of FLARe (sections 4.2 to 4.4).
+/// When a client learns of the replica that takes over, in the terms of FLARe (4.2 to 4.4).
 ///
 /// This is for those who compare clients as that study did. Keep the default elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

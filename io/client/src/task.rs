@@ -51,7 +51,7 @@ impl AsyncClient {
     /// The address of one node is enough. With several, the client can start while a node is down.
     ///
     /// # Errors
-    /// [`ConnectError`] tells what each address did, if none answered. Or no tokio
+    /// [`ConnectError`] tells what each address did, or that no tokio
     /// runtime is there.
     pub async fn connect<A: ToSocketAddrs>(
         addresses: impl IntoIterator<Item = A>,
@@ -141,7 +141,8 @@ impl Builder {
     /// Connects an asynchronous client to the first of these addresses that answers.
     ///
     /// # Errors
-    /// [`ConnectError`] tells what each address did, if none answered. Or no tokio runtime is there.
+    /// [`ConnectError`] tells what each address did, or that no tokio
+    /// runtime is there.
     pub async fn connect_async<A: ToSocketAddrs>(
         self,
         addresses: impl IntoIterator<Item = A>,
