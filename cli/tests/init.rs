@@ -116,6 +116,18 @@ fn nodes_start_as_written_and_clients_and_administrators_reach_them() {
     let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
     assert_eq!(status["tls"]["certificate"], "node-2.plant.steadfast");
     assert_eq!(status["ring"]["members"].as_array().unwrap().len(), 3);
+    // The context names them all, so that commands need no addresses, also when one has ended.
+    let context = out.join("my-context.toml");
+    let short = |arguments: &[&str]| {
+        let output = program().args(arguments).env("STEADFAST_CONTEXT", &context).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let shown = short(&["context", "use", out.to_str().unwrap()]);
+    assert!(shown.contains("node-1/node.sock") && shown.contains("client-app"), "{shown}");
+    assert!(short(&["status"]).contains("cluster plant"));
+    assert_eq!(short(&["call", "counter", "get", "--deadline", "20s"]), "5\n");
+
     let key = run(&["key", "status", "--json", "--connect", &connect], "admin-ops");
     let key: serde_json::Value = serde_json::from_slice(&key.stdout).unwrap();
     assert_eq!((&key["key"], &key["opens"]), (&1.into(), &serde_json::json!([1])));

@@ -67,7 +67,7 @@ fn the_printed_configuration_is_a_valid_one() {
 fn a_wrong_command_line_is_a_usage_error() {
     for (arguments, remedy) in [
         (&["node"][..], "--config <FILE>"),
-        (&["call", "counter", "get"], "--at <HOST:PORT>"),
+        (&["call", "counter", "get"], "steadfast context use DIR"),
         (&["call", "counter", "get", "--at", "127.0.0.1:1", "--deadline", "soon"], "250ms"),
         (&["call", "counter", "add", "n=5", "--at", "127.0.0.1:1"], "not JSON"),
         (&["node", "--config", "/nowhere/node.toml"], "--print-config"),
