@@ -143,7 +143,8 @@ fn all_groups_are_saved_and_those_that_are_not_are_named() {
     assert!(out(&output).starts_with("counter: "), "{output:?}");
     json(&show(&night.join("counter.state")));
 
-    // A node without a replica names those that have one; with one of them it does not need its own.
+    // A node without a replica names those that have one; with one of them it does not need its
+    // own.
     let other = plant.path("other");
     let output = state(&plant.daemons[2], &["save", "--all", text(&other)]);
     let why = refused(&output);

@@ -1,5 +1,5 @@
-//! Deployments, as people use them: by the program's commands, on nodes in processes of their own, of which one is killed and one is emptied
-//! while a client calls.
+//! Deployments, as people use them: by the program's commands, on nodes in processes of their own,
+//! of which one is killed and one is emptied while a client calls.
 
 mod daemon;
 
@@ -240,7 +240,8 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
     all_is_told_and_can_be_ended(&plant);
 }
 
-/// Saved while a client calls it, withdrawn, restored, and deployed again: it goes on from what was saved.
+/// Saved while a client calls it, withdrawn, restored, and deployed again: it goes on from what was
+/// saved.
 #[test]
 fn a_withdrawn_deployment_goes_on_from_what_was_saved() {
     let plant = Plant::start();
@@ -368,7 +369,8 @@ fn another_program_is_taken_over_while_a_client_calls_and_one_that_fails_is_take
     });
 }
 
-/// The SCHED_FIFO priority of a process, 0 if it is an ordinary one: columns 40 and 41 of its line, of which the second is in brackets.
+/// The SCHED_FIFO priority of a process, 0 if it is an ordinary one: columns 40 and 41 of its line,
+/// of which the second is in brackets.
 fn fifo(pid: u32) -> u32 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
     let columns: Vec<&str> =

@@ -1,4 +1,5 @@
-//! Groups on disk: every node's process is killed at once, under load, and what was answered is there.
+//! Groups on disk: every node's process is killed at once, under load, and what was answered is
+//! there.
 
 mod daemon;
 

@@ -1,5 +1,5 @@
-//! Replicas in processes of their own, as users run them: by the program's commands, under load, in another
-//! language.
+//! Replicas in processes of their own, as users run them: by the program's commands, under load, in
+//! another language.
 
 mod daemon;
 

@@ -1,4 +1,5 @@
-//! The registry, as people and programs use it: nodes in processes of their own, of which some are killed.
+//! The registry, as people and programs use it: nodes in processes of their own, of which some are
+//! killed.
 
 mod daemon;
 
@@ -56,7 +57,8 @@ impl Plant {
         all.output().expect("the program can be run")
     }
 
-    /// What a node has of the registry, once the counter is bound at these nodes. Waits at the node for each change.
+    /// What a node has of the registry, once the counter is bound at these nodes. Waits at the node
+    /// for each change.
     fn wait(&self, id: usize, nodes: &[u32]) -> RegistryStatus {
         let deadline = Instant::now() + TIMEOUT;
         let mut admin = self.admin(id);
@@ -150,7 +152,8 @@ fn a_killed_node_is_unbound_when_its_lease_ends_and_the_living_stay() {
     plant.wait(2, &[1, 2, 3]);
     plant.kill(3);
     plant.wait(2, &[1, 2]);
-    // Those who live go on being refreshed: nothing else has ended meanwhile, and does not for some leases more.
+    // Those who live go on being refreshed: nothing else has ended meanwhile, and does not for some
+    // leases more.
     let mut admin = plant.admin(1);
     let epoch = admin.registry(None, None, Duration::ZERO).expect("it answers").epoch;
     let later = admin.registry(None, Some(epoch), Duration::from_secs(4)).expect("it answers");

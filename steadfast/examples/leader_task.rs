@@ -1,9 +1,9 @@
 //! A task for exactly one of several instances: `cargo run -p steadfast --example leader_task`
 //!
 //! A report is due at every tick, and any of three instances can write it. An instance claims the
-//! oldest tick that is due from a replicated group, and gets a lease. If it dies, the lease ends and
-//! another instance claims the tick. The group accepts one report for each tick, so an instance that
-//! outlives its lease cannot publish a second one. No instance asks which node is the primary.
+//! oldest tick that is due from a replicated group, and gets a lease. If it dies, the lease ends
+//! and another instance claims the tick. The group accepts one report for each tick, so an instance
+//! that outlives its lease cannot publish a second one. No instance asks which node is the primary.
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};

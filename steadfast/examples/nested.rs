@@ -1,7 +1,7 @@
 //! A group that calls another: `cargo run -p steadfast --example nested`
 //!
-//! A shop sells what a stock has. Both are groups of three replicas; each order is taken from the stock exactly once,
-//! whichever node fails.
+//! A shop sells what a stock has. Both are groups of three replicas; each order is taken from the
+//! stock exactly once, whichever node fails.
 use std::error::Error;
 use std::time::Duration;
 

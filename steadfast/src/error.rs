@@ -54,8 +54,8 @@ pub enum CallError<E = Infallible> {
 impl<E> CallError<E> {
     /// Whether the call was executed; `None` if nobody knows.
     ///
-    /// A call that was not executed will not be. A call of which nobody knows may still be executed,
-    /// until a later call of the same client to the group is.
+    /// A call that was not executed will not be. A call of which nobody knows may still be
+    /// executed, until a later call of the same client to the group is.
     ///
     /// ```
     /// use steadfast::CallError;

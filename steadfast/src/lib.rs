@@ -132,7 +132,8 @@ pub use wire::{
 pub use crate::hosting::*;
 
 /// What a handler may know besides its state and its arguments. Handlers need the feature `node`:
-/// without it there is no such value, and the type stands in traits that services and clients share.
+/// without it there is no such value, and the type stands in traits that services and clients
+/// share.
 #[cfg(not(feature = "node"))]
 #[derive(Debug)]
 pub enum Context {}
@@ -162,13 +163,15 @@ pub use crate::state::State;
 /// # The methods
 ///
 /// A method takes `&mut self` (or `&self`) and owned arguments that serde can send, and returns
-/// something that serde can send. Methods that take `&mut self` are ordered: every replica executes all calls
-/// of all clients in one order (but for a stateless group, of which each executes its own).
+/// something that serde can send. Methods that take `&mut self` are ordered: every replica executes
+/// all calls of all clients in one order (but for a stateless group, of which each executes its
+/// own).
 ///
-/// - A method that takes `&self` changes nothing. One replica answers it, without ordering, and by default as if it had been
-///   ordered: it sees all that was answered before it was called. `client.reading(Reading::Stale(..))` gives a client whose reads
-///   may be older, see [`Reading`]. What such a method changed behind `&self` (a `Cell`, a lock) would be changed at
-///   one replica only: count calls with `&mut self`, or outside the state.
+/// - A method that takes `&self` changes nothing. One replica answers it, without ordering, and by
+///   default as if it had been ordered: it sees all that was answered before it was called.
+///   `client.reading(Reading::Stale(..))` gives a client whose reads may be older, see [`Reading`].
+///   What such a method changed behind `&self` (a `Cell`, a lock) would be changed at one replica
+///   only: count calls with `&mut self`, or outside the state.
 /// - A first argument `context: &Context` is not sent. It gives the time, random numbers and the
 ///   caller, the same at every replica. A handler must take them from there, because its outcome
 ///   may depend on nothing but the state, the arguments and the context.
@@ -197,9 +200,10 @@ pub use crate::state::State;
 ///
 /// # Calling another group
 ///
-/// A handler calls another group through its context, exactly once whoever fails meanwhile. It waits, and so does all that
-/// its replica would execute next; it has as much time as its own caller, less what the answer's way back needs. An error is the same at
-/// every replica. Groups must not call each other in both directions.
+/// A handler calls another group through its context, exactly once whoever fails meanwhile. It
+/// waits, and so does all that its replica would execute next; it has as much time as its own
+/// caller, less what the answer's way back needs. An error is the same at every replica. Groups
+/// must not call each other in both directions.
 ///
 /// ```
 /// use steadfast::{Client, Context, HostOptions, Node, NodeConfig};
@@ -265,8 +269,8 @@ pub use crate::state::State;
 /// # In tests
 ///
 /// The implementation is a plain struct; call it as such. `CounterService` can be called without a
-/// node through [`Service::call`] with a [`Context`] of the test's own ([`Context::new`]). A cluster
-/// in the test's own process takes [`NodeConfig::member`] and [`free_ring_addresses`].
+/// node through [`Service::call`] with a [`Context`] of the test's own ([`Context::new`]). A
+/// cluster in the test's own process takes [`NodeConfig::member`] and [`free_ring_addresses`].
 pub use steadfast_macros::service;
 
 /// For the code that [`service`] writes. No promises about what is here.

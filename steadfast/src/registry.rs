@@ -1,6 +1,8 @@
-//! Who can be reached by which name: the cluster's registry, as a client has it (`docs/protocol/registry.md`).
+//! Who can be reached by which name: the cluster's registry, as a client has it
+//! (`docs/protocol/registry.md`).
 //!
-//! The registry is a group of the cluster's own, where its nodes have it on (`[registry]`). A [`Registry`] binds names and looks them up over a
+//! The registry is a group of the cluster's own, where its nodes have it on (`[registry]`). A
+//! [`Registry`] binds names and looks them up over a
 //! [`Client`]. What it has seen it keeps, so that whoever reaches no node for a while goes on with that.
 //!
 //! ```
@@ -43,7 +45,8 @@ pub const AGE: Duration = Duration::from_millis(100);
 /// How often [`Registry::watch`] asks the nearest node's copy.
 pub const WATCH_PERIOD: Duration = Duration::from_millis(100);
 
-/// The registry of a cluster, over a [`Client`], or over an [`AsyncClient`]: [`AsyncRegistry`] has the same methods.
+/// The registry of a cluster, over a [`Client`], or over an [`AsyncClient`]: [`AsyncRegistry`] has
+/// the same methods.
 #[derive(Debug)]
 pub struct Registry<C = Client> {
     client: C,
@@ -76,7 +79,8 @@ pub struct Found {
     pub epoch: Epoch,
     /// The bindings, in order of name and address.
     pub bindings: Vec<Binding>,
-    /// `None`: at most as old as was asked for. Else nobody could be reached, and this is what was heard so long ago.
+    /// `None`: at most as old as was asked for. Else nobody could be reached, and this is what was
+    /// heard so long ago.
     pub stale: Option<Duration>,
 }
 
@@ -156,7 +160,8 @@ impl<C: Clone> Registry<C> {
         };
         let before = self.known.remove(&name);
         let (epoch, at) = (answer.epoch, Instant::now());
-        // Another node's copy may be older than what was heard, within the age that was asked for: the newer stays.
+        // Another node's copy may be older than what was heard, within the age that was asked for:
+        // the newer stays.
         let (epoch, bindings) = match (answer.bindings, before) {
             (None, Some(before)) => (epoch, before.bindings),
             (Some(_), Some(before)) if epoch < before.epoch => (before.epoch, before.bindings),

@@ -44,8 +44,9 @@ use crate::encoding::Encoding;
 /// # assert_eq!(log.lines, ["one"]);
 /// ```
 ///
-/// In a [warm passive](crate::Style::WarmPassive) group what each call has changed goes to the backups before its reply leaves. A
-/// service whose state is large and whose calls change little of it tells that itself, in words of its own:
+/// In a [warm passive](crate::Style::WarmPassive) group what each call has changed goes to the
+/// backups before its reply leaves. A service whose state is large and whose calls change little of
+/// it tells that itself, in words of its own:
 ///
 /// ```
 /// use std::collections::{BTreeMap, BTreeSet};
@@ -114,12 +115,13 @@ pub trait State {
     /// Why it cannot be read, for the node's log: this replica stays without the state.
     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError>;
 
-    /// What the calls have changed since this was asked last, or since the state came: only asked of the primary of a
-    /// [warm passive](crate::Style::WarmPassive) group. `None`, as by default: the node compares whole states, which costs a
-    /// snapshot at each update.
+    /// What the calls have changed since this was asked last, or since the state came: only asked
+    /// of the primary of a [warm passive](crate::Style::WarmPassive) group. `None`, as by default:
+    /// the node compares whole states, which costs a snapshot at each update.
     ///
     /// # Errors
-    /// Why it cannot be told, for the node's log: another replica becomes primary, if one has the state.
+    /// Why it cannot be told, for the node's log: another replica becomes primary, if one has the
+    /// state.
     fn delta(&mut self) -> Result<Option<Vec<u8>>, BoxError> {
         Ok(None)
     }

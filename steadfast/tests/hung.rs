@@ -1,4 +1,5 @@
-//! Services that hang, on real nodes under a client's calls: no call is lost, the replica goes, and comes anew.
+//! Services that hang, on real nodes under a client's calls: no call is lost, the replica goes, and
+//! comes anew.
 
 use std::fs;
 use std::sync::Arc;
@@ -59,7 +60,8 @@ impl Service for Sum {
     }
 }
 
-/// By hand it says what is missing. Started by a node it serves a replica: the other test has that done.
+/// By hand it says what is missing. Started by a node it serves a replica: the other test has that
+/// done.
 #[test]
 fn a_program_that_no_node_has_started_says_so() {
     if std::env::var_os("STEADFAST_ATTACH").is_some() {
@@ -110,8 +112,8 @@ fn told(node: &Node, events: &Receiver<Stamped>, is: impl Fn(&EventKind) -> bool
     }
 }
 
-/// Calls, of which the first hangs the primary's service, until the group is whole again without it as the primary. What was
-/// counted in the end.
+/// Calls, of which the first hangs the primary's service, until the group is whole again without it
+/// as the primary. What was counted in the end.
 fn call_on(nodes: &[Node], client: &Client, mark: &[u8]) -> u64 {
     let mut counted = add(client, b"");
     let begun = Instant::now();

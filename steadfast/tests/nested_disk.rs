@@ -1,5 +1,5 @@
-//! Two groups on disk, of which one calls the other: every node's process is killed at once, under load, and each call is done
-//! once. The nodes are this program as well.
+//! Two groups on disk, of which one calls the other: every node's process is killed at once, under
+//! load, and each call is done once. The nodes are this program as well.
 
 use std::env;
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,5 @@
-//! Clients over TLS: who comes in, who does not and is told why, and that strangers at the gate keep
-//! nobody out.
+//! Clients over TLS: who comes in, who does not and is told why, and that strangers at the gate
+//! keep nobody out.
 
 mod plant;
 
@@ -177,7 +177,8 @@ fn half_open_handshakes_keep_nobody_out_and_end() {
     }
     let client = builder(&plant.tls()).connect([address(&node)]).unwrap();
     client.call(Invocation::new("echo", ECHO).body(vec![1]).within(LONG)).unwrap();
-    // All of them are dismissed in the end, the first to make room, the others because they are late.
+    // All of them are dismissed in the end, the first to make room, the others because they are
+    // late.
     for mut stream in crowd {
         stream.set_read_timeout(Some(LONG)).unwrap();
         let ended = stream.read(&mut [0; 8]).map_err(|error| error.kind());

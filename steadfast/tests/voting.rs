@@ -1,5 +1,5 @@
-//! A voting group with a replica that lies, asks another group something else, or says nothing, on real nodes: nobody hears of it, and the
-//! replica gets the state of another.
+//! A voting group with a replica that lies, asks another group something else, or says nothing, on
+//! real nodes: nobody hears of it, and the replica gets the state of another.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};

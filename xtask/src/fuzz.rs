@@ -117,7 +117,8 @@ fn one(root: &Path, name: &str, seconds: u64) -> Result<Ended, String> {
     }
 }
 
-/// The last lines of what cargo and libFuzzer said: there is what went wrong, and logs of CI are cut.
+/// The last lines of what cargo and libFuzzer said: there is what went wrong, and logs of CI are
+/// cut.
 fn end(words: &str) -> String {
     const LINES: usize = 60;
     let told: Vec<&str> = words.lines().filter(|line| !line.contains("Compiling ")).collect();

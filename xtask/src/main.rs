@@ -1,5 +1,5 @@
-//! Chores of the house: `cargo xtask tidy` checks what neither the compiler nor clippy can see, `cargo xtask fuzz`
-//! lets libFuzzer look for what nobody thought of.
+//! Chores of the house: `cargo xtask tidy` checks what neither the compiler nor clippy can see,
+//! `cargo xtask fuzz` lets libFuzzer look for what nobody thought of.
 
 mod fuzz;
 mod tidy;

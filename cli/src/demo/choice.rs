@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-/// What each node may use, in percent of a processor: they share one host, which would look alike to all of them.
+/// What each node may use, in percent of a processor: they share one host, which would look alike
+/// to all of them.
 pub const PART: u64 = 100;
 
 /// The backup that was to take over, and the one chosen since its host has something else to do.

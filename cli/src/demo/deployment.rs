@@ -37,7 +37,8 @@ impl Run<'_> {
         })
     }
 
-    /// All replicas that are wanted have the state, no other is there, and all nodes are in the ring.
+    /// All replicas that are wanted have the state, no other is there, and all nodes are in the
+    /// ring.
     pub fn is_whole(&self) -> bool {
         let Plan { nodes, replicas, .. } = *self.plan;
         let Some(status) = self.status(None) else { return false };
@@ -48,7 +49,8 @@ impl Run<'_> {
         has_all && status.ring.members.len() == nodes as usize
     }
 
-    /// Gives the host of the first backup something else to do, and waits until clients are told another target.
+    /// Gives the host of the first backup something else to do, and waits until clients are told
+    /// another target.
     pub fn choose(&mut self) -> Result<Option<Choice>, Failure> {
         let before = self.backups();
         let [busy, _, ..] = before[..] else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! What the conductor does to nodes while events flow, and how it brings them back. Replicas are the cluster's business.
+//! What the conductor does to nodes while events flow, and how it brings them back. Replicas are
+//! the cluster's business.
 
 use std::time::Duration;
 
@@ -16,7 +17,8 @@ const AWAY: u64 = 2_000_000_000;
 /// The first and second fault come after these shares of the run.
 const PLACES: [f64; 2] = [0.25, 0.60];
 
-/// All replicas have the state again within this time, and all nodes are back, or the fault is not survived.
+/// All replicas have the state again within this time, and all nodes are back, or the fault is not
+/// survived.
 const RETURN: Duration = Duration::from_secs(10);
 
 /// Times that a process is started again when its port is taken for a moment.
@@ -30,7 +32,8 @@ impl Run<'_> {
         for (&role, place) in faults.iter().zip(PLACES) {
             let moment = self.started + (seconds * place * 1e9) as u64;
             self.wait_until(moment)?;
-            // On a machine with too much to do, somebody may be away already: the only one that has the state must not be hit.
+            // On a machine with too much to do, somebody may be away already: the only one that has
+            // the state must not be hit.
             self.wait("that all replicas have the state", RETURN, |run| {
                 let known = || run.status(None).map_or_else(String::new, |it| watch::summary(&it));
                 Ok((!run.is_whole()).then(known))

@@ -61,7 +61,8 @@ async fn generate(arguments: Arguments, start: oneshot::Receiver<u64>) -> Result
         alarm.at(due).await?;
         calls.tell(due);
         let event = events.event((due - start) / 1_000_000_000);
-        // A sensor stays with its session, so its events are executed in the order of their numbers.
+        // A sensor stays with its session, so its events are executed in the order of their
+        // numbers.
         let place = usize::from(event.sensor.0) % sessions.len();
         let Session { client, window } = &sessions[place];
         let client = client.clone();

@@ -99,7 +99,8 @@ pub enum What {
         /// It works.
         works: bool,
     },
-    /// Somebody presses the button of the help point, or something lies on the track; or it is over.
+    /// Somebody presses the button of the help point, or something lies on the track; or it is
+    /// over.
     Alarm {
         /// Not over.
         raised: bool,

@@ -81,11 +81,13 @@ pub struct Timeline {
     pub restored_on: Option<u32>,
     /// Bytes of state that it was given.
     pub state_bytes: Option<u64>,
-    /// The group went on without the node, all replicas that are wanted came to have the state, and the node came back.
+    /// The group went on without the node, all replicas that are wanted came to have the state, and
+    /// the node came back.
     pub survived: bool,
 }
 
-/// Gaps that a fault made. Each is the longest time that any client had a call due and got no answer, of those that overlap a span.
+/// Gaps that a fault made. Each is the longest time that any client had a call due and got no
+/// answer, of those that overlap a span.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gaps {
     /// From the fault to the first reply.

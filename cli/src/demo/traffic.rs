@@ -125,7 +125,8 @@ impl<'a> Generator<'a> {
     fn alarm(&mut self) -> (usize, What) {
         let over = self.watchful.iter().copied().find(|&place| self.sensors[place].raised);
         let place = match over {
-            // Few alarms stand at a time: an old one is cleared before the next is raised, as a rule.
+            // Few alarms stand at a time: an old one is cleared before the next is raised, as a
+            // rule.
             Some(place) if self.random.below(4) > 0 => place,
             _ => Self::draw(&mut self.random, &self.watchful),
         };

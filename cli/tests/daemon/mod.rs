@@ -77,7 +77,8 @@ impl Daemon {
         })
     }
 
-    /// Starts one of a cluster of its own, of this name, without replicas, and waits until it serves.
+    /// Starts one of a cluster of its own, of this name, without replicas, and waits until it
+    /// serves.
     pub fn of_cluster(name: &str) -> Daemon {
         let daemon = Daemon::with(|directory| {
             let admin = directory.join("node.sock");

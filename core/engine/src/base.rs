@@ -64,8 +64,9 @@ impl<O: Ordering> Base<O> {
         any
     }
 
-    /// Somebody waits for whatever a node orders by itself, unless it is the update of a group whose replies wait for nobody. For an
-    /// installation all members do: no reply leaves before they know that all have it, and of a safe message all are told.
+    /// Somebody waits for whatever a node orders by itself, unless it is the update of a group
+    /// whose replies wait for nobody. For an installation all members do: no reply leaves before
+    /// they know that all have it, and of a safe message all are told.
     pub(crate) fn level_of(&self, ordered: &Ordered) -> Level {
         match ordered {
             Ordered::Install(_) => Level::Safe,
@@ -76,7 +77,8 @@ impl<O: Ordering> Base<O> {
             {
                 Level::Agreed
             }
-            // What is answered waits for the call to be held, and votes are told anew in a new component.
+            // What is answered waits for the call to be held, and votes are told anew in a new
+            // component.
             Ordered::Ballot(_) => Level::Agreed,
             _ => Level::Held,
         }

@@ -1,8 +1,8 @@
 //! A benchmark of what orders the messages, run by the nodes themselves while they serve.
 //!
-//! One node is asked and orders a [`Plan`]; from its delivery on all do what it says, so a benchmark needs
-//! nothing but the order that it measures. Nothing here is part of the groups' history: no position moves, no
-//! message is kept for a component, and a new configuration ends it.
+//! One node is asked and orders a [`Plan`]; from its delivery on all do what it says, so a
+//! benchmark needs nothing but the order that it measures. Nothing here is part of the groups'
+//! history: no position moves, no message is kept for a component, and a new configuration ends it.
 //!
 //! - here: the benchmark's course
 //! - `bench/sending.rs`: a sender's pace, and what it measures
@@ -24,8 +24,8 @@ use crate::api::{BenchError, BenchProgress, BenchResult, Event};
 use receiving::Receiving;
 use sending::Sending;
 
-/// What a sender's own measures are waited for after the end of its span. Only a node that is broken
-/// needs longer; its report then says less.
+/// What a sender's own measures are waited for after the end of its span. Only a node that is
+/// broken needs longer; its report then says less.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the room asks for.
@@ -161,7 +161,8 @@ impl Bench {
         effects: &mut Vec<Effect>,
     ) {
         let mine = asker == self.me && self.asked.take_if(|id| *id == plan.id).is_some();
-        // Everybody decides alike: all know the same configuration and the same benchmark under way.
+        // Everybody decides alike: all know the same configuration and the same benchmark under
+        // way.
         let refused = match (here.members, &self.run) {
             (_, Some(run)) => Some(BenchError::Running { by: run.asker.node }),
             (None, _) => Some(BenchError::NoQuorum),
@@ -245,7 +246,8 @@ impl Bench {
         Some((run.sending.as_ref()?.next(now)?, level))
     }
 
-    /// What [`next`](Bench::next) gave was taken; `count`: all that this node ever handed in, this included.
+    /// What [`next`](Bench::next) gave was taken; `count`: all that this node ever handed in, this
+    /// included.
     pub fn handed(&mut self, now: Time, count: u64) {
         let Some(run) = &mut self.run else { return };
         if run.echoes.pop_front().is_none()

@@ -11,7 +11,8 @@ wire::planted_bugs! {
         ReplyBeforeHeld,
         /// Every configuration acts as if it had the quorum.
         IgnoreQuorum,
-        /// A joining replica begins with the service's initial state instead of waiting for the group's.
+        /// A joining replica begins with the service's initial state instead of waiting for the
+        /// group's.
         BeginWithoutState,
         /// A donor goes on executing while its snapshot is on the way.
         SnapshotTooLate,
@@ -21,7 +22,8 @@ wire::planted_bugs! {
         KeepStaleReplica,
         /// A joining replica drops the requests that are ordered before its state is there.
         DropBacklog,
-        /// Members without a replica count for the hold of a group's requests, instead of its replicas.
+        /// Members without a replica count for the hold of a group's requests, instead of its
+        /// replicas.
         CountBystanders,
         /// A move of the primary is obeyed although the view has changed since it was proposed.
         ObeyOldMove,
@@ -43,13 +45,15 @@ wire::planted_bugs! {
         MixAnswers,
         /// A handler's calls are counted by its replica instead of being derived from its own call.
         OwnNestedNumber,
-        /// A nested call that was ordered is not ordered again in another component, or for another primary.
+        /// A nested call that was ordered is not ordered again in another component, or for another
+        /// primary.
         NestedNotRepeated,
         /// A nested call is given up by each replica for itself.
         NestedGivenUpAlone,
         /// The kept reply of a nested call is not given again.
         NestedReplyNotRepeated,
-        /// A read is executed where it comes, without asking whether its node is still in the component.
+        /// A read is executed where it comes, without asking whether its node is still in the
+        /// component.
         ReadAlone,
         /// A read is executed before all is delivered that its node was told of.
         ReadTooEarly,
@@ -79,21 +83,28 @@ wire::planted_bugs! {
         BystandersKeepStyle,
         /// A replica that joins brings the style of its configuration along.
         StyleOfJoiner,
-        /// A warm passive group gets another style wherever that is proposed, and not when its primary has ordered what it has executed.
+        /// A warm passive group gets another style wherever that is proposed, and not when its
+        /// primary has ordered what it has executed.
         ChangeUnasked,
         /// A replica's service is not told that its group has become, or is no more, warm passive.
         ServiceKeepsStyle,
-        /// Who was a warm passive group's primary keeps its own ordered time, which moved by retries.
+        /// Who was a warm passive group's primary keeps its own ordered time, which moved by
+        /// retries.
         KeepOwnTime,
-        /// In a warm passive group only the primary takes the ends of nested calls, also of those from before it was one.
+        /// In a warm passive group only the primary takes the ends of nested calls, also of those
+        /// from before it was one.
         EndsToPrimaryOnly,
-        /// A replica whose group is cold passive no more goes on from its checkpoint, and leaves out what the log has.
+        /// A replica whose group is cold passive no more goes on from its checkpoint, and leaves
+        /// out what the log has.
         LaunchWithoutLog,
-        /// The first checkpoint of a group that becomes cold passive is said to have in it what was ordered while it was taken.
+        /// The first checkpoint of a group that becomes cold passive is said to have in it what was
+        /// ordered while it was taken.
         BeginWithoutPlace,
-        /// A replica whose group becomes cold passive ends its service before that has said what its state is.
+        /// A replica whose group becomes cold passive ends its service before that has said what
+        /// its state is.
         EndBeforeCheckpoint,
-        /// A replica whose group is cold passive no more executes what is delivered before what is in its log.
+        /// A replica whose group is cold passive no more executes what is delivered before what is
+        /// in its log.
         LaunchTooEarly,
         /// A handler that waits for a majority's vote when its group ceases to vote waits for ever.
         AwaitOldCallQuorum,
@@ -140,7 +151,8 @@ wire::planted_bugs! {
         AwaitVotes,
         /// What replicas have told in one component counts in the next.
         KeepVotes,
-        /// What one replica of a voting group asks of another group is ordered before a majority has told the same.
+        /// What one replica of a voting group asks of another group is ordered before a majority
+        /// has told the same.
         FirstAskWins,
         /// A replica's state does not say how many asks were voted on.
         ForgetAsksOfState,
@@ -153,7 +165,8 @@ wire::planted_bugs! {
         SyncedBeforeStored,
         /// A replica is brought back from its disk without its sessions.
         ForgetLoggedSessions,
-        /// After the loss of all lives whoever is back with the last request that the table names has the state.
+        /// After the loss of all lives whoever is back with the last request that the table names
+        /// has the state.
         TrustOldTable,
         /// Of several requests of one place, those that are on a disk count as all of them.
         CountHalfPlace,
@@ -161,7 +174,8 @@ wire::planted_bugs! {
         BeginWithoutAll,
         /// What a handler's call ended with does not come to the log of a group on disk.
         EndNotLogged,
-        /// The reply to a call does not wait until what its handler's calls ended with is held, and stored.
+        /// The reply to a call does not wait until what its handler's calls ended with is held, and
+        /// stored.
         ReplyBeforeEndsStored,
     }
     /// Those of services that hang.
@@ -188,7 +202,8 @@ wire::planted_bugs! {
         ForgetPoison,
         /// What another died of is answered before the order has it that it was executed.
         AnswerTrialEarly,
-        /// What has a call in it that is tried is told before the order has it that it was executed.
+        /// What has a call in it that is tried is told before the order has it that it was
+        /// executed.
         TellOfTrial,
         /// That a service died with a call is not held against the call.
         ForgiveDeaths,
@@ -198,7 +213,8 @@ wire::planted_bugs! {
         CondemnAlone,
         /// Whoever goes on from a log executes what that says to be executed by nobody.
         ForgetVerdictsOfLog,
-        /// The next program of a replica that alone has the state begins with the service's initial state.
+        /// The next program of a replica that alone has the state begins with the service's initial
+        /// state.
         ReviveEmpty,
         /// It goes on from a state without its sessions.
         ReviveWithoutSessions,

@@ -25,11 +25,14 @@ pub(crate) enum Stage {
     Ordered,
     /// This node's replica was given it, without a place in the order. The reply waits for nobody.
     Serving,
-    /// A read that waits until it is sure that this node is in the component, by this round of questions; since when.
+    /// A read that waits until it is sure that this node is in the component, by this round of
+    /// questions; since when.
     Asking { round: u64, at: Time },
-    /// A read that waits until everything up to this number is delivered here; since when it was asked for.
+    /// A read that waits until everything up to this number is delivered here; since when it was
+    /// asked for.
     Placed { upto: u64, at: Time },
-    /// A read that a passive group's primary was given: what it sees has no place yet. Which of all such executions.
+    /// A read that a passive group's primary was given: what it sees has no place yet. Which of all
+    /// such executions.
     Reading { execution: u64 },
     /// It has its place in the order. The reply leaves when this is held by enough members.
     Delivered { sequence: u64 },
@@ -46,7 +49,8 @@ pub(crate) struct Waiting {
     pub(crate) stage: Stage,
     /// It was given to the ring, here and maybe in an earlier component: it may have been executed.
     pub(crate) given: bool,
-    /// It was in the group's history when its client asked here last, which had no answer then, and waited for none elsewhere.
+    /// It was in the group's history when its client asked here last, which had no answer then, and
+    /// waited for none elsewhere.
     pub(crate) returned: bool,
     /// When this node, a backup, orders the call itself if it has not been ordered by then.
     pub(crate) order_at: Option<Time>,
@@ -176,8 +180,9 @@ impl Callers {
         }
     }
 
-    /// What this node has ordered is delivered. If its replica has not taken it, for it has lost the state meanwhile, the call waits for the view in which it
-    /// has it again: its client may ask for the answer of this one (simulator seed 7004113).
+    /// What this node has ordered is delivered. If its replica has not taken it, for it has lost
+    /// the state meanwhile, the call waits for the view in which it has it again: its client may
+    /// ask for the answer of this one (simulator seed 7004113).
     pub(crate) fn not_taken(&mut self, call: &Call) {
         if self.calls.get(call).is_some_and(|waiting| waiting.stage == Stage::Ordered) {
             self.park(call);
@@ -243,7 +248,8 @@ impl Callers {
         self.calls.range(range).map(|(call, _)| *call).collect()
     }
 
-    /// The client has what it wants of its calls below this number, from wherever, or has given them up.
+    /// The client has what it wants of its calls below this number, from wherever, or has given
+    /// them up.
     pub(crate) fn forget_ended(&mut self, group: GroupId, client: ClientId, unanswered: u64) {
         let ended = self.calls.range((group, client, 0)..(group, client, unanswered));
         let ended: Vec<Call> = ended.map(|(call, _)| *call).collect();

@@ -1,9 +1,10 @@
 //! What a passive group's service has changed, for executors: whichever form of it is smallest.
 //!
-//! A primary's executor says what the calls since the last time did to the state, and a backup's makes its
-//! own state so (`docs/protocol/group.md`, "Warm passive"; the bytes are [`wire::ordered::Change`]'s). A service may
-//! tell its changes itself. Of one that does not, whole states are compared: both sides keep the last state that
-//! went from one to the other, so that only the difference need travel.
+//! A primary's executor says what the calls since the last time did to the state, and a backup's
+//! makes its own state so (`docs/protocol/group.md`, "Warm passive"; the bytes are
+//! [`wire::ordered::Change`]'s). A service may tell its changes itself. Of one that does not, whole
+//! states are compared: both sides keep the last state that went from one to the other, so that
+//! only the difference need travel.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -14,8 +15,8 @@ use wire::fnv1a;
 use wire::limits::{MAX_EDITS, MAX_STATE};
 use wire::ordered::{Change, Difference, Edit};
 
-/// A service's own words are taken without looking further if they are no longer than this: to take the whole state only
-/// to see that it is not shorter would cost more than it saves.
+/// A service's own words are taken without looking further if they are no longer than this: to take
+/// the whole state only to see that it is not shorter would cost more than it saves.
 const SHORT: usize = 4 << 10;
 
 /// Bytes that are compared at a time where old and new have the same length.
@@ -25,11 +26,13 @@ const BLOCK: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Base {
     state: Bytes,
-    /// It came with an update: whoever is in step has it. What a transfer brought, only the receiver is known to have.
+    /// It came with an update: whoever is in step has it. What a transfer brought, only the
+    /// receiver is known to have.
     common: bool,
 }
 
-/// What an executor of a passive group's replica remembers of the state, to tell and to take changes.
+/// What an executor of a passive group's replica remembers of the state, to tell and to take
+/// changes.
 ///
 /// # Examples
 ///
@@ -78,13 +81,14 @@ impl Changes {
         self.fresh = true;
     }
 
-    /// The state as it is now, if it is at hand. A transfer takes this, so that its receiver is in step.
+    /// The state as it is now, if it is at hand. A transfer takes this, so that its receiver is in
+    /// step.
     pub fn current(&self) -> Option<&Bytes> {
         self.base.as_ref().filter(|_| self.fresh).map(|base| &base.state)
     }
 
-    /// What has changed since the last time, as an update carries it. `own`: the service's own words for it, if it
-    /// has any; `whole` takes the whole state.
+    /// What has changed since the last time, as an update carries it. `own`: the service's own
+    /// words for it, if it has any; `whole` takes the whole state.
     ///
     /// # Errors
     /// The state cannot be taken, or is larger than [`MAX_STATE`].
@@ -158,8 +162,8 @@ fn short(length: usize) -> u32 {
     u32::try_from(length).expect("a state has at most MAX_STATE bytes")
 }
 
-/// What makes `new` of `old`; nothing if that takes too many edits. What they have in common at both ends stays. If
-/// what is between has the same length in both, it is compared block by block.
+/// What makes `new` of `old`; nothing if that takes too many edits. What they have in common at
+/// both ends stays. If what is between has the same length in both, it is compared block by block.
 fn difference(old: &[u8], new: &[u8]) -> Option<Difference> {
     let same =
         |pairs: &mut dyn Iterator<Item = (&u8, &u8)>| pairs.take_while(|(a, b)| a == b).count();

@@ -170,8 +170,8 @@ impl Membership {
         matches!(self.phase, Phase::Minority)
     }
 
-    /// Whether groups act in this configuration, once that is decided. The verdict of the announcements is not enough:
-    /// whoever is told yes asks for something, and is to get it.
+    /// Whether groups act in this configuration, once that is decided. The verdict of the
+    /// announcements is not enough: whoever is told yes asks for something, and is to get it.
     pub(crate) fn quorate(&self) -> Option<bool> {
         match self.phase {
             Phase::Announcing { .. } | Phase::Installing { .. } => None,
@@ -255,7 +255,8 @@ impl Membership {
     }
 
     /// An announcement is delivered. With the last one comes the verdict, and whether this node
-    /// is to order the installation. A member's second one takes back what it has lost since the first.
+    /// is to order the installation. A member's second one takes back what it has lost since the
+    /// first.
     pub(crate) fn announce(&mut self, sender: Member, announce: Announce) -> Option<(bool, bool)> {
         if matches!(self.phase, Phase::Installing { .. })
             && announce.ring == self.ring

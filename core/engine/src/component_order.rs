@@ -1,8 +1,9 @@
 //! Which of two places in the history of components is the later one.
 //!
-//! Epoch and ring say it where all know of each other. A disk alone may know of an attempt; those who had it not on theirs
-//! begin anew with small epochs and rings, and answer. Such an attempt is **void**: it was never effective, and never
-//! will be (`docs/protocol/store.md`, "Attempts that only some disks know").
+//! Epoch and ring say it where all know of each other. A disk alone may know of an attempt; those
+//! who had it not on theirs begin anew with small epochs and rings, and answer. Such an attempt is
+//! **void**: it was never effective, and never will be (`docs/protocol/store.md`, "Attempts that
+//! only some disks know").
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +68,8 @@ impl ComponentOrder {
         component_order
     }
 
-    /// It was never effective: nothing was answered in it, and nobody has to be outvoted who was in it.
+    /// It was never effective: nothing was answered in it, and nobody has to be outvoted who was in
+    /// it.
     pub(crate) fn is_void(&self, component: &Component) -> bool {
         self.void.contains_key(&age(component))
     }
@@ -96,7 +98,8 @@ fn components(announce: &Announce) -> impl Iterator<Item = &Component> {
     core::iter::once(&announce.last).chain(&announce.attempts)
 }
 
-/// `other` was installed after `attempt`, and nobody who announced himself for it knew of that: its number would be larger.
+/// `other` was installed after `attempt`, and nobody who announced himself for it knew of that: its
+/// number would be larger.
 fn is_later_in_ignorance(other: &Component, attempt: &Component) -> bool {
     other.epoch <= attempt.epoch && age(other) != age(attempt) && came_after(other, attempt)
 }

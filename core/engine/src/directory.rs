@@ -1,8 +1,9 @@
 //! The table of groups: replicated state that every node of a component holds alike.
 //!
 //! It changes only at places in the total order, by the verbs below, and every change of a group
-//! makes a new view (`docs/protocol/group.md`, "Groups and views"). How a group passes from one component
-//! to the next: `directory/state_merge.rs`. Groups that begin with a state that somebody has: `directory/deposits.rs`.
+//! makes a new view (`docs/protocol/group.md`, "Groups and views"). How a group passes from one
+//! component to the next: `directory/state_merge.rs`. Groups that begin with a state that somebody
+//! has: `directory/deposits.rs`.
 
 mod deposits;
 mod going;
@@ -27,7 +28,8 @@ pub(crate) use state_merge::{majority, recalled, recalled_entry};
 /// Why a replica cannot join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JoinRefused {
-    /// The group exists with these other options, which it cannot have got since it was made, or the name's hash belongs to another group.
+    /// The group exists with these other options, which it cannot have got since it was made, or
+    /// the name's hash belongs to another group.
     Options(GroupOptions),
     /// The group, or the table, is full.
     Full(GroupOptions),
@@ -54,11 +56,12 @@ pub(crate) fn name_of(ring: RingId) -> u64 {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Directory {
     groups: BTreeMap<GroupId, Group>,
-    /// The last views of groups that ended in this component: one that begins anew goes on from there, so that no view has
-    /// two meanings.
+    /// The last views of groups that ended in this component: one that begins anew goes on from
+    /// there, so that no view has two meanings.
     ended: BTreeMap<GroupId, ViewNumber>,
-    /// What transfers of this component are named from. Histories that do not know of each other have views of the same numbers: chunks of a transfer
-    /// in one must not be taken for those of another (simulator seed 630740).
+    /// What transfers of this component are named from. Histories that do not know of each other
+    /// have views of the same numbers: chunks of a transfer in one must not be taken for those of
+    /// another (simulator seed 630740).
     transfers: u64,
 }
 
@@ -71,7 +74,8 @@ impl Directory {
         self.groups.iter().map(|(id, group)| (*id, group))
     }
 
-    /// A replica on `member` joins, of a group that was made with these options or has got another style since. The first replica of a group has the state from the start; so has one that
+    /// A replica on `member` joins, of a group that was made with these options or has got another
+    /// style since. The first replica of a group has the state from the start; so has one that
     /// finds nobody in a group that was never called.
     pub(crate) fn join(
         &mut self,
@@ -130,7 +134,8 @@ impl Directory {
         Ok(Change::View)
     }
 
-    /// The replica on `member` is gone by its own will, unless it is needed; or it is not to come back.
+    /// The replica on `member` is gone by its own will, unless it is needed; or it is not to come
+    /// back.
     pub(crate) fn leave(&mut self, member: Member, id: GroupId) -> Change {
         let Some(group) = self.groups.get_mut(&id) else { return Change::None };
         if group.awaited.contains(&member) {
@@ -191,7 +196,8 @@ impl Directory {
         Change::View
     }
 
-    /// The replica on `member` becomes the primary, if it has the state and the group is still in this view.
+    /// The replica on `member` becomes the primary, if it has the state and the group is still in
+    /// this view.
     pub(crate) fn promote(
         &mut self,
         member: Member,
@@ -216,8 +222,9 @@ impl Directory {
         Change::View
     }
 
-    /// The backups that have the state get this order, if the group is still in this view; those that it does not name come after
-    /// them. Replicas without the state, and the primary, keep their places.
+    /// The backups that have the state get this order, if the group is still in this view; those
+    /// that it does not name come after them. Replicas without the state, and the primary, keep
+    /// their places.
     pub(crate) fn rank(
         &mut self,
         id: GroupId,
@@ -280,21 +287,22 @@ impl Directory {
         Change::View
     }
 
-    /// A request to the group has this place. False if nobody takes it: the group sleeps, or its calls are not
-    /// ordered.
+    /// A request to the group has this place. False if nobody takes it: the group sleeps, or its
+    /// calls are not ordered.
     pub(crate) fn requested(&mut self, id: GroupId, place: Place) -> bool {
         let takes = |group: &&mut Group| group.primary().is_some() && group.options.style.orders();
         let group = self.groups.get_mut(&id).filter(takes);
         group.map(|group| group.last = place).is_some()
     }
 
-    /// Whether this member is the group's primary, and has been since then: if so it may say what it has executed.
+    /// Whether this member is the group's primary, and has been since then: if so it may say what
+    /// it has executed.
     pub(crate) fn reigns(&self, id: GroupId, member: Member, since: Place) -> bool {
         self.get(id).is_some_and(|group| group.reign == Some((member, since)))
     }
 
-    /// The group's view has changed at this place, or the component has: it may begin the time of another primary. True if
-    /// it does.
+    /// The group's view has changed at this place, or the component has: it may begin the time of
+    /// another primary. True if it does.
     pub(crate) fn enthrone(&mut self, id: GroupId, place: Place) -> bool {
         let Some(group) = self.groups.get_mut(&id) else { return false };
         let primary = group.primary();
@@ -305,8 +313,9 @@ impl Directory {
         is_another
     }
 
-    /// The group's style is another from this place on: what its primary told in an earlier time of such a style, and what comes late,
-    /// is of no use any more. A checkpoint would be of another log (seed 19048).
+    /// The group's style is another from this place on: what its primary told in an earlier time of
+    /// such a style, and what comes late, is of no use any more. A checkpoint would be of another
+    /// log (seed 19048).
     pub(crate) fn reign_anew(&mut self, id: GroupId, place: Place) {
         if let Some(group) = self.groups.get_mut(&id) {
             group.reign = group.primary().map(|primary| (primary, place));
@@ -316,8 +325,8 @@ impl Directory {
     /// A new component takes over the authority's table. Replicas of lives that are gone are
     /// struck out; those that lack a request, or took one that is in no history, lose their
     /// state, unless the group has to go on with it or to wait for others to say; transfers begin
-    /// anew. Returns the groups that have a new view, or had another here: whoever comes from another branch of the
-    /// history has not heard of its members.
+    /// anew. Returns the groups that have a new view, or had another here: whoever comes from
+    /// another branch of the history has not heard of its members.
     pub(crate) fn install(
         &mut self,
         ring: RingId,
@@ -345,7 +354,8 @@ impl Directory {
         changed
     }
 
-    /// A member has brought a group's state after the component was installed. Whoever has it may be known now.
+    /// A member has brought a group's state after the component was installed. Whoever has it may
+    /// be known now.
     pub(crate) fn wake(
         &mut self,
         id: GroupId,
@@ -361,7 +371,8 @@ impl Directory {
             *group = woken;
             return Change::View;
         }
-        // The next component has to know in which life it is here: the node is back from its disk in one component alone.
+        // The next component has to know in which life it is here: the node is back from its disk
+        // in one component alone.
         group.asleep = entry.asleep;
         Change::None
     }

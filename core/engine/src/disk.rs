@@ -60,7 +60,8 @@ impl Strand {
 }
 
 impl Recovery {
-    /// Reads what a store gave back, in its order: of each strand the snapshot first. Of an empty store nothing.
+    /// Reads what a store gave back, in its order: of each strand the snapshot first. Of an empty
+    /// store nothing.
     ///
     /// # Errors
     /// [`Malformed`]: a record is not what a node of this version keeps. The store itself is well; use the program that
@@ -225,8 +226,8 @@ impl Disk {
         self.strands.keys().copied().collect()
     }
 
-    /// A record of a group is given to the disk. What is ordered counts as stored as its `bound` (from, to) says; without
-    /// one it waits for nothing.
+    /// A record of a group is given to the disk. What is ordered counts as stored as its `bound`
+    /// (from, to) says; without one it waits for nothing.
     pub(crate) fn append(&mut self, bound: Option<(u64, u64)>) -> u64 {
         self.appended += 1;
         let number = self.appended;
@@ -263,7 +264,8 @@ impl Disk {
         self.appended
     }
 
-    /// All records up to this one are there. Tells up to where what was ordered is stored, if that has grown.
+    /// All records up to this one are there. Tells up to where what was ordered is stored, if that
+    /// has grown.
     pub(crate) fn persisted(&mut self, upto: u64) -> Option<u64> {
         self.begun |= upto > 0; // the first record says since when
         self.persisted = self.persisted.max(upto);

@@ -1,7 +1,9 @@
-//! The story of a fault, as this node sees it: who is suspected and why, who is excluded, who came back in another life,
-//! and when a group whose primary was lost answers again (`ft-corba-totem.txt` section 2.3, the fault notifier).
+//! The story of a fault, as this node sees it: who is suspected and why, who is excluded, who came
+//! back in another life, and when a group whose primary was lost answers again
+//! (`ft-corba-totem.txt` section 2.3, the fault notifier).
 //!
-//! The ring tells single facts. Here they get their places in one story, with the times between them by this node's clock.
+//! The ring tells single facts. Here they get their places in one story, with the times between
+//! them by this node's clock.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -19,7 +21,8 @@ pub(crate) struct Faults {
     suspected: BTreeMap<Member, (Time, Suspicion)>,
     /// The last life of each node that was seen in a configuration.
     lives: BTreeMap<NodeId, Incarnation>,
-    /// Groups that lost their primary and have not been answered for here since: when it gave its last sign of life.
+    /// Groups that lost their primary and have not been answered for here since: when it gave its
+    /// last sign of life.
     struck: BTreeMap<GroupId, Time>,
     /// Groups of these that are answered for now.
     resumed: BTreeSet<GroupId>,
@@ -49,7 +52,8 @@ impl Faults {
         self.members.iter().copied().filter(|member| !members.contains(member))
     }
 
-    /// A regular configuration is delivered. `struck`: the groups whose primary is not in it, and who that was.
+    /// A regular configuration is delivered. `struck`: the groups whose primary is not in it, and
+    /// who that was.
     pub(crate) fn configuration(
         &mut self,
         now: Time,

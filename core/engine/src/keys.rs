@@ -1,8 +1,8 @@
 //! How the cluster changes the key that seals its datagrams: replicated state that changes only at
 //! places in the total order (`docs/protocol/seal.md`, "Changing the key").
 //!
-//! Nobody leads a change: each stage ends at the place of the last confirmation it waits for, which is
-//! the same everywhere, whoever began it and whether or not that node still lives.
+//! Nobody leads a change: each stage ends at the place of the last confirmation it waits for, which
+//! is the same everywhere, whoever began it and whether or not that node still lives.
 
 use alloc::vec::Vec;
 

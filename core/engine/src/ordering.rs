@@ -18,14 +18,15 @@ pub use ring::{
 
 /// One node's end of a total order with extended virtual synchrony.
 ///
-/// A machine like all others here: time is an argument, nothing blocks, and what there is to do or to
-/// know comes out of one ordered queue, which is emptied after each call. Nobody but the [`Stack`]
-/// calls these methods, which is generic: there is no dynamic dispatch on a message's way.
+/// A machine like all others here: time is an argument, nothing blocks, and what there is to do or
+/// to know comes out of one ordered queue, which is emptied after each call. Nobody but the
+/// [`Stack`] calls these methods, which is generic: there is no dynamic dispatch on a message's
+/// way.
 ///
 /// # What an engine promises
 ///
-/// *Members* are lives of nodes: a node that comes back has a larger incarnation. "All" below are the
-/// members of a configuration that do not fail.
+/// *Members* are lives of nodes: a node that comes back has a larger incarnation. "All" below are
+/// the members of a configuration that do not fail.
 ///
 /// 1. **Configurations.** The first output that is neither a send nor an event is a regular
 ///    [`Configuration`]. Each has another [`RingId`], larger than all that its members were in
@@ -38,36 +39,42 @@ pub use ring::{
 ///    same order and with the same (ring, sequence) as everybody else.
 /// 3. **No gap unsaid.** A member that delivers a message has delivered all before it in the same
 ///    configuration. Only after a loss of messages together with all their holders may some be
-///    missing; what follows then has `contiguous: false`, and comes in the transitional configuration.
-/// 4. **Own messages.** A message that [`multicast`](Ordering::multicast) took, and that was not [withdrawn](Ordering::withdraw), is delivered here too, once,
-///    in this configuration or a later one, unless this node fails or leaves. Those of one sender
-///    keep their order.
-/// 5. **Virtual synchrony.** Members that go together from one regular configuration to the next have
-///    delivered the same messages in the former.
+///    missing; what follows then has `contiguous: false`, and comes in the transitional
+///    configuration.
+/// 4. **Own messages.** A message that [`multicast`](Ordering::multicast) took, and that was not
+///    [withdrawn](Ordering::withdraw), is delivered here too, once, in this configuration or a
+///    later one, unless this node fails or leaves. Those of one sender keep their order.
+/// 5. **Virtual synchrony.** Members that go together from one regular configuration to the next
+///    have delivered the same messages in the former.
 /// 6. **Held.** [`Output::Held`] tells for the present regular configuration up to which number a
-///    majority, or all, of its members have everything, and that [`reached`](Ordering::reached) says more of a
-///    single one. It never says too much, never shrinks within a
-///    configuration, and while a configuration lasts it comes to cover every message delivered in it,
-///    without further messages. What a member has, it delivers, unless it fails: so what a
-///    majority holds is delivered in any later configuration that has one of the holders that go on.
+///    majority, or all, of its members have everything, and that [`reached`](Ordering::reached)
+///    says more of a single one. It never says too much, never shrinks within a configuration, and
+///    while a configuration lasts it comes to cover every message delivered in it, without further
+///    messages. What a member has, it delivers, unless it fails: so what a majority holds is
+///    delivered in any later configuration that has one of the holders that go on.
 ///    [`Output::Stored`] tells in the same way that [`stored`](Ordering::stored) says more; what it says is what the member
 ///    told. That may be lost, and comes again when it is [asked for](Ordering::ask_stored).
 /// 7. **Levels.** A message of level safe is delivered only when `all` would cover it, or in the
-///    transitional configuration. The order is one, whatever the levels: what follows a safe message
-///    waits for it.
-///    A message of level held is delivered like an agreed one, and [`Output::Held`] follows as soon as can be; of an
-///    agreed one it may come later, so that nobody is asked for what nobody waits for.
-/// 8. **Bounds.** What waits to be ordered is bounded; at the bound `multicast` refuses, and nothing has
-///    happened. Messages taken while no configuration is installed wait for the next one.
-/// 9. **Confirmed.** [`Output::Confirmed`] of a round says that at some moment after [`confirm`](Ordering::confirm) gave that round, or a
-///    larger one, a majority of the members had been told of no later configuration; and that all that was held by a majority, or
-///    all, by the time of that call is in the order up to the number that it names. It comes unless the configuration ends.
-/// 10. **Alone.** Whether a configuration has a quorum is not the engine's business: every component of
+///    transitional configuration. The order is one, whatever the levels: what follows a safe
+///    message waits for it. A message of level held is delivered like an agreed one, and
+///    [`Output::Held`] follows as soon as can be; of an agreed one it may come later, so that
+///    nobody is asked for what nobody waits for.
+/// 8. **Bounds.** What waits to be ordered is bounded; at the bound `multicast` refuses, and
+///    nothing has happened. Messages taken while no configuration is installed wait for the next
+///    one.
+/// 9. **Confirmed.** [`Output::Confirmed`] of a round says that at some moment after
+///    [`confirm`](Ordering::confirm) gave that round, or a larger one, a majority of the members
+///    had been told of no later configuration; and that all that was held by a majority, or all, by
+///    the time of that call is in the order up to the number that it names. It comes unless the
+///    configuration ends.
+/// 10. **Alone.** Whether a configuration has a quorum is not the engine's business: every
+///     component of
 ///     a partition gets configurations.
 ///
 /// [`Stack`]: crate::Stack
 pub trait Ordering {
-    /// A datagram came from another node's engine. One without datagrams of its own is never given any.
+    /// A datagram came from another node's engine. One without datagrams of its own is never given
+    /// any.
     ///
     /// # Errors
     /// It was none of this cluster's engine; it is counted, and has had no effect.
@@ -88,21 +95,23 @@ pub trait Ordering {
     /// [`Refused`]: too long, too much waits already, or this node has left.
     fn multicast(&mut self, now: Time, payload: Payload, level: Level) -> Result<(), Refused>;
 
-    /// Makes sure that this node is in the present configuration together with a majority. The round that will tell it
-    /// ([`Output::Confirmed`]); `None` if nothing is ordered now and the next configuration is to be waited for.
+    /// Makes sure that this node is in the present configuration together with a majority. The
+    /// round that will tell it ([`Output::Confirmed`]); `None` if nothing is ordered now and the
+    /// next configuration is to be waited for.
     fn confirm(&mut self, now: Time) -> Option<u64>;
 
-    /// Takes back a message that was handed in, if nothing of it has been sent. True if it will not be delivered
-    /// because of that. An engine need not be able to.
+    /// Takes back a message that was handed in, if nothing of it has been sent. True if it will not
+    /// be delivered because of that. An engine need not be able to.
     fn withdraw(&mut self, _payload: &Payload) -> bool {
         false
     }
 
-    /// Says to another member how far this one is: it waits to know who holds a message that it has not ordered
-    /// itself. [`Output::Held`] comes there without it, too, but later.
+    /// Says to another member how far this one is: it waits to know who holds a message that it has
+    /// not ordered itself. [`Output::Held`] comes there without it, too, but later.
     fn acknowledge(&mut self, _to: Member) {}
 
-    /// Whether the right to order rests with who used it last while nobody wants it, instead of coming to all in turn.
+    /// Whether the right to order rests with who used it last while nobody wants it, instead of
+    /// coming to all in turn.
     fn is_parking(&self) -> bool {
         true
     }
@@ -119,20 +128,21 @@ pub trait Ordering {
     /// Its members; before the first, this node alone.
     fn members(&self) -> &[Member];
 
-    /// Up to which number this member of `ring` is known to have everything: 0 of any configuration but the
-    /// last, and of whoever is not in it. As true as [`Output::Held`], which comes whenever this grows for
-    /// another member.
+    /// Up to which number this member of `ring` is known to have everything: 0 of any configuration
+    /// but the last, and of whoever is not in it. As true as [`Output::Held`], which comes whenever
+    /// this grows for another member.
     fn reached(&self, ring: RingId, member: Member) -> u64;
 
-    /// Up to which number this member of `ring` is known to have on its disk all that it has to keep: 0 of any configuration
-    /// but the last, and of whoever never told.
+    /// Up to which number this member of `ring` is known to have on its disk all that it has to
+    /// keep: 0 of any configuration but the last, and of whoever never told.
     fn stored(&self, ring: RingId, member: Member) -> u64;
 
-    /// This node has on its disk all that it has to keep of what was delivered to it up to this number of `ring`: the other
-    /// members are told.
+    /// This node has on its disk all that it has to keep of what was delivered to it up to this
+    /// number of `ring`: the other members are told.
     fn tell_stored(&mut self, now: Time, ring: RingId, upto: u64);
 
-    /// This node waits for what others have on their disks: they are to tell again, for what they told may be lost.
+    /// This node waits for what others have on their disks: they are to tell again, for what they
+    /// told may be lost.
     fn ask_stored(&mut self, now: Time);
 
     /// What the engine is doing, for people: `operational` while it orders messages.
@@ -146,7 +156,8 @@ pub trait Ordering {
         None
     }
 
-    /// How long the right to order was away from this node each time, of an engine where it comes to all in turn.
+    /// How long the right to order was away from this node each time, of an engine where it comes
+    /// to all in turn.
     fn rotations(&self) -> Option<Times> {
         None
     }

@@ -1,20 +1,20 @@
 //! How quick this node is with its clients' calls: what it tells those for whom there is no room.
 //!
-//! A refusal says when to ask again: when half of what waits will be done at the rate of late, so that there is
-//! room for those who are told so, and for those who come anew.
+//! A refusal says when to ask again: when half of what waits will be done at the rate of late, so
+//! that there is room for those who are told so, and for those who come anew.
 
 use wire::{Duration, Time};
 
 /// The rate is taken over spans of at least this length.
 const SPAN: Duration = Duration::from_millis(100);
 
-/// Nobody is told to come again sooner, or later, than this: one who comes too soon costs little, and one who comes
-/// too late waits in vain.
+/// Nobody is told to come again sooner, or later, than this: one who comes too soon costs little,
+/// and one who comes too late waits in vain.
 const LEAST: Duration = Duration::from_millis(1);
 pub(crate) const MOST: Duration = Duration::from_millis(500);
 
-/// What is told where nothing was answered of late: calls that come all at once after a quiet time, or a node that waits for
-/// a quorum.
+/// What is told where nothing was answered of late: calls that come all at once after a quiet time,
+/// or a node that waits for a quorum.
 const UNKNOWN: Duration = Duration::from_millis(50);
 
 /// The rate at which calls are answered here.

@@ -25,8 +25,9 @@ pub(crate) enum Verdict {
         epoch: u64,
         /// The members that bring it, in order of id. The first one installs.
         authority: Vec<Member>,
-        /// The lives that are here do not make up the quorum alone: it takes what disks recall of others, or all
-        /// nodes are here because nobody elsewhere can know better. Nobody's table need be complete then.
+        /// The lives that are here do not make up the quorum alone: it takes what disks recall of
+        /// others, or all nodes are here because nobody elsewhere can know better. Nobody's table
+        /// need be complete then.
         recalled: bool,
     },
 }
@@ -101,8 +102,8 @@ fn newest(announce: &Announce) -> &Component {
     announce.attempts.last().unwrap_or(&announce.last)
 }
 
-/// `other` went on from the component in which `one` stayed: what was ordered there is part of `other`'s history, but
-/// for the last moments.
+/// `other` went on from the component in which `one` stayed: what was ordered there is part of
+/// `other`'s history, but for the last moments.
 fn went_on((_, one): Announced<'_>, (member, other): Announced<'_>) -> bool {
     let stayed = newest(one);
     stayed.members.contains(member) && age(newest(other)) > age(stayed)
@@ -113,8 +114,8 @@ fn is_head(member: Announced<'_>, announces: &BTreeMap<Member, Announce>) -> boo
     !announces.iter().any(|other| went_on(member, other))
 }
 
-/// What is here of a member's history: replicas with their state, then members. A lone node without a
-/// replica knows of nothing that anybody was answered, however often it was alone.
+/// What is here of a member's history: replicas with their state, then members. A lone node without
+/// a replica knows of nothing that anybody was answered, however often it was alone.
 fn weight(member: Announced<'_>, announces: &BTreeMap<Member, Announce>) -> (usize, usize) {
     let branch = age(newest(member.1));
     let is_in_branch = |other: &Announced<'_>| age(newest(other.1)) == branch;
@@ -152,7 +153,8 @@ fn basis(
     if most && has_quorum(announces, component_order, |member| announces.contains_key(member)) {
         return Basis::Lives;
     }
-    // What groups in memory answered no disk recalls: while there may be any, all nodes have to be here.
+    // What groups in memory answered no disk recalls: while there may be any, all nodes have to be
+    // here.
     let knows_all = |announce: &Announce| match &announce.recall {
         Some(recall) => !recall.volatile,
         None => reached(announce).epoch == 0,
@@ -174,7 +176,8 @@ pub(crate) fn recalls(here: Member, announce: &Announce, life: Member) -> bool {
     here.node == life.node && (since..=here.incarnation).contains(&life.incarnation)
 }
 
-/// A majority of the lives of the last component, and of every later attempt that is not void, is here.
+/// A majority of the lives of the last component, and of every later attempt that is not void, is
+/// here.
 fn has_quorum(
     announces: &BTreeMap<Member, Announce>,
     component_order: &ComponentOrder,
@@ -309,8 +312,8 @@ mod tests {
         assert_eq!(authority(5, &[tried(1), tried(2), plain(3)]), (4, vec![2, 3]));
     }
 
-    /// The simulator's seed 622 of the world of disks: all lives ended when one disk alone had the attempt, and the others
-    /// have gone on from what they had, with a smaller ring.
+    /// The simulator's seed 622 of the world of disks: all lives ended when one disk alone had the
+    /// attempt, and the others have gone on from what they had, with a smaller ring.
     #[test]
     fn an_attempt_that_others_had_forgotten_is_not_believed() {
         let first = [1, 2, 3].map(|n| member(n, 1));

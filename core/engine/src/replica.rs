@@ -244,7 +244,8 @@ impl Replica {
         }
     }
 
-    /// From this place of the order on, requests wait for the state that `transfer` brings, of a group in this style.
+    /// From this place of the order on, requests wait for the state that `transfer` brings, of a
+    /// group in this style.
     pub(crate) fn await_state(
         &mut self,
         transfer: ViewNumber,
@@ -545,7 +546,8 @@ impl Replica {
                 self.take(number, bytes, effects);
             }
             Waiting::Snapshot(transfer) => self.snapshot(transfer, effects),
-            // What came meanwhile is on the disk, and not in the state: the next record asks again (simulator seed 441 of the disks).
+            // What came meanwhile is on the disk, and not in the state: the next record asks again
+            // (simulator seed 441 of the disks).
             Waiting::Keep if self.inbox.queue.iter().any(Waiting::is_logged) => {}
             Waiting::Keep => self.take_to_keep(effects),
             Waiting::Style { style, alone } => self.take_style(style, alone, effects),

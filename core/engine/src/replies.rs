@@ -81,7 +81,8 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         }
     }
 
-    /// A request found no room in the log: whoever waits for it here has it ordered again when there may be some.
+    /// A request found no room in the log: whoever waits for it here has it ordered again when
+    /// there may be some.
     pub(crate) fn unplaced(&mut self, now: Time, call: Call) {
         if self.replies.clients.callers.get(&call).is_some() {
             self.replies.clients.callers.park(&call);
@@ -177,8 +178,8 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         }
     }
 
-    /// What a read saw at a passive group's primary has its place. Of an earlier execution of the same read, before the
-    /// component began, that says nothing.
+    /// What a read saw at a passive group's primary has its place. Of an earlier execution of the
+    /// same read, before the component began, that says nothing.
     pub(crate) fn read_placed(&mut self, call: Call, execution: u64) {
         let stage = self.replies.clients.callers.get(&call).map(|waiting| &waiting.stage);
         if stage == Some(&Stage::Reading { execution }) {
@@ -200,15 +201,16 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         }
     }
 
-    /// A client wants to hear of a group's newer views, and of one that it has missed now. At the limit it is not told: it hears of them with its
-    /// replies, as it does without asking.
+    /// A client wants to hear of a group's newer views, and of one that it has missed now. At the
+    /// limit it is not told: it hears of them with its replies, as it does without asking.
     pub(crate) fn watch(&mut self, caller: Caller, watch: Watch) {
         if self.replies.clients.watches.add(watch.group, caller) {
             self.base.tell_watcher(caller, watch.group, watch.view);
         }
     }
 
-    /// Tells those who watch groups that have newer views. After everything else that a view asks for: who takes over has no time to lose.
+    /// Tells those who watch groups that have newer views. After everything else that a view asks
+    /// for: who takes over has no time to lose.
     pub(crate) fn tell_watchers(&mut self) {
         while let Some(group) = self.replies.clients.watches.next_changed() {
             for caller in self.replies.clients.watches.of(group) {
@@ -219,8 +221,9 @@ impl<O: Ordering> ReplyHandler<'_, O> {
 }
 
 impl Replies {
-    /// Whether this call is a read that need not be ordered. Where an answer waits for nobody's copy, nobody but its entry may
-    /// know of it: then the order alone says what a read has to see; or the primary, if it is the only entry.
+    /// Whether this call is a read that need not be ordered. Where an answer waits for nobody's
+    /// copy, nobody but its entry may know of it: then the order alone says what a read has to see;
+    /// or the primary, if it is the only entry.
     pub(crate) fn reads_without_order(&self, group: &Group, call: Call) -> bool {
         let style = group.options.style;
         style.orders()

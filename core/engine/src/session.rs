@@ -119,8 +119,8 @@ impl Sessions {
         self.sessions.len()
     }
 
-    /// A request comes to its place in the order, at ordered time `now`. Its number is in a window of this size; a group's
-    /// call is known by what it asks, too.
+    /// A request comes to its place in the order, at ordered time `now`. Its number is in a window
+    /// of this size; a group's call is known by what it asks, too.
     pub(crate) fn begin(
         &mut self,
         (client, number): (ClientId, u64),
@@ -184,8 +184,8 @@ impl Sessions {
         self.sessions.get(&client).map_or(0, |session| session.unanswered)
     }
 
-    /// The primary of a passive group has executed this call at ordered time `now`, `unanswered` being what it knew then of the
-    /// client. It has decided; this replica only keeps the reply.
+    /// The primary of a passive group has executed this call at ordered time `now`, `unanswered`
+    /// being what it knew then of the client. It has decided; this replica only keeps the reply.
     pub(crate) fn record(
         &mut self,
         (client, number): (ClientId, u64),

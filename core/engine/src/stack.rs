@@ -192,7 +192,8 @@ impl<O: Ordering> Stack<O> {
                 self.groups().begin_to_go(now, group);
                 if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
                     hosted.program.unbegun = false;
-                    // Its state stays on the disk: when all nodes stop, nobody is to have left the group.
+                    // Its state stays on the disk: when all nodes stop, nobody is to have left the
+                    // group.
                     hosted.departure.stays = is_on_disk(hosted);
                 }
             }
@@ -254,7 +255,8 @@ impl<O: Ordering> Stack<O> {
             let moves = self.groups.moves.contains_key(&(id, Motive::Going));
             group.replica(self.base.me).is_some() && (!stays || moves)
         });
-        // While it is not known yet whether groups act, this node may have what nobody else has (simulator world `poison`, seed 688).
+        // While it is not known yet whether groups act, this node may have what nobody else has
+        // (simulator world `poison`, seed 688).
         let done = match self.base.membership.quorate() {
             None => false,
             Some(false) => true,
@@ -357,7 +359,8 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// A handler of this node's replica calls another group. `wall` is the node's wall clock. What comes of it is said by
+    /// A handler of this node's replica calls another group. `wall` is the node's wall clock. What
+    /// comes of it is said by
     /// [`Output::Resume`](crate::Output::Resume), maybe at once.
     pub fn handle_nested(&mut self, now: Time, wall: Time, group: GroupId, call: NestedCall) {
         self.replicas.nested.asked_at(wall);
@@ -366,7 +369,8 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// All records up to the `upto`-th that was given by [`Output::Persist`](crate::Output::Persist) are on the disk.
+    /// All records up to the `upto`-th that was given by
+    /// [`Output::Persist`](crate::Output::Persist) are on the disk.
     pub fn handle_persisted(&mut self, now: Time, upto: u64) {
         if let Some(disk) = self.base.records.disk_mut()
             && let Some(stored) = disk.persisted(upto)
@@ -381,8 +385,9 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// A state that was given by [`Output::Snapshot`](crate::Output::Snapshot) is on the disk. Where there was no room for what a transfer has brought, a later
-    /// state of the group stands for it (simulator world `decay`, seed 613).
+    /// A state that was given by [`Output::Snapshot`](crate::Output::Snapshot) is on the disk.
+    /// Where there was no room for what a transfer has brought, a later state of the group stands
+    /// for it (simulator world `decay`, seed 613).
     pub fn handle_snapshot_stored(&mut self, now: Time, group: GroupId, covers: u64) {
         if let Some(hosted) = self.replicas.hosted.get_mut(&group)
             && covers >= hosted.on_disk.logged.lost.0

@@ -1,8 +1,8 @@
-//! Times what a replica's service executes, and tells when the service is hung (`docs/protocol/hung.md`). A pure rule, with the
-//! time as an argument.
+//! Times what a replica's service executes, and tells when the service is hung
+//! (`docs/protocol/hung.md`). A pure rule, with the time as an argument.
 //!
-//! Source: issue "the manager", part 7, after `flare.txt` section 3 (failures are of processes and processors; a process that lives and
-//! does not answer is what it leaves out).
+//! Source: issue "the manager", part 7, after `flare.txt` section 3 (failures are of processes and
+//! processors; a process that lives and does not answer is what it leaves out).
 
 use wire::{Duration, Time};
 
@@ -69,8 +69,8 @@ impl Stopwatch {
         }
     }
 
-    /// Counts a deadline that is missed by now; when the next one is. One at a time, however late it is: a node that was held up itself
-    /// finds out what its services have done meanwhile.
+    /// Counts a deadline that is missed by now; when the next one is. One at a time, however late
+    /// it is: a node that was held up itself finds out what its services have done meanwhile.
     pub(crate) fn expire(&mut self, now: Time, rule: HangRule, planted: Planted) -> Option<Time> {
         let run = self.run.as_mut()?;
         if run.limit <= now {

@@ -1,4 +1,5 @@
-//! What depends on a group's style. Each question is answered in one place, here, and whoever acts asks it.
+//! What depends on a group's style. Each question is answered in one place, here, and whoever acts
+//! asks it.
 //!
 //! | question | who asks |
 //! | --- | --- |
@@ -47,19 +48,21 @@ pub(crate) trait StyleRules {
     /// What a node that stands so does with a client's call.
     fn entry(self, standing: Standing) -> Entry;
 
-    /// Whether calls are ordered. Else their entry executes them at once, in any component or none, and
-    /// the reply waits for nobody.
+    /// Whether calls are ordered. Else their entry executes them at once, in any component or none,
+    /// and the reply waits for nobody.
     fn orders(self) -> bool;
 
-    /// Whether any entry is as good as another, so that the best is the one that the client has found. Else it
-    /// is the primary, where the token rests.
+    /// Whether any entry is as good as another, so that the best is the one that the client has
+    /// found. Else it is the primary, where the token rests.
     fn nearest_first(self) -> bool;
 
-    /// Whether an open entry looks if its replica knows the call, before it takes it: a client may ask again, or have asked
-    /// another as well. Else only who retries after a fail-over asks twice, and the sessions see it.
+    /// Whether an open entry looks if its replica knows the call, before it takes it: a client may
+    /// ask again, or have asked another as well. Else only who retries after a fail-over asks
+    /// twice, and the sessions see it.
     fn looks_first(self) -> bool;
 
-    /// Whether the primary executes a call when it comes, and orders what that has changed, instead of the call.
+    /// Whether the primary executes a call when it comes, and orders what that has changed, instead
+    /// of the call.
     fn executes_on_arrival(self) -> bool;
 
     /// Whether every replica may say what the group has to say to others: else the primary does.
@@ -68,19 +71,20 @@ pub(crate) trait StyleRules {
     /// Whether replicas keep requests in a log, and only the primary's service runs.
     fn logs(self) -> bool;
 
-    /// Whether a node that stands so is given a request at its place in the order: its replica executes it, now or
-    /// when it has the state, and answers the call if its client is here.
+    /// Whether a node that stands so is given a request at its place in the order: its replica
+    /// executes it, now or when it has the state, and answers the call if its client is here.
     fn executes(self, standing: Standing) -> bool;
 
-    /// Whether a node that stands so learns what becomes of each request that it is given, whoever had it ordered. Else it is told of
-    /// those that it has ordered itself.
+    /// Whether a node that stands so learns what becomes of each request that it is given, whoever
+    /// had it ordered. Else it is told of those that it has ordered itself.
     fn learns_all(self, standing: Standing) -> bool;
 
-    /// Whether a replica that gets the state comes after those that had it: who is primary stays so until it goes.
+    /// Whether a replica that gets the state comes after those that had it: who is primary stays so
+    /// until it goes.
     fn keeps_its_primary(self) -> bool;
 
-    /// Whether a call that changes nothing is ordered all the same: one replica's word is not believed, or what its service
-    /// has seen is not told by the order alone.
+    /// Whether a call that changes nothing is ordered all the same: one replica's word is not
+    /// believed, or what its service has seen is not told by the order alone.
     fn orders_reads(self) -> bool;
 
     /// Whether an answer leaves only when a majority of the replicas has told that it has the same.

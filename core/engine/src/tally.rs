@@ -1,8 +1,9 @@
-//! The votes of a voting group's replicas, and what they amount to (`docs/protocol/group.md`, "Voting";
-//! `ft-corba-totem.txt`, section 2.1).
+//! The votes of a voting group's replicas, and what they amount to (`docs/protocol/group.md`,
+//! "Voting"; `ft-corba-totem.txt`, section 2.1).
 //!
-//! Every node of a component keeps the same tally, because all of it follows from ordered messages and from the
-//! table: so whoever is found to deviate is taken out at the same place everywhere, and nobody has to be asked.
+//! Every node of a component keeps the same tally, because all of it follows from ordered messages
+//! and from the table: so whoever is found to deviate is taken out at the same place everywhere,
+//! and nobody has to be asked.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -31,7 +32,8 @@ pub(crate) enum Finding {
     Deviates { member: Member, position: u64, told: Digest, agreed: Digest, voters: usize },
     /// This replica is too far behind the others.
     Behind { member: Member, position: u64 },
-    /// This replica comes from where less was settled: nobody may be left who could judge what it has.
+    /// This replica comes from where less was settled: nobody may be left who could judge what it
+    /// has.
     Stale { member: Member },
 }
 
@@ -67,7 +69,8 @@ pub(crate) struct Tally {
     /// Up to here all is settled. `None` until every replica with the state has opened.
     settled: Option<u64>,
     votes: BTreeMap<Member, Votes>,
-    /// The verdicts up to what is settled, as far as somebody's vote on them may still come. `None`: it is not known here.
+    /// The verdicts up to what is settled, as far as somebody's vote on them may still come.
+    /// `None`: it is not known here.
     verdicts: VecDeque<Option<Verdict>>,
     /// Opened with less settled than another, and not yet taken out.
     stale: Vec<Member>,
@@ -81,7 +84,8 @@ impl Tally {
         Tally { since, ..Tally::default() }
     }
 
-    /// Where in the order the group began to vote: ballots tell it, for those of an earlier vote may come late.
+    /// Where in the order the group began to vote: ballots tell it, for those of an earlier vote
+    /// may come late.
     pub(crate) fn since(&self) -> u64 {
         self.since
     }
@@ -117,7 +121,8 @@ impl Tally {
         self.settled.unwrap_or_default() - self.verdicts.len() as u64
     }
 
-    /// The verdicts on what comes after this position, as far as they are known, with their positions.
+    /// The verdicts on what comes after this position, as far as they are known, with their
+    /// positions.
     pub(crate) fn verdicts_after(
         &self,
         position: u64,
@@ -127,8 +132,8 @@ impl Tally {
         known.filter(move |(at, _)| *at > position)
     }
 
-    /// The next thing that the votes show, while these have the state. `joining`: others are being given it. They will tell of
-    /// all that comes after the place where that was taken.
+    /// The next thing that the votes show, while these have the state. `joining`: others are being
+    /// given it. They will tell of all that comes after the place where that was taken.
     pub(crate) fn next_finding(
         &mut self,
         synced: &[Member],
@@ -176,8 +181,9 @@ impl Tally {
         opened?.into_iter().max()
     }
 
-    /// Once all have opened, and have told of all that anybody knows to be settled, the count goes on from there. Who comes back from
-    /// its disk knows only of its snapshot that it is settled, and tells anew what came after that.
+    /// Once all have opened, and have told of all that anybody knows to be settled, the count goes
+    /// on from there. Who comes back from its disk knows only of its snapshot that it is settled,
+    /// and tells anew what came after that.
     fn open(&mut self, synced: &[Member]) {
         let Some(settled) = self.furthest(synced) else { return };
         let opened: Vec<&Votes> = synced.iter().filter_map(|m| self.votes.get(m)).collect();
@@ -186,7 +192,8 @@ impl Tally {
         }
         let lowest = opened.iter().map(|votes| votes.first).min().unwrap_or(settled + 1);
         let from = lowest.max(settled.saturating_sub(MAX_UNSETTLED) + 1);
-        // What was settled before is not decided again. It is known as far as most who tell of it agree.
+        // What was settled before is not decided again. It is known as far as most who tell of it
+        // agree.
         let known = |position| {
             let told = count(opened.iter().filter_map(|votes| votes.at(position)));
             let all: usize = told.values().sum();
@@ -261,7 +268,8 @@ impl Tally {
         }
     }
 
-    /// The position of which this replica has not told, and at least half of those with the state have: of two, the other.
+    /// The position of which this replica has not told, and at least half of those with the state
+    /// have: of two, the other.
     pub(crate) fn lacks(&self, member: Member, synced: &[Member]) -> Option<u64> {
         let position = self.votes.get(&member)?.told() + 1;
         if self.settled.is_none() {
@@ -429,7 +437,8 @@ mod tests {
         assert_eq!(findings(&mut tally, &all()), [Finding::Stale { member: member(3) }]);
     }
 
-    /// All come back from their disks: one has a newer snapshot, and the two others tell the same of what it knows to be settled.
+    /// All come back from their disks: one has a newer snapshot, and the two others tell the same
+    /// of what it knows to be settled.
     #[test]
     fn who_tells_what_a_majority_confirms_goes_on() {
         let mut tally = Tally::default();
@@ -457,7 +466,8 @@ mod tests {
         assert_eq!(out, [member(2), member(3)], "they differ, and 1 cannot say who is right");
     }
 
-    /// The simulator's seed 915: a joiner lied about what had been settled while it was given the state.
+    /// The simulator's seed 915: a joiner lied about what had been settled while it was given the
+    /// state.
     #[test]
     fn who_joins_is_held_to_what_was_settled_meanwhile() {
         let mut tally = opened();

@@ -1,4 +1,5 @@
-//! A distribution policy of one's own: near a certain cell first, and never on hosts that are kept for others.
+//! A distribution policy of one's own: near a certain cell first, and never on hosts that are kept
+//! for others.
 //!
 //! `cargo run -p steadfast-manager --example own_policy`
 #![allow(clippy::print_stdout, reason = "it is an example")]
@@ -8,7 +9,8 @@ use std::collections::BTreeMap;
 use steadfast_manager::placement::policy::{Cost, Distribution, Host, Load};
 use wire::{NodeId, Share};
 
-/// Replicas are to be in this cell. Elsewhere each is a flaw: it moves here as soon as there is room.
+/// Replicas are to be in this cell. Elsewhere each is a flaw: it moves here as soon as there is
+/// room.
 struct Near(&'static str);
 
 impl Distribution for Near {

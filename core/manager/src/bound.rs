@@ -1,8 +1,9 @@
 //! Whether a processor can serve its tasks in time.
 //!
-//! A task is a replica that is called once in every period and takes some processor time for each call. A host passes if every
-//! call is answered before its deadline whatever the others do, by one of four tests. All but [`Policy::EarliestDeadline`] are for
-//! priorities by rate: who is called more often goes first.
+//! A task is a replica that is called once in every period and takes some processor time for each
+//! call. A host passes if every call is answered before its deadline whatever the others do, by one
+//! of four tests. All but [`Policy::EarliestDeadline`] are for priorities by rate: who is called
+//! more often goes first.
 //!
 //! | policy | holds if | exact? | source |
 //! | --- | --- | --- | --- |
@@ -71,9 +72,10 @@ pub enum Policy {
 const ONE: u128 = 1 << 32;
 
 impl Policy {
-    /// By how much, in millionths of the capacity, these tasks are too many for a processor of which a share `other` is taken by what has no period, and whose
-    /// whole is `capacity`: zero if all are in time. It never falls when a task or a share is added: whoever searches may cut off
-    /// what is past the bound already.
+    /// By how much, in millionths of the capacity, these tasks are too many for a processor of
+    /// which a share `other` is taken by what has no period, and whose whole is `capacity`: zero if
+    /// all are in time. It never falls when a task or a share is added: whoever searches may cut
+    /// off what is past the bound already.
     pub fn excess(self, tasks: &[Task], other: Share, capacity: Share) -> Share {
         if tasks.is_empty() && other <= capacity {
             return Share::ZERO;
@@ -120,8 +122,8 @@ fn scaled(share: Share, capacity: Share) -> u128 {
     (u128::from(share.0) * ONE).div_ceil(u128::from(capacity.0))
 }
 
-/// By how much a product of factors is above two. What is rounded is rounded up, and an excess below a millionth is none: that much
-/// the rounding may have added.
+/// By how much a product of factors is above two. What is rounded is rounded up, and an excess
+/// below a millionth is none: that much the rounding may have added.
 fn past_two(factors: impl Iterator<Item = u128>) -> Share {
     let product =
         factors.fold(ONE, |product, factor| (product * factor).div_ceil(ONE).min(ONE << 16));
@@ -129,8 +131,8 @@ fn past_two(factors: impl Iterator<Item = u128>) -> Share {
     Share(u64::try_from(millionths).unwrap_or(u64::MAX))
 }
 
-/// The shares of all tasks that may be late. A processor of a smaller capacity takes so much longer for every call, and so it does
-/// when a share is taken by others.
+/// The shares of all tasks that may be late. A processor of a smaller capacity takes so much longer
+/// for every call, and so it does when a share is taken by others.
 fn late(tasks: &[Task], other: Share, capacity: Share) -> Share {
     let speed = u128::from(capacity.saturating_sub(other).0.min(Share::ONE.0));
     let cost = |task: &Task| match speed {

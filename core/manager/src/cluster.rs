@@ -12,7 +12,8 @@ use crate::bound::{Policy, Task};
 pub struct Host {
     /// What its processors, or the node's quota of them, can do.
     pub capacity: Share,
-    /// What of it others than primaries of groups take: other programs, and the replicas' and the node's own work.
+    /// What of it others than primaries of groups take: other programs, and the replicas' and the
+    /// node's own work.
     pub other: Share,
 }
 
@@ -21,7 +22,8 @@ pub struct Host {
 pub struct Group {
     /// Where its primary is.
     pub primary: NodeId,
-    /// Where its other replicas are that have the state. Without the primary's node, and none twice.
+    /// Where its other replicas are that have the state. Without the primary's node, and none
+    /// twice.
     pub backups: Vec<NodeId>,
     /// What its primary has to do.
     pub task: Task,
@@ -146,8 +148,8 @@ impl Cluster {
         self.tasks(node).map(|task| task.share()).sum::<Share>() + other
     }
 
-    /// By how much a host has too much to do if these primaries come to it and those go. A host that is not there has too much with
-    /// anything.
+    /// By how much a host has too much to do if these primaries come to it and those go. A host
+    /// that is not there has too much with anything.
     pub fn excess(&self, node: NodeId, come: &[GroupId], gone: &[GroupId]) -> Share {
         let gone = |id: &GroupId| !gone.contains(id);
         let here = self.primaries(node).filter(gone).chain(come.iter().copied());

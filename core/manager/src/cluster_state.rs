@@ -1,9 +1,12 @@
-//! The cluster state: what people said, and what was decided of it. The state of the group `steadfast.manager`
-//! (`docs/protocol/deployment.md`; `jgroup-arm.txt`, section 2: the replication manager's own state).
+//! The cluster state: what people said, and what was decided of it. The state of the group
+//! `steadfast.manager` (`docs/protocol/deployment.md`; `jgroup-arm.txt`, section 2: the replication
+//! manager's own state).
 //!
-//! A deterministic state machine: all replicas apply the same [`Command`]s in one order, at ordered times, and have the same cluster state. It decides
-//! nothing but what may be said: which host gets a replica is [`placement`](crate::placement)'s, which asks for it by a command too.
-//! What it holds is bounded ([`wire::limits`]); its whole state is [`encode`](ClusterState::encode)d for transfers.
+//! A deterministic state machine: all replicas apply the same [`Command`]s in one order, at ordered
+//! times, and have the same cluster state. It decides nothing but what may be said: which host gets
+//! a replica is [`placement`](crate::placement)'s, which asks for it by a command too. What it
+//! holds is bounded ([`wire::limits`]); its whole state is [`encode`](ClusterState::encode)d for
+//! transfers.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -128,7 +131,8 @@ impl ClusterState {
         Ok(Answer::Done)
     }
 
-    /// Where replicas are to be. Void if it was decided for another placement than there is now, or names a node twice.
+    /// Where replicas are to be. Void if it was decided for another placement than there is now, or
+    /// names a node twice.
     fn place(&mut self, group: &str, number: u64, mut on: Vec<NodeId>, filled: bool) -> Answer {
         on.sort_unstable();
         let known = on.iter().all(|node| self.nodes.contains_key(node));
@@ -229,7 +233,8 @@ impl ClusterState {
     }
 
     /// # Panics
-    /// If a rule of the cluster state is broken: a node twice in a placement, or one that never told of itself.
+    /// If a rule of the cluster state is broken: a node twice in a placement, or one that never
+    /// told of itself.
     pub fn check_invariants(&self) {
         assert!(self.is_well(), "the cluster state is not well: {self:?}");
     }

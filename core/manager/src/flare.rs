@@ -1,9 +1,10 @@
-//! The ranking of FLARe, as the paper has it (`flare.txt`, section 3.2, Algorithm 1): for each processor, were it lost, its primaries'
-//! targets are chosen one after the other, each time the replica's host with the least *expected* use, which grows with every one
-//! that was given to it.
+//! The ranking of FLARe, as the paper has it (`flare.txt`, section 3.2, Algorithm 1): for each
+//! processor, were it lost, its primaries' targets are chosen one after the other, each time the
+//! replica's host with the least *expected* use, which grows with every one that was given to it.
 //!
-//! It looks at the loss of one processor at a time: two that are lost at once may choose one target for both (section 4.3). It is here
-//! to be compared with [`ranking`](crate::ranking), and for who wants it (`look_ahead = false`).
+//! It looks at the loss of one processor at a time: two that are lost at once may choose one target
+//! for both (section 4.3). It is here to be compared with [`ranking`](crate::ranking), and for who
+//! wants it (`look_ahead = false`).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -12,7 +13,8 @@ use wire::{GroupId, NodeId, Share};
 
 use crate::cluster::Cluster;
 
-/// The targets of every group in the order in which they are to be tried. Hosts that are not there are none.
+/// The targets of every group in the order in which they are to be tried. Hosts that are not there
+/// are none.
 pub fn rank(cluster: &Cluster) -> BTreeMap<GroupId, Vec<NodeId>> {
     let mut lost: Vec<NodeId> = cluster.groups().map(|(_, group)| group.primary).collect();
     lost.sort_unstable();

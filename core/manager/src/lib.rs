@@ -1,17 +1,21 @@
-//! What the manager decides, as pure functions of what it knows (`flare.txt`, section 3): where clients go when a host is lost, and
-//! which primaries move when a host has more to do than it can do in time.
+//! What the manager decides, as pure functions of what it knows (`flare.txt`, section 3): where
+//! clients go when a host is lost, and which primaries move when a host has more to do than it can
+//! do in time.
 //!
 //! - [`bound`]: can this host serve all these tasks in time?
 //! - [`flare`]: the ranking of the paper, Algorithm 1, as it stands there.
-//! - [`ranking`]: the one that is used: no loss of a host, and of a pair where there is room, overloads another.
+//! - [`ranking`]: the one that is used: no loss of a host, and of a pair where there is room,
+//!   overloads another.
 //! - [`relief`]: primaries leave a host that has too much to do.
 //! - `shedding`: where no move helps, calls are refused there, the least critical first.
 //! - [`Manager`], a machine: looks at the whole picture, and says what is to be asked for
-//! - [`cluster_state`]: what people said: deployments and drains, and where replicas are to be (`docs/protocol/deployment.md`)
+//! - [`cluster_state`]: what people said: deployments and drains, and where replicas are to be
+//!   (`docs/protocol/deployment.md`)
 //! - [`priority`]: who of a host's replicas runs first
 //! - [`placement`]: which of the cluster state's placements are to change
 //!
-//! All is exact arithmetic in an order that depends on nothing but the input: every replica of the manager decides alike.
+//! All is exact arithmetic in an order that depends on nothing but the input: every replica of the
+//! manager decides alike.
 #![no_std]
 #![forbid(unsafe_code)]
 

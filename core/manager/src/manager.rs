@@ -1,7 +1,9 @@
-//! The machine that compares what is wanted with what is, and asks for what differs (`docs/protocol/manager.md`).
+//! The machine that compares what is wanted with what is, and asks for what differs
+//! (`docs/protocol/manager.md`).
 //!
-//! It is driven by levels, not by events: whatever it has missed, forgotten or asked for in vain, the next look at the whole picture shows.
-//! So nothing of it has to survive: whoever leads next begins with what the table says.
+//! It is driven by levels, not by events: whatever it has missed, forgotten or asked for in vain,
+//! the next look at the whole picture shows. So nothing of it has to survive: whoever leads next
+//! begins with what the table says.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -18,7 +20,8 @@ use crate::ranking::Ranking;
 use crate::relief::{Relief, relieve};
 use crate::shedding::Levels;
 
-/// A primary that uses less of a processor than this more than its backup does is moved by nobody: its host would not feel it.
+/// A primary that uses less of a processor than this more than its backup does is moved by nobody:
+/// its host would not feel it.
 pub const LEAST_MOVED: Share = Share::percent(2);
 
 /// What a primary uses is another than before if it differs by this at least, and by an eighth.
@@ -32,10 +35,12 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub struct Config {
     /// The test that a host must pass.
     pub policy: Policy,
-    /// Backups are ranked for the loss of two hosts, too, and damped ([`ranking`](crate::ranking)); else as in the paper ([`flare`]).
+    /// Backups are ranked for the loss of two hosts, too, and damped ([`ranking`](crate::ranking));
+    /// else as in the paper ([`flare`]).
     pub look_ahead: bool,
-    /// After a primary left a host or came to one, that host is left alone so long. Longer than the period of reports and the window of
-    /// the gauges together: what is told before then has the old load in it.
+    /// After a primary left a host or came to one, that host is left alone so long. Longer than the
+    /// period of reports and the window of the gauges together: what is told before then has the
+    /// old load in it.
     pub settle: Duration,
     /// A primary that was moved stays so long.
     pub rest: Duration,
@@ -121,7 +126,8 @@ impl Manager {
     /// What follows from this picture, as far as it was not asked for already.
     pub fn look(&mut self, now: Time, picture: Picture) -> Vec<Proposal> {
         if !picture.leads {
-            // Whoever leads meanwhile may decide otherwise: what the table says counts. What was moved is moved.
+            // Whoever leads meanwhile may decide otherwise: what the table says counts. What was
+            // moved is moved.
             self.forget();
             self.asked.clear();
             self.levels.forget();
@@ -135,7 +141,8 @@ impl Manager {
         looked.extend(self.ranking.settle());
         looked.extend(core::mem::take(&mut self.left));
         if is_new || !self.config.look_ahead {
-            // What was asked for on another ring may be lost; and what the paper's ranking makes of it depends on all hosts.
+            // What was asked for on another ring may be lost; and what the paper's ranking makes of
+            // it depends on all hosts.
             looked.extend(picture.groups.iter().map(|shape| shape.id));
         }
         let mut proposals = self.relief(now, &picture);
@@ -166,8 +173,8 @@ impl Manager {
         &self.ranking
     }
 
-    /// Takes over what is new in the picture: hosts that have told what they have to do, and groups whose primary's host is one. Returns
-    /// the groups that had to do with it.
+    /// Takes over what is new in the picture: hosts that have told what they have to do, and groups
+    /// whose primary's host is one. Returns the groups that had to do with it.
     fn learn(&mut self, picture: &Picture) -> BTreeSet<GroupId> {
         let (mut hosts, groups) = picture.differs_from(&self.seen);
         for node in hosts.iter().filter(|node| picture.usage(**node).is_none()) {
@@ -200,7 +207,8 @@ impl Manager {
         let mut backups = shape.backups.clone();
         backups.retain(|node| picture.usage(*node).is_some());
         let task = self.task(picture, shape, &backups);
-        // The order in which they are listed decides nothing, and changes with each proposal that comes true.
+        // The order in which they are listed decides nothing, and changes with each proposal that
+        // comes true.
         let ranked = backups.clone();
         backups.sort_unstable();
         let group = Group { primary: shape.primary, backups, task };
@@ -211,8 +219,8 @@ impl Manager {
         }
     }
 
-    /// What moves with a group's primary: what its replica uses there more than the least busy of the others. Where all replicas execute,
-    /// that is nearly nothing.
+    /// What moves with a group's primary: what its replica uses there more than the least busy of
+    /// the others. Where all replicas execute, that is nearly nothing.
     fn task(&self, picture: &Picture, shape: &Shape, backups: &[NodeId]) -> Task {
         let uses =
             |node: &NodeId| picture.usage(*node).map_or(Share::ZERO, |usage| usage.of(shape.id));
@@ -229,7 +237,8 @@ impl Manager {
         }
     }
 
-    /// The order in which a group's backups are to be tried, if the table's is another one where it matters: in the first two.
+    /// The order in which a group's backups are to be tried, if the table's is another one where it
+    /// matters: in the first two.
     fn order(&mut self, ring: RingId, shape: &Shape) -> Option<Vec<NodeId>> {
         let mut wanted = if self.config.look_ahead {
             self.ranking.targets(shape.id).to_vec()
@@ -253,8 +262,8 @@ impl Manager {
         (!again).then_some(wanted)
     }
 
-    /// Primaries that are to leave hosts with too much to do, each host and each primary at most once in a while.
-    /// Where no move helps, calls are to be refused.
+    /// Primaries that are to leave hosts with too much to do, each host and each primary at most
+    /// once in a while. Where no move helps, calls are to be refused.
     fn relief(&mut self, now: Time, picture: &Picture) -> Vec<Proposal> {
         let Config { settle, rest, .. } = self.config;
         self.touched.retain(|_, at| now < *at + settle);

@@ -7,12 +7,14 @@ use core::cmp::Ordering;
 use wire::ordered::Usage;
 use wire::{GroupId, NodeId, RingId, Time, ViewNumber};
 
-/// The cluster as one node sees it at one moment: its component, the table of groups, and what hosts told of themselves.
+/// The cluster as one node sees it at one moment: its component, the table of groups, and what
+/// hosts told of themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picture {
     /// The component's ring: what was ordered on another need not have come.
     pub ring: RingId,
-    /// This node is the one that manages: groups act here, and no member of the component has a smaller id.
+    /// This node is the one that manages: groups act here, and no member of the component has a
+    /// smaller id.
     pub leads: bool,
     /// The component's nodes, in order of id, with what each has told last in this life, if it has.
     pub nodes: Vec<(NodeId, Option<Usage>)>,
@@ -20,8 +22,8 @@ pub struct Picture {
     pub groups: Vec<Shape>,
     /// Hosts that refuse calls less critical than this, until then if nothing else is said.
     pub sheds: BTreeMap<NodeId, (u8, Time)>,
-    /// Groups that nobody here is known to have the state of, and of which this node's disk has one, in order of id: it hosts them,
-    /// wherever their replicas are to be.
+    /// Groups that nobody here is known to have the state of, and of which this node's disk has
+    /// one, in order of id: it hosts them, wherever their replicas are to be.
     pub brings: Vec<GroupId>,
 }
 
@@ -56,8 +58,8 @@ impl Picture {
         Some(&self.groups[place])
     }
 
-    /// Hosts that tell something else than in an earlier picture, or are in one of the two only; and groups that are, or that had or have a
-    /// replica on such a host.
+    /// Hosts that tell something else than in an earlier picture, or are in one of the two only;
+    /// and groups that are, or that had or have a replica on such a host.
     pub(crate) fn differs_from(&self, earlier: &Picture) -> (BTreeSet<NodeId>, BTreeSet<GroupId>) {
         let mut hosts = BTreeSet::new();
         unlike(
@@ -87,7 +89,8 @@ impl Picture {
     }
 }
 
-/// Tells of what is in one of two lists alone, or not alike in both. They are in order of the key, and none is in a list twice.
+/// Tells of what is in one of two lists alone, or not alike in both. They are in order of the key,
+/// and none is in a list twice.
 fn unlike<'a, T: PartialEq, K: Ord>(
     earlier: &'a [T],
     later: &'a [T],

@@ -1,14 +1,16 @@
-//! Where replicas are to be: compares what people said with what is, and asks for what differs (`docs/protocol/deployment.md`;
-//! `jgroup-arm.txt`, section 2: distribution policy, replication policy).
+//! Where replicas are to be: compares what people said with what is, and asks for what differs
+//! (`docs/protocol/deployment.md`; `jgroup-arm.txt`, section 2: distribution policy, replication
+//! policy).
 //!
 //! - here: the machine
 //! - `placement/site.rs`: which nodes can take a replica at all
-//! - [`policy`]: which of those is the best, and how many are to be there now: small traits, for policies of one's own too
+//! - [`policy`]: which of those is the best, and how many are to be there now: small traits, for
+//!   policies of one's own too
 //! - `placement/plan.rs`: the next step of one deployment
 //! - `placement/survey.rs`: what there is to say of it to people
 //!
-//! It is driven by levels, as [`Manager`](crate::Manager) is: it keeps nothing that must survive but since when replicas are missing, and whoever leads
-//! next begins to count anew.
+//! It is driven by levels, as [`Manager`](crate::Manager) is: it keeps nothing that must survive
+//! but since when replicas are missing, and whoever leads next begins to count anew.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -56,8 +58,8 @@ impl Placer {
         Placer { planted, ..Placer::default() }
     }
 
-    /// What follows, as far as it was not asked for already. `now` is a clock that does not jump, `wall` the one of ordered time, in nanoseconds
-    /// since the Unix epoch.
+    /// What follows, as far as it was not asked for already. `now` is a clock that does not jump,
+    /// `wall` the one of ordered time, in nanoseconds since the Unix epoch.
     pub fn look(
         &mut self,
         now: Time,

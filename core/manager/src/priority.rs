@@ -1,15 +1,18 @@
 //! Priorities by rate: who is called more often goes first (Liu and Layland, 1973).
 //!
-//! There are few priorities, and which periods there will be is not known. So they are cut into classes, each longer than the one before by the
-//! same factor: a *constant-ratio grid* (J. P. Lehoczky, L. Sha: *Performance of Real-Time Bus Scheduling Algorithms*, ACM SIGMETRICS Performance
-//! Evaluation Review 14(1), 1986). A replica's class depends on its own period alone: nobody's changes when another comes or goes.
+//! There are few priorities, and which periods there will be is not known. So they are cut into
+//! classes, each longer than the one before by the same factor: a *constant-ratio grid* (J. P.
+//! Lehoczky, L. Sha: *Performance of Real-Time Bus Scheduling Algorithms*, ACM SIGMETRICS
+//! Performance Evaluation Review 14(1), 1986). A replica's class depends on its own period alone:
+//! nobody's changes when another comes or goes.
 
 use core::time::Duration;
 
 /// Periods up to this have the highest priority.
 pub const SHORTEST: Duration = Duration::from_millis(1);
 
-/// The priority, 1 to `top`, of what is called once in `period`: one less for each factor of the square root of two beyond [`SHORTEST`]. 0 if `top` is 0: none.
+/// The priority, 1 to `top`, of what is called once in `period`: one less for each factor of the
+/// square root of two beyond [`SHORTEST`]. 0 if `top` is 0: none.
 pub fn by_rate(period: Duration, top: u8) -> u8 {
     // Of squares, the factor is two, and so whole numbers will do.
     let (period, shortest) = (period.as_nanos(), SHORTEST.as_nanos());

@@ -1,21 +1,25 @@
 //! The order in which clients try a group's backups.
 //!
-//! Where the paper's ranking looks at one lost host at a time, and leaves two that are lost at once to relief afterwards
-//! (`flare.txt`, section 4.3), this one looks ahead:
+//! Where the paper's ranking looks at one lost host at a time, and leaves two that are lost at once
+//! to relief afterwards (`flare.txt`, section 4.3), this one looks ahead:
 //!
-//! 1. the loss of no single host puts another past its bound, if any order of the lists can do that;
+//! 1. the loss of no single host puts another past its bound, if any order of the lists can do
+//!    that;
 //! 2. then the loss of no pair of hosts does, where capacity allows;
-//! 3. then the first target is the one whose host is expected to use the smallest share of what it can, as in Algorithm 1.
+//! 3. then the first target is the one whose host is expected to use the smallest share of what it
+//!    can, as in Algorithm 1.
 //!
 //! Only the first two of a list decide these; the others follow by their hosts' use.
 //!
-//! **How.** What changed is ranked anew, the most expensive group first, each as is best for what stands. Where an overload remains,
-//! the groups that could have to do with it are searched together, exactly, up to [`EFFORT`] steps: an overload only grows with the
-//! groups that are placed, so a branch that is no better than the best so far is cut off.
+//! **How.** What changed is ranked anew, the most expensive group first, each as is best for what
+//! stands. Where an overload remains, the groups that could have to do with it are searched
+//! together, exactly, up to [`EFFORT`] steps: an overload only grows with the groups that are
+//! placed, so a branch that is no better than the best so far is cut off.
 //!
-//! **Damping.** A list stays as it is unless another saves an overload of more than [`DAMPING`], or brings no more overload and a first target whose
-//! host is expected to use less by more than that: measured use is noisy, and each change is told to every client. So 1 and 2 are
-//! true of new lists; one that was right may come to bring so much before it changes.
+//! **Damping.** A list stays as it is unless another saves an overload of more than [`DAMPING`], or
+//! brings no more overload and a first target whose host is expected to use less by more than that:
+//! measured use is noisy, and each change is told to every client. So 1 and 2 are true of new
+//! lists; one that was right may come to bring so much before it changes.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -36,11 +40,12 @@ pub const EFFORT: usize = 20_000;
 /// Groups that are searched together at the most.
 pub const TOGETHER: usize = 16;
 
-/// What a host's expected use, or an overload, must be better by, of what a host can do, for a list to change.
+/// What a host's expected use, or an overload, must be better by, of what a host can do, for a list
+/// to change.
 pub const DAMPING: Share = Share::percent(5);
 
-/// Overload that an order of the lists would bring, of what the hosts can do: when one host is lost, and when two are; each summed over
-/// all that may be lost.
+/// Overload that an order of the lists would bring, of what the hosts can do: when one host is
+/// lost, and when two are; each summed over all that may be lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Overload {
     /// By the loss of one.
@@ -50,7 +55,8 @@ pub struct Overload {
 }
 
 impl Overload {
-    /// Less, and by more than noise makes: what is at the edge of a bound is past it, and then it is not.
+    /// Less, and by more than noise makes: what is at the edge of a bound is past it, and then it
+    /// is not.
     fn is_clearly_below(self, other: Overload) -> bool {
         let Overload { one, two } = self;
         one + DAMPING < other.one || one <= other.one && two + DAMPING < other.two
@@ -96,8 +102,8 @@ impl Ranking {
         self.lists.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// A host is there, or uses another share than before. What differs by less than [`DAMPING`] from what was told last is noise, and
-    /// forgotten, unless it makes or ends an overload.
+    /// A host is there, or uses another share than before. What differs by less than [`DAMPING`]
+    /// from what was told last is noise, and forgotten, unless it makes or ends an overload.
     pub fn set_host(&mut self, node: NodeId, host: Host) {
         let known = self.cluster.host(node).copied();
         if known == Some(host) {
@@ -134,7 +140,8 @@ impl Ranking {
         }
     }
 
-    /// A group's list is this one now: whoever decided so before knew why, and what is not better by enough leaves it so.
+    /// A group's list is this one now: whoever decided so before knew why, and what is not better
+    /// by enough leaves it so.
     pub fn adopt(&mut self, id: GroupId, list: Vec<NodeId>) {
         self.lists.insert(id, list);
     }
@@ -164,7 +171,8 @@ impl Ranking {
         order.sort_by_key(|id| {
             (Reverse(self.cluster.group(*id).map(|group| group.task.share())), *id)
         });
-        // The others' lists stand meanwhile: what is decided first does not depend on which of two tasks is the larger by a hair.
+        // The others' lists stand meanwhile: what is decided first does not depend on which of two
+        // tasks is the larger by a hair.
         for id in &order {
             let list = self.lists.remove(id).unwrap_or_default();
             let head = self.best(*id, &list);
@@ -194,7 +202,8 @@ impl Ranking {
         sum
     }
 
-    /// The head that is best for a group while the others stand, or the one it has, if none is better by enough.
+    /// The head that is best for a group while the others stand, or the one it has, if none is
+    /// better by enough.
     fn best(&self, id: GroupId, old: &[NodeId]) -> Option<Head> {
         let weighed = |head: Head| (self.cost(id, head), self.expected(id, head.first), head);
         let heads = self.heads(id);

@@ -1,4 +1,5 @@
-//! Primaries leave a host that has too much to do (`flare.txt`, section 3.5): no replica moves, only who of them is primary.
+//! Primaries leave a host that has too much to do (`flare.txt`, section 3.5): no replica moves,
+//! only who of them is primary.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -24,15 +25,17 @@ pub struct Move {
 pub struct Relief {
     /// In the order in which they were decided.
     pub moves: Vec<Move>,
-    /// Hosts that have too much to do after all moves: calls are refused there ([`shedding`](crate::Manager)).
+    /// Hosts that have too much to do after all moves: calls are refused there
+    /// ([`shedding`](crate::Manager)).
     pub unsolved: Vec<NodeId>,
 }
 
 /// Decides for all hosts, those with the largest excess first.
 ///
-/// Of a host with too much to do, primaries are looked at in falling order of use, and each goes to the host of a backup that is then
-/// expected to use the smallest share of what it can, if that host can bear it; until the host is below its bound. None goes to a host that is
-/// `closed`: it seems to have room because it refuses calls.
+/// Of a host with too much to do, primaries are looked at in falling order of use, and each goes to
+/// the host of a backup that is then expected to use the smallest share of what it can, if that
+/// host can bear it; until the host is below its bound. None goes to a host that is `closed`: it
+/// seems to have room because it refuses calls.
 pub fn relieve(cluster: &Cluster, closed: &BTreeSet<NodeId>) -> Relief {
     let (come, gone) = (BTreeMap::new(), BTreeSet::new());
     let mut plan = Plan { cluster, closed, come, gone, relief: Relief::default() };

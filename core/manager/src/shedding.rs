@@ -1,8 +1,9 @@
-//! Calls are refused where no move helps, the least critical first (`docs/protocol/manager.md`, "Shedding"; `flare.txt`, section 3.5, ends
-//! where nobody has room).
+//! Calls are refused where no move helps, the least critical first (`docs/protocol/manager.md`,
+//! "Shedding"; `flare.txt`, section 3.5, ends where nobody has room).
 //!
-//! Each host has a level: calls below it are refused there. It goes up by one class of calls at a time while the host has too much to do, and
-//! down by one when it has had room for long enough; the class that is most critical there is never refused.
+//! Each host has a level: calls below it are refused there. It goes up by one class of calls at a
+//! time while the host has too much to do, and down by one when it has had room for long enough;
+//! the class that is most critical there is never refused.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -16,10 +17,12 @@ use crate::bug::{Bug, Planted};
 use crate::cluster::Cluster;
 use crate::picture::Picture;
 
-/// What is refused lasts for so many times the span in which a host settles, if nobody says so again.
+/// What is refused lasts for so many times the span in which a host settles, if nobody says so
+/// again.
 const TERM: u32 = 3;
 
-/// A host must have had room for so many times that span before it refuses less: what it refuses now comes back then.
+/// A host must have had room for so many times that span before it refuses less: what it refuses
+/// now comes back then.
 const BACKOFF: u32 = 2;
 
 /// If that was too early, for twice as long the next time, up to so many times.
@@ -73,7 +76,8 @@ impl Levels {
         own.chain(told.filter(|node| picture.level(now, *node) > 0)).collect()
     }
 
-    /// What is to be said now: of these hosts no move solves what they have too much to do, and these others show nothing yet of what was done.
+    /// What is to be said now: of these hosts no move solves what they have too much to do, and
+    /// these others show nothing yet of what was done.
     pub(crate) fn look(
         &mut self,
         now: Time,
@@ -123,7 +127,8 @@ impl Levels {
         orders
     }
 
-    /// Hosts with much room that have a replica of a group of which this one has one, too: the least used first.
+    /// Hosts with much room that have a replica of a group of which this one has one, too: the
+    /// least used first.
     fn room(&self, now: Time, cluster: &Cluster, picture: &Picture, node: NodeId) -> Vec<NodeId> {
         let closed = self.closed(now, picture);
         let groups = cluster.primaries(node).chain(cluster.backups(node));

@@ -1,4 +1,5 @@
-//! What is said to the registry and asked of it, and what it answers. All of it is postcard on the wire.
+//! What is said to the registry and asked of it, and what it answers. All of it is postcard on the
+//! wire.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use wire::limits::{MAX_ADDRESS, MAX_BINDINGS, MAX_MEMBERS, MAX_NAME};
 use wire::{Member, MethodId, Time};
 
-/// A moment of the registry: grows with every binding that is made or ends. It starts at the ordered time of the first command in microseconds, so that a
-/// registry that has to begin anew, all its replicas lost, is newer than the one before.
+/// A moment of the registry: grows with every binding that is made or ends. It starts at the
+/// ordered time of the first command in microseconds, so that a registry that has to begin anew,
+/// all its replicas lost, is newer than the one before.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -47,7 +49,8 @@ impl fmt::Display for Address {
 pub enum Technique {
     /// When it was not refreshed for the lease's time (4.1).
     Lease,
-    /// When the group's view, or the cluster's membership, no longer has it: the registry's leader says so (4.2).
+    /// When the group's view, or the cluster's membership, no longer has it: the registry's leader
+    /// says so (4.2).
     Notification,
     /// As by notification while the name has another binding; the last one has a lease (4.3).
     #[default]
@@ -59,7 +62,8 @@ pub enum Technique {
 pub struct Terms {
     /// How it ends.
     pub technique: Technique,
-    /// Milliseconds for which it stays without a refresh, 10 to 3,600,000. Without meaning by notification.
+    /// Milliseconds for which it stays without a refresh, 10 to 3,600,000. Without meaning by
+    /// notification.
     pub lease_ms: u32,
     /// Milliseconds between two refreshes, 1 to less than the lease.
     pub refresh_ms: u32,
@@ -110,11 +114,13 @@ pub enum Command {
         name: String,
         /// The address.
         address: Address,
-        /// The life of a node that keeps it alive. Without one whoever bound it refreshes it, and it has a lease.
+        /// The life of a node that keeps it alive. Without one whoever bound it refreshes it, and
+        /// it has a lease.
         keeper: Option<Member>,
         /// How it ends.
         terms: Terms,
-        /// The newest epoch that whoever binds has heard of. If the same was unbound since, the binding is refused.
+        /// The newest epoch that whoever binds has heard of. If the same was unbound since, the
+        /// binding is refused.
         seen: Epoch,
     },
     /// It has it no more.
@@ -133,7 +139,8 @@ pub enum Command {
         /// Who keeps them.
         keeper: Member,
     },
-    /// These are dead, as the registry's leader sees it. Who is last under [`Technique::Both`] stays until its lease ends.
+    /// These are dead, as the registry's leader sees it. Who is last under [`Technique::Both`]
+    /// stays until its lease ends.
     Dead(Vec<Ended>),
     /// Time has gone on: what has not been refreshed ends.
     Tick,
@@ -176,7 +183,8 @@ pub enum Verdict {
     Done,
     /// There was nothing to do.
     Void,
-    /// It comes too late: what it is about has ended, or is another's by now. Whoever says it again with the answer's epoch knows that.
+    /// It comes too late: what it is about has ended, or is another's by now. Whoever says it again
+    /// with the answer's epoch knows that.
     Fenced,
 }
 
@@ -216,7 +224,8 @@ pub struct Binding {
     pub terms: Terms,
     /// When it was made.
     pub epoch: Epoch,
-    /// The ordered time at which it ends if it is not refreshed, in nanoseconds since the Unix epoch. `None`: it has no lease now.
+    /// The ordered time at which it ends if it is not refreshed, in nanoseconds since the Unix
+    /// epoch. `None`: it has no lease now.
     pub until: Option<Time>,
 }
 

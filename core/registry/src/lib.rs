@@ -1,7 +1,10 @@
-//! The registry (`docs/protocol/registry.md`; `jgroup-arm.txt`, sections 2 and 4): who can be reached by which name.
+//! The registry (`docs/protocol/registry.md`; `jgroup-arm.txt`, sections 2 and 4): who can be
+//! reached by which name.
 //!
-//! - [`Registry`]: the state of the group `steadfast.registry`, a deterministic machine that takes [`Command`]s at ordered times
-//! - [`Registrar`]: what one node asks of it: its own bindings made, kept alive and ended, and, where it leads, the dead ones ended
+//! - [`Registry`]: the state of the group `steadfast.registry`, a deterministic machine that takes
+//!   [`Command`]s at ordered times
+//! - [`Registrar`]: what one node asks of it: its own bindings made, kept alive and ended, and,
+//!   where it leads, the dead ones ended
 //!
 //! Neither has a clock: time is an argument.
 #![no_std]

@@ -24,8 +24,9 @@ struct Held {
     until: Option<Time>,
 }
 
-/// Who can be reached by which name: the state of the group `steadfast.registry`. All replicas take the same commands in one order, at
-/// ordered times, and have the same. What it holds is bounded ([`wire::limits`]).
+/// Who can be reached by which name: the state of the group `steadfast.registry`. All replicas take
+/// the same commands in one order, at ordered times, and have the same. What it holds is bounded
+/// ([`wire::limits`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registry {
     epoch: Epoch,
@@ -54,13 +55,15 @@ impl Registry {
         self.epoch
     }
 
-    /// Takes a command at an ordered time. First what has not been refreshed by then ends. A refusal changes nothing else.
+    /// Takes a command at an ordered time. First what has not been refreshed by then ends. A
+    /// refusal changes nothing else.
     ///
     /// # Errors
     /// What cannot be, and the remedy.
     pub fn apply(&mut self, now: Time, command: Command) -> Result<Answer, Refusal> {
         if self.time == Time::ZERO && self.epoch == Epoch(0) {
-            // It may be one that begins anew, where all replicas were lost: whoever knew that one must not take this for older.
+            // It may be one that begins anew, where all replicas were lost: whoever knew that one
+            // must not take this for older.
             self.epoch = Epoch(now.0 / 1_000);
         }
         self.time = self.time.max(now);
@@ -302,7 +305,8 @@ impl Registry {
         }
     }
 
-    /// What is always so. Looks at everything: for tests, and for a state that comes from elsewhere.
+    /// What is always so. Looks at everything: for tests, and for a state that comes from
+    /// elsewhere.
     ///
     /// # Panics
     /// If it is not.

@@ -1,4 +1,5 @@
-//! What a node asks of the registry. Driven by levels: what is to be so and is not is asked for, and again if the registry does not show it.
+//! What a node asks of the registry. Driven by levels: what is to be so and is not is asked for,
+//! and again if the registry does not show it.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -34,7 +35,8 @@ pub struct Hosted {
     pub synced: Vec<Member>,
 }
 
-/// One node's part. Without a clock: time is an argument, and only its differences count, but for [`look`](Registrar::look)'s `wall`.
+/// One node's part. Without a clock: time is an argument, and only its differences count, but for
+/// [`look`](Registrar::look)'s `wall`.
 #[derive(Clone, Debug)]
 pub struct Registrar {
     me: Member,
@@ -59,7 +61,8 @@ impl Registrar {
         Registrar { planted: Some(bug).into(), ..self }
     }
 
-    /// Looks at what is there, and says what is to be said. `wall`: the wall clock, for the ends of leases.
+    /// Looks at what is there, and says what is to be said. `wall`: the wall clock, for the ends of
+    /// leases.
     pub fn look(
         &mut self,
         now: Time,
@@ -86,7 +89,8 @@ impl Registrar {
         wanted
     }
 
-    /// When there will be something to do if nothing happens; that of other nodes too, where this one leads.
+    /// When there will be something to do if nothing happens; that of other nodes too, where this
+    /// one leads.
     pub fn next_look(
         &self,
         now: Time,
@@ -110,7 +114,8 @@ impl Registrar {
         Some(self.renewed.map_or(Time::ZERO, |at| at + every))
     }
 
-    /// The replicas of this node: those that have the state are bound, and those that are gone are not.
+    /// The replicas of this node: those that have the state are bound, and those that are gone are
+    /// not.
     fn own(&self, sight: &Sight, bindings: &[Binding], epoch: Epoch) -> Vec<Command> {
         let me = Address::Replica(self.me);
         let mine = || bindings.iter().filter(|it| it.address == me);

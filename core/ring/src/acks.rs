@@ -1,5 +1,5 @@
-//! When a sender asks who has what it sent: at once where somebody waits to know, else as rarely as the
-//! window and the detection of silent members allow.
+//! When a sender asks who has what it sent: at once where somebody waits to know, else as rarely as
+//! the window and the detection of silent members allow.
 //!
 //! See docs/protocol/ring.md, "Requesting acknowledgements".
 
@@ -57,8 +57,8 @@ impl Asking {
     }
 }
 
-/// Without parking the token collects what is acknowledged, and nobody is asked: only while it is slow to come back, to find
-/// out who holds it up.
+/// Without parking the token collects what is acknowledged, and nobody is asked: only while it is
+/// slow to come back, to find out who holds it up.
 #[derive(Debug, Default)]
 pub(crate) struct Lookout {
     /// When the token left, until it is back.
@@ -95,8 +95,8 @@ impl Lookout {
         now < self.until
     }
 
-    /// This node got a datagram, and has everything up to `aru` now. Who is to be told so, because it asked when this
-    /// node had not: nothing else would tell it before the token does.
+    /// This node got a datagram, and has everything up to `aru` now. Who is to be told so, because
+    /// it asked when this node had not: nothing else would tell it before the token does.
     pub fn completes(&mut self, from: usize, asked: Option<u64>, aru: u64) -> Option<usize> {
         if let Some(sequence) = asked.filter(|sequence| *sequence > aru) {
             self.incomplete = Some((from, sequence));

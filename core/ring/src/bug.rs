@@ -32,7 +32,8 @@ wire::planted_bugs! {
         /// Whoever sent a datagram is taken to have all before it, too.
         BelieveAllComplete,
     }
-    /// Those that let somebody wait too long: found by who looks at every token, as `tests/cluster/fairness.rs` does.
+    /// Those that let somebody wait too long: found by who looks at every token, as
+    /// `tests/cluster/fairness.rs` does.
     OF_WAITING {
         /// A holder sends all it has before the token goes on, whoever else wants it.
         GreedyHolder,
@@ -46,14 +47,16 @@ wire::planted_bugs! {
         /// A member sends the pulse home, past all who come after it.
         ShortPulse,
     }
-    /// Those that let rings come and go without end where a network is bad: the simulator counts configurations.
+    /// Those that let rings come and go without end where a network is bad: the simulator counts
+    /// configurations.
     OF_SHAPES {
         /// Whoever is heard is welcome, whether it hears this node or not.
         WelcomeOneWay,
         /// Who was lost again and again may come back at once, every time.
         NeverHoldOff,
     }
-    /// Those that let a slow member hold up the others for ever: found where one is slow, as in `tests/slow.rs`.
+    /// Those that let a slow member hold up the others for ever: found where one is slow, as in
+    /// `tests/slow.rs`.
     OF_STALLS {
         /// Nobody's account of stalls is kept.
         ForgiveTheSlow,
@@ -81,10 +84,12 @@ wire::planted_bugs! {
         /// What an earlier, interrupted recovery promised to deliver is forgotten.
         ForgetObligations,
     }
-    /// Those that accuse who is well: found where old datagrams come late, as in `tests/detection.rs`, and where
-    /// a window is shut that nobody holds shut, as in `tests/slow.rs`.
+    /// Those that accuse who is well: found where old datagrams come late, as in
+    /// `tests/detection.rs`, and where a window is shut that nobody holds shut, as in
+    /// `tests/slow.rs`.
     OF_SUSPICION {
-        /// A copy of what was sent long ago is taken for a sign that the ring is not quiet any more.
+        /// A copy of what was sent long ago is taken for a sign that the ring is not quiet any
+        /// more.
         CopyIsNews,
         /// A shut window is charged to the last member, whether the others are further or not.
         BlameTheLast,

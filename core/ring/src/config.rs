@@ -37,7 +37,8 @@ pub struct Config {
     /// to be sent. The same at all nodes: it also says how late a datagram may come before it is
     /// missed.
     pub accelerated: usize,
-    /// Percent of the time for which a member may hold up the others' sending for ever; beyond it, for
+    /// Percent of the time for which a member may hold up the others' sending for ever; beyond it,
+    /// for
     /// [`Timing::slow_limit`] at most. With 50 a ring is at least half as quick as it would be
     /// without its slowest member. 100: nobody is excluded for being slow.
     pub slow_share: u32,
@@ -179,8 +180,8 @@ pub struct Timing {
     /// A holder that still misses acknowledgements after this long sends the token round. Some
     /// round trips.
     pub ack_wait: Duration,
-    /// A node that wants the token asks again after this long, then after twice as long each time, at
-    /// most `heartbeat`. Some round trips.
+    /// A node that wants the token asks again after this long, then after twice as long each time,
+    /// at most `heartbeat`. Some round trips.
     pub want_retry: Duration,
     /// While a membership is gathered, the proposal is repeated this often.
     pub join_interval: Duration,
@@ -195,9 +196,10 @@ pub struct Timing {
     /// A member that is lost again and again is held off for `beacon_interval * 2^(times - 1)`,
     /// and at most for this long. Zero: it is always taken back at once.
     pub hold_off_max: Duration,
-    /// A member that keeps up worse than a majority may keep a sender waiting for this long beyond its share of
-    /// the time ([`Config::slow_share`]); then it is excluded, and held off for twice that, doubling. If it is less than
-    /// `token_timeout_max` it is that: who is silent is to be found by its silence.
+    /// A member that keeps up worse than a majority may keep a sender waiting for this long beyond
+    /// its share of the time ([`Config::slow_share`]); then it is excluded, and held off for twice
+    /// that, doubling. If it is less than `token_timeout_max` it is that: who is silent is to be
+    /// found by its silence.
     pub slow_limit: Duration,
 }
 
@@ -222,24 +224,27 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// The longest that a silent host stays in a ring of so many `members`, from its last datagram to the next ring at
-    /// all the others, in a network that is otherwise good: `heartbeat + ack_wait + 2 n d + T + W + 10 d`,
-    /// where `d` is the longest one-way `delay`, `T` the `time_out` in force (`token_timeout`, or up to
-    /// `token_timeout_max` where longer waits have been measured), and `W` is `suspect_wait * T / token_timeout`. See docs/protocol/ring.md, "Failure detection".
+    /// The longest that a silent host stays in a ring of so many `members`, from its last datagram
+    /// to the next ring at all the others, in a network that is otherwise good: `heartbeat +
+    /// ack_wait + 2 n d + T + W + 10 d`, where `d` is the longest one-way `delay`, `T` the
+    /// `time_out` in force (`token_timeout`, or up to `token_timeout_max` where longer waits have
+    /// been measured), and `W` is `suspect_wait * T / token_timeout`. See docs/protocol/ring.md,
+    /// "Failure detection".
     pub fn silent_host(&self, members: usize, delay: Duration, time_out: Duration) -> Duration {
         // Until the token is due at it, and has come there; until it is missed; until all agree.
         let visit = self.heartbeat + self.ack_wait + delay * 2 * members as u32;
         visit + time_out + self.in_proportion(self.suspect_wait, time_out) + delay * 10
     }
 
-    /// What is waited for others while a ring is formed, where this time-out is in force: hosts whose signs of life come late
-    /// are as late with their answers to proposals.
+    /// What is waited for others while a ring is formed, where this time-out is in force: hosts
+    /// whose signs of life come late are as late with their answers to proposals.
     pub(crate) fn in_proportion(&self, wait: Duration, time_out: Duration) -> Duration {
         wait.mul_f64(time_out.as_secs_f64() / self.token_timeout.as_secs_f64())
     }
 
-    /// The same in a ring that is idle, whose signs of life come more rarely: `heartbeat_max + ack_wait * (1 + n/8) +
-    /// 2 n d + T + W + 10 d`, with the same letters. As soon as anything is sent, [`silent_host`](Timing::silent_host) holds from then on.
+    /// The same in a ring that is idle, whose signs of life come more rarely: `heartbeat_max +
+    /// ack_wait * (1 + n/8) + 2 n d + T + W + 10 d`, with the same letters. As soon as anything is
+    /// sent, [`silent_host`](Timing::silent_host) holds from then on.
     pub fn silent_host_when_idle(
         &self,
         members: usize,
@@ -251,15 +256,16 @@ impl Timing {
         pulse + self.silent_host(members, delay, time_out) - self.heartbeat - self.ack_wait
     }
 
-    /// How long a pulse may take to be back: some round trips, and an eighth of that for each member
-    /// that hands it on; and never so long that the round after it would be missed.
+    /// How long a pulse may take to be back: some round trips, and an eighth of that for each
+    /// member that hands it on; and never so long that the round after it would be missed.
     pub(crate) fn back_within(&self, members: usize) -> Duration {
         (self.ack_wait + self.ack_wait * members as u32 / 8).min(self.heartbeat / 2)
     }
 
-    /// How often a node changes its membership at most in a time `span` in which one link fails and works by turns:
-    /// `2 * (2 + d + span / hold_off_max)`, where `d` is how often `beacon_interval` doubles until it is `hold_off_max`. Two
-    /// for each time that somebody is lost and comes back; the first time it may do so at once. See
+    /// How often a node changes its membership at most in a time `span` in which one link fails and
+    /// works by turns: `2 * (2 + d + span / hold_off_max)`, where `d` is how often
+    /// `beacon_interval` doubles until it is `hold_off_max`. Two for each time that somebody is
+    /// lost and comes back; the first time it may do so at once. See
     /// docs/protocol/ring-evidence.md, "Bounds and their checkers".
     pub fn flapping(&self, span: Duration) -> usize {
         if self.hold_off_max.is_zero() {

@@ -15,8 +15,8 @@ use crate::blame::Blame;
 pub(crate) struct Sets {
     pub proposed: Vec<Member>,
     pub failed: Vec<Member>,
-    /// Of those among the failed that did not keep up, as far as known: why somebody is left out is told,
-    /// and not agreed on.
+    /// Of those among the failed that did not keep up, as far as known: why somebody is left out is
+    /// told, and not agreed on.
     pub slow: Vec<Blame>,
 }
 
@@ -70,7 +70,8 @@ impl Sets {
         changed
     }
 
-    /// It failed because it did not keep up. False if that is known, or if it is not held to have failed.
+    /// It failed because it did not keep up. False if that is known, or if it is not held to have
+    /// failed.
     pub fn blame(&mut self, blame: Blame) -> bool {
         let news = self.has_failed(blame.member) && !self.is_slow(blame.member);
         if news {
@@ -182,8 +183,9 @@ impl Gather {
         }
     }
 
-    /// Whether all are to be told of the proposal now. The first changes are told at once; of those that come
-    /// thick upon them each would cost a datagram to everybody, so they are told together, this much apart.
+    /// Whether all are to be told of the proposal now. The first changes are told at once; of those
+    /// that come thick upon them each would cost a datagram to everybody, so they are told
+    /// together, this much apart.
     pub fn may_tell_all(&mut self, now: Time, apart: Duration) -> bool {
         let (at, times) = self.told;
         let (next, changed) = (at + apart, self.join_at > now);
@@ -310,7 +312,8 @@ impl Gather {
     }
 
     /// This member did not answer the token: unless it answers this node's proposal, it is held
-    /// to have failed at `accuse_at`. What it may have proposed before is no answer, and says only that this node hears it.
+    /// to have failed at `accuse_at`. What it may have proposed before is no answer, and says only
+    /// that this node hears it.
     pub fn suspect(&mut self, member: Member, ask_at: Time, accuse_at: Time) {
         self.agreed.retain(|agreed| *agreed != member);
         self.heard.retain(|(heard, _)| *heard != member);

@@ -1,8 +1,8 @@
 //! Nodes outside the ring: whom this one hears, who hears it, and with whom it would be in one.
 //!
 //! Rings merge only where every member of one hears every member of the other, both ways, and
-//! nobody holds a member of the other off because it was lost again and again. So a network whose shape
-//! is constant settles, whatever its shape. See docs/protocol/ring.md, "Merging".
+//! nobody holds a member of the other off because it was lost again and again. So a network whose
+//! shape is constant settles, whatever its shape. See docs/protocol/ring.md, "Merging".
 
 use alloc::vec::Vec;
 
@@ -133,9 +133,10 @@ impl Neighbours {
         heard || news
     }
 
-    /// Whether this life said this before what it said last: within a life the numbers of rings only grow, and it has shown a
-    /// ring with a larger one than it names here. What it showed long ago counts no more: a number that was never given out, which
-    /// a confused node may tell of itself, must not make it unheard for ever.
+    /// Whether this life said this before what it said last: within a life the numbers of rings
+    /// only grow, and it has shown a ring with a larger one than it names here. What it showed long
+    /// ago counts no more: a number that was never given out, which a confused node may tell of
+    /// itself, must not make it unheard for ever.
     pub fn is_late(&self, now: Time, timing: &Timing, sender: Member, sequence: u64) -> bool {
         let place = self.nodes.binary_search(&sender.node);
         place.is_ok_and(|place| {
@@ -210,8 +211,8 @@ impl Neighbours {
         })
     }
 
-    /// The members of the ring of `sender`, if they and `ours` may be in one: this node welcomes each
-    /// of them, and each of them all of `ours`.
+    /// The members of the ring of `sender`, if they and `ours` may be in one: this node welcomes
+    /// each of them, and each of them all of `ours`.
     pub fn mergeable(
         &self,
         now: Time,

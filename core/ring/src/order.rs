@@ -317,8 +317,8 @@ impl Order {
         Verdict::Take
     }
 
-    /// Takes the token: merges what it knows, serves its request list, adds own requests. Returns how
-    /// many datagrams it sent again.
+    /// Takes the token: merges what it knows, serves its request list, adds own requests. Returns
+    /// how many datagrams it sent again.
     pub fn take(
         &mut self,
         now: Time,
@@ -505,7 +505,8 @@ impl Order {
         out.fan(&self.members, stable, Route::Best);
     }
 
-    /// Tells upwards when more is known to be held by others, or to be on their disks. True when more is held by all.
+    /// Tells upwards when more is known to be held by others, or to be on their disks. True when
+    /// more is held by all.
     pub fn tell(&mut self, out: &mut Out) -> bool {
         if core::mem::take(&mut self.stored_more) {
             out.push(Output::Stored { ring: self.id });

@@ -34,14 +34,16 @@ pub enum Output {
         /// All of its members have everything up to this sequence number.
         all: u64,
     },
-    /// More is known of what other members have on their disks ([`Ring::stored`](crate::Ring::stored)).
+    /// More is known of what other members have on their disks
+    /// ([`Ring::stored`](crate::Ring::stored)).
     Stored {
         /// The ring of which this is said.
         ring: RingId,
     },
-    /// A round of questions has told ([`Ring::confirm`](crate::Ring::confirm)): at some moment after it was asked for, a majority of
-    /// the members had installed no ring after this one. All that a majority, or all, of the members were known to have when
-    /// it was asked for is in the order up to `upto`.
+    /// A round of questions has told ([`Ring::confirm`](crate::Ring::confirm)): at some moment
+    /// after it was asked for, a majority of the members had installed no ring after this one. All
+    /// that a majority, or all, of the members were known to have when it was asked for is in the
+    /// order up to `upto`.
     Confirmed {
         /// The ring of which this is said.
         ring: RingId,
@@ -125,17 +127,19 @@ pub struct Buffers {
     pub datagrams: Fill,
 }
 
-/// What a member was charged with when it was excluded for being slow: the account of the member that it kept
-/// from sending. Exact to a microsecond, and at most 71 minutes, where others tell it.
+/// What a member was charged with when it was excluded for being slow: the account of the member
+/// that it kept from sending. Exact to a microsecond, and at most 71 minutes, where others tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
     /// For how long it kept that member from sending.
     pub stopped: Duration,
     /// Within which time.
     pub within: Duration,
-    /// So long is granted once ([`Timing::slow_limit`](crate::Timing::slow_limit), as it is in force there),
+    /// So long is granted once ([`Timing::slow_limit`](crate::Timing::slow_limit), as it is in
+    /// force there),
     pub limit: Duration,
-    /// and for ever so many percent of the time ([`Config::slow_share`](crate::Config::slow_share)).
+    /// and for ever so many percent of the time
+    /// ([`Config::slow_share`](crate::Config::slow_share)).
     pub share: u32,
 }
 
@@ -162,18 +166,21 @@ pub enum Event {
     Unreachable(Member),
     /// A node did not agree to the membership in time and is left out.
     Silent(Member),
-    /// A member is left out because it did not keep up: its part of the window stayed full while a majority
-    /// had taken everything in. Told by every member, and by the one that is left out if it can be reached.
+    /// A member is left out because it did not keep up: its part of the window stayed full while a
+    /// majority had taken everything in. Told by every member, and by the one that is left out if
+    /// it can be reached.
     TooSlow {
         /// Who; perhaps this node.
         member: Member,
-        /// Who was kept from sending by it; where `charge` is unknown, who says that it was left out.
+        /// Who was kept from sending by it; where `charge` is unknown, who says that it was left
+        /// out.
         by: Member,
-        /// What it was charged with. Unknown only if so many were left out at once that a proposal had no
-        /// room to say it of all ([`MAX_CHARGES`](wire::ring::MAX_CHARGES)).
+        /// What it was charged with. Unknown only if so many were left out at once that a proposal
+        /// had no room to say it of all ([`MAX_CHARGES`](wire::ring::MAX_CHARGES)).
         charge: Option<Charge>,
     },
-    /// A member was lost again, or did not keep up: it is not taken into a ring before this has passed.
+    /// A member was lost again, or did not keep up: it is not taken into a ring before this has
+    /// passed.
     HeldOff {
         /// Who.
         member: Member,
@@ -193,7 +200,8 @@ pub enum Event {
     },
     /// Datagrams were sent again because somebody missed them.
     Retransmitted(u64),
-    /// Nothing that is sent to this node by this link arrives there any more, while it does by another.
+    /// Nothing that is sent to this node by this link arrives there any more, while it does by
+    /// another.
     LinkLost {
         /// The node.
         node: NodeId,

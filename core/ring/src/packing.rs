@@ -78,8 +78,8 @@ impl SendQueue {
     /// would have to arrive for it instead of one. All have the same level: an agreed message must
     /// not wait for a safe one behind it.
     ///
-    /// It is written into `arena`, behind room for what comes first in its datagram. With it: whether
-    /// somebody waits to know who holds it.
+    /// It is written into `arena`, behind room for what comes first in its datagram. With it:
+    /// whether somebody waits to know who holds it.
     pub fn pack(&mut self, room: usize, arena: &mut Arena) -> Option<(BytesMut, bool)> {
         assert!(room > CHUNK_OVERHEAD, "a datagram has room for a chunk");
         let safe = |level: Level| level == Level::Safe;

@@ -258,8 +258,8 @@ pub(crate) fn finish(
     out: &mut Out,
 ) {
     if let Some(old) = old {
-        // What all are known to have by the commit, which all who go on together have read: this node
-        // may know more by now, for what it lacked itself has come in the recovery.
+        // What all are known to have by the commit, which all who go on together have read: this
+        // node may know more by now, for what it lacked itself has come in the recovery.
         let aru = old.window.aru();
         let stable = match () {
             () if config.planted.is(Bug::SafeUnknown) => aru,
@@ -275,9 +275,10 @@ pub(crate) fn finish(
     configuration(out, ConfigurationKind::Regular, new.id, new.members.clone());
 }
 
-/// The messages after a gap, and those from the first safe one on that the old ring's members are not
-/// known to have: the transitional configuration's all have it. The gap is a message that nobody here has, so its sender is neither
-/// here nor among those promised for: no message that is delivered now can miss a part.
+/// The messages after a gap, and those from the first safe one on that the old ring's members are
+/// not known to have: the transitional configuration's all have it. The gap is a message that
+/// nobody here has, so its sender is neither here nor among those promised for: no message that is
+/// delivered now can miss a part.
 fn deliver_rest(
     config: &Config,
     old: &mut Order,

@@ -56,7 +56,8 @@ pub struct Ring {
     left_at: Time,
     /// The most datagrams that were kept of an earlier ring.
     kept_most: usize,
-    /// When the last message was handed in, while those since the last outputs have not been looked at.
+    /// When the last message was handed in, while those since the last outputs have not been looked
+    /// at.
     handed_in: Option<Time>,
     state: State,
 }
@@ -196,7 +197,8 @@ impl Ring {
     /// Queues a message for the total order. It is delivered to this node too, when `level` allows
     /// it. Levels do not change the order: an agreed message waits for a safe one before it.
     ///
-    /// It leaves with the next outputs, in one datagram with as many others as have been handed in until then and find room.
+    /// It leaves with the next outputs, in one datagram with as many others as have been handed in
+    /// until then and find room.
     ///
     /// # Errors
     /// [`Refused`]: too long, or too much waits already.
@@ -218,7 +220,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Sends what was handed in, or asks for the token. In another state it waits for the next ring.
+    /// Sends what was handed in, or asks for the token. In another state it waits for the next
+    /// ring.
     fn send_handed_in(&mut self) {
         let Some(now) = self.handed_in.take() else { return };
         if matches!(self.state, State::Operational(_)) && !self.queue.is_empty() {
@@ -227,21 +230,23 @@ impl Ring {
         }
     }
 
-    /// Asks a majority of the members whether they are still in this ring, without ordering anything. The number of the
-    /// round of questions that tells: [`Output::Confirmed`] of this ring with it, or a larger one, comes unless the ring ends
-    /// before. `None` while no ring orders messages: what is asked for then has to be asked for in the next one.
+    /// Asks a majority of the members whether they are still in this ring, without ordering
+    /// anything. The number of the round of questions that tells: [`Output::Confirmed`] of this
+    /// ring with it, or a larger one, comes unless the ring ends before. `None` while no ring
+    /// orders messages: what is asked for then has to be asked for in the next one.
     pub fn confirm(&mut self, now: Time) -> Option<u64> {
         matches!(self.state, State::Operational(_)).then(|| self.operational(now).confirm())
     }
 
-    /// Takes back a message that was handed in, if nothing of it has been sent: the very same bytes. True if that
-    /// was so; then it is delivered nowhere.
+    /// Takes back a message that was handed in, if nothing of it has been sent: the very same
+    /// bytes. True if that was so; then it is delivered nowhere.
     pub fn withdraw(&mut self, payload: &Payload) -> bool {
         self.queue.withdraw(payload)
     }
 
-    /// Says to another member how far this one is, with the next outputs: who holds a message is told to its sender
-    /// as soon as can be, and somebody else may wait to know it. Where the token comes to all in turn, it says so.
+    /// Says to another member how far this one is, with the next outputs: who holds a message is
+    /// told to its sender as soon as can be, and somebody else may wait to know it. Where the token
+    /// comes to all in turn, it says so.
     pub fn acknowledge(&mut self, to: Member) {
         if let Some(index) = self.order.index_of(to)
             && self.config.parking
@@ -298,22 +303,23 @@ impl Ring {
         &self.order.members
     }
 
-    /// This member of `ring` is known to have everything up to this sequence number. Nothing is known of
-    /// any but the ring that was installed last.
+    /// This member of `ring` is known to have everything up to this sequence number. Nothing is
+    /// known of any but the ring that was installed last.
     pub fn reached(&self, ring: RingId, member: Member) -> u64 {
         let known = self.order.index_of(member).filter(|_| ring == self.order.id);
         known.map_or(0, |index| self.order.held.of(index))
     }
 
-    /// This member of `ring` is known to have on its disk all that it has to keep up to this sequence number. Nothing is
-    /// known of any but the ring that was installed last, and of members that never told.
+    /// This member of `ring` is known to have on its disk all that it has to keep up to this
+    /// sequence number. Nothing is known of any but the ring that was installed last, and of
+    /// members that never told.
     pub fn stored(&self, ring: RingId, member: Member) -> u64 {
         let known = self.order.index_of(member).filter(|_| ring == self.order.id);
         known.map_or(0, |index| self.order.stored.of(index))
     }
 
-    /// This node has on its disk all that it has to keep of what was delivered to it up to this number of `ring`: the
-    /// others are told. Of another ring than the last nobody wants to know.
+    /// This node has on its disk all that it has to keep of what was delivered to it up to this
+    /// number of `ring`: the others are told. Of another ring than the last nobody wants to know.
     pub fn tell_stored(&mut self, now: Time, ring: RingId, upto: u64) {
         let mine = self.order.mine;
         let upto = upto.min(self.order.delivered);
@@ -326,7 +332,8 @@ impl Ring {
         }
     }
 
-    /// Somebody waits for what others have on their disks: they are to say it again, for what they said may be lost.
+    /// Somebody waits for what others have on their disks: they are to say it again, for what they
+    /// said may be lost.
     pub fn ask_stored(&mut self, now: Time) {
         if matches!(self.state, State::Operational(_)) {
             self.operational(now).tell_stored(true);
@@ -351,8 +358,8 @@ impl Ring {
         Buffers { messages, bytes, datagrams }
     }
 
-    /// How long the token was away from this node each time, on the present ring: its rotations, less what this node does with
-    /// it. `None` where it parks.
+    /// How long the token was away from this node each time, on the present ring: its rotations,
+    /// less what this node does with it. `None` where it parks.
     pub fn rotations(&self) -> Option<Times> {
         let State::Operational(turn) = &self.state else { return None };
         turn.rotations.as_ref().map(Histogram::times)

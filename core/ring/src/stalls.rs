@@ -2,7 +2,8 @@
 //!
 //! Flow control waits for the slowest member. Each node that waits so charges the time to those who
 //! make it wait, and an account empties with time, as a leaky bucket does: so a short hold-up is
-//! forgiven, and a member that is slow for good is found. See docs/protocol/ring.md, "Slow receivers".
+//! forgiven, and a member that is slow for good is found. See docs/protocol/ring.md, "Slow
+//! receivers".
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -130,8 +131,8 @@ impl Stalls {
         bits.fold(0, |bits, (i, account)| bits | u64::from(full(account)) << i)
     }
 
-    /// When to look again while somebody is charged: when the first account will be full, if nothing happens, or when this
-    /// node does something by itself.
+    /// When to look again while somebody is charged: when the first account will be full, if
+    /// nothing happens, or when this node does something by itself.
     pub fn next_timeout(&self, tariff: Tariff) -> Option<Time> {
         let full = self.full_at(tariff)?;
         Some(full.min(self.due))

@@ -65,7 +65,8 @@ pub(crate) struct Confirming {
     /// Who has answered, one bit each, and the furthest that any of them has got.
     pub by: u64,
     pub upto: u64,
-    /// The first number that this node gave out since the question began. Who has that was in the ring after it.
+    /// The first number that this node gave out since the question began. Who has that was in the
+    /// ring after it.
     pub first: Option<u64>,
     /// When to ask those again who have not answered, and how often that was done.
     pub at: Option<Time>,
@@ -103,7 +104,8 @@ impl Heart {
         }
     }
 
-    /// The token does not rest any more, or something was sent: the next rest begins from the start.
+    /// The token does not rest any more, or something was sent: the next rest begins from the
+    /// start.
     pub fn stir(&mut self) {
         self.at = None;
         self.under_way = None;
@@ -140,7 +142,8 @@ impl Want {
         *self = Want { told: true, ..Want::default() };
     }
 
-    /// How long to wait for the token before asking again: each time twice as long, at most a heartbeat.
+    /// How long to wait for the token before asking again: each time twice as long, at most a
+    /// heartbeat.
     pub fn timeout(&self, config: &Config) -> Duration {
         let timing = &config.timing;
         let doubled = timing.want_retry * (1 << self.times.min(16));

@@ -13,8 +13,9 @@ use crate::Timing;
 
 /// How long this node has had to wait for signs of life.
 ///
-/// One sample per `heartbeat` in which there was a sign: the longest wait within it. A busy ring shows thousands of signs in
-/// that time; were each a sample, a quiet second would wipe out what is known of a bad one.
+/// One sample per `heartbeat` in which there was a sign: the longest wait within it. A busy ring
+/// shows thousands of signs in that time; were each a sample, a quiet second would wipe out what is
+/// known of a bad one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AdaptiveTimeout {
     /// Of the samples, smoothed. Nanoseconds.
@@ -47,8 +48,8 @@ impl AdaptiveTimeout {
         self.longest = self.longest.max(span);
     }
 
-    /// So many periods are over, of which only the first had signs: what is remembered fades with time,
-    /// not with the signs that an idle ring shows more rarely.
+    /// So many periods are over, of which only the first had signs: what is remembered fades with
+    /// time, not with the signs that an idle ring shows more rarely.
     fn close(&mut self, periods: u64) {
         let sample = self.worst;
         self.worst = 0;

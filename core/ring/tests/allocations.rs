@@ -1,5 +1,6 @@
-//! In steady state a message costs no allocation in the machine: neither where it is sent nor where it
-//! arrives. A token that is passed on costs one. Its own program, because every allocation of a program is counted.
+//! In steady state a message costs no allocation in the machine: neither where it is sent nor where
+//! it arrives. A token that is passed on costs one. Its own program, because every allocation of a
+//! program is counted.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -37,15 +37,16 @@ fn the_bound_holds_for_quick_timers_too() {
     }
 }
 
-/// The default settings leave room below the 120 ms that a client may notice; nobody waits for an idle ring.
+/// The default settings leave room below the 120 ms that a client may notice; nobody waits for an
+/// idle ring.
 #[test]
 fn by_default_a_silent_host_costs_less_than_90_ms() {
     assert!(bound(&Timing::default(), 4, micros(100), Load::One) < millis(90));
     assert!(bound(&Timing::default(), 4, micros(100), Load::Idle) < millis(270));
 }
 
-/// The host with the token dies in a ring that has long been idle: who has something to send does not wait
-/// for the next sign of life, but has asked for one.
+/// The host with the token dies in a ring that has long been idle: who has something to send does
+/// not wait for the next sign of life, but has asked for one.
 #[test]
 fn who_wants_the_token_of_a_silent_host_does_not_wait_for_the_long_interval() {
     for after in 0..20 {
@@ -65,7 +66,8 @@ fn who_wants_the_token_of_a_silent_host_does_not_wait_for_the_long_interval() {
     }
 }
 
-/// Pulses that come late, twice, or before what was sent before them make nobody expect too much of home.
+/// Pulses that come late, twice, or before what was sent before them make nobody expect too much of
+/// home.
 #[test]
 fn pulses_in_any_order_accuse_nobody() {
     for seed in 0..30 {

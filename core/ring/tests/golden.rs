@@ -122,7 +122,8 @@ fn a_lost_last_message_is_found_by_a_round_of_the_token() {
     "#]]);
 }
 
-/// Nobody waits to know who holds an agreed message: one pulse asks for all that were sent, when `ack_wait` is over.
+/// Nobody waits to know who holds an agreed message: one pulse asks for all that were sent, when
+/// `ack_wait` is over.
 #[test]
 fn nobody_is_asked_at_once_for_an_agreed_message() {
     let mut cluster = Cluster::traced(3, 0, Tune::default());
@@ -143,8 +144,9 @@ fn nobody_is_asked_at_once_for_an_agreed_message() {
     "#]]);
 }
 
-/// An idle ring shows that it lives: one small datagram goes round, ever more rarely. One that does not come
-/// back is followed by a round of the token, and what was learnt of the ring's quiet is forgotten.
+/// An idle ring shows that it lives: one small datagram goes round, ever more rarely. One that does
+/// not come back is followed by a round of the token, and what was learnt of the ring's quiet is
+/// forgotten.
 #[test]
 fn a_pulse_goes_round_an_idle_ring() {
     let mut cluster = Cluster::traced(3, 0, Tune::default());

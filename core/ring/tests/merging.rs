@@ -59,8 +59,9 @@ fn a_link_that_carries_one_way_settles() {
     }
 }
 
-/// Where the node that does not get the token is the first to miss it, it speaks before it is suspected. (Seed 679027: the
-/// same ring was formed again and again, for the one that was asked in vain had just agreed to it.)
+/// Where the node that does not get the token is the first to miss it, it speaks before it is
+/// suspected. (Seed 679027: the same ring was formed again and again, for the one that was asked in
+/// vain had just agreed to it.)
 #[test]
 fn who_speaks_and_does_not_hear_is_left_out() {
     for n in [3, 4, 5] {
@@ -144,8 +145,8 @@ fn a_standing_ring_that_is_no_longer_transitive_settles() {
     }
 }
 
-/// Also when it is the sender who answers every request first, by the way that is cut (simulator seed 1665 of
-/// the world `rings`).
+/// Also when it is the sender who answers every request first, by the way that is cut (simulator
+/// seed 1665 of the world `rings`).
 #[test]
 fn what_two_do_not_hear_of_each_other_third_ones_send_again() {
     let mut cluster = Cluster::started(3, Tune { parking: false, ..Tune::default() });
@@ -181,8 +182,9 @@ fn a_link_that_flaps_is_held_off() {
     cluster.run_until(1_000, Cluster::is_one_ring);
 }
 
-/// What was said on the way to a ring may come when that ring stands, or a later one (simulator seed 79611: a sealed datagram that
-/// had been held back for seconds). It tears nothing apart, whoever of those that are in different rings gets it.
+/// What was said on the way to a ring may come when that ring stands, or a later one (simulator
+/// seed 79611: a sealed datagram that had been held back for seconds). It tears nothing apart,
+/// whoever of those that are in different rings gets it.
 #[test]
 fn what_was_said_before_the_rings_that_stand_changes_nothing() {
     for (n, cuts) in [(3, vec![(2, 0)]), (3, vec![(0, 2), (2, 0)]), (5, vec![(4, 0)])] {
@@ -312,8 +314,9 @@ fn a_large_ring_forms_and_changes() {
     check::all(&cluster);
 }
 
-/// Nodes that start together tell all others what they know three times at once, and then once in a quarter of
-/// `join_interval`; else they answer one by one. So it is some datagrams for each pair of them, not one for each three.
+/// Nodes that start together tell all others what they know three times at once, and then once in a
+/// quarter of `join_interval`; else they answer one by one. So it is some datagrams for each pair
+/// of them, not one for each three.
 #[test]
 fn many_nodes_that_start_at_once_talk_in_pairs() {
     for n in [4, 8, 16, 32, 64] {

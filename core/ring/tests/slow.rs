@@ -49,7 +49,8 @@ fn a_member_that_is_slow_by_spells_is_excluded() {
     }
 }
 
-/// The last datagram of a turn often comes before others of it: whoever has them all by then says so again.
+/// The last datagram of a turn often comes before others of it: whoever has them all by then says
+/// so again.
 #[test]
 fn without_parking_a_slow_member_is_found_where_datagrams_overtake_each_other() {
     let mut cluster = ring(3, Tune { parking: false, accelerated: 16, ..defaults() });
@@ -66,7 +67,8 @@ fn without_parking_a_slow_member_is_found_where_datagrams_overtake_each_other() 
     assert_eq!(told_slow(&cluster, before), [NodeId(1)]);
 }
 
-/// The network itself is slow, so that the token takes long to come round, and one member is a little slower.
+/// The network itself is slow, so that the token takes long to come round, and one member is a
+/// little slower.
 #[test]
 fn without_parking_whoever_is_a_little_slower_than_a_slow_network_is_waited_for() {
     let mut cluster = ring(3, Tune { parking: false, ..defaults() });
@@ -126,7 +128,8 @@ fn a_slow_spell_is_forgiven() {
     assert_eq!(cluster.ring(0).members().len(), 4);
 }
 
-/// Without the slow one, or the slow ones, no majority would be left: the ring goes on at their pace.
+/// Without the slow one, or the slow ones, no majority would be left: the ring goes on at their
+/// pace.
 #[test]
 fn who_keeps_up_must_be_a_majority() {
     let shapes = [(2, vec![1]), (4, vec![2, 3]), (5, vec![1, 2, 3])];
@@ -172,7 +175,8 @@ fn own_fault(mut tune: Tune) {
     assert_eq!(told_slow(&cluster, before), []);
 }
 
-/// A node that was stopped finds late that the window was shut when it was: that is charged to nobody.
+/// A node that was stopped finds late that the window was shut when it was: that is charged to
+/// nobody.
 #[test]
 fn a_sender_that_is_held_up_does_not_charge_it_to_others() {
     for tune in both() {
@@ -262,7 +266,8 @@ fn it_can_be_switched_off() {
     assert_eq!(cluster.ring(0).members().len(), 3);
 }
 
-/// The moment in which the account is full: the sender says why, all others join, and so the slow one hears it last.
+/// The moment in which the account is full: the sender says why, all others join, and so the slow
+/// one hears it last.
 #[test]
 fn a_slow_member_is_excluded() {
     let mut cluster = Cluster::started(3, Tune { window: 4, turn: 4, ..Tune::default() });

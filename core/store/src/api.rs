@@ -31,12 +31,14 @@ pub enum Output {
     SnapshotStored(Strand, RecordId),
     /// This strand's snapshot, or that it is to be forgotten, found no room, and is given up.
     SnapshotRefused(Strand),
-    /// The oldest segment can go when this strand has a newer snapshot. It is asked for once more if the snapshot was refused
-    /// ([`SnapshotError::Busy`], [`Output::SnapshotRefused`]) or does not cover enough.
+    /// The oldest segment can go when this strand has a newer snapshot. It is asked for once more
+    /// if the snapshot was refused ([`SnapshotError::Busy`], [`Output::SnapshotRefused`]) or does
+    /// not cover enough.
     SnapshotWanted(Strand),
     /// That this strand is forgotten, up to this record, is on the disk.
     Forgotten(Strand, RecordId),
-    /// There is no room for another segment, or not even for what was taken: appends will be refused. Free some of the disk.
+    /// There is no room for another segment, or not even for what was taken: appends will be
+    /// refused. Free some of the disk.
     Full(String),
     /// There is room again.
     Room,

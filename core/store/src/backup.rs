@@ -1,4 +1,5 @@
-//! A group's state in a file of people's own (`docs/protocol/backup.md`): what `steadfast state save` writes.
+//! A group's state in a file of people's own (`docs/protocol/backup.md`): what `steadfast state
+//! save` writes.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -23,12 +23,14 @@ wire::planted_bugs! {
         UseUnnamedSegment,
         /// The log is not told that its last batch is on the disk.
         ForgetMark,
-        /// A write begins with the block that the last one ended with, as if blocks were to be filled up.
+        /// A write begins with the block that the last one ended with, as if blocks were to be
+        /// filled up.
         #[cfg(feature = "planted-bugs")]
         RewriteLastBlock,
         /// The manifest names a snapshot before it is on the disk.
         NameUnsyncedSnapshot,
-        /// A snapshot is named although records that it covers are not on the disk, whose numbers may be given anew.
+        /// A snapshot is named although records that it covers are not on the disk, whose numbers
+        /// may be given anew.
         SnapshotAhead,
         /// That a write to the log finds the disk full is told to nobody.
         FullInSilence,

@@ -140,8 +140,9 @@ impl Log {
         Ok(id)
     }
 
-    /// All that waits, and so much more, has room that is there already, however it is cut into batches. What is taken never
-    /// waits for room: snapshots, which make some, may have to wait for it.
+    /// All that waits, and so much more, has room that is there already, however it is cut into
+    /// batches. What is taken never waits for room: snapshots, which make some, may have to wait
+    /// for it.
     fn fits(&self, more: usize, config: &Config) -> bool {
         let needed = config.space(self.queue_bytes + more) as u64;
         let flying = self.flying.as_ref().map_or(0, |flying| flying.bytes.len()) as u64;
@@ -196,7 +197,8 @@ impl Log {
         self.current.is_some() || self.ready.is_some()
     }
 
-    /// What the disk is to do next, if it is idle. `at_once`: neither records nor the mark wait for anything.
+    /// What the disk is to do next, if it is idle. `at_once`: neither records nor the mark wait for
+    /// anything.
     pub fn next_op(&mut self, now: Time, config: &Config, at_once: bool) -> Option<Op> {
         if self.flying.is_some() {
             return None;
@@ -222,7 +224,8 @@ impl Log {
         !config.planted.is(Bug::ForgetMark) && (at_once || self.mark_at.is_some_and(|at| at <= now))
     }
 
-    /// The records of the next batch, as many as fit; `None` if it does not fit into the current segment.
+    /// The records of the next batch, as many as fit; `None` if it does not fit into the current
+    /// segment.
     fn take(&mut self, kind: Kind, config: &Config) -> Option<Vec<Record>> {
         let left = self.current.map_or(0, |current| current.size - current.offset) as usize;
         let room = left.checked_sub(BATCH_HEAD)?;

@@ -1,8 +1,9 @@
-//! Everything beside the log's end: segments that are made ready and cut off, snapshots, the manifest, and room.
+//! Everything beside the log's end: segments that are made ready and cut off, snapshots, the
+//! manifest, and room.
 //!
-//! One job at a time, one step of it at a time. The order of steps is what makes a crash at any of them harmless:
-//! what a manifest names is on the disk, name and all, before the manifest is; what a manifest no longer names goes when
-//! the manifest is on the disk.
+//! One job at a time, one step of it at a time. The order of steps is what makes a crash at any of
+//! them harmless: what a manifest names is on the disk, name and all, before the manifest is; what
+//! a manifest no longer names goes when the manifest is on the disk.
 
 mod asking;
 mod job;
@@ -286,7 +287,8 @@ impl Maintenance {
     fn next_snapshot(&mut self, log: &Log, config: &Config) -> Option<Job> {
         loop {
             let front = self.snapshots.front()?;
-            // The numbers of records that are not on the disk may be given to others in another life.
+            // The numbers of records that are not on the disk may be given to others in another
+            // life.
             if front.covers > log.persisted() && !config.planted.is(Bug::SnapshotAhead) {
                 return None;
             }

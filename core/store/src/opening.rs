@@ -21,7 +21,8 @@ use crate::segment::{self, Contents, Rest};
 /// Bytes of a snapshot's file that are read at a time.
 const READ: usize = 1 << 20;
 
-/// A segment's file is read whole. A life whose batches are small may have a segment made larger for one of an earlier life.
+/// A segment's file is read whole. A life whose batches are small may have a segment made larger
+/// for one of an earlier life.
 const WHOLE: usize = 2 * MAX_SEGMENT as usize;
 
 #[derive(Debug)]
@@ -31,7 +32,8 @@ enum Step {
     Snapshot(Reading),
     /// Reads the segment of this place in the manifest's list.
     Segment(usize),
-    /// Looks into a segment of this number, which the manifest does not name although it comes after those that it names.
+    /// Looks into a segment of this number, which the manifest does not name although it comes
+    /// after those that it names.
     Unnamed(u64),
 }
 
@@ -224,7 +226,8 @@ impl Opening {
         Ok(Next::Ask(Op::Read { file: FileName::Segment(number), offset: 0, length: WHOLE }))
     }
 
-    /// Goes on with the segment after this one that is there and not named. All named ones are read.
+    /// Goes on with the segment after this one that is there and not named. All named ones are
+    /// read.
     fn next_unnamed(&mut self, after: u64, config: &Config) -> Result<Next, OpenError> {
         let later = |file: &FileName| match *file {
             FileName::Segment(number) if number > after => Some(number),
@@ -237,7 +240,8 @@ impl Opening {
             let file = FileName::Segment(number);
             return Ok(Next::Ask(Op::Read { file, offset: 0, length: WHOLE }));
         }
-        // A snapshot is taken when what it covers is on the disk: it knows how far the log went at least.
+        // A snapshot is taken when what it covers is on the disk: it knows how far the log went at
+        // least.
         let covers = self.manifest.strands.values().map(|entry| entry.covers).max();
         if let Some(to) = covers.filter(|&covers| covers >= self.link.next) {
             let ((file, offset), from) = (self.end, self.link.next);
@@ -289,7 +293,8 @@ impl Opening {
         Ok(())
     }
 
-    /// The batch at a segment's beginning follows what was read before, or says the last of it again.
+    /// The batch at a segment's beginning follows what was read before, or says the last of it
+    /// again.
     fn comes_next(&self, batch: &Batch) -> bool {
         self.link.leads_to(batch) || self.link.is_said_again_by(batch)
     }

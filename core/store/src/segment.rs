@@ -23,8 +23,8 @@ pub struct Contents {
 pub enum Rest {
     /// Nothing of this segment.
     Nothing,
-    /// The head of the batch that would come next, and not all of its records: a write that was cut short, or one that has
-    /// rotted since.
+    /// The head of the batch that would come next, and not all of its records: a write that was cut
+    /// short, or one that has rotted since.
     Torn,
     /// Later batches. They were written when those before them were on the disk: these are lost.
     Later {
@@ -37,7 +37,8 @@ pub enum Rest {
     },
 }
 
-/// Reads a segment. Bytes of other segments, as a file that is used again has them, are none of its batches.
+/// Reads a segment. Bytes of other segments, as a file that is used again has them, are none of its
+/// batches.
 pub fn read(bytes: &Bytes, identity: Identity) -> Contents {
     let mut batches: Vec<(Batch, u32)> = Vec::new();
     let mut at = 0;
@@ -79,7 +80,8 @@ fn later(
     let mut found: Option<(u64, RecordId)> = None;
     let mut many = 0;
     while at < bytes.len() {
-        // Records may look like batches, if somebody keeps copies of a log in it: their numbers are old.
+        // Records may look like batches, if somebody keeps copies of a log in it: their numbers are
+        // old.
         match Batch::decode(&bytes.slice(at..), identity) {
             Found::Whole(batch, _, size) if batch.number > after => {
                 found.get_or_insert((at as u64, batch.first));

@@ -75,8 +75,8 @@ impl Store {
         Ok(())
     }
 
-    /// Nobody needs this strand any more: neither its snapshot nor its records so far come back, once [`Output::Forgotten`] tells
-    /// that this is on the disk.
+    /// Nobody needs this strand any more: neither its snapshot nor its records so far come back,
+    /// once [`Output::Forgotten`] tells that this is on the disk.
     ///
     /// # Errors
     /// [`SnapshotError`] says why not now.
@@ -87,7 +87,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes what waits, then closes. Snapshots and strands to be forgotten that wait are told of before: [`Output::SnapshotStored`],
+    /// Writes what waits, then closes. Snapshots and strands to be forgotten that wait are told of
+    /// before: [`Output::SnapshotStored`],
     /// [`Output::Forgotten`], or, where there is no room, [`Output::SnapshotRefused`].
     pub fn close(&mut self, now: Time) {
         self.phase = match core::mem::replace(&mut self.phase, Phase::Over) {
@@ -153,8 +154,8 @@ impl Store {
         }
     }
 
-    /// Records that were taken wait for room on the disk. That happens only where the disk takes room for what is written over;
-    /// else what is taken has its room.
+    /// Records that were taken wait for room on the disk. That happens only where the disk takes
+    /// room for what is written over; else what is taken has its room.
     pub fn waits_for_room(&self) -> bool {
         match &self.phase {
             Phase::Open(open) | Phase::Closing(open) => open.log.is_put_off(),
@@ -288,7 +289,8 @@ impl Store {
         }
         let op = op.or_else(|| log.try_again(now, config));
         self.outputs.extend(op.map(|op| Output::Disk(Lane::Log, op)));
-        // What waits behind what the maintenance is busy with is written, too, as long as there is room.
+        // What waits behind what the maintenance is busy with is written, too, as long as there is
+        // room.
         let done = |maintenance: &Maintenance, log: &Log| {
             let hopeless = maintenance.is_put_off() || log.is_stuck();
             hopeless || !maintenance.owes() || config.planted.is(Bug::CloseAtRest)

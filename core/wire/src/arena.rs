@@ -12,8 +12,8 @@ const WATCHED: usize = 64;
 const LOOKS: usize = 4;
 
 /// Where datagrams are written one after the other. Each is a slice of a larger piece, and a piece
-/// is used again when its datagrams are gone: in steady state nothing is allocated. What is kept for
-/// long keeps its whole piece.
+/// is used again when its datagrams are gone: in steady state nothing is allocated. What is kept
+/// for long keeps its whole piece.
 #[derive(Debug)]
 pub struct Arena {
     current: BytesMut,

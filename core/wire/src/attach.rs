@@ -1,8 +1,8 @@
 //! Frames between a node and a program that serves a replica in a process of its own, over a Unix
 //! socket.
 //!
-//! Programs may be written in any language, so all of it is fixed and little-endian: nothing here needs a
-//! library. `docs/protocol/attach.md` tells the whole of it.
+//! Programs may be written in any language, so all of it is fixed and little-endian: nothing here
+//! needs a library. `docs/protocol/attach.md` tells the whole of it.
 //!
 //! ```text
 //!  0        4      5      8
@@ -57,9 +57,10 @@ pub const TOKEN_VARIABLE: &str = "STEADFAST_TOKEN";
 /// The environment variable in which a program finds the name of its group.
 pub const GROUP_VARIABLE: &str = "STEADFAST_GROUP";
 
-/// The environment variable in which a program finds the path of a file. It may write there, at the beginning and in 8 bytes
-/// (little-endian), the number of each command before it begins it, and 0 before it says Hello. If it dies, no call that it had not
-/// begun is blamed. A program that writes nothing may have begun all that it was given.
+/// The environment variable in which a program finds the path of a file. It may write there, at the
+/// beginning and in 8 bytes (little-endian), the number of each command before it begins it, and 0
+/// before it says Hello. If it dies, no call that it had not begun is blamed. A program that writes
+/// nothing may have begun all that it was given.
 pub const BEGINS_VARIABLE: &str = "STEADFAST_BEGINS";
 
 /// Any frame.
@@ -85,7 +86,8 @@ pub enum Frame {
     Failed(Failed),
     /// The state was replaced. | number 8 |
     Restored(u64),
-    /// The stream ends. From a node without a reason: all is as it should be, it needs the replica no more.
+    /// The stream ends. From a node without a reason: all is as it should be, it needs the replica
+    /// no more.
     /// | reason |
     Farewell(String),
     /// A handler calls another group.

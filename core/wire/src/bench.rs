@@ -1,8 +1,10 @@
 //! What a benchmark of the ring orders on it.
 //!
-//! A node that is asked orders a [`Plan`]. Every node that delivers it begins: those that it names send
+//! A node that is asked orders a [`Plan`]. Every node that delivers it begins: those that it names
+//! send
 //! [`Load`], all check what comes. A sender ends with [`Word::Done`]; when all have, every node orders
-//! its [`Report`], and the one that was asked compares them. A new configuration ends a benchmark without more ado.
+//! its [`Report`], and the one that was asked compares them. A new configuration ends a benchmark
+//! without more ado.
 
 use alloc::vec::Vec;
 
@@ -292,8 +294,9 @@ impl Load {
     }
 }
 
-/// The words of a content: no two alike in a message, and all decided by who wrote which message. One addition
-/// each, which compilers turn into vectors: checking costs less than the copy from the socket.
+/// The words of a content: no two alike in a message, and all decided by who wrote which message.
+/// One addition each, which compilers turn into vectors: checking costs less than the copy from the
+/// socket.
 struct Words(u64);
 
 impl Words {

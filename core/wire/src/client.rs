@@ -113,7 +113,8 @@ impl Bound {
     }
 }
 
-/// Asks to be told of each view of a group that is newer, as long as the stream lasts. | group | view |
+/// Asks to be told of each view of a group that is newer, as long as the stream lasts. | group |
+/// view |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch {
     /// The group.

@@ -82,8 +82,9 @@ impl FrameHeader {
     }
 }
 
-/// Takes the next whole frame, its kind and its body, out of what a stream has brought, or `None` if more must come.
-/// One that is too long, or of no known kind, is refused by its header, before its body arrives.
+/// Takes the next whole frame, its kind and its body, out of what a stream has brought, or `None`
+/// if more must come. One that is too long, or of no known kind, is refused by its header, before
+/// its body arrives.
 pub(crate) fn take_frame(
     buffer: &mut BytesMut,
     kinds: RangeInclusive<u8>,

@@ -94,8 +94,8 @@ impl Histogram {
         self.total
     }
 
-    /// The time that this share of all does not exceed; 0 gives the shortest, 1 the longest. `None` if
-    /// nothing was counted.
+    /// The time that this share of all does not exceed; 0 gives the shortest, 1 the longest. `None`
+    /// if nothing was counted.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         if self.total == 0 {
             return None;
@@ -132,14 +132,14 @@ impl Histogram {
 }
 
 impl Times {
-    /// How many times of which length: the shortest and the longest that a bucket takes, in nanoseconds, and its count. In
-    /// order, without the empty buckets.
+    /// How many times of which length: the shortest and the longest that a bucket takes, in
+    /// nanoseconds, and its count. In order, without the empty buckets.
     pub fn spans(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
         self.buckets.iter().map(|(bucket, count)| (span(usize::from(*bucket)), *count))
     }
 
-    /// What was counted since `earlier`, the same histogram's. The shortest and the longest are only known as
-    /// far as the buckets tell them.
+    /// What was counted since `earlier`, the same histogram's. The shortest and the longest are
+    /// only known as far as the buckets tell them.
     pub fn since(&self, earlier: &Times) -> Times {
         let mut before = earlier.buckets.iter().copied().peekable();
         let mut buckets = Vec::new();

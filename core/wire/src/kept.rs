@@ -1,5 +1,5 @@
-//! What a node keeps on its disk: the content of its store's records and snapshots (`docs/protocol/store.md`, "How groups
-//! use it").
+//! What a node keeps on its disk: the content of its store's records and snapshots
+//! (`docs/protocol/store.md`, "How groups use it").
 //!
 //! | strand | kind | record |
 //! | --- | --- | --- |
@@ -31,7 +31,8 @@ pub const LOST: u8 = 4;
 /// The kind of an ordered message that the replica took, of which the place has another.
 pub const FOLLOWED: u8 = 5;
 
-/// Something that happened to the node. Postcard: the variant's number, then the fields in this order.
+/// Something that happened to the node. Postcard: the variant's number, then the fields in this
+/// order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeRecord {
     /// The store was made in this life of the node: what was before is forgotten.
@@ -130,8 +131,8 @@ pub struct Recollection {
     pub last: Component,
     /// Later ones, oldest first.
     pub attempts: Vec<Component>,
-    /// Groups on disk, each with the place of its last change; those that are gone since the last installation
-    /// among them.
+    /// Groups on disk, each with the place of its last change; those that are gone since the last
+    /// installation among them.
     pub groups: Vec<(GroupEntry, Place)>,
     /// There are groups in memory.
     pub volatile: bool,

@@ -27,8 +27,8 @@ pub struct OfferedKey {
     pub secret: Secret,
 }
 
-/// A step of a change. Postcard: the variant's number, then its fields. A name is the number and the 8 bytes
-/// of the fingerprint.
+/// A step of a change. Postcard: the variant's number, then its fields. A name is the number and
+/// the 8 bytes of the fingerprint.
 ///
 /// ```text
 /// | 0 | name | secret 32 |   Offer    | 1 | name |   Stored    | 2 | name |   Sealing

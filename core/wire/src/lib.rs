@@ -1,10 +1,11 @@
 //! What crosses a process boundary, and the words to say it in.
 //!
 //! Ids, [`Time`], seeded [`Random`], [`limits`], and every message: [`ring`] (node to node, one
-//! datagram each), [`report`] (the same, about links), [`ordered`] (what the engine orders on the ring), [`client`] (frames between
-//! a client and a node) and [`attach`] (frames between a node and a program that serves a replica). Hot headers are fixed little-endian layouts read in place (zerocopy);
-//! the rest is postcard. Every layout is drawn beside its type, every number is explicit and is
-//! never used again for another meaning.
+//! datagram each), [`report`] (the same, about links), [`ordered`] (what the engine orders on the
+//! ring), [`client`] (frames between a client and a node) and [`attach`] (frames between a node and
+//! a program that serves a replica). Hot headers are fixed little-endian layouts read in place
+//! (zerocopy); the rest is postcard. Every layout is drawn beside its type, every number is
+//! explicit and is never used again for another meaning.
 //!
 //! The crate is `no_std`: it cannot read a clock, open a socket or hash in a random order.
 #![no_std]

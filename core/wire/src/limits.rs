@@ -50,8 +50,9 @@ pub const MAX_BENCH_SPAN: Duration = Duration::from_secs(600);
 /// half is for what the node is there for.
 pub const MAX_BENCH_WINDOW: u32 = MAX_SEND_QUEUE as u32 / 2;
 
-/// Bytes of a sender's messages in a benchmark that wait to be sent, where it keeps a pace: if the ring is slower than that, the
-/// sender is late, and neither what the node orders besides nor the benchmark's end waits for all that was due.
+/// Bytes of a sender's messages in a benchmark that wait to be sent, where it keeps a pace: if the
+/// ring is slower than that, the sender is late, and neither what the node orders besides nor the
+/// benchmark's end waits for all that was due.
 pub const MAX_BENCH_BACKLOG: u64 = 64 * 1024;
 
 /// A sender's messages in a benchmark of which something is still to be measured: at the limit it
@@ -88,17 +89,17 @@ pub const MAX_NESTED_CALLS: u8 = 255;
 /// Groups above a nested call: a client's call may go through so many and one more.
 pub const MAX_NESTED_DEPTH: usize = 3;
 
-/// Kept replies of one session. Of a client's there are at most [`MAX_SESSION_WINDOW`]; of a group's, whose
-/// handlers make several calls for each call of the client's, more are refused.
+/// Kept replies of one session. Of a client's there are at most [`MAX_SESSION_WINDOW`]; of a
+/// group's, whose handlers make several calls for each call of the client's, more are refused.
 pub const MAX_SESSION_REPLIES: usize =
     MAX_SESSION_WINDOW as usize * (MAX_NESTED_CALLS as usize + 1);
 
-/// Bytes of the ends of nested calls that a replica keeps because its executor is behind. A replica that falls
-/// further behind is taken out of its group.
+/// Bytes of the ends of nested calls that a replica keeps because its executor is behind. A replica
+/// that falls further behind is taken out of its group.
 pub const MAX_NESTED_BYTES: usize = 64 << 20;
 
-/// Nested calls that a node's replicas have taken and that have no end yet in the order. More are not answered:
-/// their callers wait until their deadlines.
+/// Nested calls that a node's replicas have taken and that have no end yet in the order. More are
+/// not answered: their callers wait until their deadlines.
 pub const MAX_NESTED_OWED: usize = 65_536;
 
 /// Sessions that a group keeps. At the limit the one unused for longest (in ordered time) goes, or,
@@ -119,7 +120,8 @@ pub const SESSION_EXPIRY: Duration = Duration::from_secs(300);
 /// Client connections of one node.
 pub const MAX_CALLERS: usize = 4_096;
 
-/// Groups that clients of one node watch, over all clients. One that wants more is told of newer views with its replies.
+/// Groups that clients of one node watch, over all clients. One that wants more is told of newer
+/// views with its replies.
 pub const MAX_WATCHES: usize = 16 * MAX_CALLERS;
 
 /// TLS handshakes under way at one port of a node. At the limit the oldest of the address that has
@@ -144,31 +146,36 @@ pub const MAX_UPDATE_CALLS: usize = 256;
 /// Bytes of one update: the largest state, and the replies to all its calls.
 pub const MAX_UPDATE: usize = MAX_STATE + MAX_UPDATE_CALLS * MAX_MESSAGE;
 
-/// Bytes of the updates that a replica keeps while its state, or a snapshot of it, is on the way. At the limit a joiner begins again, and
-/// a donor gives its transfer up. One update may wait whatever its size.
+/// Bytes of the updates that a replica keeps while its state, or a snapshot of it, is on the way.
+/// At the limit a joiner begins again, and a donor gives its transfer up. One update may wait
+/// whatever its size.
 pub const MAX_UPDATE_BACKLOG: usize = 256 << 20;
 
 /// Calls that a passive group's primary keeps until it may execute them. More are refused as busy.
 pub const MAX_ARRIVALS: usize = MAX_WAITING;
 
-/// Requests since the last checkpoint that a cold passive group may have logged before its primary's node refuses further ones as busy.
+/// Requests since the last checkpoint that a cold passive group may have logged before its
+/// primary's node refuses further ones as busy.
 pub const MAX_LOG: usize = 16_384;
 
 /// Bytes of their arguments. As [`MAX_LOG`].
 pub const MAX_LOG_BYTES: usize = 64 << 20;
 
-/// Requests since the last checkpoint that its replicas log at most: those that were under way when the first was refused may come
-/// beyond [`MAX_LOG`]. Later ones are ordered again when there is room.
+/// Requests since the last checkpoint that its replicas log at most: those that were under way when
+/// the first was refused may come beyond [`MAX_LOG`]. Later ones are ordered again when there is
+/// room.
 pub const MAX_LOG_ORDERED: usize = MAX_LOG + MAX_SEND_QUEUE;
 
 /// Bytes of their arguments. As [`MAX_LOG_ORDERED`].
 pub const MAX_LOG_ORDERED_BYTES: usize = MAX_LOG_BYTES + MAX_SEND_QUEUE_BYTES;
 
-/// Requests that a replica keeps that did not get all of the last checkpoint, and has to keep those before it.
+/// Requests that a replica keeps that did not get all of the last checkpoint, and has to keep those
+/// before it.
 pub const MAX_LOG_KEPT: usize = 2 * MAX_LOG_ORDERED;
 
-/// Bytes of the ends of calls, each with [`LOGGED_END`], that a log has before no further requests are begun without a checkpoint first. With twice
-/// as many its handlers' calls are refused as busy.
+/// Bytes of the ends of calls, each with [`LOGGED_END`], that a log has before no further requests
+/// are begun without a checkpoint first. With twice as many its handlers' calls are refused as
+/// busy.
 pub const MAX_LOG_ENDS_BYTES: usize = 32 << 20;
 
 /// Bytes that an end of a call takes in a log beside its reply.
@@ -189,7 +196,8 @@ pub const MAX_LOGGED_STATE: usize = MAX_STATE + 2 * MAX_LOG_ORDERED_BYTES + 4 * 
 pub const MAX_SNAPSHOT: usize = MAX_LOGGED_STATE + 1;
 
 /// Ordered messages that a joining replica keeps while its state is on the way. Half of what an
-/// executor may be given at once ([`MAX_COMMANDS`]): it is given all of them when the state is there.
+/// executor may be given at once ([`MAX_COMMANDS`]): it is given all of them when the state is
+/// there.
 pub const MAX_JOIN_BACKLOG: usize = MAX_COMMANDS / 2;
 
 /// Addresses that a client may be given to start from.
@@ -247,14 +255,15 @@ pub const MAX_BACKUP_HEAD: usize = 4_096;
 /// Bytes of a saved state's file.
 pub const MAX_BACKUP: usize = MAX_BACKUP_HEAD + MAX_LOGGED_STATE;
 
-/// Calls that one replica of a stateless group is given at a time. Further ones are refused as busy.
+/// Calls that one replica of a stateless group is given at a time. Further ones are refused as
+/// busy.
 pub const MAX_SERVING: usize = 4_096;
 
 /// Bytes of their arguments. As [`MAX_SERVING`].
 pub const MAX_SERVING_BYTES: usize = MAX_COMMAND_BYTES / 4;
 
-/// Messages since the last state that a node keeps for a program that may die, and their bytes: beyond that it keeps nothing until
-/// there is another state.
+/// Messages since the last state that a node keeps for a program that may die, and their bytes:
+/// beyond that it keeps nothing until there is another state.
 pub const MAX_JOURNAL: usize = 65_536;
 /// As [`MAX_JOURNAL`].
 pub const MAX_JOURNAL_BYTES: usize = 128 << 20;
@@ -266,14 +275,15 @@ pub const MAX_CONDEMNED: usize = 4_096;
 
 /// Bytes of a poisonous call's arguments that are kept for people.
 pub const MAX_POISON_BYTES: usize = 64 << 10;
-/// Services that died of one call, as they are named: a call is tried again while it is not certain that two did.
+/// Services that died of one call, as they are named: a call is tried again while it is not certain
+/// that two did.
 pub const MAX_DEATHS: usize = 16;
 
 /// Votes in one message of a voting group's replica.
 pub const MAX_BALLOT: usize = 1_024;
 
-/// Outcomes and asks that a voting group's replica may vote on beyond the last one that is settled; further votes wait. A replica whose votes
-/// are so far behind the settled ones is taken out.
+/// Outcomes and asks that a voting group's replica may vote on beyond the last one that is settled;
+/// further votes wait. A replica whose votes are so far behind the settled ones is taken out.
 pub const MAX_UNSETTLED: u64 = 16_384;
 
 /// Requests of a program to its own node that wait for the data plane.
@@ -298,13 +308,15 @@ pub const MAX_ADMIN_REQUEST: usize = 64 << 10;
 /// Programs that a node runs.
 pub const MAX_PROGRAMS: usize = 64;
 
-/// Threads of hung services that a node leaves behind: they cannot be ended, and more replicas than these are not hosted anew.
+/// Threads of hung services that a node leaves behind: they cannot be ended, and more replicas than
+/// these are not hosted anew.
 pub const MAX_STUCK: usize = 8;
 
 /// Bytes of one piece of a state between a node and a program.
 pub const ATTACH_PIECE: usize = 256 << 10;
 
-/// Connections at the programs' socket that have not shown a token yet. At the limit the oldest ends.
+/// Connections at the programs' socket that have not shown a token yet. At the limit the oldest
+/// ends.
 pub const MAX_VISITORS: usize = 16;
 
 /// Bytes of one line of a program's output in the node's log. Longer lines are cut into several.
@@ -313,8 +325,8 @@ pub const MAX_LINE: usize = 2_048;
 /// Last lines of a program's output that are kept to explain its end.
 pub const MAX_LAST_LINES: usize = 20;
 
-/// Lines of a program's output that the node's log takes at once, and each second after that. What is
-/// more is dropped, and counted.
+/// Lines of a program's output that the node's log takes at once, and each second after that. What
+/// is more is dropped, and counted.
 pub const MAX_LINES_A_SECOND: u32 = 500;
 
 /// Lines of the node's log that wait for whoever reads it. What is more is dropped, and counted.
@@ -332,8 +344,8 @@ pub const MAX_STORE_QUEUE: usize = 65_536;
 /// Bytes of the records that wait for the store's disk.
 pub const MAX_STORE_QUEUE_BYTES: usize = 64 << 20;
 
-/// Bytes of one segment of the store's log. Recovery reads one at a time into memory; whoever keeps the records that come back
-/// has copies of those alone.
+/// Bytes of one segment of the store's log. Recovery reads one at a time into memory; whoever keeps
+/// the records that come back has copies of those alone.
 pub const MAX_SEGMENT: u64 = 64 << 20;
 
 /// Segments of the store's log. At the limit appends are refused until snapshots free the oldest.
@@ -354,7 +366,8 @@ pub const MAX_STORE_FILES: usize = 16_384;
 /// Deployments that the manager keeps.
 pub const MAX_DEPLOYMENTS: usize = 256;
 
-/// Bytes of one command to the manager: a deployment carries its program's arguments and environment.
+/// Bytes of one command to the manager: a deployment carries its program's arguments and
+/// environment.
 pub const MAX_COMMAND: usize = 32 << 10;
 
 /// Labels of a node, and labels that a deployment demands.
@@ -369,5 +382,6 @@ pub const MAX_BINDINGS: usize = 2_048;
 /// Bytes of an address in the registry.
 pub const MAX_ADDRESS: usize = 128;
 
-/// Bindings that have ended of which the registry knows when. Of the oldest beyond it only the last moment is known.
+/// Bindings that have ended of which the registry knows when. Of the oldest beyond it only the last
+/// moment is known.
 pub const MAX_FENCES: usize = 2_048;

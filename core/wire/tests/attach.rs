@@ -1,4 +1,5 @@
-//! Frames between a node and its programs: their bytes, their way through a stream, what is refused.
+//! Frames between a node and its programs: their bytes, their way through a stream, what is
+//! refused.
 
 use std::fmt::Write;
 

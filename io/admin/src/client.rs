@@ -164,8 +164,8 @@ impl Client {
         self.ask(&Request::Poisoned { group: group.into() })
     }
 
-    /// Has the node run a program, and waits until it serves or has failed to: up to some forty seconds,
-    /// whatever [`set_timeout`](Client::set_timeout) says.
+    /// Has the node run a program, and waits until it serves or has failed to: up to some forty
+    /// seconds, whatever [`set_timeout`](Client::set_timeout) says.
     ///
     /// # Errors
     /// Why it does not serve, or the connection broke.
@@ -201,7 +201,8 @@ impl Client {
         self.ask(&Request::Withdraw { group: group.into() })
     }
 
-    /// Has a node emptied. It has begun when this returns; [`deployments`](Client::deployments) tells how far it is.
+    /// Has a node emptied. It has begun when this returns; [`deployments`](Client::deployments)
+    /// tells how far it is.
     ///
     /// # Errors
     /// The manager refuses, or the connection broke.
@@ -225,7 +226,8 @@ impl Client {
         self.ask(&Request::Deployments {})
     }
 
-    /// Who can be reached by which name: at once, or once there is another epoch than `since`, or `timeout` (at most a minute) has passed.
+    /// Who can be reached by which name: at once, or once there is another epoch than `since`, or
+    /// `timeout` (at most a minute) has passed.
     ///
     /// # Errors
     /// The node has no part in the registry, or the connection broke.
@@ -294,7 +296,8 @@ impl Client {
         self.ask(&Request::Restyle { group: group.into(), style })
     }
 
-    /// The state of a group with its sessions, as a file; the node's replica must have it. A large one takes a while, whatever
+    /// The state of a group with its sessions, as a file; the node's replica must have it. A large
+    /// one takes a while, whatever
     /// [`set_timeout`](Client::set_timeout) says.
     ///
     /// # Errors
@@ -309,7 +312,8 @@ impl Client {
         Ok(file)
     }
 
-    /// Has a group begin with the state in a file; returns when that is so. With `replace` what it has executed is given up for it.
+    /// Has a group begin with the state in a file; returns when that is so. With `replace` what it
+    /// has executed is given up for it.
     ///
     /// # Errors
     /// The node or the cluster refuses, or the connection broke.
@@ -347,8 +351,8 @@ impl Client {
         Ok(Events { client: self })
     }
 
-    /// Measures the ring, and waits for what comes of it. `progress` is told now and then how far it is.
-    /// Dropping the connection ends the benchmark.
+    /// Measures the ring, and waits for what comes of it. `progress` is told now and then how far
+    /// it is. Dropping the connection ends the benchmark.
     ///
     /// # Errors
     /// The node refuses, the configuration changed meanwhile, or the connection broke.

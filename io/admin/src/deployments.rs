@@ -1,4 +1,5 @@
-//! What people said of services, and what has come of it, for people and tools (`docs/protocol/deployment.md`).
+//! What people said of services, and what has come of it, for people and tools
+//! (`docs/protocol/deployment.md`).
 
 use std::collections::BTreeMap;
 
@@ -42,7 +43,8 @@ pub struct NodeDeployed {
 pub struct DeploymentStatus {
     /// What people said.
     pub deployment: Deployment,
-    /// As many replicas as are wanted have the state, at nodes that may keep them, and there are no others.
+    /// As many replicas as are wanted have the state, at nodes that may keep them, and there are no
+    /// others.
     pub settled: bool,
     /// Some replicas still run another program.
     pub upgrade: Option<Upgrade>,

@@ -1,4 +1,5 @@
-//! Why a group's primary is where it is, who is tried next, and what would become of hosts that share the work.
+//! Why a group's primary is where it is, who is tried next, and what would become of hosts that
+//! share the work.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +45,8 @@ pub struct Standing {
     pub used: Option<Share>,
     /// Of so much.
     pub capacity: Option<Share>,
-    /// What it would use as the host of the primary, after the loss of the present one's host with all that is there.
+    /// What it would use as the host of the primary, after the loss of the present one's host with
+    /// all that is there.
     pub then: Option<Share>,
     /// Whether all would be in time there, by the policy's bound.
     pub fits: Option<bool>,

@@ -1,7 +1,8 @@
 //! The admin protocol: what people and tools ask of a node, and what it tells.
 //!
 //! - `message.rs`: what is asked and answered, one JSON object a line.
-//! - [`status`], [`events`], [`mod@bench`], [`deployments`], [`registry`]: what the answers are made of.
+//! - [`status`], [`events`], [`mod@bench`], [`deployments`], [`registry`]: what the answers are
+//!   made of.
 //! - [`explain()`]: what follows from a status.
 //! - [`Client`]: the end of whoever asks; [`server`]: the node's end, which a [`server::Handler`]
 //!   serves.

@@ -1,4 +1,5 @@
-//! The admin protocol, at a Unix socket and over TLS: one JSON request a line, one JSON answer a line.
+//! The admin protocol, at a Unix socket and over TLS: one JSON request a line, one JSON answer a
+//! line.
 //!
 //! ```text
 //! {"status":{}}                                    -> Status
@@ -99,16 +100,16 @@ pub enum Request {
         /// What.
         ask: KeyAsk,
     },
-    /// Run this program, which is to serve a replica in a process of its own. Only at the Unix socket:
-    /// whoever may do so can do all that the node's user can on its host.
+    /// Run this program, which is to serve a replica in a process of its own. Only at the Unix
+    /// socket: whoever may do so can do all that the node's user can on its host.
     Run(ProgramConfig),
     /// End the program that serves this group here.
     StopProgram {
         /// The group's name.
         group: String,
     },
-    /// Have this service run on some nodes. Only at the Unix socket: whoever may do so can do all that the nodes' users can on
-    /// their hosts.
+    /// Have this service run on some nodes. Only at the Unix socket: whoever may do so can do all
+    /// that the nodes' users can on their hosts.
     Deploy {
         /// What.
         deployment: Box<Deployment>,

@@ -1,5 +1,5 @@
-//! The node's side of the admin protocol: threads of its own, one a connection, so that nothing here
-//! can hold up the data plane.
+//! The node's side of the admin protocol: threads of its own, one a connection, so that nothing
+//! here can hold up the data plane.
 //!
 //! - here: where connections come in, and how they end
 //! - `server/handler.rs`: the node, as it is asked
@@ -188,7 +188,8 @@ impl std::fmt::Debug for Entrance {
 }
 
 impl Entrance {
-    /// Serves an administrator who has shaken hands by TLS. `plain`: what came behind the handshake.
+    /// Serves an administrator who has shaken hands by TLS. `plain`: what came behind the
+    /// handshake.
     pub fn admit_tls(&self, socket: TcpStream, records: Box<Records>, plain: BytesMut) {
         if let Ok(stream) = Tls::new(socket, records, plain) {
             self.admit(Stream::Tls(stream));

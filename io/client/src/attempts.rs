@@ -26,8 +26,9 @@ pub(crate) const BUSY_RETRIES: u32 = 32;
 /// What a node names as the time to ask again counts as at least, and as at most, this.
 const BUSY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(2));
 
-/// With each refusal of a call its wait is twice as long, up to this and to a share of what is left of the deadline: who
-/// has waited long would else be outrun by those who come anew, and sleep past its end. It is never less than the node says.
+/// With each refusal of a call its wait is twice as long, up to this and to a share of what is left
+/// of the deadline: who has waited long would else be outrun by those who come anew, and sleep past
+/// its end. It is never less than the node says.
 const BUSY_DOUBLED: Duration = Duration::from_millis(250);
 const BUSY_SHARE: u32 = 4;
 
@@ -158,7 +159,8 @@ impl Session {
         }
     }
 
-    /// A target has lost the call, and lives: it goes to the next one at once, unless it has gone there already.
+    /// A target has lost the call, and lives: it goes to the next one at once, unless it has gone
+    /// there already.
     fn lose_attempt(&mut self, now: Time, id: CallId) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         (call.unsure, call.owes) = (true, true);
@@ -198,7 +200,8 @@ impl Session {
         }
     }
 
-    /// The answer takes longer than others did: a second replica is asked as well, if one is connected.
+    /// The answer takes longer than others did: a second replica is asked as well, if one is
+    /// connected.
     pub(crate) fn hedge_due(&mut self, now: Time, id: CallId) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         let alone = call.phase == Phase::Attempting
@@ -241,8 +244,8 @@ impl Session {
         self.inquire(now, group);
     }
 
-    /// A node that serves the group has no room: waits as long as it says, and a random part of half of that, so that
-    /// those who are told the same do not come at the same time.
+    /// A node that serves the group has no room: waits as long as it says, and a random part of
+    /// half of that, so that those who are told the same do not come at the same time.
     fn wait_for_room(&mut self, now: Time, id: CallId, retry_after: Duration) {
         let call = self.calls.get_mut(&id).expect("only calls under way wait");
         if call.refusals > BUSY_RETRIES && !call.may_be_executed() {
@@ -260,8 +263,9 @@ impl Session {
         self.effects.timers.set(Timer::Call(id), end.min(call.deadline));
     }
 
-    /// The group's targets are new: a call that is not where it should be goes there. Not if that node has just said when there
-    /// will be room: with a view each few milliseconds all calls would come with each of them, and soon be given back (seed 51672).
+    /// The group's targets are new: a call that is not where it should be goes there. Not if that
+    /// node has just said when there will be room: with a view each few milliseconds all calls
+    /// would come with each of them, and soon be given back (seed 51672).
     pub(crate) fn reroute(&mut self, now: Time, id: CallId) {
         if self.spreads(id) {
             return self.respread(now, id);

@@ -18,7 +18,8 @@ impl Session {
         if let Some(instead) = self.instead(now, id).filter(|_| call.trail.last().is_none()) {
             return Some(instead);
         }
-        // Who has declined may do so each time: of some groups only the primary answers reads, which no client knows (seed 3977).
+        // Who has declined may do so each time: of some groups only the primary answers reads,
+        // which no client knows (seed 3977).
         let Some(balancing) = self.one_of(id).filter(|_| call.trail.last().is_none()) else {
             return best();
         };
@@ -50,15 +51,17 @@ impl Session {
         (!spreads && any_answers(style, call.access.reads())).then_some(call.balancing)
     }
 
-    /// What this client knows of a target's load: nanoseconds until one more call would be answered. It is told by nobody, so it costs nothing,
-    /// is never old, and includes the way there; what others do to the target shows in how long it takes to answer.
+    /// What this client knows of a target's load: nanoseconds until one more call would be
+    /// answered. It is told by nobody, so it costs nothing, is never old, and includes the way
+    /// there; what others do to the target shows in how long it takes to answer.
     fn load(&self, now: Time, group: &Group, address: SocketAddr) -> u64 {
         let there = |call: &&CallId| self.calls[*call].trail.is_at(address);
         let under_way = group.active.values().filter(there).count() as u64;
         group.answer_time(now, address).saturating_mul(under_way + 1)
     }
 
-    /// Where a call should be, now that the targets are others: nowhere else, if whoever has it answers as well as any.
+    /// Where a call should be, now that the targets are others: nowhere else, if whoever has it
+    /// answers as well as any.
     pub(crate) fn better_place(&self, now: Time, id: CallId) -> Option<SocketAddr> {
         let call = &self.calls[&id];
         let group = &self.groups[&call.group];

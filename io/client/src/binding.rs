@@ -176,7 +176,8 @@ impl Session {
         }
     }
 
-    /// A proactive client asks the targets that it keeps connected to tell it of newer views: one that lives when another fails will know.
+    /// A proactive client asks the targets that it keeps connected to tell it of newer views: one
+    /// that lives when another fails will know.
     fn watch(&mut self, now: Time, id: GroupId) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         if group.policy.strategy != Strategy::Proactive {
@@ -201,7 +202,8 @@ impl Session {
         }
     }
 
-    /// A question has been answered: calls that waited for that before they go on do so, by what is known now.
+    /// A question has been answered: calls that waited for that before they go on do so, by what is
+    /// known now.
     fn resume(&mut self, now: Time, id: GroupId) {
         let Some(group) = self.groups.get(&id) else { return };
         let calls: Vec<CallId> = group.active.values().copied().collect();

@@ -1,4 +1,5 @@
-//! What both drivers share: bounded buffers of a stream, a log of events, drawing a session, and how a call ends.
+//! What both drivers share: bounded buffers of a stream, a log of events, drawing a session, and
+//! how a call ends.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};

@@ -5,7 +5,8 @@ wire::planted_bugs! {
     ALL {
         /// A retry has a number of its own, so replicas take it for another call.
         RetryAsNew,
-        /// A request without an answer is forgotten: at its deadline the call counts as not executed.
+        /// A request without an answer is forgotten: at its deadline the call counts as not
+        /// executed.
         ForgetSilence,
         /// A reply ends any call that waits on its connection.
         AnswerAnyCall,

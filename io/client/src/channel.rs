@@ -74,8 +74,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Bytes came, and with them perhaps whole frames, which count before an error. If TLS fails, what is then to be written
-    /// tells the node why.
+    /// Bytes came, and with them perhaps whole frames, which count before an error. If TLS fails,
+    /// what is then to be written tells the node why.
     pub(crate) fn receive(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), Trouble> {
         let inbox = &mut self.inbox;
         let received = match &mut self.records {

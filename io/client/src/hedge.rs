@@ -1,8 +1,8 @@
 //! Asking a second replica of an active group before the first has failed.
 //!
-//! J. Dean and L. A. Barroso: *The Tail at Scale*, CACM 56(2), 2013: a request that takes longer than most is sent
-//! to another replica too, and the first reply wins. The delay is smoothed as a TCP time-out is
-//! (V. Jacobson, SIGCOMM 1988; RFC 6298).
+//! J. Dean and L. A. Barroso: *The Tail at Scale*, CACM 56(2), 2013: a request that takes longer
+//! than most is sent to another replica too, and the first reply wins. The delay is smoothed as a
+//! TCP time-out is (V. Jacobson, SIGCOMM 1988; RFC 6298).
 
 use std::time::Duration;
 

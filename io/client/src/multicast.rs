@@ -1,7 +1,8 @@
 //! Calls that all replicas are asked at once (`docs/protocol/client.md`, "Multicast").
 //!
-//! Such a call has one number like any other, and an attempt at each target. Each target answers once; who is lost, or declines, is asked again in the
-//! next round, and who joins the group in this one.
+//! Such a call has one number like any other, and an attempt at each target. Each target answers
+//! once; who is lost, or declines, is asked again in the next round, and who joins the group in
+//! this one.
 
 use bytes::Bytes;
 use wire::Time;
@@ -16,8 +17,9 @@ use crate::spread::{is_shed, keep_last};
 use crate::trail::Attempt;
 
 impl Call {
-    /// The targets are others: all are asked anew but those who have said when there will be room. With a view each few milliseconds the
-    /// call would else come with each of them, and soon be given back (simulator seed 76338).
+    /// The targets are others: all are asked anew but those who have said when there will be room.
+    /// With a view each few milliseconds the call would else come with each of them, and soon be
+    /// given back (simulator seed 76338).
     fn begin_round_by_news(&mut self) {
         let full = self.spread.as_mut().map(|spread| core::mem::take(&mut spread.full));
         self.begin_round();
@@ -37,7 +39,8 @@ impl Session {
         call.spread.as_ref().is_some_and(|spread| is_spread(style, reads, spread.replies))
     }
 
-    /// Sends a call to each target that has not answered, and was not asked in this round; or pauses it.
+    /// Sends a call to each target that has not answered, and was not asked in this round; or
+    /// pauses it.
     pub(crate) fn spread(&mut self, now: Time, id: CallId) {
         if self.judge(id) {
             return; // there are fewer targets now
@@ -140,7 +143,8 @@ impl Session {
             Outcome::NoSuchGroup => return self.handle_denial(now, id, group),
         };
         if let Some(result) = result {
-            // If that does not suffice in the end, nobody is to be told that it was not executed (simulator seed 7002344).
+            // If that does not suffice in the end, nobody is to be told that it was not executed
+            // (simulator seed 7002344).
             call.unsure |= !is_shed(&result);
             let record = self.groups.get_mut(&group).expect("a call's group is kept");
             record.took(now, answered.address, now.since(answered.at));
@@ -157,7 +161,8 @@ impl Session {
         }
     }
 
-    /// The refusal of a call which nobody has left to answer but who has too much to do: who asked again would add to that (simulator seed 573482).
+    /// The refusal of a call which nobody has left to answer but who has too much to do: who asked
+    /// again would add to that (simulator seed 573482).
     fn refused_by_all(&self, id: CallId) -> Option<Result<Bytes, CallError>> {
         let call = &self.calls[&id];
         let answers = &call.spread.as_ref().expect("it is spread").answers;
@@ -166,8 +171,9 @@ impl Session {
         Some(first.result.clone()).filter(is_shed)
     }
 
-    /// A call is answered that went to one target, as its group orders calls; or to all that were known, of which none is now: whose
-    /// answer it is does not depend on what is known of the group (simulator seed 920298).
+    /// A call is answered that went to one target, as its group orders calls; or to all that were
+    /// known, of which none is now: whose answer it is does not depend on what is known of the
+    /// group (simulator seed 920298).
     pub(crate) fn answered_alone(&mut self, id: CallId, link: Link) {
         let node = self.links.get(link).and_then(|connection| connection.node);
         if let Some(spread) = self.calls.get_mut(&id).and_then(|call| call.spread.as_mut()) {

@@ -1,4 +1,5 @@
-//! Attempts after one that was lost or silent: who is asked first, and whether there is credit for it.
+//! Attempts after one that was lost or silent: who is asked first, and whether there is credit for
+//! it.
 
 use wire::Time;
 
@@ -10,7 +11,8 @@ use crate::policy::Strategy;
 use crate::session::Session;
 
 impl Session {
-    /// What was asked last has failed. A reactive client asks for the targets before it goes on, in the time of a question; any other knows them.
+    /// What was asked last has failed. A reactive client asks for the targets before it goes on, in
+    /// the time of a question; any other knows them.
     pub(crate) fn try_again(&mut self, now: Time, id: CallId, cause: Cause) {
         let call = self.calls.get_mut(&id).expect("only calls under way are tried again");
         let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
@@ -38,7 +40,8 @@ impl Session {
         Ok(())
     }
 
-    /// The retries are spent: the call waits for credit, and for an answer from wherever it still lies.
+    /// The retries are spent: the call waits for credit, and for an answer from wherever it still
+    /// lies.
     pub(crate) fn wait_for_credit(&mut self, id: CallId, at: Time) {
         let call = self.calls.get_mut(&id).expect("only calls under way wait");
         (call.phase, call.asks) = (Phase::Pausing, false);

@@ -89,7 +89,8 @@ impl Credit {
     /// Pays for a retry, or gives the time of the next one, if no other call is first.
     pub(crate) fn spend(&mut self, now: Time) -> Result<(), Time> {
         let passed = u64::try_from(now.since(self.since).as_micros()).unwrap_or(u64::MAX);
-        // A millionth each microsecond and unit of `per_second`; what is left of a microsecond is waited for again.
+        // A millionth each microsecond and unit of `per_second`; what is left of a microsecond is
+        // waited for again.
         self.add(passed.saturating_mul(u64::from(self.budget.per_second)));
         self.since = self.since.max(now);
         if let Some(rest) = self.left.checked_sub(PRICE) {

@@ -1,4 +1,5 @@
-//! A host that has too much to do refuses calls that are less critical than others (`docs/protocol/client.md`, "Refused by priority").
+//! A host that has too much to do refuses calls that are less critical than others
+//! (`docs/protocol/client.md`, "Refused by priority").
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,12 +13,14 @@ use crate::output::{CallId, Cause, Event, Timer};
 use crate::policy::{News, any_answers};
 use crate::session::Session;
 
-/// So long calls go first to the target that was named: to be sent there by each refusal would cost the busy host more than the refusal.
+/// So long calls go first to the target that was named: to be sent there by each refusal would cost
+/// the busy host more than the refusal.
 const SENT_ON: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// A node has too much to do for this call, and may name one that has room. The call goes there if it may be answered there and a retry is
-    /// left, once; else it ends, for who asks again adds to what is too much: unless it may have been executed, then others are asked.
+    /// A node has too much to do for this call, and may name one that has room. The call goes there
+    /// if it may be answered there and a retry is left, once; else it ends, for who asks again adds
+    /// to what is too much: unless it may have been executed, then others are asked.
     pub(crate) fn handle_shed(
         &mut self,
         now: Time,
@@ -49,7 +52,8 @@ impl Session {
         }
     }
 
-    /// The address of a node that was named, if this call may be answered there and can be paid for.
+    /// The address of a node that was named, if this call may be answered there and can be paid
+    /// for.
     fn named(&mut self, now: Time, id: CallId, node: NodeId) -> Option<SocketAddr> {
         let call = &self.calls[&id];
         let group = &self.groups[&call.group];

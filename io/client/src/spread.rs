@@ -29,7 +29,8 @@ impl Answer {
     }
 }
 
-/// Replicas come and go while a call waits: of so many at most is kept that they were asked, and what they said. The last count.
+/// Replicas come and go while a call waits: of so many at most is kept that they were asked, and
+/// what they said. The last count.
 const MAX_ASKED: usize = 2 * MAX_REPLICAS;
 
 /// What such a call has brought so far.
@@ -159,7 +160,8 @@ pub(crate) fn keep_last<T>(list: &mut Vec<T>) {
     }
 }
 
-/// It was refused by its priority, before anything was done. Other refusals are the service's answers, which say the same at each replica.
+/// It was refused by its priority, before anything was done. Other refusals are the service's
+/// answers, which say the same at each replica.
 pub(crate) fn is_shed(result: &Result<Bytes, CallError>) -> bool {
     matches!(result, Err(CallError::Refused { refusal: Refusal::Shed, .. }))
 }

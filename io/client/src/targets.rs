@@ -90,8 +90,9 @@ pub(crate) struct Group {
     pub(crate) targets: Targets,
     /// Somebody has told the targets.
     pub(crate) bound: bool,
-    /// All targets failed, or nobody knew better: the next answer is believed even if its view is not newer. That heals
-    /// a client after the cluster began anew, or after a node told it nonsense.
+    /// All targets failed, or nobody knew better: the next answer is believed even if its view is
+    /// not newer. That heals a client after the cluster began anew, or after a node told it
+    /// nonsense.
     pub(crate) doubt: bool,
     denials: u32,
     pub(crate) inquiry: Inquiry,
@@ -212,7 +213,8 @@ impl Group {
         }
         let news = !self.bound || told != self.targets;
         if told.view < self.targets.view {
-            // Who was asked to tell of newer views than that one tells nothing of those between: it is asked anew (simulator seed 729809).
+            // Who was asked to tell of newer views than that one tells nothing of those between: it
+            // is asked anew (simulator seed 729809).
             self.watched.clear();
         }
         self.bound = true;
@@ -227,8 +229,8 @@ impl Group {
         news
     }
 
-    /// A target has answered by this view: if it is the known one, whoever knows no better is not believed (simulator seed 361725: a node that
-    /// was asked before knew no view at all).
+    /// A target has answered by this view: if it is the known one, whoever knows no better is not
+    /// believed (simulator seed 361725: a node that was asked before knew no view at all).
     pub(crate) fn confirmed(&mut self, view: ViewNumber) {
         self.doubt &= view != self.targets.view;
     }
@@ -249,8 +251,8 @@ impl Group {
         self.denials > 0
     }
 
-    /// The best target that is not among `tried` and not avoided. Silent ones come last, and where all answer alike those that have just returned
-    /// come behind the others.
+    /// The best target that is not among `tried` and not avoided. Silent ones come last, and where
+    /// all answer alike those that have just returned come behind the others.
     pub(crate) fn best(
         &self,
         now: Time,
@@ -272,14 +274,16 @@ impl Group {
                 best = Some((flaws.0, flaws.1, address));
             }
             if flaws == (false, false) {
-                // No other can be better. It is the first of all, as a rule, and this is on the way of every call.
+                // No other can be better. It is the first of all, as a rule, and this is on the way
+                // of every call.
                 break;
             }
         }
         best.map(|(.., address)| address)
     }
 
-    /// The targets that are not among `tried`, neither avoided nor silent, and have not just returned.
+    /// The targets that are not among `tried`, neither avoided nor silent, and have not just
+    /// returned.
     pub(crate) fn fit(&self, now: Time, links: &Links, tried: &[SocketAddr]) -> Vec<SocketAddr> {
         let addresses = self.targets.nodes.iter().map(|target| target.address);
         let fit = |address: &SocketAddr| {
@@ -300,8 +304,9 @@ impl Group {
         self.answers.insert(address, (smooth, now));
     }
 
-    /// How long a target takes to answer, in nanoseconds: half for each second since it did last, so that one that was slow is asked again. One of which
-    /// nothing is known is taken for twice as quick as the quickest: it is asked soon, and not by all at once.
+    /// How long a target takes to answer, in nanoseconds: half for each second since it did last,
+    /// so that one that was slow is asked again. One of which nothing is known is taken for twice
+    /// as quick as the quickest: it is asked soon, and not by all at once.
     pub(crate) fn answer_time(&self, now: Time, address: SocketAddr) -> u64 {
         let nanos = |known: &(Duration, Time)| {
             u64::try_from(faded(now, known).as_nanos()).unwrap_or(u64::MAX)

@@ -87,7 +87,8 @@ impl Trail {
         self.attempts.iter().any(|attempt| attempt.link == link && attempt.sent)
     }
 
-    /// Nothing more comes on this connection: the attempt that went there, and whether it was the last.
+    /// Nothing more comes on this connection: the attempt that went there, and whether it was the
+    /// last.
     pub(crate) fn end(&mut self, link: Link) -> Option<(Attempt, bool)> {
         let place = self.attempts.iter().position(|attempt| attempt.link == link)?;
         let attempt = self.attempts.remove(place);

@@ -29,8 +29,8 @@ pub enum ProgramProblem {
 pub struct ProgramConfig {
     /// The group's name, and so the program's: a node has at most one replica of a group.
     pub group: String,
-    /// The program and its arguments. A path with a slash is relative to `folder`; a name without one is
-    /// looked for where the node's `PATH` says.
+    /// The program and its arguments. A path with a slash is relative to `folder`; a name without
+    /// one is looked for where the node's `PATH` says.
     pub command: Vec<String>,
     /// Where it runs; without it, where the node does.
     #[serde(default, skip_serializing_if = "Option::is_none")]

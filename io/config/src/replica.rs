@@ -26,8 +26,8 @@ pub struct ReplicaConfig {
     /// How the group is replicated.
     #[serde(default)]
     pub style: Style,
-    /// Who must hold a request before its reply may leave; `None`: as by default. A stateless group has no
-    /// such thing.
+    /// Who must hold a request before its reply may leave; `None`: as by default. A stateless group
+    /// has no such thing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack: Option<AckLevel>,
     /// Where the group is kept.

@@ -1,7 +1,8 @@
 //! The part of the host's processors that this process's control group may use.
 //!
-//! A limit may be set at the group itself or at any above it (a pod's, a slice's): what counts is the tightest, and the use is that of all
-//! who share it. It may change while the process runs, and is read anew each time.
+//! A limit may be set at the group itself or at any above it (a pod's, a slice's): what counts is
+//! the tightest, and the use is that of all who share it. It may change while the process runs, and
+//! is read anew each time.
 //!
 //! ```text
 //!                     which group              limit                                     used
@@ -29,7 +30,8 @@ pub struct Budget {
 pub struct Reading {
     /// Processor time that was used since the group was made, by all in it.
     pub used: Duration,
-    /// What it may use in each period. Linux holds it back for the rest of a period when that is used up.
+    /// What it may use in each period. Linux holds it back for the rest of a period when that is
+    /// used up.
     pub capacity: Share,
 }
 
@@ -90,8 +92,8 @@ impl Budget {
     }
 }
 
-/// The folder of the other hierarchy that is as far below its mount as `folder` is below its own: both have the same groups
-/// where anything sets limits at all.
+/// The folder of the other hierarchy that is as far below its mount as `folder` is below its own:
+/// both have the same groups where anything sets limits at all.
 fn same_end<'a>(folder: &Path, own: &[PathBuf], other: &'a [PathBuf]) -> Option<&'a Path> {
     let top = own.last()?;
     let end = folder.strip_prefix(top).ok()?;
@@ -175,7 +177,8 @@ struct Mount<'a> {
 }
 
 impl<'a> Mount<'a> {
-    /// A line of `/proc/self/mountinfo`: fields 4 and 5 are root and place; after a lone dash come type, source and options.
+    /// A line of `/proc/self/mountinfo`: fields 4 and 5 are root and place; after a lone dash come
+    /// type, source and options.
     fn parse(line: &'a str) -> Option<Mount<'a>> {
         let (place, kind) = line.split_once(" - ")?;
         let mut place = place.split(' ').skip(3);
@@ -198,7 +201,8 @@ impl<'a> Mount<'a> {
     /// The group's folder and those above it, as far as they are seen here.
     fn folders(&self, path: &str) -> Vec<PathBuf> {
         let top = Path::new(self.at);
-        // In a namespace of its own a group is where it says; else what is mounted is a part of the whole.
+        // In a namespace of its own a group is where it says; else what is mounted is a part of the
+        // whole.
         let below = Path::new(path).strip_prefix(self.root).unwrap_or(Path::new(path));
         let own = top.join(below.strip_prefix("/").unwrap_or(below));
         own.ancestors().take_while(|folder| folder.starts_with(top)).map(Path::to_owned).collect()

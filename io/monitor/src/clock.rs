@@ -10,12 +10,14 @@ use wire::Duration;
 use crate::MonitorError;
 use crate::counter::{Counter, first_number};
 
-/// A process, with all its threads, those that have ended too. Resolution: a tick, 10 ms by default.
+/// A process, with all its threads, those that have ended too. Resolution: a tick, 10 ms by
+/// default.
 #[derive(Debug)]
 pub struct Process(Counter);
 
 impl Process {
-    /// Of this id now. It goes on to tell of that process alone: a later one of the same id is another file.
+    /// Of this id now. It goes on to tell of that process alone: a later one of the same id is
+    /// another file.
     ///
     /// # Errors
     /// There is none.
@@ -34,8 +36,8 @@ impl Process {
     }
 }
 
-/// The program's name stands in brackets, and may have brackets and spaces itself. After it, user and system time are the
-/// 12th and 13th columns.
+/// The program's name stands in brackets, and may have brackets and spaces itself. After it, user
+/// and system time are the 12th and 13th columns.
 fn parse_process(text: &str, ticks_per_second: u64) -> Option<Duration> {
     let (_, columns) = text.rsplit_once(')')?;
     let mut columns = columns.split_ascii_whitespace().skip(11);

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use wire::{Duration, Share, Time};
 
-/// A gauge keeps no more readings than this: who reads more often than `window / MAX_READINGS` gets a shorter window.
+/// A gauge keeps no more readings than this: who reads more often than `window / MAX_READINGS` gets
+/// a shorter window.
 const MAX_READINGS: usize = 64;
 
 /// Tells the use between now and the last reading that is at least a window old.
@@ -15,12 +16,14 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// Of a counter that was not read yet. What changes shows in full after `window`, and in part at the next reading.
+    /// Of a counter that was not read yet. What changes shows in full after `window`, and in part
+    /// at the next reading.
     pub fn new(window: Duration) -> Gauge {
         Gauge { window, readings: VecDeque::new() }
     }
 
-    /// The counter says so now. `None` at its first reading, and when it has gone back: then another is counted there.
+    /// The counter says so now. `None` at its first reading, and when it has gone back: then
+    /// another is counted there.
     pub fn read(&mut self, now: Time, used: Duration) -> Option<Share> {
         if self.readings.back().is_some_and(|(at, before)| now < *at || used < *before) {
             self.readings.clear();

@@ -17,7 +17,8 @@ pub struct Host {
 /// What it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// Processor time that was used since the host started. What a hypervisor gave to others is used, too.
+    /// Processor time that was used since the host started. What a hypervisor gave to others is
+    /// used, too.
     pub used: Duration,
     /// The processors that are there.
     pub capacity: Share,
@@ -42,7 +43,8 @@ impl Host {
     }
 }
 
-/// Columns of a processor's line: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
+/// Columns of a processor's line: user, nice, system, idle, iowait, irq, softirq, steal; guests are
+/// in user already.
 fn parse(text: &str, ticks_per_second: u64) -> Option<Reading> {
     let mut lines = text.lines();
     let all = lines.next()?.strip_prefix("cpu ")?;

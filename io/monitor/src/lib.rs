@@ -1,13 +1,17 @@
-//! What the processors of a node's host, and the node's own share of them, are doing (`flare.txt`, section 3.4).
+//! What the processors of a node's host, and the node's own share of them, are doing (`flare.txt`,
+//! section 3.4).
 //!
 //! - [`host`]: all processors of the host, from `/proc/stat`, as in the paper
-//! - [`budget`]: the node's control group, v1 or v2: a container with half a processor is a host of half a processor
+//! - [`budget`]: the node's control group, v1 or v2: a container with half a processor is a host of
+//!   half a processor
 //! - [`clock`]: processor time of processes and threads, and with it of replicas
 //! - [`gauge`], a pure machine: of such counters, the use within a window
-//! - [`watch`], a pure machine: when the manager is told: by period, and at once when a level is crossed
+//! - [`watch`], a pure machine: when the manager is told: by period, and at once when a level is
+//!   crossed
 //!
-//! Counters are read again and again from files that stay open: about 7 µs for `/proc/stat` on a host of two processors and 1 µs for each of
-//! the others, so 50 looks a second cost less than a thousandth of a processor.
+//! Counters are read again and again from files that stay open: about 7 µs for `/proc/stat` on a
+//! host of two processors and 1 µs for each of the others, so 50 looks a second cost less than a
+//! thousandth of a processor.
 #![forbid(unsafe_code)]
 
 pub mod budget;

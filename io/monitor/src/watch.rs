@@ -1,8 +1,8 @@
-//! When the manager is told how a node's processors are used: by period, and at once when a level is crossed
-//! (`flare.txt`, section 3.4).
+//! When the manager is told how a node's processors are used: by period, and at once when a level
+//! is crossed (`flare.txt`, section 3.4).
 //!
-//! The level is a share of the capacity, and has two edges: a node that is at it with noise would else tell all the time. Crossing it
-//! downwards is told at the lower edge, `level - slack`.
+//! The level is a share of the capacity, and has two edges: a node that is at it with noise would
+//! else tell all the time. Crossing it downwards is told at the lower edge, `level - slack`.
 
 use wire::{Duration, Share, Time};
 
@@ -18,7 +18,8 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// A report each second; the level is that of the paper's bound for many tasks, ln 2 (0.69), and the slack a twentieth of a processor.
+    /// A report each second; the level is that of the paper's bound for many tasks, ln 2 (0.69),
+    /// and the slack a twentieth of a processor.
     fn default() -> Config {
         Config {
             period: Duration::from_secs(1),
@@ -83,7 +84,8 @@ impl Watch {
         Watch { config, told: None, above: false }
     }
 
-    /// The use of the host, and of the node's budget where it has one: whichever is the fuller counts. Says whether it is to be told.
+    /// The use of the host, and of the node's budget where it has one: whichever is the fuller
+    /// counts. Says whether it is to be told.
     pub fn handle(&mut self, now: Time, host: Use, budget: Option<Use>) -> Option<Cause> {
         let part = host.part().max(budget.map_or(Share::ZERO, Use::part));
         let Config { period, level, slack } = self.config;

@@ -1,8 +1,9 @@
 //! The other end: a program that serves a replica of its node's in a process of its own.
 //!
-//! The node has started the program and left the way back in its environment. One thread reads commands,
-//! executes them in order, and answers; it answers together what came together, and sooner where a
-//! handler takes its time. When the node is gone, or needs the replica no more, serving ends.
+//! The node has started the program and left the way back in its environment. One thread reads
+//! commands, executes them in order, and answers; it answers together what came together, and
+//! sooner where a handler takes its time. When the node is gone, or needs the replica no more,
+//! serving ends.
 
 use std::collections::VecDeque;
 use std::env;
@@ -39,8 +40,8 @@ const READ: usize = 64 << 10;
 const BATCH: usize = 64 << 10;
 const HELD_BACK: Duration = Duration::from_micros(50);
 
-/// A program cannot serve, or serves no more. Its debugging form is its text: that is what `main` prints of an
-/// error that it returns.
+/// A program cannot serve, or serves no more. Its debugging form is its text: that is what `main`
+/// prints of an error that it returns.
 #[derive(thiserror::Error)]
 pub enum AttachError {
     /// It was not started by a node.
@@ -76,9 +77,10 @@ impl fmt::Debug for AttachError {
     }
 }
 
-/// Serves a replica of the group for which a node has started this program. `make` gives the service in its
-/// initial state: now, and when the replica has to begin anew. Panics of its handlers are caught, as in
-/// a node's own process. Returns when the node has stopped or needs the replica no more.
+/// Serves a replica of the group for which a node has started this program. `make` gives the
+/// service in its initial state: now, and when the replica has to begin anew. Panics of its
+/// handlers are caught, as in a node's own process. Returns when the node has stopped or needs the
+/// replica no more.
 ///
 /// # Errors
 /// No node has started this program, it does not let it serve, or the connection broke.
@@ -111,7 +113,8 @@ fn begins() -> Option<File> {
     Some(file)
 }
 
-/// What cannot be written any more was not begun before it: of a call that kills, the node would not know. So it does not look on.
+/// What cannot be written any more was not begun before it: of a call that kills, the node would
+/// not know. So it does not look on.
 fn note_begun(begins: Option<&File>, number: u64) {
     if let Some(file) = begins
         && file.write_all_at(&number.to_le_bytes(), 0).is_err()
@@ -149,8 +152,8 @@ fn token_of(digits: &str) -> Option<[u8; TOKEN]> {
 }
 
 /// A handler that loops does not see that its node is gone: then the system ends it. Only where the
-/// node itself is the parent, whose thread for programs lives as long as the node: a shell between them may
-/// end before this program does.
+/// node itself is the parent, whose thread for programs lives as long as the node: a shell between
+/// them may end before this program does.
 fn end_with_the_node(stream: &UnixStream) {
     let node = socket_peercred(stream).ok().map(|peer| peer.pid);
     if node.is_none() || getppid() != node {
@@ -197,13 +200,14 @@ impl Incoming {
     }
 }
 
-/// The node has closed its end: as good as an end of what it says. Who writes just then, or reads behind what it did not read,
-/// is told so in one of two ways.
+/// The node has closed its end: as good as an end of what it says. Who writes just then, or reads
+/// behind what it did not read, is told so in one of two ways.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
 }
 
-/// The connection to the node: the thread that serves has it, and while it runs a handler, the handler's calls.
+/// The connection to the node: the thread that serves has it, and while it runs a handler, the
+/// handler's calls.
 struct Link {
     node: Incoming,
     output: BytesMut,
@@ -426,7 +430,8 @@ mod tests {
 
     #[test]
     fn a_program_that_is_writing_when_its_node_ends_ends_well() {
-        // How the system tells it depends on whether the write had begun to wait: both come among so many.
+        // How the system tells it depends on whether the write had begun to wait: both come among
+        // so many.
         for _ in 0..50 {
             let (mut ours, theirs) = UnixStream::pair().unwrap();
             ours.set_nonblocking(true).unwrap();

@@ -21,8 +21,8 @@ use crate::order::Order;
 const SAVE_WITHIN: Duration = Duration::from_secs(65);
 const RESTORE_WITHIN: Duration = Duration::from_secs(15);
 
-/// Writes a saved state's file so that a crash leaves the old one or the new one, whole. Only its owner may read it. Folders above it
-/// that are missing are made.
+/// Writes a saved state's file so that a crash leaves the old one or the new one, whole. Only its
+/// owner may read it. Folders above it that are missing are made.
 ///
 /// # Errors
 /// The system's own.

@@ -203,7 +203,8 @@ impl Executor {
         }
     }
 
-    /// Another executor for the same replica, with a service in its initial state, if it runs in a thread.
+    /// Another executor for the same replica, with a service in its initial state, if it runs in a
+    /// thread.
     pub fn anew(&self) -> Option<std::io::Result<(String, GroupOptions, Executor)>> {
         let Place::Thread(_, again) = &self.place else { return None };
         let Again { name, make, options, results, .. } = &**again;
@@ -221,13 +222,14 @@ impl Executor {
         }
     }
 
-    /// Whether a command's reply may be expected sooner than other nodes could be told of it, and waits
-    /// for none of them.
+    /// Whether a command's reply may be expected sooner than other nodes could be told of it, and
+    /// waits for none of them.
     pub fn replies_first(&self) -> bool {
         self.at_once && matches!(&self.place, Place::Inline(replica) if replica.quick)
     }
 
-    /// Executes the command here and returns what became of it, or sends it to the thread or program.
+    /// Executes the command here and returns what became of it, or sends it to the thread or
+    /// program.
     pub fn run(&mut self, command: Command) -> Result<Option<Done>, Overloaded> {
         if let Place::Inline(replica) = &mut self.place {
             return Ok(replica.run(command));

@@ -10,8 +10,8 @@ use wire::Incarnation;
 
 use crate::StartError;
 
-/// Where the clock has not gone on, a life begins so far beyond the last one: that one's rings were numbered from its
-/// incarnation on, and two rings must not have one id.
+/// Where the clock has not gone on, a life begins so far beyond the last one: that one's rings were
+/// numbered from its incarnation on, and two rings must not have one id.
 const RINGS: u64 = 1 << 20;
 
 const FILE: &str = "incarnation";

@@ -1,5 +1,5 @@
-//! Keeping the cluster's keys: the file is written by a thread of its own, because it has to be on the
-//! disk before anybody relies on it, and the data plane waits for no disk.
+//! Keeping the cluster's keys: the file is written by a thread of its own, because it has to be on
+//! the disk before anybody relies on it, and the data plane waits for no disk.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

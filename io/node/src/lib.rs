@@ -1,17 +1,18 @@
 //! the driver around [`engine::Stack`]: what touches sockets, clocks, threads and files.
 //!
-//! - [`Node`] starts the data plane (`plane.rs`), one thread that runs the event loop, and composes it
-//!   with everything else.
+//! - [`Node`] starts the data plane (`plane.rs`), one thread that runs the event loop, and composes
+//!   it with everything else.
 //! - [`Service`] is what it replicates, at the level of bytes; handlers run in `executor.rs`.
-//! - [`Node::run`] has a program serve a replica in a process of its own (crate `supervisor`), which
+//! - [`Node::run`] has a program serve a replica in a process of its own (crate `supervisor`),
+//!   which
 //!   [`attach`] is the other end of (`attached.rs`).
 //! - `registering.rs` is this node's part in the registry.
 //! - `managing.rs` tells what the host has to do, and asks for what follows.
 //! - `administration.rs` answers what the admin server (crate `admin`) asks.
 //! - `control.rs` is how all these threads talk with the data plane.
 //!
-//! What a node is made with comes from crate `config`, what it tells from crate `admin`; both are named
-//! here again, where the node's own functions take or give them.
+//! What a node is made with comes from crate `config`, what it tells from crate `admin`; both are
+//! named here again, where the node's own functions take or give them.
 #![forbid(unsafe_code)]
 
 mod administration;

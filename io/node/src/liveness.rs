@@ -2,22 +2,23 @@
 //!
 //! Each node keeps a TCP connection to every other node by every link, at the ring port's number.
 //! Nothing is ever sent on it: when a process dies, its kernel closes the connection, which is no
-//! proof (a firewall could do it), but a reason to send an empty datagram to the node's ring port by
-//! all links. Their refusal, told by the ring's sockets, is the proof; how many it takes is known
-//! to `ring::Links`. By every link, because a connection over a network that is cut tells nothing,
-//! least of all that the process behind it dies.
+//! proof (a firewall could do it), but a reason to send an empty datagram to the node's ring port
+//! by all links. Their refusal, told by the ring's sockets, is the proof; how many it takes is
+//! known to `ring::Links`. By every link, because a connection over a network that is cut tells
+//! nothing, least of all that the process behind it dies.
 //!
-//! Hosts tell of refused datagrams seldom, once a second for each other host. So the connection is dialled
-//! anew with each probe, and its refusal proves as much, unless a datagram has come from the node since.
+//! Hosts tell of refused datagrams seldom, once a second for each other host. So the connection is
+//! dialled anew with each probe, and its refusal proves as much, unless a datagram has come from
+//! the node since.
 //!
 //! One without the other proves nothing: whoever can send a packet can forge a refusal (ICMP has no
 //! secret), but to end an established connection he must guess or read its sequence numbers, and
 //! whoever could make a node lose a connection cannot close its port. So a refusal is believed
 //! only while this node's connection to the peer by the same link is ended or was refused too.
 //!
-//! On the other side the connections only have to exist, and losing one accuses nobody: the node that
-//! made it asks the port, hears no refusal, and connects again. Strangers' connections are kept
-//! apart, and never push out a node's.
+//! On the other side the connections only have to exist, and losing one accuses nobody: the node
+//! that made it asks the port, hears no refusal, and connects again. Strangers' connections are
+//! kept apart, and never push out a node's.
 
 use std::collections::VecDeque;
 use std::io;
@@ -88,8 +89,8 @@ impl Liveness {
         watched.is_some_and(|watched| watched.believes_refusal(now))
     }
 
-    /// This node's connection to a peer is established, or has ended. If the peer's port has refused
-    /// datagrams just before, that is to be believed now: the peer and the link.
+    /// This node's connection to a peer is established, or has ended. If the peer's port has
+    /// refused datagrams just before, that is to be believed now: the peer and the link.
     pub fn handle_watched(
         &mut self,
         index: usize,

@@ -1,5 +1,6 @@
-//! The node's manager: a thread that looks at its host, tells what it sees, and asks for what follows from what all have told
-//! (`docs/protocol/manager.md`). It may take its time: the data plane waits for nothing here.
+//! The node's manager: a thread that looks at its host, tells what it sees, and asks for what
+//! follows from what all have told (`docs/protocol/manager.md`). It may take its time: the data
+//! plane waits for nothing here.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -105,7 +106,8 @@ impl Worker {
         let now = monotonic();
         match self.sampler.look(now, self.control.programs.as_ref()) {
             Ok(due) => self.due |= due,
-            // The next one may be better; what was told last gets old meanwhile, and people see that.
+            // The next one may be better; what was told last gets old meanwhile, and people see
+            // that.
             Err(error) => tracing::debug!(%error, "the host's use cannot be seen"),
         }
         if self.due {

@@ -151,7 +151,8 @@ impl Node {
         Ok(node)
     }
 
-    /// Hosts this node's replica of the registry, if it has a part in it: in memory, for who is alive binds itself again.
+    /// Hosts this node's replica of the registry, if it has a part in it: in memory, for who is
+    /// alive binds itself again.
     fn keep_registry(&self) -> Result<(), StartError> {
         let Some(shared) = self.control.registry.clone() else { return Ok(()) };
         let options = HostOptions { execution: Execution::Inline, ..HostOptions::default() };
@@ -159,7 +160,8 @@ impl Node {
             .map_err(|error| system("the registry's replica")(std::io::Error::other(error)))
     }
 
-    /// Hosts this node's replica of the manager's group: on disk where there is one, for what people said is to survive.
+    /// Hosts this node's replica of the manager's group: on disk where there is one, for what
+    /// people said is to survive.
     fn keep_cluster_state(&self, shared: SharedState, on_disk: bool) -> Result<(), StartError> {
         let durability = if on_disk { Durability::Disk } else { Durability::Memory };
         let group = GroupOptions { durability, ..GroupOptions::default() };
@@ -213,41 +215,46 @@ impl Node {
         self.control.ask_hosting(|reply| Order::Unhost { name: group.into(), reply })
     }
 
-    /// Makes the replica at node `to` the primary of a group, and returns when it is, with the view in which it is:
-    /// within milliseconds, or at most some seconds. Clients lose no call and wait for none. Any node can be asked.
+    /// Makes the replica at node `to` the primary of a group, and returns when it is, with the view
+    /// in which it is: within milliseconds, or at most some seconds. Clients lose no call and wait
+    /// for none. Any node can be asked.
     ///
     /// # Errors
-    /// That node has no replica with the state, the cluster has no quorum here, or it did not take over in time:
-    /// the text says what to do.
+    /// That node has no replica with the state, the cluster has no quorum here, or it did not take
+    /// over in time: the text says what to do.
     pub fn move_primary(&self, group: &str, to: NodeId) -> Result<ViewNumber, MoveError> {
         self.control.move_primary(group, to)
     }
 
-    /// Gives a group another style while it serves, and returns when it has it, with the view that says so: within
-    /// milliseconds, or at most some seconds. No call is lost by it. Any node can be asked.
+    /// Gives a group another style while it serves, and returns when it has it, with the view that
+    /// says so: within milliseconds, or at most some seconds. No call is lost by it. Any node can
+    /// be asked.
     ///
     /// # Errors
-    /// There is no way from the group's style to this one, the cluster has no quorum here, or the change was not ordered in
-    /// time: the text says what to do.
+    /// There is no way from the group's style to this one, the cluster has no quorum here, or the
+    /// change was not ordered in time: the text says what to do.
     pub fn restyle(&self, group: &str, style: Style) -> Result<ViewNumber, RestyleError> {
         self.control.restyle(group, style)
     }
 
-    /// The state of a group at one place of the order, with its sessions, while requests flow: what `steadfast state save` writes. This
-    /// node's replica must have the state.
+    /// The state of a group at one place of the order, with its sessions, while requests flow: what
+    /// `steadfast state save` writes. This node's replica must have the state.
     ///
     /// # Errors
-    /// It has not, the cluster has no quorum here, or the state was not taken in time: the text says what to do.
+    /// It has not, the cluster has no quorum here, or the state was not taken in time: the text
+    /// says what to do.
     pub fn save(&self, group: &str) -> Result<Backup, SaveError> {
         self.control.save(group)
     }
 
-    /// Has a group begin with a state that was saved, in this cluster or in another, instead of the service's initial one: its replicas
-    /// that are there and were not called, and those that come. This node has the state until a replica has. With `replace` what the
-    /// group has executed is given up for it.
+    /// Has a group begin with a state that was saved, in this cluster or in another, instead of the
+    /// service's initial one: its replicas that are there and were not called, and those that come.
+    /// This node has the state until a replica has. With `replace` what the group has executed is
+    /// given up for it.
     ///
     /// # Errors
-    /// The group has executed calls, it is of another style than the state, or the cluster has no quorum here: the text says what to do.
+    /// The group has executed calls, it is of another style than the state, or the cluster has no
+    /// quorum here: the text says what to do.
     pub fn restore(&self, backup: Backup, replace: bool) -> Result<ViewNumber, RestoreError> {
         self.control.restore(backup, replace)
     }
@@ -260,9 +267,9 @@ impl Node {
         self.control.discard(group)
     }
 
-    /// Runs a program that serves a replica in a process of its own, and waits until the replica is in its
-    /// group or the program has failed to attach; some seconds more where the node has no quorum. From
-    /// then on the program is started again whenever it ends, until it is stopped.
+    /// Runs a program that serves a replica in a process of its own, and waits until the replica is
+    /// in its group or the program has failed to attach; some seconds more where the node has no
+    /// quorum. From then on the program is started again whenever it ends, until it is stopped.
     ///
     /// # Errors
     /// Why it does not serve, with its last lines; it is not kept then.
@@ -360,8 +367,8 @@ impl Node {
         self.control.state(group)
     }
 
-    /// The calls that services of this group died of, and that nobody executes, as this node's replica has them: what
-    /// `steadfast poisoned` shows.
+    /// The calls that services of this group died of, and that nobody executes, as this node's
+    /// replica has them: what `steadfast poisoned` shows.
     ///
     /// # Errors
     /// There is no replica here, or the node has stopped.

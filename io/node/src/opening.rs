@@ -1,4 +1,5 @@
-//! What a node opens before it runs: its storage, its sockets, and the threads beside the data plane.
+//! What a node opens before it runs: its storage, its sockets, and the threads beside the data
+//! plane.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

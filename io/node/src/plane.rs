@@ -2,7 +2,8 @@
 //!
 //! Each turn reads what the sockets have, up to a batch each, takes what executors and the
 //! program's other threads have queued, fires timers only then (a node that was held up must read
-//! before it accuses others), and does all that the stack asks for. Nothing here blocks but the wait.
+//! before it accuses others), and does all that the stack asks for. Nothing here blocks but the
+//! wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -109,8 +109,8 @@ impl Poller {
     }
 
     /// Waits until something is ready or `due` has come, and appends what is ready to `ready`. If
-    /// that is more than is reported at once, the ring's sockets come first, ready or not: a turn full
-    /// of clients must not end without a look at them, as timers that accuse others come next.
+    /// that is more than is reported at once, the ring's sockets come first, ready or not: a turn
+    /// full of clients must not end without a look at them, as timers that accuse others come next.
     pub fn wait(
         &self,
         now: Time,

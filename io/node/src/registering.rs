@@ -1,5 +1,6 @@
-//! The node's part in the registry (`docs/protocol/registry.md`): a thread that sees to what this node has bound and, where it leads, to what is dead. It
-//! sleeps until the cluster or the registry changes, or something is due.
+//! The node's part in the registry (`docs/protocol/registry.md`): a thread that sees to what this
+//! node has bound and, where it leads, to what is dead. It sleeps until the cluster or the registry
+//! changes, or something is due.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;

@@ -13,15 +13,15 @@ use wire::limits::{MAX_DEADLINE, MAX_NAME};
 use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 use wire::{ClientId, Duration, MethodId, Random, Time};
 
-/// Why a service cannot give or take a state: any error, or words (`"why".into()`). It stands in the
-/// node's log.
+/// Why a service cannot give or take a state: any error, or words (`"why".into()`). It stands in
+/// the node's log.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A replicated service. Every replica executes the same calls in the same order, so a handler
 /// must be deterministic: what it answers and leaves behind may depend on nothing but the state,
 /// the call and the [`Context`]. Clocks, random numbers, threads, files and hash maps with random
-/// order make replicas differ. In a warm passive group ([`Style`](wire::ordered::Style)) only the primary executes,
-/// and handlers may do as they like with what is their own.
+/// order make replicas differ. In a warm passive group ([`Style`](wire::ordered::Style)) only the
+/// primary executes, and handlers may do as they like with what is their own.
 pub trait Service: Send {
     /// Executes one call.
     ///
@@ -29,9 +29,9 @@ pub trait Service: Send {
     /// left it.
     fn call(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome;
 
-    /// Executes one call that changes nothing, at this replica alone: so it must change nothing that a later call or the
-    /// state could show. What is no such method is refused with [`not_read_only`](wire::client::Refusal::NotReadOnly), as all
-    /// are here.
+    /// Executes one call that changes nothing, at this replica alone: so it must change nothing
+    /// that a later call or the state could show. What is no such method is refused with
+    /// [`not_read_only`](wire::client::Refusal::NotReadOnly), as all are here.
     fn read(&self, context: &Context, call: Call<'_>) -> ServiceOutcome {
         let _ = (context, call);
         let reason = "this service has no methods that change nothing: call it without reading";
@@ -50,9 +50,10 @@ pub trait Service: Send {
     /// Why the bytes are not a state, in words. The replica then stays without state.
     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError>;
 
-    /// Only for the primary of a warm passive group: what the calls have changed since this was asked last, or since the state
-    /// came, in words that [`apply`](Self::apply) understands. `None`, as by default: the node finds out by comparing
-    /// whole states, which costs a snapshot of all of it at each update. Worth the trouble for a state of more than some kilobytes.
+    /// Only for the primary of a warm passive group: what the calls have changed since this was
+    /// asked last, or since the state came, in words that [`apply`](Self::apply) understands.
+    /// `None`, as by default: the node finds out by comparing whole states, which costs a snapshot
+    /// of all of it at each update. Worth the trouble for a state of more than some kilobytes.
     ///
     /// # Errors
     /// Why it cannot be told, in words. Another replica then becomes primary, if one has the state.
@@ -60,7 +61,8 @@ pub trait Service: Send {
         Ok(None)
     }
 
-    /// Only for a backup of a warm passive group whose service gives a [`delta`](Self::delta): makes that change here.
+    /// Only for a backup of a warm passive group whose service gives a [`delta`](Self::delta):
+    /// makes that change here.
     ///
     /// # Errors
     /// Why it cannot be made, in words. The replica then gets the whole state anew.
@@ -150,9 +152,9 @@ impl Context {
     /// executed again makes the same calls again, and gets the same replies. So an invocation may
     /// depend only on what a handler may depend on.
     ///
-    /// The call takes at most seven eighths of the time that the handler's own call has left, and at
-    /// most the invocation's deadline, if it has one. Meanwhile this replica executes nothing else.
-    /// A generated `...Nested` type calls by the trait's methods.
+    /// The call takes at most seven eighths of the time that the handler's own call has left, and
+    /// at most the invocation's deadline, if it has one. Meanwhile this replica executes nothing
+    /// else. A generated `...Nested` type calls by the trait's methods.
     ///
     /// ```
     /// use client::Invocation;
@@ -170,8 +172,8 @@ impl Context {
     /// - a call of a group that waits for the call of this handler,
     /// - more than [`MAX_NESTED_CALLS`](wire::limits::MAX_NESTED_CALLS) calls of one handler,
     /// - a call of a handler that runs [inline](Execution::Inline),
-    /// - a read, or a call with a [`Balancing`](client::Balancing): all replicas of the called group
-    ///   order a nested call.
+    /// - a read, or a call with a [`Balancing`](client::Balancing): all replicas of the called
+    ///   group order a nested call.
     pub fn call(&self, invocation: Invocation<'_>) -> Result<Bytes, NestedError> {
         let Invocation { group, method, json, body, reading, balancing, deadline, .. } = invocation;
         if reading.is_some() || balancing.is_some() {

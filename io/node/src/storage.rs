@@ -1,4 +1,5 @@
-//! Stable storage on a real folder: the machine [`store::Store`], and the disk that does what it asks for.
+//! Stable storage on a real folder: the machine [`store::Store`], and the disk that does what it
+//! asks for.
 
 mod disk;
 mod error;
@@ -98,7 +99,8 @@ impl Storage {
         Storage::open_waking(folder, config, || {})
     }
 
-    /// The same, for a thread that does not wait: `wake` is called when there is something to [take](Storage::turn).
+    /// The same, for a thread that does not wait: `wake` is called when there is something to
+    /// [take](Storage::turn).
     ///
     /// # Errors
     /// As of [`Storage::open`].
@@ -194,7 +196,8 @@ impl Storage {
         taken
     }
 
-    /// Takes what the disk has done by now and what is due, without waiting, and tells what came of it.
+    /// Takes what the disk has done by now and what is due, without waiting, and tells what came of
+    /// it.
     pub fn turn(&mut self) -> VecDeque<Word> {
         self.catch_up();
         std::mem::take(&mut self.words)
@@ -243,7 +246,8 @@ impl Storage {
         self.syncs
     }
 
-    /// The next strand of which a snapshot is wanted. If that is refused as busy, it is asked for once more.
+    /// The next strand of which a snapshot is wanted. If that is refused as busy, it is asked for
+    /// once more.
     pub fn wanted(&mut self) -> Option<Strand> {
         let at = self.words.iter().position(|word| matches!(word, Word::SnapshotWanted(_)))?;
         match self.words.remove(at) {
@@ -306,7 +310,8 @@ impl Storage {
         }
     }
 
-    /// Why something was refused: a store that is closed has a better reason than that it is not open.
+    /// Why something was refused: a store that is closed has a better reason than that it is not
+    /// open.
     fn reason(&self, error: StorageError) -> StorageError {
         match &self.closed {
             Some(Err(broken)) => broken.clone().into(),

@@ -106,7 +106,8 @@ fn load(address: SocketAddr, stop: &AtomicBool) -> u64 {
     number
 }
 
-/// Saved while it is called, between the second and the third call of one client; the file, and how much of the load is in it.
+/// Saved while it is called, between the second and the third call of one client; the file, and how
+/// much of the load is in it.
 fn save_under_load(cluster: &Cluster) -> (Vec<u8>, usize) {
     let address = cluster.primary();
     let mut caller = Caller::connect(address, RETRIES);
@@ -134,7 +135,8 @@ fn save_under_load(cluster: &Cluster) -> (Vec<u8>, usize) {
     (file, service.len())
 }
 
-/// All replicas have what was saved; what was answered before that is not executed again, and what came after was never there.
+/// All replicas have what was saved; what was answered before that is not executed again, and what
+/// came after was never there.
 fn goes_on(cluster: &Cluster, file: &[u8], saved: usize) {
     let (_, content) = Backup::decode(&Bytes::copy_from_slice(file)).unwrap();
     let expected = digest(&content.service.unwrap());

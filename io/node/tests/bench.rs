@@ -43,8 +43,8 @@ fn ask(senders: &[u32], pace: Pace, until: Until) -> Ask {
     }
 }
 
-/// The admin socket answers once the cluster has formed. A node that has not heard of the end of another's benchmark yet refuses
-/// the next one.
+/// The admin socket answers once the cluster has formed. A node that has not heard of the end of
+/// another's benchmark yet refuses the next one.
 fn bench(path: &Path, ask: &Ask) -> Outcome {
     let end = Instant::now() + TIMEOUT;
     loop {

@@ -1,5 +1,5 @@
-//! Three nodes of this process with two links, 127.0.0.1 and 127.0.0.2; the first goes through relays
-//! that can be cut.
+//! Three nodes of this process with two links, 127.0.0.1 and 127.0.0.2; the first goes through
+//! relays that can be cut.
 
 #[path = "support/relay.rs"]
 mod relay;
@@ -44,7 +44,8 @@ fn start() -> Cluster {
         let rings: Vec<[SocketAddr; 2]> =
             seen[place].iter().zip(&second).map(|(a, b)| [*a, *b]).collect();
         let mut config = Config::linked(NodeId(place as u32 + 1), &rings);
-        // That the machine is busy changes no membership: only a ring that both networks lose would end, long after the test.
+        // That the machine is busy changes no membership: only a ring that both networks lose would
+        // end, long after the test.
         config.ring.timing.token_timeout = 2 * TIMEOUT;
         config.ring.timing.token_timeout_max = 2 * TIMEOUT;
         let node = Node::start(config).unwrap();

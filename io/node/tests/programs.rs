@@ -1,5 +1,5 @@
-//! Replicas in processes of their own. The programs are this test program, started again by a node, and,
-//! where one misbehaves, the test itself with another's token.
+//! Replicas in processes of their own. The programs are this test program, started again by a node,
+//! and, where one misbehaves, the test itself with another's token.
 
 mod support;
 
@@ -24,7 +24,8 @@ use wire::attach::{Frame, Hello, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE};
 use wire::client::{Outcome, Refusal};
 use wire::ordered::{AckLevel, GroupOptions, Style};
 
-/// By hand it says what is missing. Started by a node it serves a replica: the other tests have that done.
+/// By hand it says what is missing. Started by a node it serves a replica: the other tests have
+/// that done.
 #[test]
 fn a_program_that_no_node_has_started_says_so() {
     if std::env::var_os(SOCKET_VARIABLE).is_some() {
@@ -176,8 +177,8 @@ fn in_a_cold_passive_group_the_primarys_program_alone_runs() {
     assert_eq!(nodes[0].state("journal").unwrap(), b"xxxxxyz");
 }
 
-/// Found by `steadfast-lab poison --backup`: one that stood by became primary on its way out, and its node waited for a program
-/// that was stopped; no later replica of the group could come there.
+/// Found by `steadfast-lab poison --backup`: one that stood by became primary on its way out, and
+/// its node waited for a program that was stopped; no later replica of the group could come there.
 #[test]
 fn programs_that_stop_at_once_make_room_for_the_next_ones() {
     let rings = steadfast_node::free_ring_addresses(3);
@@ -224,7 +225,8 @@ fn programs_end_and_are_started_by_a_change_of_style() {
     assert!(runs(pids[0]), "the primary's goes on");
     first.expect("journal", 2, b"b", "2");
 
-    // The primary's process is lost: the other's is started, and has all. What comes back stands by.
+    // The primary's process is lost: the other's is started, and has all. What comes back stands
+    // by.
     kill_process(Pid::from_raw(pids[0].cast_signed()).unwrap(), Signal::KILL).unwrap();
     wait_for(&nodes[1], "the next one's", |status| {
         status.programs[0].state == ProgramState::Attached

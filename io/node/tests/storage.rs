@@ -1,7 +1,8 @@
-//! A store on a real folder: what is said to be on the disk survives the end of its process at any moment.
+//! A store on a real folder: what is said to be on the disk survives the end of its process at any
+//! moment.
 //!
-//! A killed process loses nothing that the system has taken, so this sees the driver and the order of its steps; losses of
-//! power are simulated (`steadfast-sim --world stores`).
+//! A killed process loses nothing that the system has taken, so this sees the driver and the order
+//! of its steps; losses of power are simulated (`steadfast-sim --world stores`).
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

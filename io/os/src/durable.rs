@@ -1,4 +1,5 @@
-//! Files and folders that are there after a loss of power, names and all; and folders for one process alone.
+//! Files and folders that are there after a loss of power, names and all; and folders for one
+//! process alone.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -44,8 +45,8 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Replaces a file as a whole: after a crash there is the old one or the new one, and never one that
-/// more may read.
+/// Replaces a file as a whole: after a crash there is the old one or the new one, and never one
+/// that more may read.
 ///
 /// # Errors
 /// The system's own.

@@ -1,7 +1,8 @@
 //! Where the data plane's own time went.
 //!
-//! A node that is excluded because it did not keep up is told by the others that it was slow. Why, only its own host knows:
-//! the kernel counts for how long a thread ran, waited for a processor, and was stopped by a quota.
+//! A node that is excluded because it did not keep up is told by the others that it was slow. Why,
+//! only its own host knows: the kernel counts for how long a thread ran, waited for a processor,
+//! and was stopped by a quota.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
@@ -9,11 +10,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use wire::{Duration, Time};
 
-/// The counts are read at most this often, with whatever wakes the data plane: what is told is of the last one or two of
-/// these, or of a longer time in which nothing woke it.
+/// The counts are read at most this often, with whatever wakes the data plane: what is told is of
+/// the last one or two of these, or of a longer time in which nothing woke it.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The quota's counts are read if the thread waited for a processor for this part of the time since the last look.
+/// The quota's counts are read if the thread waited for a processor for this part of the time since
+/// the last look.
 const WORTH_ASKING: u64 = 10;
 
 /// What one look at the counts gave.
@@ -38,7 +40,8 @@ pub struct Account {
 /// Where a node's time went before it was excluded, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnTime {
-    /// The time that is looked at. What is left of it besides the others: it was stopped, or waited for a disk.
+    /// The time that is looked at. What is left of it besides the others: it was stopped, or waited
+    /// for a disk.
     pub span_ns: u64,
     /// The data plane ran.
     pub ran_ns: u64,
@@ -64,8 +67,9 @@ impl Account {
 
     fn look(&self, now: Time) -> Counts {
         let (ran, waited) = scheduled().unwrap_or_default();
-        // Who is stopped by a quota waits for a processor. The kernel may have to gather a group's counts from all processors
-        // under a lock to tell them: it is asked only where there was a wait that they may explain.
+        // Who is stopped by a quota waits for a processor. The kernel may have to gather a group's
+        // counts from all processors under a lock to tell them: it is asked only where there was a
+        // wait that they may explain.
         let more = waited.saturating_sub(self.last.waited);
         let explains = more >= nanos(now.since(self.last.at)) / WORTH_ASKING;
         let begins = self.last.at == Time::ZERO;
@@ -85,7 +89,8 @@ impl Account {
         // A quota's count starts anew where the process was put into another group.
         let throttled = now.throttled.saturating_sub(then.throttled);
         let waited = now.waited.saturating_sub(then.waited);
-        // Threads of other processors are in it, too; and who is stopped by it waits for a processor.
+        // Threads of other processors are in it, too; and who is stopped by it waits for a
+        // processor.
         let throttled_ns = throttled.min(waited);
         Some(OwnTime {
             span_ns: nanos(now.at.since(then.at)),

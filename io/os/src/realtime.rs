@@ -26,8 +26,8 @@ pub const MAX_PRIORITY: u8 = 99;
 /// on the machines that this was measured on).
 pub const MAX_SPIN: Duration = Duration::from_millis(1);
 
-/// The longest time within which it makes sense to ask for processors to be woken: deeper sleep than
-/// that there is none.
+/// The longest time within which it makes sense to ask for processors to be woken: deeper sleep
+/// than that there is none.
 pub const MAX_WAKE_WITHIN: Duration = Duration::from_millis(1);
 
 /// What is asked of the system. Nothing by default: all of it takes from others on the host.
@@ -92,7 +92,8 @@ impl RealtimeStatus {
 
 impl Realtime {
     /// Asks for the calling thread's part, and for the process's: called by the data-plane thread
-    /// before its loop. Refusals are logged. What keeps the processors awake does so until it is dropped.
+    /// before its loop. Refusals are logged. What keeps the processors awake does so until it is
+    /// dropped.
     pub fn apply(&self) -> (RealtimeStatus, Option<Awake>) {
         let (awake, wake_within_us) = match self.wake_within.map(Awake::hold) {
             None => (None, Grant::NotAsked),

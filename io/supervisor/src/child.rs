@@ -18,8 +18,8 @@ use crate::restart;
 /// Bytes of output that are taken at a time.
 const READ: usize = 64 << 10;
 
-/// How long the output of a program that floods the log is left alone at a time: what it then writes
-/// is dropped, and costs no more than so many looks.
+/// How long the output of a program that floods the log is left alone at a time: what it then
+/// writes is dropped, and costs no more than so many looks.
 const REST: Duration = Duration::from_millis(10);
 
 /// Bytes that are still read of an ended program's output: more than a pipe holds.
@@ -154,7 +154,8 @@ impl Pipe {
         if self.fd.is_some() && self.rests_until > now { self.rests_until } else { Time::FAR }
     }
 
-    /// Reads once; `tell` is given each line that is to stand in the log. True if there may be more.
+    /// Reads once; `tell` is given each line that is to stand in the log. True if there may be
+    /// more.
     pub fn read(&mut self, now: Time, flow: &mut Flow, tell: impl FnMut(&str)) -> bool {
         let length = self.read_once(now, flow, tell);
         if length > 0 && flow.is_full(now) {

@@ -1,8 +1,8 @@
 //! The supervisor of programs that serve replicas in processes of their own.
 //!
-//! One thread of the node's (`steadfast programs`) starts them, takes in those who show their token at
-//! the socket, writes their output to the log, and starts anew those who end. Commands and answers do
-//! not pass here: a program that has been let in belongs to the [`DataPlane`].
+//! One thread of the node's (`steadfast programs`) starts them, takes in those who show their token
+//! at the socket, writes their output to the log, and starts anew those who end. Commands and
+//! answers do not pass here: a program that has been let in belongs to the [`DataPlane`].
 //!
 //! - `programs.rs`: [`Programs`], the thread's other end; `notice.rs`: what it is told
 //! - `tether.rs`: [`Tether`], what the data plane tells of a program that it has taken in

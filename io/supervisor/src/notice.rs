@@ -11,14 +11,16 @@ use wire::Duration;
 
 use crate::error::ProgramError;
 
-/// What the thread is told. The queue is not bounded, but what is in it is: a request for each admin
-/// connection and thread that waits for an answer, and four words at most of each attached program.
+/// What the thread is told. The queue is not bounded, but what is in it is: a request for each
+/// admin connection and thread that waits for an answer, and four words at most of each attached
+/// program.
 pub(crate) enum Notice {
     /// Start this, and answer when it serves, or has failed to. Then it is not kept.
     Run { config: ProgramConfig, reply: SyncSender<Result<ProgramStatus, ProgramError>> },
     /// Start this, and go on trying.
     Keep(ProgramConfig),
-    /// Have these run that are deployed here, and no others of that kind, but for groups of which nobody else has the state.
+    /// Have these run that are deployed here, and no others of that kind, but for groups of which
+    /// nobody else has the state.
     Deploy { programs: Vec<ProgramConfig>, periods: BTreeMap<String, Duration>, alone: Vec<String> },
     /// How do those stand that are deployed here?
     Deployed { reply: SyncSender<Vec<Deployed>> },

@@ -30,8 +30,8 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Starts the thread. The socket comes to be with the first program, in a folder beside `admin`. `top`: the highest
-    /// real-time priority of a program; 0: none has any.
+    /// Starts the thread. The socket comes to be with the first program, in a folder beside
+    /// `admin`. `top`: the highest real-time priority of a program; 0: none has any.
     ///
     /// # Errors
     /// The system has no thread, or no descriptor, left.
@@ -73,8 +73,9 @@ impl Programs {
         self.notices.tell(Notice::Keep(config));
     }
 
-    /// Has these programs run that are deployed here; those that were and are not any more end. Of groups of which this node `alone` has the
-    /// state the replica stays as it is. `periods`: how often those are called of which that is known.
+    /// Has these programs run that are deployed here; those that were and are not any more end. Of
+    /// groups of which this node `alone` has the state the replica stays as it is. `periods`: how
+    /// often those are called of which that is known.
     pub fn deploy(
         &self,
         programs: Vec<ProgramConfig>,

@@ -1,15 +1,17 @@
 //! When a program is started, started again, and told to end: a pure machine, with the time as an
 //! argument. One for each program.
 //!
-//! A program is to run until it is stopped. Whenever its process ends by itself it is started again: at
-//! once the first time, and after the `n`-th end in a row without a healthy time between them after
+//! A program is to run until it is stopped. Whenever its process ends by itself it is started
+//! again: at once the first time, and after the `n`-th end in a row without a healthy time between
+//! them after
 //!
 //! ```text
 //! min(FIRST_WAIT * 2^(n - 2), LONGEST_WAIT)
 //! ```
 //!
-//! Attached for [`HEALTHY`] is a healthy time, and so is one in which it has answered a call, or taken an update: what ends it may be one request. From [`CRASH_LOOP`] ends in a row on it is called a crash loop,
-//! and told once.
+//! Attached for [`HEALTHY`] is a healthy time, and so is one in which it has answered a call, or
+//! taken an update: what ends it may be one request. From [`CRASH_LOOP`] ends in a row on it is
+//! called a crash loop, and told once.
 
 use std::collections::VecDeque;
 
@@ -237,7 +239,8 @@ impl RestartPolicy {
         }
     }
 
-    /// It is to end, and not to be started again. Where `gently`, it has some time to leave its group.
+    /// It is to end, and not to be started again. Where `gently`, it has some time to leave its
+    /// group.
     pub fn stop(&mut self, now: Time, gently: bool) {
         self.stopped = true;
         match self.state {

@@ -57,7 +57,8 @@ pub(crate) struct Running {
     policy: RestartPolicy,
     pub process: Option<Process>,
     pub flow: Flow,
-    /// Which start of all programs the present one is, and the token that it was given and has not shown.
+    /// Which start of all programs the present one is, and the token that it was given and has not
+    /// shown.
     pub run: u64,
     /// The start before that, by which the data plane may still know it.
     before: u64,
@@ -161,7 +162,8 @@ impl Running {
         self.flow.begin();
         let socket = socket.ok_or("the programs' socket could not be made: the log says why")?;
         let token = token.map_err(|error| format!("no random bytes for its token: {error}"))?;
-        // In memory: a write to a disk's file may wait for its journal. Without it any call may be blamed for the program's death.
+        // In memory: a write to a disk's file may wait for its journal. Without it any call may be
+        // blamed for the program's death.
         self.begins = memfd_create("begins", MemfdFlags::CLOEXEC).map(File::from).ok();
         let begins = self.begins.as_ref().map(path_of);
         let (config, socket) = (self.config.clone(), socket.to_path_buf());
@@ -188,7 +190,8 @@ impl Running {
         Ok(pid)
     }
 
-    /// Whether this token was given to the present start, and was not shown before. A program that is stopped comes too late.
+    /// Whether this token was given to the present start, and was not shown before. A program that
+    /// is stopped comes too late.
     pub fn admit(&mut self, group: &str, token: &[u8; TOKEN]) -> bool {
         let right =
             self.config.group == group && self.token.as_ref() == Some(token) && !self.is_stopping();

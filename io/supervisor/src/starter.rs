@@ -1,4 +1,5 @@
-//! Starts programs with a real-time priority: a process has that of the thread that starts it, and its threads have it from there.
+//! Starts programs with a real-time priority: a process has that of the thread that starts it, and
+//! its threads have it from there.
 
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread;
@@ -7,12 +8,14 @@ use os::realtime::{Grant, fifo};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread that does nothing else, so that its priority is nobody's business but that of whom it starts. It comes to be with the first.
+/// A thread that does nothing else, so that its priority is nobody's business but that of whom it
+/// starts. It comes to be with the first.
 #[derive(Default)]
 pub(crate) struct Starter(Option<Sender<Job>>);
 
 impl Starter {
-    /// Starts something with this SCHED_FIFO priority. Without one, or if the system refuses it, here and as this thread is.
+    /// Starts something with this SCHED_FIFO priority. Without one, or if the system refuses it,
+    /// here and as this thread is.
     pub fn start<T: Send + 'static>(
         &mut self,
         priority: u8,

@@ -245,7 +245,8 @@ impl Supervisor {
         }
     }
 
-    /// Starts what is deployed here and does not run, and ends what is not deployed any more. What people have started by hand stays.
+    /// Starts what is deployed here and does not run, and ends what is not deployed any more. What
+    /// people have started by hand stays.
     fn reconcile(&mut self, now: Time) {
         if self.ending.is_some() {
             return;
@@ -265,7 +266,8 @@ impl Supervisor {
             }
             match self.may_start(&config) {
                 Ok(()) => self.programs.push(Running::deployed(config)),
-                // It is tried again whenever something happens here, and the manager sees that it is missing.
+                // It is tried again whenever something happens here, and the manager sees that it
+                // is missing.
                 Err(error) => {
                     tracing::debug!(group = config.group, %error, "not started for now");
                 }

@@ -1,7 +1,7 @@
 //! Makes authorities and certificates.
 //!
-//! Keys are ECDSA on P-256: every TLS stack, hardware module and rule book of plants and grids has it,
-//! and a signature takes some tens of microseconds.
+//! Keys are ECDSA on P-256: every TLS stack, hardware module and rule book of plants and grids has
+//! it, and a signature takes some tens of microseconds.
 
 use std::net::IpAddr;
 
@@ -89,8 +89,8 @@ impl Authority {
         &self.cluster
     }
 
-    /// A new key, and a certificate for it. A node's also names its addresses, for tools that demand
-    /// to find there what they dialled.
+    /// A new key, and a certificate for it. A node's also names its addresses, for tools that
+    /// demand to find there what they dialled.
     ///
     /// # Errors
     /// The cryptographic library refuses.

@@ -53,8 +53,8 @@ impl Records {
         !self.connection.is_handshaking()
     }
 
-    /// Encrypts as much as there is room for; gives how many bytes that were. Before the handshake is
-    /// over there is no room.
+    /// Encrypts as much as there is room for; gives how many bytes that were. Before the handshake
+    /// is over there is no room.
     pub fn seal(&mut self, slices: &[IoSlice<'_>]) -> usize {
         // One record for many frames: each costs a tag and a pass of the cipher.
         if self.is_open() {

@@ -55,7 +55,8 @@ impl Server {
             .with_client_cert_verifier(verifier.clone())
             .with_single_cert(credentials.chain.clone(), credentials.key.clone_key())
             .map_err(|error| unusable(&error))?;
-        // Sealed with a key that this process draws and changes every six hours: nothing is kept here.
+        // Sealed with a key that this process draws and changes every six hours: nothing is kept
+        // here.
         config.ticketer = Ticketer::new().map_err(|error| unusable(&error))?;
         config.alpn_protocols = vec![port.protocol()];
         Ok(Server { config: Arc::new(config), verifier, identity, port })

@@ -1,9 +1,10 @@
 //! Fuzz targets: each is a function of any bytes that must neither panic nor contradict itself.
 //!
-//! `cargo test -p steadfast-fuzz` runs every target over its corpus (`corpus/TARGET`), over mutations of it and over
-//! inputs from a fixed seed. `cargo xtask fuzz --seconds 60` runs libFuzzer on the same functions, where nightly and
-//! cargo-fuzz are installed (`fuzz/` wraps them). What libFuzzer finds becomes a file of the corpus, and so a test for
-//! ever. Why so: `docs/decisions/0015-oracle-and-fuzzing.md`.
+//! `cargo test -p steadfast-fuzz` runs every target over its corpus (`corpus/TARGET`), over
+//! mutations of it and over inputs from a fixed seed. `cargo xtask fuzz --seconds 60` runs
+//! libFuzzer on the same functions, where nightly and cargo-fuzz are installed (`fuzz/` wraps
+//! them). What libFuzzer finds becomes a file of the corpus, and so a test for ever. Why so:
+//! `docs/decisions/0015-oracle-and-fuzzing.md`.
 #![forbid(unsafe_code)]
 
 mod machines;

@@ -1,4 +1,5 @@
-//! Sequences of operations on the machines: whatever comes in whatever order, their invariants hold.
+//! Sequences of operations on the machines: whatever comes in whatever order, their invariants
+//! hold.
 
 mod names;
 mod rings;

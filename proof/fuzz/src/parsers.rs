@@ -1,5 +1,5 @@
-//! Whatever is read from outside: any bytes are refused with an error or read, and what was read survives being
-//! written and read again.
+//! Whatever is read from outside: any bytes are refused with an error or read, and what was read
+//! survives being written and read again.
 
 use std::fmt::Debug;
 

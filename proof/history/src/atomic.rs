@@ -1,5 +1,5 @@
-//! Histories that are right by construction: what clients see of an object that takes each call at one
-//! instant, while they and their messages take their time.
+//! Histories that are right by construction: what clients see of an object that takes each call at
+//! one instant, while they and their messages take their time.
 
 use wire::{Random, Time};
 

@@ -79,7 +79,8 @@ pub(crate) fn explain<M: Model>(
 }
 
 impl<M: Model> Part<'_, M> {
-    /// What was asked before the blocked one was answered. What was answered later may have had no turn yet.
+    /// What was asked before the blocked one was answered. What was answered later may have had no
+    /// turn yet.
     fn until(&self, blocked: usize) -> Vec<Item<'_, M>> {
         let (end, _) = self.history[blocked].answer().expect("only what was answered has no place");
         items(self.model, self.history)
@@ -96,8 +97,9 @@ impl<M: Model> Part<'_, M> {
         matches!(found, Found::Nothing(_))
     }
 
-    /// Reads that are not needed for it are left out, many at a time at first (Zeller and Hildebrandt, *Simplifying and Isolating
-    /// Failure-Inducing Input*, 2002). Only reads can be: without a write, other reads would seem wrong.
+    /// Reads that are not needed for it are left out, many at a time at first (Zeller and
+    /// Hildebrandt, *Simplifying and Isolating Failure-Inducing Input*, 2002). Only reads can be:
+    /// without a write, other reads would seem wrong.
     fn without_reads<'b>(&self, mut left: Vec<Item<'b, M>>, blocked: usize) -> Vec<Item<'b, M>> {
         let is_spare =
             |item: &Item<'_, M>| item.place != blocked && self.model.is_read(item.call, item.reply);
@@ -119,7 +121,8 @@ impl<M: Model> Part<'_, M> {
         left
     }
 
-    /// The last moment up to the blocked one's call at which nothing that was answered was under way.
+    /// The last moment up to the blocked one's call at which nothing that was answered was under
+    /// way.
     fn cut(&self, left: &[Item<'_, M>], blocked: usize) -> Option<Time> {
         let mut calls: Vec<_> = left.iter().filter(|item| item.ended.is_some()).collect();
         calls.sort_by_key(|item| item.invoked);

@@ -2,8 +2,8 @@
 
 /// What the search of one object may cost.
 ///
-/// The problem is NP-complete (Gibbons and Korach, *Testing Shared Memories*, 1997), so some history takes longer than
-/// anybody waits. A search that reaches a limit says so.
+/// The problem is NP-complete (Gibbons and Korach, *Testing Shared Memories*, 1997), so some
+/// history takes longer than anybody waits. A search that reaches a limit says so.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Executions of a call by the model: some tens of nanoseconds each where states are small.

@@ -11,8 +11,8 @@ pub type Told<M> = Operation<<M as Model>::Call, <M as Model>::Reply>;
 /// A sequential object, or many alike of which each has a key.
 ///
 /// Keys make a history of many objects as cheap to check as its objects one by one: a history is
-/// linearizable if that of each of its objects is (Herlihy and Wing's locality; Horn and Kroening, *Faster
-/// linearizability checking via P-compositionality*, FORTE 2015, for parts of one object).
+/// linearizable if that of each of its objects is (Herlihy and Wing's locality; Horn and Kroening,
+/// *Faster linearizability checking via P-compositionality*, FORTE 2015, for parts of one object).
 pub trait Model {
     /// Which object.
     type Key: Clone + Ord + Debug;
@@ -32,8 +32,8 @@ pub trait Model {
     /// Executes a call.
     fn execute(&self, state: &mut Self::State, call: &Self::Call) -> Self::Reply;
 
-    /// The state after a call if it is answered like that; `None` for an answer that cannot be. Of a
-    /// call whose answer nobody saw (`reply` is `None`), any answer will do.
+    /// The state after a call if it is answered like that; `None` for an answer that cannot be. Of
+    /// a call whose answer nobody saw (`reply` is `None`), any answer will do.
     fn step(
         &self,
         state: &Self::State,
@@ -45,8 +45,9 @@ pub trait Model {
         reply.is_none_or(|reply| *reply == right).then_some(next)
     }
 
-    /// Whether the call, if it is answered like that, changes nothing, whatever the object holds: a read, or a
-    /// refused change. A write of what is there already is none: elsewhere in the order it changes something.
+    /// Whether the call, if it is answered like that, changes nothing, whatever the object holds: a
+    /// read, or a refused change. A write of what is there already is none: elsewhere in the order
+    /// it changes something.
     fn is_read(&self, call: &Self::Call, reply: Option<&Self::Reply>) -> bool;
 
     /// An operation in few words: `write 3`, `read → 3`.

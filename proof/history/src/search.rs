@@ -1,20 +1,26 @@
 //! The search for a linearization of one object's history.
 //!
-//! The algorithm is that of Wing and Gong (*Testing and Verifying Concurrent Objects*, JPDC 1993): of the operations
-//! that no other must precede, try one as the next, and come back to try another if that leads nowhere. Lowe (*Testing for linearizability*, 2017)
-//! adds the memory of where the search has been: what is left to be found depends only on which operations have had their turn and on the
-//! object's state, so a pair of these that was met before is not searched again. Three more things keep it short:
+//! The algorithm is that of Wing and Gong (*Testing and Verifying Concurrent Objects*, JPDC 1993):
+//! of the operations that no other must precede, try one as the next, and come back to try another
+//! if that leads nowhere. Lowe (*Testing for linearizability*, 2017) adds the memory of where the
+//! search has been: what is left to be found depends only on which operations have had their turn
+//! and on the object's state, so a pair of these that was met before is not searched again. Three
+//! more things keep it short:
 //!
-//! - A read (or what else changes nothing wherever it comes) that fits now has its turn at once, with no way back. In every linearization
-//!   of the rest it can be moved to the front: nothing has to come before it, it fits there, and nobody else sees the difference.
-//! - Of the others, who was answered first is tried first: it is most in need of a place. Those that nobody saw the end of come
-//!   last, and only where they change something.
-//! - After an operation of unknown end must come one that needs it: one that would not fit, or lead elsewhere, if it had not happened. Of all
-//!   linearizations, one with as few of these operations as can be obeys this: any other could do with one less.
-//! - Of equal calls whose ends nobody saw, the earliest goes first: in any linearization it can stand in for the later one.
+//! - A read (or what else changes nothing wherever it comes) that fits now has its turn at once,
+//!   with no way back. In every linearization of the rest it can be moved to the front: nothing has
+//!   to come before it, it fits there, and nobody else sees the difference.
+//! - Of the others, who was answered first is tried first: it is most in need of a place. Those
+//!   that nobody saw the end of come last, and only where they change something.
+//! - After an operation of unknown end must come one that needs it: one that would not fit, or lead
+//!   elsewhere, if it had not happened. Of all linearizations, one with as few of these operations
+//!   as can be obeys this: any other could do with one less.
+//! - Of equal calls whose ends nobody saw, the earliest goes first: in any linearization it can
+//!   stand in for the later one.
 //!
-//! Which operations have had their turn is remembered as the exclusive or of a random number of 128 bits for each (Zobrist, *A new hashing
-//! method*, 1970): two different sets among 2^21 that meet in one number have a chance below 2^-86.
+//! Which operations have had their turn is remembered as the exclusive or of a random number of 128
+//! bits for each (Zobrist, *A new hashing method*, 1970): two different sets among 2^21 that meet
+//! in one number have a chance below 2^-86.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -110,7 +116,8 @@ impl<S: Eq + Hash> States<S> {
     }
 }
 
-/// The furthest item that no attempt found a place for, and some states in which the object was then.
+/// The furthest item that no attempt found a place for, and some states in which the object was
+/// then.
 #[derive(Default)]
 struct Furthest {
     item: usize,
@@ -158,7 +165,8 @@ pub(crate) struct Search<'a, M: Model> {
     set: u128,
     states: States<M::State>,
     state: usize,
-    /// The state before an operation of unknown end that has just had its turn, and that the next one has to need.
+    /// The state before an operation of unknown end that has just had its turn, and that the next
+    /// one has to need.
     owed: Option<usize>,
     met: HashSet<(u128, usize, Option<usize>)>,
     /// Who may be next, as of the last look.
@@ -247,8 +255,8 @@ impl<'a, M: Model> Search<'a, M> {
         (limit.is_none() && all.len() <= most).then_some(all)
     }
 
-    /// Goes through all that may have happened. `whole` is told when all answered operations have their places, and
-    /// says whether to go on. Returns the limit that was reached, if any.
+    /// Goes through all that may have happened. `whole` is told when all answered operations have
+    /// their places, and says whether to go on. Returns the limit that was reached, if any.
     fn visit(&mut self, mut whole: impl FnMut(&Self) -> bool) -> Option<&'static str> {
         let mut frames: Vec<Frame> = Vec::new();
         let mut from = 0;
@@ -385,8 +393,8 @@ impl<'a, M: Model> Search<'a, M> {
     }
 }
 
-/// Calls and answers in order of time. At one time the calls come first: it is not known which was earlier,
-/// and so the two operations may come in either order.
+/// Calls and answers in order of time. At one time the calls come first: it is not known which was
+/// earlier, and so the two operations may come in either order.
 fn linked<M: Model>(items: &[Item<'_, M>], answered: usize) -> List {
     let calls = items.iter().enumerate().map(|(item, its)| (its.invoked, 1 + item));
     let ends = items[..answered]

@@ -1,12 +1,14 @@
-//! The definition of linearizability, tried out: every choice of operations whose end is not known, in every order.
+//! The definition of linearizability, tried out: every choice of operations whose end is not known,
+//! in every order.
 //!
-//! It shares nothing with the search but the model, and can be seen to be right. It takes as long as that
-//! suggests: for ten operations at most.
+//! It shares nothing with the search but the model, and can be seen to be right. It takes as long
+//! as that suggests: for ten operations at most.
 
 use crate::model::{Model, Told};
 use crate::record::{End, Operation};
 
-/// Whether some order of the operations, all of one object, is one in which they can have been executed.
+/// Whether some order of the operations, all of one object, is one in which they can have been
+/// executed.
 pub fn is_linearizable<M: Model>(model: &M, operations: &[Told<M>]) -> bool {
     let Some(first) = operations.first() else { return true };
     is_linearizable_from(model, &model.initial(&model.key(&first.call)), operations)

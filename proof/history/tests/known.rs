@@ -1,4 +1,5 @@
-//! Histories of which it is known whether they are linearizable; the checker and its twin must say so.
+//! Histories of which it is known whether they are linearizable; the checker and its twin must say
+//! so.
 
 use steadfast_history::models::{Counter, Log, LogReply, Queue, Register, RegisterReply};
 use steadfast_history::models::{CounterCall, LogCall, QueueCall, RegisterCall};

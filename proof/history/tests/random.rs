@@ -1,5 +1,5 @@
-//! Random histories: the checker says what its twin says, accepts what an atomic object shows, and refuses
-//! almost all of what it does not.
+//! Random histories: the checker says what its twin says, accepts what an atomic object shows, and
+//! refuses almost all of what it does not.
 
 use steadfast_history::atomic::{Load, history};
 use steadfast_history::models::{Counter, CounterCall, Log, LogCall, LogReply, Queue, QueueCall};
@@ -186,7 +186,8 @@ fn what_an_atomic_object_shows_is_accepted_and_a_changed_answer_is_not() {
             true
         }),
     ];
-    // A counter one too high beside concurrent calls, or a log that is read a moment too early, can be right by chance.
+    // A counter one too high beside concurrent calls, or a log that is read a moment too early, can
+    // be right by chance.
     assert_eq!(found[0], (60, 60), "{found:?}");
     assert_eq!(found[3], (60, 60), "{found:?}");
     assert!(found[1].0 >= 40 && found[2].0 >= 40, "{found:?}");

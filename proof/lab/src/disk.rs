@@ -1,7 +1,8 @@
 //! What it costs to have something on the disk: a bare write and sync, and the store's append, on
 //! each folder in turns.
 //!
-//! Both write to files of written zeros, so that neither pays for the file system's own cluster states.
+//! Both write to files of written zeros, so that neither pays for the file system's own cluster
+//! states.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -96,7 +96,8 @@ enum Extra {
     Call(usize),
     /// For a node: its disk has this key, and the life in which it was told to keep it.
     Kept(KeyName, bool, Incarnation),
-    /// For a node: its disk has done something in this lane, in this life, or something is due there.
+    /// For a node: its disk has done something in this lane, in this life, or something is due
+    /// there.
     Disk(store::Lane, Incarnation),
     DiskDue(Incarnation),
     /// The key is to be changed.

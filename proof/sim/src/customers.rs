@@ -41,7 +41,8 @@ pub struct Customer {
     pub session: Session,
     /// What it may do again.
     pub retry_budget: RetryBudget,
-    /// Its calls must be answered when all is well. Not if it never learns where its groups go on, or may hardly ask again.
+    /// Its calls must be answered when all is well. Not if it never learns where its groups go on,
+    /// or may hardly ask again.
     pub demanding: bool,
     /// What it does with targets, and how critical its calls are.
     pub policy: Policy,
@@ -169,8 +170,8 @@ impl Customer {
         let relay = group.callee.as_ref().map(|_| (RELAY, rest.clone(), Access::Change));
         let calls = [(APPEND, rest, Access::Change), (read, word, access)].into_iter().chain(relay);
         let begin = |call: (MethodId, Bytes, Access)| {
-            // It waits for other groups, with less than its own time, or behind calls that do: where a round takes long that is too little
-            // (seeds 731, 582701).
+            // It waits for other groups, with less than its own time, or behind calls that do:
+            // where a round takes long that is too little (seeds 731, 582701).
             let timeout = if group.callee.is_some() { timeout * 3 } else { timeout };
             as_executed(self.begin(now, &group.name, call, (timeout, true)), group)
         };
@@ -216,7 +217,8 @@ impl Customer {
         self.under_way.get(&call).map(|pending| (pending.group, pending.reads))
     }
 
-    /// All has healed at `calm`: calls whose deadline is far enough must be answered, but for those of groups that may be `gone`.
+    /// All has healed at `calm`: calls whose deadline is far enough must be answered, but for those
+    /// of groups that may be `gone`.
     pub fn calm(&mut self, calm: Time, gone: &[GroupId]) {
         for pending in self.under_way.values_mut() {
             let stays = !gone.contains(&pending.group) && self.demanding;

@@ -1,9 +1,11 @@
-//! A disk that may fail: what a crash leaves of what was written is drawn, as freely as the system's promises allow.
+//! A disk that may fail: what a crash leaves of what was written is drawn, as freely as the
+//! system's promises allow.
 //!
-//! What was written and not synced survives a loss of power sector by sector, in any subset and any of its versions; a
-//! sector that was being written may be spoilt. Names that were given and not synced survive in any subset. After a sync
-//! that failed, what it should have written is shown as long as the host runs, and never comes to the disk any more
-//! (A. Rebello et al.: *Can Applications Recover from fsync Failures?*, USENIX ATC 2020).
+//! What was written and not synced survives a loss of power sector by sector, in any subset and any
+//! of its versions; a sector that was being written may be spoilt. Names that were given and not
+//! synced survive in any subset. After a sync that failed, what it should have written is shown as
+//! long as the host runs, and never comes to the disk any more (A. Rebello et al.: *Can
+//! Applications Recover from fsync Failures?*, USENIX ATC 2020).
 
 mod file;
 mod power;
@@ -80,7 +82,8 @@ impl Disk {
         self.used() + more <= self.capacity
     }
 
-    /// Begins to do something: what is written is shown at once, and may come to the disk at any time from here on.
+    /// Begins to do something: what is written is shown at once, and may come to the disk at any
+    /// time from here on.
     pub fn begin(&mut self, op: &Op) -> Result<(), Failure> {
         if self.draw.permille(self.troubles.refused) {
             return Err(failure(FailureKind::Refused, "input/output error"));
@@ -183,8 +186,8 @@ impl Disk {
     }
 
     fn new_file(&mut self, name: FileName) -> usize {
-        // As with O_TRUNC the file keeps its identity if it is there, but a new one is as good here: its old
-        // content is of no use to anybody.
+        // As with O_TRUNC the file keeps its identity if it is there, but a new one is as good
+        // here: its old content is of no use to anybody.
         let number = self.add(File::default());
         self.names.insert(name, number);
         self.pending.push(Naming::Is(name, number));

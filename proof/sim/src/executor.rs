@@ -65,7 +65,8 @@ pub struct Executor {
     pub stalled: bool,
     /// Its program has not come yet: what it is given waits.
     pub awaited: bool,
-    /// It was told to run, and has answered nothing yet: it may still have to start, for all that its replica knows.
+    /// It was told to run, and has answered nothing yet: it may still have to start, for all that
+    /// its replica knows.
     starts: bool,
     queue: VecDeque<(Command, RingId)>,
     busy: bool,
@@ -181,8 +182,8 @@ impl Executor {
             return false;
         }
         if *outcome == Err(NestedError::Void) {
-            // Nothing of what was given before the replica is told to begin anew has an effect, but that its group's style is
-            // another.
+            // Nothing of what was given before the replica is told to begin anew has an effect, but
+            // that its group's style is another.
             let anew = |(command, _): &(Command, RingId)| {
                 matches!(command, Command::Reset | Command::Stop)
             };
@@ -195,8 +196,9 @@ impl Executor {
             return false;
         }
         self.calling = Calling::Came(came_of(outcome));
-        // How it ended is an input as its request is, and may be another one in another component, where the callee has gone
-        // another way: what is executed from here on rests on this component's order.
+        // How it ended is an input as its request is, and may be another one in another component,
+        // where the callee has gone another way: what is executed from here on rests on this
+        // component's order.
         self.queue.iter_mut().for_each(|(_, given)| *given = component);
         true
     }
@@ -259,7 +261,8 @@ impl Executor {
         self.is_passive
     }
 
-    /// The call that is being executed, if it changes something and its handler has asked nobody yet.
+    /// The call that is being executed, if it changes something and its handler has asked nobody
+    /// yet.
     pub fn changes_by(&self) -> Option<(ClientId, u64)> {
         match self.running() {
             Some(Command::Execute { client, number, read: false, .. })
@@ -378,7 +381,8 @@ impl Executor {
         })
     }
 
-    /// Who was not told that its group is warm passive remembers nothing of which it could say what has changed.
+    /// Who was not told that its group is warm passive remembers nothing of which it could say what
+    /// has changed.
     fn only_if_passive<T>(&self, change: T) -> Result<T, String> {
         if self.is_passive { Ok(change) } else { Err("the group is not passive".into()) }
     }
@@ -449,7 +453,8 @@ mod tests {
         }
     }
 
-    /// Seed 58432: its replica came anew while a handler waited for a call, and its group had become warm passive meanwhile.
+    /// Seed 58432: its replica came anew while a handler waited for a call, and its group had
+    /// become warm passive meanwhile.
     #[test]
     fn a_service_that_begins_anew_has_the_style_that_it_was_told_while_a_handler_waited() {
         let ring = RingId::default();
@@ -468,8 +473,8 @@ mod tests {
         assert!(executor.is_passive(), "its replica does not tell it again");
     }
 
-    /// Seed 35616: without a quorum two sides go on from one place with the same requests, and a call that was under way there
-    /// ends differently on each.
+    /// Seed 35616: without a quorum two sides go on from one place with the same requests, and a
+    /// call that was under way there ends differently on each.
     #[test]
     fn what_is_executed_with_an_end_of_another_component_belongs_to_that() {
         let ring = |sequence| RingId { sequence, representative: NodeId(1) };

@@ -60,8 +60,9 @@ const MAX_SPINS: u32 = 1_000;
 /// Bytes at the head of a datagram that go into the hash of a run.
 const HEAD: usize = 72;
 
-/// The invariants of a machine are looked at after so many of its steps: what they find is seldom gone by
-/// then, and looking costs as much as the steps themselves. A run that is told aloud looks after every one.
+/// The invariants of a machine are looked at after so many of its steps: what they find is seldom
+/// gone by then, and looking costs as much as the steps themselves. A run that is told aloud looks
+/// after every one.
 const CHECK_EVERY: u64 = 8;
 
 /// Happenings of one run: a healthy one has some 10,000.
@@ -206,7 +207,8 @@ impl<P: Process, X> Fabric<P, X> {
         self.queue.push(at, What::World(what));
     }
 
-    /// Something for a node's process, at this true time; a stopped process gets it when it goes on.
+    /// Something for a node's process, at this true time; a stopped process gets it when it goes
+    /// on.
     pub fn deliver(&mut self, at: Time, node: usize, what: X) {
         self.queue.push(at, What::Arrive(node, Input::Extra(what)));
     }

@@ -40,8 +40,8 @@ pub enum FaultKind {
     WallJump,
     /// A node gives a replica up, and hosts it again later.
     Unhost,
-    /// Some hosts of a group miss an instant of what goes on. At its end another dies, and they, or all the others, are
-    /// cut off.
+    /// Some hosts of a group miss an instant of what goes on. At its end another dies, and they, or
+    /// all the others, are cut off.
     Orphan,
 }
 
@@ -122,8 +122,9 @@ impl FaultPlan {
 /// The cuts of a partition: from each of these places to each of those.
 pub type Cuts = Vec<(usize, usize)>;
 
-/// The nodes fall into two or three parts that do not see each other. Clients fall with them, or see all:
-/// then those of a part without the quorum meet nodes that do not know yet that they have lost it.
+/// The nodes fall into two or three parts that do not see each other. Clients fall with them, or
+/// see all: then those of a part without the quorum meet nodes that do not know yet that they have
+/// lost it.
 pub fn partition(draw: &mut Draw, nodes: usize, places: usize) -> Cuts {
     let parts = draw.pick(&[2, 2, 3]);
     let reach = if draw.one_in(2) { nodes } else { places };

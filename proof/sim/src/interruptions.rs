@@ -1,4 +1,5 @@
-//! The world of interruptions: of each operation, one run undisturbed, and one for each of its steps in which whoever leads dies right after it.
+//! The world of interruptions: of each operation, one run undisturbed, and one for each of its
+//! steps in which whoever leads dies right after it.
 
 use crate::cluster::{self, Operation, Script};
 use crate::draw::Draw;

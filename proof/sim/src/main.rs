@@ -22,7 +22,8 @@ struct Arguments {
     /// How many seeds to run; of each planted mistake, how many at most.
     #[arg(long)]
     seeds: Option<u64>,
-    /// The first of them, so that many can be run in pieces: --from 0 --seeds 250000, then --from 250000 ...
+    /// The first of them, so that many can be run in pieces: --from 0 --seeds 250000, then --from
+    /// 250000 ...
     #[arg(long, default_value_t = 0)]
     from: u64,
     /// Run this seed alone and print all that happens.
@@ -37,13 +38,16 @@ struct Arguments {
     /// After so many failures no further seed is begun.
     #[arg(long, default_value_t = 1)]
     failures: usize,
-    /// Plant this mistake (a part of its name) and tell how many seeds find it; with --seed, run that seed with it.
+    /// Plant this mistake (a part of its name) and tell how many seeds find it; with --seed, run
+    /// that seed with it.
     #[arg(long)]
     bug: Option<String>,
-    /// Plant each mistake in turn. The seed that found it last is tried first, unless --world or --from says otherwise.
+    /// Plant each mistake in turn. The seed that found it last is tried first, unless --world or
+    /// --from says otherwise.
     #[arg(long)]
     bugs: bool,
-    /// With --bugs: write the seeds that found something to this file (proof/sim/planted.txt), for the next time.
+    /// With --bugs: write the seeds that found something to this file (proof/sim/planted.txt), for
+    /// the next time.
     #[arg(long, value_name = "FILE", requires = "bugs")]
     record: Option<PathBuf>,
     /// With --seed: only the verdict, not the events.
@@ -338,7 +342,8 @@ fn plant(arguments: &Arguments) -> bool {
     missed == 0
 }
 
-/// Of what a checker says, as much as stands on a line of a list: the whole is told for a mistake that is planted alone.
+/// Of what a checker says, as much as stands on a line of a list: the whole is told for a mistake
+/// that is planted alone.
 fn beginning(said: &str) -> String {
     const WIDTH: usize = 120;
     let line = said.lines().next().unwrap_or_default();

@@ -60,7 +60,8 @@ pub struct GroupPlan {
 }
 
 impl GroupPlan {
-    /// Clients read without changing anything. Where reads are ordered only now and then, the history would have them so.
+    /// Clients read without changing anything. Where reads are ordered only now and then, the
+    /// history would have them so.
     pub fn reads(&self) -> bool {
         self.options.style != Style::Stateless && !self.orders_some_reads()
     }
@@ -78,8 +79,8 @@ impl GroupPlan {
             || (warm && self.options.ack == AckLevel::One)
     }
 
-    /// Calls are ordered even if they change nothing: where one entry, or one replica, says too little. Where a group votes
-    /// now and then, nobody reads without a change.
+    /// Calls are ordered even if they change nothing: where one entry, or one replica, says too
+    /// little. Where a group votes now and then, nobody reads without a change.
     pub fn orders_reads(&self) -> bool {
         let (style, ack) = (self.options.style, self.options.ack);
         matches!(style, Style::Voting | Style::ColdPassive)
@@ -148,8 +149,8 @@ pub struct Options {
     pub parking: bool,
     /// The longest execution of a request.
     pub execution: Duration,
-    /// The faults are over after so many happenings at the latest: a busy network would else spend a hundred times the
-    /// others' work on one seed, and find less by it than other seeds do.
+    /// The faults are over after so many happenings at the latest: a busy network would else spend
+    /// a hundred times the others' work on one seed, and find less by it than other seeds do.
     pub budget: u64,
     /// Datagrams are sealed, and somebody without the key acts upon so many of 1,000.
     pub outsider: Option<u64>,
@@ -214,8 +215,8 @@ impl Options {
         self.disks.is_some() && self.groups.iter().all(kept)
     }
 
-    /// Groups that promise less: an answered request may be lost with the one node that had it (`AckLevel::One`), or with
-    /// the side of a partition that does not go on (`Quorum::Off`).
+    /// Groups that promise less: an answered request may be lost with the one node that had it
+    /// (`AckLevel::One`), or with the side of a partition that does not go on (`Quorum::Off`).
     pub fn loose(&self) -> Vec<GroupId> {
         let one =
             |group: &&GroupPlan| group.options.ack == AckLevel::One || self.quorum == Quorum::Off;
@@ -309,7 +310,8 @@ impl Options {
         let options = options.with_trial(&mut draw.fork()).smoothed().passable();
         let options = options.with_disks(&mut draw.fork());
         let options = options.with_nested(&mut draw.fork());
-        // Beside the others: whatever is drawn after this is the same as if there were no changes of style.
+        // Beside the others: whatever is drawn after this is the same as if there were no changes
+        // of style.
         let options = options.with_restyles(&mut draw.clone().fork());
         // So is this.
         let seed = draw.clone().bits();
@@ -329,8 +331,8 @@ impl Options {
         options.with_poison(seed)
     }
 
-    /// Where nodes have disks all lives may end at once, and any at any time, for none is lost. Who is taken out of a group on
-    /// purpose takes its state along.
+    /// Where nodes have disks all lives may end at once, and any at any time, for none is lost. Who
+    /// is taken out of a group on purpose takes its state along.
     fn with_disks(self, draw: &mut Draw) -> Options {
         let plan = DiskPlan::draw(draw);
         if !self.world.has_disks() || self.smooth || self.quorum != Quorum::Majority {
@@ -377,8 +379,8 @@ impl Options {
         Options { restyles: wanted.then_some(every), ..self }
     }
 
-    /// Bare rings are put to a trial now and then. Formulas of time are about near hosts; half of the times also about
-    /// nodes that have seen nothing bad yet.
+    /// Bare rings are put to a trial now and then. Formulas of time are about near hosts; half of
+    /// the times also about nodes that have seen nothing bad yet.
     fn with_trial(self, draw: &mut Draw) -> Options {
         let Some(trial) = Trial::draw(draw, self.nodes).filter(|_| self.world == World::Rings)
         else {
@@ -388,7 +390,8 @@ impl Options {
         let options = match trial {
             // Two seconds of a full window are enough as they are.
             Trial::Slow if self.parking => Options { window: self.window.min(16), ..self },
-            // The token waits for the slow one with every turn: each is to be longer than its copies take.
+            // The token waits for the slow one with every turn: each is to be longer than its
+            // copies take.
             Trial::Slow => Options { window: 32, turn: 16, ..self },
             _ => self,
         };
@@ -412,7 +415,8 @@ impl Options {
         for group in &mut groups {
             (group.padding, group.lies) = (0, None);
         }
-        // Patient clients: an attempt is given up after a quarter of the timeout, and after no more than a tenth of a second.
+        // Patient clients: an attempt is given up after a quarter of the timeout, and after no more
+        // than a tenth of a second.
         let load = Load { timeout: Duration::from_secs(2), body: 40, ..calm.load };
         let phase = Duration::from_millis(900);
         let faults = FaultPlan { phase, ..calm.faults };
@@ -431,7 +435,8 @@ impl Options {
         }
     }
 
-    /// All groups have this style, if any is given: a mistake that only such a group can show is found sooner.
+    /// All groups have this style, if any is given: a mistake that only such a group can show is
+    /// found sooner.
     pub fn all_of(mut self, style: Option<Style>) -> Options {
         let Some(style) = style else { return self };
         for group in &mut self.groups {

@@ -38,7 +38,8 @@ pub struct Summary {
     pub moves: u64,
     /// Calls between groups that ended at a replica.
     pub nested: u64,
-    /// Ends of such calls that were ordered once more than needed, as each replica of the callee saw it.
+    /// Ends of such calls that were ordered once more than needed, as each replica of the callee
+    /// saw it.
     pub nested_copies: u64,
     /// Changes of style, as somebody was told.
     pub restyles: u64,

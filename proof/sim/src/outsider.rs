@@ -1,7 +1,8 @@
-//! Somebody without the cluster's key, who sees every datagram and sends what he likes to whom he likes.
+//! Somebody without the cluster's key, who sees every datagram and sends what he likes to whom he
+//! likes.
 //!
-//! Source: docs/protocol/seal.md, "Against whom". What he holds up or drops is the network's weather; here he repeats, changes,
-//! cuts off, misaddresses and invents.
+//! Source: docs/protocol/seal.md, "Against whom". What he holds up or drops is the network's
+//! weather; here he repeats, changes, cuts off, misaddresses and invents.
 
 use bytes::Bytes;
 use wire::Duration;

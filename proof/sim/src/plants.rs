@@ -41,7 +41,8 @@ pub fn named(words: Option<&str>) -> Vec<(String, Plant)> {
     all().into_iter().filter(|(name, _)| name.to_lowercase().contains(&wanted)).collect()
 }
 
-/// Seeds that found mistakes, a line each: `mistake seed`. `steadfast-sim --bugs --record` writes it.
+/// Seeds that found mistakes, a line each: `mistake seed`. `steadfast-sim --bugs --record` writes
+/// it.
 pub const RECORD: &str = include_str!("../planted.txt");
 
 /// The seed that found this mistake when the record was written.
@@ -67,8 +68,8 @@ pub fn find_again(plant: Plant, campaign: &Campaign, seed: u64) -> Option<Find> 
     find(plant, &alone).or_else(|| find(plant, campaign))
 }
 
-/// Runs the campaign's seeds with this mistake planted until a checker objects to it: to a seed of which it has nothing to
-/// say without the mistake.
+/// Runs the campaign's seeds with this mistake planted until a checker objects to it: to a seed of
+/// which it has nothing to say without the mistake.
 pub fn find(plant: Plant, campaign: &Campaign) -> Option<Find> {
     let world = plant.world().or(campaign.settings.world);
     let settings = Settings { plant, world, ..campaign.settings };

@@ -22,7 +22,8 @@ pub trait Process {
     fn check(&self);
 }
 
-/// A bare ring, and the datagrams of rings that the network brought to it: checkers want to know who can have what.
+/// A bare ring, and the datagrams of rings that the network brought to it: checkers want to know
+/// who can have what.
 pub struct Listener {
     /// The machine.
     pub ring: Ring,

@@ -1,19 +1,23 @@
 //! Which crashes the promise covers: the fault planner asks here before it takes a life.
 //!
-//! Without disks a life that ends takes what it knew with it (docs/protocol/group.md, "The quorum"); with them any may end at
-//! any time, and all at once. The promise is that no acknowledged request is lost as long as, at any one time,
+//! Without disks a life that ends takes what it knew with it (docs/protocol/group.md, "The
+//! quorum"); with them any may end at any time, and all at once. The promise is that no
+//! acknowledged request is lost as long as, at any one time,
 //!
-//! - more than half of the lives of the newest component, and of each later configuration that could have
-//!   become one, still run (exactly half is enough if the member with the smallest id is among them);
-//! - fewer nodes than a majority of those configured are dead or in a life that was never in a component (else
-//!   they could take themselves for a first start);
-//! - of the synced replicas of a group that was ever called, as any view that may still count names them, so many run
-//!   that each majority of them has one among these: half of them, rounded up (with `AckLevel::All`, one). A view counts until
-//!   all know of a later one of which so many run. Whoever is not in a later configuration that could become a component is about to be
-//!   struck out, and does not count (seed 311542); of a group that votes two are to be left, for one of two that is silent for a while is voted
-//!   out by the other (seed 221716);
-//! - a replica that goes by its own will leaves another with the state behind that is neither stopped nor cut off, and
-//!   so it stays until it has gone: a group ends with the last replica that leaves it.
+//! - more than half of the lives of the newest component, and of each later configuration that
+//!   could have become one, still run (exactly half is enough if the member with the smallest id is
+//!   among them);
+//! - fewer nodes than a majority of those configured are dead or in a life that was never in a
+//!   component (else they could take themselves for a first start);
+//! - of the synced replicas of a group that was ever called, as any view that may still count names
+//!   them, so many run that each majority of them has one among these: half of them, rounded up
+//!   (with `AckLevel::All`, one). A view counts until all know of a later one of which so many run.
+//!   Whoever is not in a later configuration that could become a component is about to be struck
+//!   out, and does not count (seed 311542); of a group that votes two are to be left, for one of
+//!   two that is silent for a while is voted out by the other (seed 221716);
+//! - a replica that goes by its own will leaves another with the state behind that is neither
+//!   stopped nor cut off, and so it stays until it has gone: a group ends with the last replica
+//!   that leaves it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -26,7 +30,8 @@ pub struct Promise {
     configured: usize,
     /// What a life says was stored survives it: whoever dies comes back with that.
     disks: bool,
-    /// When nobody lives any more, what was seen so far says nothing of the next: the numbers of rings begin anew.
+    /// When nobody lives any more, what was seen so far says nothing of the next: the numbers of
+    /// rings begin anew.
     begins_anew: bool,
     /// Groups whose replies leave when all hold the request.
     by_all: Vec<GroupId>,
@@ -38,13 +43,15 @@ pub struct Promise {
     seated: BTreeSet<Member>,
     known: BTreeSet<(RingId, Member)>,
     alive: BTreeSet<Member>,
-    /// The synced replicas of each group, by the views that a later component may begin with, oldest first.
+    /// The synced replicas of each group, by the views that a later component may begin with,
+    /// oldest first.
     views: BTreeMap<GroupId, Vec<View>>,
     /// Groups that a client ever called: of others nothing can be lost.
     called: BTreeSet<GroupId>,
     /// Replicas that their node gives up.
     leaving: BTreeSet<(GroupId, Member)>,
-    /// Those among them, and those of nodes that are told to leave, of whom no view is known that is without them.
+    /// Those among them, and those of nodes that are told to leave, of whom no view is known that
+    /// is without them.
     pending: BTreeSet<(GroupId, Member)>,
 }
 
@@ -136,8 +143,9 @@ impl Promise {
             views.push(View { at, synced, gone, told: BTreeSet::from([by]) });
             views.sort_by_key(|view| view.at);
         }
-        // Only when all of its component know of a view can nobody begin with an older one. If those who had the state in it died
-        // before anybody knew of it, the group goes on from who had it before.
+        // Only when all of its component know of a view can nobody begin with an older one. If
+        // those who had the state in it died before anybody knew of it, the group goes on from who
+        // had it before.
         let settled = |view: &&View| {
             let known = self.components.get(&view.at.0).is_some_and(|members| {
                 let knows = |m: &Member| view.told.contains(m) || !self.alive.contains(m);
@@ -151,7 +159,8 @@ impl Promise {
         }
     }
 
-    /// So many of those who had the state by this view stay, without the victim, that the group can go on.
+    /// So many of those who had the state by this view stay, without the victim, that the group can
+    /// go on.
     fn keeps(&self, group: GroupId, view: &View, victim: Option<Member>) -> bool {
         let seated = |member: &Member| {
             let mut later = self.components.range((Excluded(view.at.0), Unbounded));
@@ -176,8 +185,8 @@ impl Promise {
         self.views.get(&group).and_then(|views| views.last()).map_or(&[], |view| &view.synced)
     }
 
-    /// So many others have the group's state by the newest view, and are neither stopped nor cut off. `away`: the nodes that
-    /// are.
+    /// So many others have the group's state by the newest view, and are neither stopped nor cut
+    /// off. `away`: the nodes that are.
     fn others(&self, group: GroupId, victim: Member, away: &[NodeId]) -> usize {
         let near = |member: &&Member| {
             let lives = self.alive.contains(member) && **member != victim;
@@ -191,7 +200,8 @@ impl Promise {
         self.others(group, victim, away) > 0
     }
 
-    /// The same for a node with all its replicas. If not all is `whole`, somebody may be cut off before it has gone.
+    /// The same for a node with all its replicas. If not all is `whole`, somebody may be cut off
+    /// before it has gone.
     pub fn spares_all_of(&self, victim: Member, away: &[NodeId], whole: bool) -> bool {
         let least = if whole { 1 } else { 2 };
         let mut hosted = self.hosted_by(victim);
@@ -233,7 +243,8 @@ impl Promise {
         }
     }
 
-    /// The program of this replica may die: it alone has the state, and stays, or another that has it is there.
+    /// The program of this replica may die: it alone has the state, and stays, or another that has
+    /// it is there.
     pub fn may_fall(&self, group: GroupId, victim: Member, away: &[NodeId]) -> bool {
         let newest = self.newest(group);
         let alone = newest.iter().all(|member| *member == victim);
@@ -241,7 +252,8 @@ impl Promise {
         all_live && (alone || self.spares(group, victim, away))
     }
 
-    /// Somebody is about to leave a group: were the others struck out now, the last one would leave, and the group with it.
+    /// Somebody is about to leave a group: were the others struck out now, the last one would
+    /// leave, and the group with it.
     pub fn pending(&self) -> bool {
         !self.disks && !self.pending.is_empty()
     }
@@ -344,7 +356,8 @@ mod tests {
         assert!(promise.covers(member(2)));
     }
 
-    /// Seed 2734 of the world of styles: the only replica with the state died while a component without the other one was installed.
+    /// Seed 2734 of the world of styles: the only replica with the state died while a component
+    /// without the other one was installed.
     #[test]
     fn an_older_view_counts_while_of_the_newest_too_few_live() {
         let mut promise = five();

@@ -1,8 +1,9 @@
-//! The world of bare rings: what the ring delivers, in which configurations, is seen by the checkers.
+//! The world of bare rings: what the ring delivers, in which configurations, is seen by the
+//! checkers.
 //!
-//! Whole clusters hide this inside their stacks. Here every node multicasts messages of its own, any
-//! number of nodes may die at any time (a ring promises nothing about the dead), and what the living are told must
-//! be extended virtual synchrony all along.
+//! Whole clusters hide this inside their stacks. Here every node multicasts messages of its own,
+//! any number of nodes may die at any time (a ring promises nothing about the dead), and what the
+//! living are told must be extended virtual synchrony all along.
 
 mod fate;
 mod stamp;

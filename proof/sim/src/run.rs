@@ -21,8 +21,9 @@ pub struct Settings {
     pub spared: bool,
 }
 
-/// The world in which a seed is run if nobody says otherwise: every fourth is one of bare rings, and
-/// every eighth of those has two networks; every 32nd is one of a store, and every 32nd a cluster with disks.
+/// The world in which a seed is run if nobody says otherwise: every fourth is one of bare rings,
+/// and every eighth of those has two networks; every 32nd is one of a store, and every 32nd a
+/// cluster with disks.
 pub fn world_of(seed: u64) -> World {
     match (seed % 4, seed % 32) {
         (_, 31) => World::Links,

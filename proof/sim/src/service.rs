@@ -1,8 +1,9 @@
-//! The service that every simulated group runs: a log of its own calls, and their hash; and registers.
+//! The service that every simulated group runs: a log of its own calls, and their hash; and
+//! registers.
 //!
 //! Its state is its history, so whoever has a replica's state, or a reply, knows which calls led to
-//! it. Every reply names its place in the history and the hash of the history up to there. What the registers hold
-//! follows from the history, too.
+//! it. Every reply names its place in the history and the hash of the history up to there. What the
+//! registers hold follows from the history, too.
 
 use bytes::Bytes;
 use engine::{NestedError, ServiceOutcome};
@@ -40,7 +41,8 @@ pub struct Entry {
     pub body: u64,
     /// Bytes of filling that the arguments ask for.
     pub filling: u32,
-    /// What came of the call of another group: 0 if none was made, [`FAILED`] if it has no reply, else a hash of that.
+    /// What came of the call of another group: 0 if none was made, [`FAILED`] if it has no reply,
+    /// else a hash of that.
     pub came: u64,
 }
 
@@ -79,7 +81,8 @@ pub fn arguments(filling: u32, rest: &[u8]) -> Bytes {
     body.into()
 }
 
-/// What stands for arguments in an entry: their hash; of a register's call the arguments themselves.
+/// What stands for arguments in an entry: their hash; of a register's call the arguments
+/// themselves.
 pub fn identity(method: MethodId, body: &[u8]) -> u64 {
     match <[u8; 8]>::try_from(body) {
         Ok(word) if is_register(method) => u64::from_le_bytes(word),

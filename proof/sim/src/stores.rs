@@ -1,8 +1,8 @@
 //! The world of one store and its disk.
 //!
-//! Records and snapshots come and go, the disk fails in every way that it may ([`crate::disk`]), the process dies, the host
-//! loses power, the store is closed and opened again. After each opening what comes back is compared with a list
-//! ([`crate::oracle::log`]).
+//! Records and snapshots come and go, the disk fails in every way that it may ([`crate::disk`]),
+//! the process dies, the host loses power, the store is closed and opened again. After each opening
+//! what comes back is compared with a list ([`crate::oracle::log`]).
 
 mod customer;
 mod life;

@@ -43,7 +43,8 @@ pub enum Strike {
     WallJump(usize, i64),
     /// This node gives up its replica of a group: the first that it hosts from this one on.
     Unhost(usize, usize),
-    /// These ways are cut for an instant; then those, and this node's life ends as far as the promise survives it.
+    /// These ways are cut for an instant; then those, and this node's life ends as far as the
+    /// promise survives it.
     Orphan(Cuts, Cuts, usize),
 }
 
@@ -175,7 +176,8 @@ pub fn strike<P: Process, X>(
         }
         Strike::Cut(cuts) => {
             fabric.network.cut_all(cuts);
-            // Now and then one way stays cut for so long that the rings must find a way to live with it.
+            // Now and then one way stays cut for so long that the rings must find a way to live
+            // with it.
             if cuts.len() == 1 && draw.one_in(3) {
                 span *= 5;
             }
@@ -200,8 +202,8 @@ pub fn strike<P: Process, X>(
     (span, relief)
 }
 
-/// What every world does alike when a fault ends; tells what must follow and when. Nothing new begins when all is
-/// `calm`.
+/// What every world does alike when a fault ends; tells what must follow and when. Nothing new
+/// begins when all is `calm`.
 pub fn relieve<P: Process, X>(
     relief: &Relief,
     fabric: &mut Fabric<P, X>,
@@ -242,7 +244,8 @@ pub fn relieve<P: Process, X>(
         Relief::Orphan(cuts, _) if !calm => {
             fabric.network.heal();
             fabric.network.cut_all(cuts);
-            // Long enough for each side to form a ring: before, all that anybody has is sent again to all.
+            // Long enough for each side to form a ring: before, all that anybody has is sent again
+            // to all.
             let span = draw.span(Duration::from_millis(100), Duration::from_millis(500));
             next.push((span, Relief::Mend));
         }

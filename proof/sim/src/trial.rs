@@ -1,5 +1,6 @@
-//! What bare rings are put to once their faults are over and all is well: each tries one of the bounds that
-//! docs/protocol/ring.md states, in a network that is otherwise as the formula assumes it.
+//! What bare rings are put to once their faults are over and all is well: each tries one of the
+//! bounds that docs/protocol/ring.md states, in a network that is otherwise as the formula assumes
+//! it.
 
 use wire::Duration;
 
@@ -39,7 +40,8 @@ pub enum Trial {
     Wait,
     /// One falls silent.
     Silence(Silence, Work),
-    /// One takes in what comes so slowly that another, who has all that it can send, waits for it most of the time.
+    /// One takes in what comes so slowly that another, who has all that it can send, waits for it
+    /// most of the time.
     Slow,
     /// Ways are cut, and stay so; `cold`: before the nodes start.
     Shape {
@@ -47,7 +49,8 @@ pub enum Trial {
         cuts: Cuts,
         /// All nodes start anew in it.
         cold: bool,
-        /// It is one of those in which rings come to rest: only one node or one pair is at odds with the others.
+        /// It is one of those in which rings come to rest: only one node or one pair is at odds
+        /// with the others.
         rests: bool,
     },
     /// Ways fail and work by turns.
@@ -91,8 +94,9 @@ impl Trial {
     }
 }
 
-/// A network's shape: one way is cut (corosync#760), some are, a node is deaf or mute, or two do not hear each other.
-/// Whether rings rest in it: in a tangle of several cuts a node that nobody can take in may try again as often as it is let (seed 200631).
+/// A network's shape: one way is cut (corosync#760), some are, a node is deaf or mute, or two do
+/// not hear each other. Whether rings rest in it: in a tangle of several cuts a node that nobody
+/// can take in may try again as often as it is let (seed 200631).
 fn shape(draw: &mut Draw, nodes: usize) -> (Cuts, bool) {
     match draw.between(0, 4) {
         0 | 1 => (one_way(draw, nodes), true),

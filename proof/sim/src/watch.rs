@@ -78,7 +78,8 @@ impl Watch {
         let promise = Promise::new(options.nodes, options.by_all(), options.keeps_all());
         let anew = options.keeps_all() && options.deploy.is_some();
         let mut promise = promise.voting(options.voting()).beginning_anew(anew);
-        // What its caller has ordered waits for a group whose only replica dies before anybody knows: seed 421.
+        // What its caller has ordered waits for a group whose only replica dies before anybody
+        // knows: seed 421.
         let called = options.groups.iter().filter_map(|group| Some(&group.callee.as_ref()?.0));
         called.for_each(|callee| promise.called(GroupId::of(callee)));
         Watch {
@@ -167,7 +168,8 @@ impl Watch {
                 let told = restyles::Told { from: *from, to: *to, asked: *asked };
                 self.restyles.restyled(by, self.component(by), *group, told)?;
             }
-            // The cluster state keeps no history of its calls: all cluster states are compared at the end.
+            // The cluster state keeps no history of its calls: all cluster states are compared at
+            // the end.
             Event::Executed { group, .. } if *group == MANAGER_ID => {}
             Event::Executed { group, client, number, position } => {
                 let call = (by, *group, *client, *number);
@@ -216,8 +218,8 @@ impl Watch {
         }
     }
 
-    /// A replica executed a call, as the `place`th of its history, from the hash `before` to `after`. `alone`: nobody else knows
-    /// of it yet.
+    /// A replica executed a call, as the `place`th of its history, from the hash `before` to
+    /// `after`. `alone`: nobody else knows of it yet.
     pub fn executed(
         &mut self,
         by: Member,

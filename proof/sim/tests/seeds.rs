@@ -53,21 +53,24 @@ fn two_runs_of_a_seed_are_the_same_stream_of_events() {
 #[test]
 fn what_a_seed_has_shown_stays_mended() {
     catch_panics();
-    // 1352: without a quorum, a lone bystander's table became everybody's, and a group slept for ever.
-    // 3: a passive primary's word that it had ordered all came in the next component, when it had taken more.
-    // 42 of decay: a snapshot that had found no room was tried again behind a newer one, and that ended the node.
-    // 44: a state that a transfer had brought counted in the next component before the disk had it, and all lives ended.
-    // 470: a datagram brought several requests, power failed when the disk had some, and they counted as all.
-    // 937: power failed when others' disks knew of a group and that of its first replica did not: it slept for ever.
-    // 45 of everything: a replica whose disk had the state was taken for one too many before it had said so.
-    // 136 of everything: one that was hosted late gave its state up in the next component, and was counted.
-    // 7 of interruptions: while a new program was taken back, replicas began with it, and none served.
-    // 1215: the checker took what a passive primary had executed, and its program's death took with it, for history.
-    // 34 of poison: who had asked that nobody executes a call tried it, for an earlier word of its own had its place late.
-    // 43 of poison: a read told of a call that was being tried, and that was condemned when the node died.
-    // 109 of poison: a trial of a life that was over kept others waiting for ever.
-    // 134 of poison: a replica whose program had died was struck out before that was ordered, and never came back.
-    // 150 of poison: a replica that its disk had brought back had nothing for the next program, and asked for ever to leave.
+    // 1352: without a quorum, a lone bystander's table became everybody's, and a group slept for
+    // ever. 3: a passive primary's word that it had ordered all came in the next component, when it
+    // had taken more. 42 of decay: a snapshot that had found no room was tried again behind a newer
+    // one, and that ended the node. 44: a state that a transfer had brought counted in the next
+    // component before the disk had it, and all lives ended. 470: a datagram brought several
+    // requests, power failed when the disk had some, and they counted as all. 937: power failed
+    // when others' disks knew of a group and that of its first replica did not: it slept for ever.
+    // 45 of everything: a replica whose disk had the state was taken for one too many before it had
+    // said so. 136 of everything: one that was hosted late gave its state up in the next component,
+    // and was counted. 7 of interruptions: while a new program was taken back, replicas began with
+    // it, and none served. 1215: the checker took what a passive primary had executed, and its
+    // program's death took with it, for history. 34 of poison: who had asked that nobody executes a
+    // call tried it, for an earlier word of its own had its place late. 43 of poison: a read told
+    // of a call that was being tried, and that was condemned when the node died. 109 of poison: a
+    // trial of a life that was over kept others waiting for ever. 134 of poison: a replica whose
+    // program had died was struck out before that was ordered, and never came back. 150 of poison:
+    // a replica that its disk had brought back had nothing for the next program, and asked for ever
+    // to leave.
     for (seed, world) in [
         (34, Some(World::Poison)),
         (43, Some(World::Poison)),

@@ -34,7 +34,8 @@ pub struct Weather {
 const GHOST: Duration = Duration::from_secs(3);
 
 impl Weather {
-    /// No way takes longer than within one building: timers are not made for many nodes far from each other.
+    /// No way takes longer than within one building: timers are not made for many nodes far from
+    /// each other.
     pub fn near(self) -> Weather {
         Weather { latency: self.latency.min(Duration::from_micros(200)), ..self }
     }

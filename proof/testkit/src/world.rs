@@ -134,7 +134,8 @@ impl<M: Machine, E> World<M, E> {
         self.hosts[place].as_ref().is_some_and(|host| host.held_until > self.now)
     }
 
-    /// From now on this place takes so long to read a datagram. What its socket has no room for is lost.
+    /// From now on this place takes so long to read a datagram. What its socket has no room for is
+    /// lost.
     pub fn read_slowly(&mut self, place: Place, each: Duration) {
         self.host_mut(place).reading = each;
     }

@@ -1,8 +1,8 @@
 //! The attribute behind `#[steadfast::service]`. Depend on `steadfast`, which documents and
 //! re-exports it; the code that it writes names types of that crate.
 //!
-//! `model.rs` reads a trait and refuses what cannot be a service; `expand.rs` writes the adapter and
-//! the clients.
+//! `model.rs` reads a trait and refuses what cannot be a service; `expand.rs` writes the adapter
+//! and the clients.
 
 mod expand;
 mod model;

@@ -10,7 +10,8 @@ use client::Client;
 use super::{Found, Lease, Registry, RegistryError, WATCH_PERIOD, bound, done, to_unbind};
 
 impl Registry<Client> {
-    /// Binds a name to an address, beside others that it has, under a lease: it has to be [refreshed](Registry::refresh).
+    /// Binds a name to an address, beside others that it has, under a lease: it has to be
+    /// [refreshed](Registry::refresh).
     ///
     /// # Errors
     /// [`RegistryError::Fenced`] if it was unbound, or has ended, since this registry was last heard of here: binding it once more means it.
@@ -40,7 +41,8 @@ impl Registry<Client> {
         done(&self.say(&to_unbind(lease))?)
     }
 
-    /// Who can be reached by this name, from any node's copy. If no node answers: what was heard last, marked as stale.
+    /// Who can be reached by this name, from any node's copy. If no node answers: what was heard
+    /// last, marked as stale.
     ///
     /// # Errors
     /// Nobody answers, and nothing was heard of this name before; or the answer is not understood.
@@ -56,8 +58,9 @@ impl Registry<Client> {
         self.ask(None)
     }
 
-    /// Waits until the epoch is another one than `since`, or `timeout` has passed (`None`). A node's copy is asked every [`WATCH_PERIOD`], which costs the
-    /// ring nothing while it is recent enough; `steadfast registry watch` waits at the node instead.
+    /// Waits until the epoch is another one than `since`, or `timeout` has passed (`None`). A
+    /// node's copy is asked every [`WATCH_PERIOD`], which costs the ring nothing while it is recent
+    /// enough; `steadfast registry watch` waits at the node instead.
     ///
     /// # Errors
     /// As [`list`](Registry::list).
@@ -93,7 +96,8 @@ impl Registry<Client> {
 
 #[cfg(feature = "async")]
 impl Registry<AsyncClient> {
-    /// Binds a name to an address, beside others that it has, under a lease: it has to be [refreshed](Registry::refresh).
+    /// Binds a name to an address, beside others that it has, under a lease: it has to be
+    /// [refreshed](Registry::refresh).
     ///
     /// # Errors
     /// [`RegistryError::Fenced`] if it was unbound, or has ended, since this registry was last heard of here: binding it once more means it.
@@ -123,7 +127,8 @@ impl Registry<AsyncClient> {
         done(&self.say(&to_unbind(lease)).await?)
     }
 
-    /// Who can be reached by this name, from any node's copy. If no node answers: what was heard last, marked as stale.
+    /// Who can be reached by this name, from any node's copy. If no node answers: what was heard
+    /// last, marked as stale.
     ///
     /// # Errors
     /// Nobody answers, and nothing was heard of this name before; or the answer is not understood.
@@ -139,8 +144,9 @@ impl Registry<AsyncClient> {
         self.ask(None).await
     }
 
-    /// Waits until the epoch is another one than `since`, or `timeout` has passed (`None`). A node's copy is asked every [`WATCH_PERIOD`], which costs the
-    /// ring nothing while it is recent enough; `steadfast registry watch` waits at the node instead.
+    /// Waits until the epoch is another one than `since`, or `timeout` has passed (`None`). A
+    /// node's copy is asked every [`WATCH_PERIOD`], which costs the ring nothing while it is recent
+    /// enough; `steadfast registry watch` waits at the node instead.
     ///
     /// # Errors
     /// As [`list`](Registry::list).

@@ -1,6 +1,6 @@
-//! Which crate may depend on which. The folder says what a crate may touch, this table which of the others it needs:
-//! `core` has no clock, socket or thread; `io` has them; `steadfast` is what users depend on; `cli` is the program; `proof`
-//! shows that it holds.
+//! Which crate may depend on which. The folder says what a crate may touch, this table which of the
+//! others it needs: `core` has no clock, socket or thread; `io` has them; `steadfast` is what users
+//! depend on; `cli` is the program; `proof` shows that it holds.
 
 use toml::{Table, Value};
 
@@ -116,7 +116,8 @@ mod tests {
     use super::*;
     use crate::tidy::tree::found;
 
-    /// What crates in a folder may see, whatever the table says: a crate in the wrong folder is found by that.
+    /// What crates in a folder may see, whatever the table says: a crate in the wrong folder is
+    /// found by that.
     const FOLDERS: &[(&str, &[&str])] = &[
         ("core", &["core"]),
         ("io", &["core", "io"]),

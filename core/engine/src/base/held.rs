@@ -19,7 +19,8 @@ impl<O: Ordering> Base<O> {
         if self.planted.is(Bug::ReplyBeforeHeld) {
             return true;
         }
-        // Of a group that is gone nothing is known any more: the most careful rule is right for all.
+        // Of a group that is gone nothing is known any more: the most careful rule is right for
+        // all.
         let (id, group) = (group, self.directory.get(group));
         let ack = group.map_or(AckLevel::All, |group| group.options.ack);
         let held = self.progress.held();
@@ -35,8 +36,8 @@ impl<O: Ordering> Base<O> {
             && group.is_none_or(|group| self.is_stored(group, id, sequence))
     }
 
-    /// A majority of the group's replicas that had the state at this place have all up to there. Only
-    /// they keep it when the ring is gone.
+    /// A majority of the group's replicas that had the state at this place have all up to there.
+    /// Only they keep it when the ring is gone.
     pub(crate) fn is_held_in(&self, group: &Group, sequence: u64) -> bool {
         if self.planted.is(Bug::CountBystanders) {
             return true;

@@ -100,8 +100,9 @@ impl<O: Ordering> Base<O> {
         {
             return true;
         }
-        // What is answered without a record of its own (a read, a reply that the primary relays) rests on the last one before it: disks
-        // have nothing of what came later (simulator seed 1285 of the disks).
+        // What is answered without a record of its own (a read, a reply that the primary relays)
+        // rests on the last one before it: disks have nothing of what came later (simulator seed
+        // 1285 of the disks).
         let sequence = sequence.min(self.known_at(id));
         let (ring, place) = (self.membership.ring(), self.place(sequence));
         let has = |member: &Member| self.outbox.ordering.stored(ring, *member) >= sequence;
@@ -142,7 +143,8 @@ impl<O: Ordering> Base<O> {
         stored.min().map_or(all, |stored| stored.min(all))
     }
 
-    /// The place in the order that the answer to a known call waits for. Only what a replica takes comes to its disk.
+    /// The place in the order that the answer to a known call waits for. Only what a replica takes
+    /// comes to its disk.
     pub(crate) fn known_at(&self, id: GroupId) -> u64 {
         let on_disk = |group: &&Group| group.options.durability == Durability::Disk;
         match self.directory.get(id).filter(on_disk) {

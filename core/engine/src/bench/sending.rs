@@ -18,8 +18,8 @@ struct Flight {
     sequence: u64,
 }
 
-/// One sender. Its messages are numbered from 0, and what happens to them happens in that order: each counter
-/// below says how many have come so far.
+/// One sender. Its messages are numbered from 0, and what happens to them happens in that order:
+/// each counter below says how many have come so far.
 pub(super) struct Sending {
     id: u32,
     place: u16,
@@ -119,7 +119,8 @@ impl Sending {
         };
         let in_window = match self.pacing {
             Pacing::Window(window) => self.sent - complete < u64::from(window),
-            // The token may be away for a while, but a ring that is slower than the pace is not to be loaded for long after.
+            // The token may be away for a while, but a ring that is slower than the pace is not to
+            // be loaded for long after.
             Pacing::Every(_) => {
                 let waiting = self.sent - self.left;
                 let bytes = waiting.saturating_mul(self.size as u64);

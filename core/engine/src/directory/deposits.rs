@@ -1,7 +1,8 @@
-//! Groups that begin with a state that somebody has, instead of their service's initial one (`docs/protocol/backup.md`).
+//! Groups that begin with a state that somebody has, instead of their service's initial one
+//! (`docs/protocol/backup.md`).
 //!
-//! A deposit is part of its group's history, like a request: who has taken that place has the state. Until a replica has, the
-//! group has no primary, however many wait for it.
+//! A deposit is part of its group's history, like a request: who has taken that place has the
+//! state. Until a replica has, the group has no primary, however many wait for it.
 
 use alloc::vec::Vec;
 
@@ -40,7 +41,8 @@ impl Group {
         }
     }
 
-    /// A group that waits for its first replica takes the options with which that comes, if they cannot have become its own.
+    /// A group that waits for its first replica takes the options with which that comes, if they
+    /// cannot have become its own.
     pub(super) fn adopt(&mut self, options: GroupOptions) {
         let fits = self.depositor().is_some_and(|deposit| deposit.form.fits(options.style));
         if fits && self.replicas.is_empty() && !self.options.may_have_been(options) {

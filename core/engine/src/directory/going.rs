@@ -5,8 +5,8 @@ use wire::{GroupId, Member};
 use super::{Change, Directory, State};
 
 impl Directory {
-    /// The replica on `member` alone has the state, and its service is to begin anew from what its node has kept. Who is being given the
-    /// state is given it anew.
+    /// The replica on `member` alone has the state, and its service is to begin anew from what its
+    /// node has kept. Who is being given the state is given it anew.
     pub(crate) fn stay(&mut self, member: Member, id: GroupId) -> Change {
         let Some(group) = self.groups.get_mut(&id) else { return Change::None };
         if group.replicas.len() == 1 {
@@ -44,7 +44,8 @@ impl Directory {
         change
     }
 
-    /// The replica on `member` is taken out: it is not to be relied upon, so it is not asked what it has.
+    /// The replica on `member` is taken out: it is not to be relied upon, so it is not asked what
+    /// it has.
     pub(crate) fn expel(&mut self, member: Member, id: GroupId) -> Change {
         let Some(group) = self.groups.get_mut(&id) else { return Change::None };
         if group.replica(member).is_none() || group.replicas.len() == 1 {

@@ -25,7 +25,8 @@ pub(crate) struct Group {
     pub(crate) replicas: Vec<Replica>,
     /// While nobody here is known to have the group's state: who had it, in order of rank.
     pub(crate) asleep: Vec<Member>,
-    /// Whose replicas are to come back, without the state: until then the only one that has it stays.
+    /// Whose replicas are to come back, without the state: until then the only one that has it
+    /// stays.
     pub(crate) awaited: Vec<Member>,
     /// The state that it begins with, or has begun with, if that is not its service's initial one.
     pub(crate) deposit: Option<Deposit>,
@@ -96,7 +97,8 @@ impl Group {
         self.synced().next_back()
     }
 
-    /// It alone has the state, and others wait for it, or will: it has to stay until one of them has it.
+    /// It alone has the state, and others wait for it, or will: it has to stay until one of them
+    /// has it.
     pub(crate) fn needs(&self, member: Member) -> bool {
         let others = self.replicas.len() > 1 || !self.awaited.is_empty();
         self.options.style.has_state() && others && self.synced().eq([member])
@@ -141,8 +143,8 @@ impl Group {
         self.view.0 = self.view.0.saturating_add(1);
     }
 
-    /// A group that was never called has the service's initial state, and nothing of it was answered: if
-    /// nobody is here who has it, the first replica in rank begins it.
+    /// A group that was never called has the service's initial state, and nothing of it was
+    /// answered: if nobody is here who has it, the first replica in rank begins it.
     pub(super) fn begin_if_never_called(&mut self) {
         if self.last == Place::default()
             && self.primary().is_none()

@@ -1,5 +1,6 @@
-//! How a group passes from one component to the next: which of its replicas have its state, and when
-//! nobody can say yet (`docs/protocol/group.md`, "Who has a group's state"; the proof is there).
+//! How a group passes from one component to the next: which of its replicas have its state, and
+//! when nobody can say yet (`docs/protocol/group.md`, "Who has a group's state"; the proof is
+//! there).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -52,7 +53,8 @@ pub(super) fn installed(
     for member in synced {
         match replicas.iter_mut().find(|replica| replica.member == member) {
             Some(replica) => replica.state = State::Synced,
-            // It was struck out while it was away. In a full group somebody without the state makes room.
+            // It was struck out while it was away. In a full group somebody without the state makes
+            // room.
             None => {
                 replicas.truncate(MAX_REPLICAS - 1);
                 replicas.push(Replica { member, state: State::Synced });
@@ -99,8 +101,9 @@ pub(super) fn installed(
 }
 
 impl Group {
-    /// A warm passive group's primary says that it gets another style, and takes calls again if another component begins before that is
-    /// delivered to it: what others have of that change is void then.
+    /// A warm passive group's primary says that it gets another style, and takes calls again if
+    /// another component begins before that is delivered to it: what others have of that change is
+    /// void then.
     fn take_change_back(&mut self, announces: &BTreeMap<Member, Announce>) {
         let id = GroupId::of(&self.name);
         if self.primary().is_some_and(|primary| announces[&primary].ahead.contains(&id)) {
@@ -108,7 +111,8 @@ impl Group {
         }
     }
 
-    /// Who has executed what is in no order can only go on as primary: any other gets the state anew.
+    /// Who has executed what is in no order can only go on as primary: any other gets the state
+    /// anew.
     fn take_back_what_is_ahead(&mut self, announces: &BTreeMap<Member, Announce>) {
         let id = GroupId::of(&self.name);
         let is_ahead = |member: &Member| announces[member].ahead.contains(&id);
@@ -122,8 +126,9 @@ impl Group {
     }
 }
 
-/// The table that a component begins with: the installer's, and of groups on disk, where its own need not be complete
-/// (then there is a `component_order`), the newest entry that anybody's disk has. Which request was the last is then known to nobody.
+/// The table that a component begins with: the installer's, and of groups on disk, where its own
+/// need not be complete (then there is a `component_order`), the newest entry that anybody's disk
+/// has. Which request was the last is then known to nobody.
 pub(crate) fn recalled(
     entries: &[GroupEntry],
     announces: &BTreeMap<Member, Announce>,
@@ -160,8 +165,8 @@ fn is_on_disk(entry: &GroupEntry) -> bool {
     entry.options.durability == Durability::Disk
 }
 
-/// A replica that its node has on its disk is that of the node's present life. One that was hosted late may say so in a later
-/// component of that life (simulator world `everything`, seed 136).
+/// A replica that its node has on its disk is that of the node's present life. One that was hosted
+/// late may say so in a later component of that life (simulator world `everything`, seed 136).
 pub(crate) fn recalled_entry(
     entry: &GroupEntry,
     announces: &BTreeMap<Member, Announce>,
@@ -187,8 +192,9 @@ pub(crate) fn recalled_entry(
     entry
 }
 
-/// Whether a member stays in the table of a group that goes on with these. Of a group on disk nobody who brings another state
-/// does: it keeps that until all members' disks know that it is of no use, and comes anew.
+/// Whether a member stays in the table of a group that goes on with these. Of a group on disk
+/// nobody who brings another state does: it keeps that until all members' disks know that it is of
+/// no use, and comes anew.
 fn is_kept(
     entry: &GroupEntry,
     synced: &[Member],
@@ -266,7 +272,8 @@ fn brought(
         && nobody_else
         && known.iter().all(|member| taken(member).is_none())
     {
-        // The state of those whom the table knows ended with them. Another branch of the history may have gone on.
+        // The state of those whom the table knows ended with them. Another branch of the history
+        // may have gone on.
         known = announces.keys().copied().filter(|member| taken(member).is_some()).collect();
         known.truncate(MAX_REPLICAS);
     }
@@ -277,10 +284,11 @@ fn brought(
     let enough = enough(entry.options.ack, had_state.len());
     if let Some(furthest) = gathering.component_order.latest(known.iter().filter_map(taken)) {
         let has_all = !is_after(entry.floor, furthest);
-        // Who has less than the floor never had on its disk what the table says of it: others may have more.
+        // Who has less than the floor never had on its disk what the table says of it: others may
+        // have more.
         let nobody_else = nobody_else && (has_all || !is_on_disk(entry));
-        // Beyond the last request: what it took went into no history, so none of it was answered, and
-        // clients' retries find it executed.
+        // Beyond the last request: what it took went into no history, so none of it was answered,
+        // and clients' retries find it executed.
         if is_after(furthest, entry.last) || here >= enough && has_all || nobody_else {
             let synced = at(&known, furthest);
             return Brought { had_state, synced, last: furthest, floor: furthest };
@@ -293,7 +301,8 @@ fn brought(
     }
 }
 
-/// All disks are here, and with them whatever was answered: the furthest of all has it. Or else nothing was.
+/// All disks are here, and with them whatever was answered: the furthest of all has it. Or else
+/// nothing was.
 fn brought_by_all(
     nobody: Brought,
     known: &[Member],
@@ -323,9 +332,9 @@ fn is_recalled(life: Member, announces: &BTreeMap<Member, Announce>) -> bool {
     announces.iter().any(|(here, announce)| is_later(here, announce))
 }
 
-/// Who was struck out while it was away has the state all the same, if it took the last request; and those who went on without
-/// it may be gone. What it took beyond that in the same component follows on all that was answered; in another component it
-/// may be a branch from before.
+/// Who was struck out while it was away has the state all the same, if it took the last request;
+/// and those who went on without it may be gone. What it took beyond that in the same component
+/// follows on all that was answered; in another component it may be a branch from before.
 fn struck_out(
     last: Place,
     announces: &BTreeMap<Member, Announce>,

@@ -205,7 +205,8 @@ fn of_two_replicas_either_goes_on_and_with_hold_all_each_of_three() {
     assert_eq!(install(&three, &announced(&[(2, 8), (4, 0)])).1, [member(2)]);
 }
 
-/// The simulator's seed 68557: a component without node 3 was begun, and then its last replica died.
+/// The simulator's seed 68557: a component without node 3 was begun, and then its last replica
+/// died.
 #[test]
 fn who_was_struck_out_while_it_was_away_has_the_state_if_nothing_was_executed_since() {
     let (directory, id) = three();
@@ -217,8 +218,8 @@ fn who_was_struck_out_while_it_was_away_has_the_state_if_nothing_was_executed_si
     assert_eq!(install(&without, &back).1, [], "what 1 executed was answered");
 }
 
-/// The simulator's seed 19129: while 1 was away and had one request more, a component without it began with 3 alone, which
-/// died before anything was executed in it.
+/// The simulator's seed 19129: while 1 was away and had one request more, a component without it
+/// began with 3 alone, which died before anything was executed in it.
 #[test]
 fn who_was_struck_out_with_more_than_the_last_request_goes_on_if_that_was_in_the_same_component() {
     let (directory, id) = three();
@@ -253,7 +254,8 @@ fn whose_node_is_back_in_another_life_is_not_waited_for() {
     assert_eq!(install(&directory, &announces).1, [member(2)], "nobody knows better any more");
 }
 
-/// The simulator's seed 1352: one side of a partition went on with node 3 alone, and the other side's table is taken.
+/// The simulator's seed 1352: one side of a partition went on with node 3 alone, and the other
+/// side's table is taken.
 #[test]
 fn without_a_quorum_the_state_of_another_branch_is_better_than_none() {
     let (directory, _) = three();
@@ -463,7 +465,8 @@ fn who_is_ahead_goes_on_as_primary_or_gets_the_state_anew() {
     );
 }
 
-/// The simulator's seed 3549 of the world of disks: a stateless group's only replica left, another came.
+/// The simulator's seed 3549 of the world of disks: a stateless group's only replica left, another
+/// came.
 #[test]
 fn a_group_that_begins_anew_goes_on_with_its_views() {
     let id = GroupId::of("log");

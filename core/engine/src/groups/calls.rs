@@ -92,7 +92,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// Decides what is done with a parked call: executed, ordered, sent elsewhere, refused, or kept waiting.
+    /// Decides what is done with a parked call: executed, ordered, sent elsewhere, refused, or kept
+    /// waiting.
     pub(crate) fn route(&mut self, now: Time, call: Call) {
         if self.replicas.serves(self.base, call.0) {
             return self.replicas().serve(now, call);
@@ -142,12 +143,13 @@ impl<O: Ordering> GroupHandler<'_, O> {
                     None => self.replicas().order_call(now, call),
                 }
             }
-            // A read that is ordered after all: its client may have chosen among all replicas, and loses nothing by it.
+            // A read that is ordered after all: its client may have chosen among all replicas, and
+            // loses nothing by it.
             Entry::Spare if reads && hosted.is_some() => self.replicas().order_call(now, call),
             // The node's own calls go nowhere else.
             Entry::Spare if own && hosted.is_some() => self.replicas().order_call(now, call),
-            // It comes to who was primary when it was sent. To take it here costs the client less than to be sent
-            // on, and the reply tells it the new targets.
+            // It comes to who was primary when it was sent. To take it here costs the client less
+            // than to be sent on, and the reply tells it the new targets.
             Entry::Spare if behind && hosted.is_some_and(led) => {
                 self.replicas().order_call(now, call)
             }

@@ -18,7 +18,8 @@ use crate::replicas::journal::Journal;
 use crate::style::StyleRules;
 
 impl<O: Ordering> GroupHandler<'_, O> {
-    /// This node's replica is to go, after another has taken over if it is the primary and still serves.
+    /// This node's replica is to go, after another has taken over if it is the primary and still
+    /// serves.
     pub(crate) fn begin_to_go(&mut self, now: Time, group: GroupId) {
         let Some(hosted) = self.replicas.hosted.get_mut(&group) else { return };
         hosted.departure.begun = true;
@@ -62,7 +63,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
                 || self.groups.moves.contains_key(&(*id, Motive::Going));
             let idle = hosted.departure.stays && hosted.departure.begun;
             let kept_out = hosted.rejoin.is_kept_out() && !hosted.departure.begun;
-            // A replica of a life that no disk knows of could not say later that it had stored nothing.
+            // A replica of a life that no disk knows of could not say later that it had stored
+            // nothing.
             let unknown = is_on_disk(hosted) && new_disk && !hosted.departure.begun;
             if idle || there != hosted.departure.begun || needed || kept_out || unknown {
                 continue;
@@ -108,7 +110,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
     }
 
     pub(crate) fn reconcile_replicas(&mut self, now: Time) {
-        // Who has no state did not announce any: the table says so now. What was lost since is not begun anew.
+        // Who has no state did not announce any: the table says so now. What was lost since is not
+        // begun anew.
         let announced =
             self.base.membership.announces().get(&self.base.me).map(|announce| &announce.replicas);
         for (id, hosted) in &mut self.replicas.hosted {
@@ -237,15 +240,18 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let stale = self.base.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
         let hasty = self.base.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();
         match state {
-            // It finishes what was ordered before; if it was the last of those that vote, nobody could say what is right.
+            // It finishes what was ordered before; if it was the last of those that vote, nobody
+            // could say what is right.
             None if leaving && (there || !votes) => {}
-            // Those who go on without it may have more in memory only: their disks, too, have to have it.
+            // Those who go on without it may have more in memory only: their disks, too, have to
+            // have it.
             None if keeps && hosted.replica.has_state() => {
                 hosted.admission.asked = None;
                 hosted.on_disk.kept = true;
             }
-            // Others will tell whether the group goes on with what it has. What its disk has was announced, and counts while the group
-            // sleeps, whether the table names this replica or not.
+            // Others will tell whether the group goes on with what it has. What its disk has was
+            // announced, and counts while the group sleeps, whether the table names this replica or
+            // not.
             None if (hosted.on_disk.recalled || waits || asleep && is_on_disk(hosted))
                 && hosted.replica.has_state() =>
             {
@@ -260,7 +266,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
                     self.replies().lose_calls(id);
                 }
             }
-            // What a transfer brought and the disk does not have yet was told to nobody: the table means that it begins.
+            // What a transfer brought and the disk does not have yet was told to nobody: the table
+            // means that it begins.
             Some(State::Synced) if hosted.replica.has_state() && !is_on_its_way => {}
             Some(State::Synced) => {
                 hosted.taken = last;
@@ -314,7 +321,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         if !known && !hosted.on_disk.kept {
             return self.lose_fallen(now, id);
         }
-        // Checkpoint and log of a cold passive group go over to another style with the next program.
+        // Checkpoint and log of a cold passive group go over to another style with the next
+        // program.
         if !hosted.replica.has_log() {
             self.reconcile_style(now, id);
         }
@@ -328,8 +336,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
             let waits = hosted.replica.waits_for_others();
             let has_state = hosted.replica.has_state();
             let at_rest = hosted.replica.is_drained() || !has_state || waits;
-            // What the disk gave back may be all that there is of the group: the first component's table has not said yet what it
-            // is worth.
+            // What the disk gave back may be all that there is of the group: the first component's
+            // table has not said yet what it is worth.
             let counts = hosted.on_disk.recalled && has_state;
             let goes = hosted.departure.begun && !hosted.admission.coming && !there;
             goes && !counts && at_rest
@@ -337,14 +345,15 @@ impl<O: Ordering> GroupHandler<'_, O> {
         if self.replicas.hosted.get(&id).is_some_and(done) {
             self.replicas.hosted.remove(&id);
             self.groups.cold.remove(id);
-            // The verdicts on what a voting group's replica has executed may be yet to come, and find nobody here. One that comes to
-            // this node later can answer for it.
+            // The verdicts on what a voting group's replica has executed may be yet to come, and
+            // find nobody here. One that comes to this node later can answer for it.
             self.replies().park_unanswered(id, 0);
         }
     }
 
-    /// By the table the group begins at a replica here whose program had died before: it begins with the next program. If it went, and
-    /// the group had been called before that had its place, nobody could begin it any more.
+    /// By the table the group begins at a replica here whose program had died before: it begins
+    /// with the next program. If it went, and the group had been called before that had its place,
+    /// nobody could begin it any more.
     pub(crate) fn begin_fallen(&mut self, now: Time, group: GroupId) {
         let Some(known) = self.base.directory.get(group) else { return };
         let (last, begins) = (known.last, known.synced().any(|synced| synced == self.base.me));
@@ -359,7 +368,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         });
     }
 
-    /// The group goes on without the replica here whose service has died. It comes anew with the next program.
+    /// The group goes on without the replica here whose service has died. It comes anew with the
+    /// next program.
     pub(crate) fn lose_fallen(&mut self, now: Time, group: GroupId) {
         let Some(hosted) = self.replicas.hosted.get_mut(&group) else { return };
         (hosted.program.fallen, hosted.program.died, hosted.admission.asked) = (false, None, None);
@@ -369,7 +379,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.drop_if_done(group);
     }
 
-    /// The place of a word that a service here has died: its replica is out of the table, or it alone has the group's state.
+    /// The place of a word that a service here has died: its replica is out of the table, or it
+    /// alone has the group's state.
     pub(crate) fn rise(&mut self, now: Time, group: GroupId) {
         let me = self.base.me;
         let stays =

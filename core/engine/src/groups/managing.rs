@@ -1,5 +1,6 @@
-//! What the manager sees, and what it asks for (`docs/protocol/manager.md`): hosts tell in the order what they have to do, each node
-//! keeps what each told last, and backups get the order in which clients are to try them.
+//! What the manager sees, and what it asks for (`docs/protocol/manager.md`): hosts tell in the
+//! order what they have to do, each node keeps what each told last, and backups get the order in
+//! which clients are to try them.
 
 mod handler;
 

@@ -1,9 +1,9 @@
-//! Moving a group's primary to another replica, on demand or before this node goes (`docs/protocol/group.md`,
-//! "Hand-over").
+//! Moving a group's primary to another replica, on demand or before this node goes
+//! (`docs/protocol/group.md`, "Hand-over").
 //!
-//! Whoever proposes a move orders the proposal. The node that is to take over orders the same message itself, and
-//! that is the hand-over: it has the token then, and does not say so unless it can act. In a passive group the primary
-//! orders it, when what it has executed is ordered.
+//! Whoever proposes a move orders the proposal. The node that is to take over orders the same
+//! message itself, and that is the hand-over: it has the token then, and does not say so unless it
+//! can act. In a passive group the primary orders it, when what it has executed is ordered.
 
 mod handler;
 
@@ -14,8 +14,8 @@ use crate::api::MoveError;
 /// Whoever asked for a move hears of it within this time.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A replica that goes waits this long for another to be primary before it goes all the same: its successor may
-/// be going as well.
+/// A replica that goes waits this long for another to be primary before it goes all the same: its
+/// successor may be going as well.
 const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Why a primary is to move.
@@ -31,7 +31,8 @@ pub(crate) enum Motive {
 pub(crate) struct Moving {
     to: NodeId,
     until: Time,
-    /// Where the proposal was ordered last: on a ring that ended it may be lost, of an old view it is void.
+    /// Where the proposal was ordered last: on a ring that ended it may be lost, of an old view it
+    /// is void.
     asked: Option<(RingId, ViewNumber)>,
 }
 

@@ -1,8 +1,9 @@
 //! Another style for a group that runs, on demand (`docs/protocol/group.md`, "Change of style").
 //!
-//! Whoever proposes it orders it, of the view that it knows. In a group whose replicas all execute nobody has to be ready: the first such
-//! message of a view is the change, at its place in the order. In a warm passive group the primary's is, who says it when what it
-//! has executed is ordered.
+//! Whoever proposes it orders it, of the view that it knows. In a group whose replicas all execute
+//! nobody has to be ready: the first such message of a view is the change, at its place in the
+//! order. In a warm passive group the primary's is, who says it when what it has executed is
+//! ordered.
 
 mod handler;
 
@@ -19,10 +20,11 @@ const RESTYLE_TIMEOUT: Duration = Duration::from_secs(3);
 pub(crate) struct Restyling {
     style: Style,
     until: Time,
-    /// Where the proposal was ordered last: on a ring that ended it may be lost, of an old view it is void.
+    /// Where the proposal was ordered last: on a ring that ended it may be lost, of an old view it
+    /// is void.
     asked: Option<(RingId, ViewNumber)>,
-    /// It had its place in the order here. Before, this node may not know of a change that another has told already: a group that seems to have the
-    /// style may have it no more.
+    /// It had its place in the order here. Before, this node may not know of a change that another
+    /// has told already: a group that seems to have the style may have it no more.
     placed: bool,
     /// The group got the style after that.
     granted: Option<Granted>,

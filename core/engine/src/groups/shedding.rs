@@ -1,5 +1,6 @@
-//! A host that has too much to do refuses calls (`docs/protocol/manager.md`, "Shedding"): which, the manager says in the order; at its own node
-//! they are turned away before anything is done with them.
+//! A host that has too much to do refuses calls (`docs/protocol/manager.md`, "Shedding"): which,
+//! the manager says in the order; at its own node they are turned away before anything is done with
+//! them.
 
 mod handler;
 

@@ -11,8 +11,8 @@ use crate::groups::GroupHandler;
 use crate::ordering::Ordering;
 
 impl<O: Ordering> GroupHandler<'_, O> {
-    /// All members' disks know the component's table: a state that it does not count is of no use to anybody. Its replica gives
-    /// it up and comes anew.
+    /// All members' disks know the component's table: a state that it does not count is of no use
+    /// to anybody. Its replica gives it up and comes anew.
     pub(crate) fn give_up_kept(&mut self, now: Time) -> bool {
         if !self.base.records.take_effective() || !self.base.membership.is_effective() {
             return false;
@@ -25,7 +25,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         !kept.is_empty()
     }
 
-    /// A member hosts a group whose state is on its disk, and had not said so when the component began.
+    /// A member hosts a group whose state is on its disk, and had not said so when the component
+    /// began.
     pub(crate) fn act_on_recalled(&mut self, now: Time, sender: Member, recalled: Recalled) {
         let Recalled { group, taken } = recalled;
         let announces = self.base.membership.announces_mut();
@@ -43,7 +44,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         );
         self.changed(now, group, change);
         if change != Change::None {
-            // What it told before it was in the table counts for nobody (simulator seed 0 of `everything`).
+            // What it told before it was in the table counts for nobody (simulator seed 0 of
+            // `everything`).
             self.replicas().open_votes_of(now, group);
         }
         let waits = self.base.directory.get(group).is_some_and(|group| group.primary().is_none());

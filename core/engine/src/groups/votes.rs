@@ -139,7 +139,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// Takes a replica out, everywhere at this place in the order. It comes back and is given the state of another.
+    /// Takes a replica out, everywhere at this place in the order. It comes back and is given the
+    /// state of another.
     pub(crate) fn expel(
         &mut self,
         now: Time,

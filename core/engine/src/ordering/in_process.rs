@@ -1,7 +1,8 @@
 //! The smallest engine: the nodes of one process, and a sequencer that they share.
 //!
-//! For tests of what stands above the order, and for a node that is alone. Nothing is lost, everybody
-//! is told everything after the same delay, and memberships change when the caller says so.
+//! For tests of what stands above the order, and for a node that is alone. Nothing is lost,
+//! everybody is told everything after the same delay, and memberships change when the caller says
+//! so.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::rc::Rc;
@@ -30,7 +31,8 @@ pub struct InProcess {
     members: Vec<Member>,
     /// What all of them have, as far as it came out here.
     held: u64,
-    /// Rounds of questions, each answered by what is in the inbox behind all that was there when it was asked.
+    /// Rounds of questions, each answered by what is in the inbox behind all that was there when it
+    /// was asked.
     rounds: u64,
     ready: VecDeque<Output>,
 }
@@ -64,8 +66,8 @@ impl Sequencer {
         Sequencer { shared: Rc::new(RefCell::new(shared)) }
     }
 
-    /// A node comes, alone at first; [`arrange`](Sequencer::arrange) brings it to others. An earlier life of
-    /// it is gone.
+    /// A node comes, alone at first; [`arrange`](Sequencer::arrange) brings it to others. An
+    /// earlier life of it is gone.
     pub fn join(&self, now: Time, me: Member) -> InProcess {
         let mut shared = self.shared.borrow_mut();
         shared.remove(now, me.node);

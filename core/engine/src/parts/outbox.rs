@@ -58,7 +58,8 @@ impl<O: Ordering> Outbox<O> {
         taken
     }
 
-    /// Orders a message, now or as soon as the ring takes it. Its bytes, by which it can be taken back.
+    /// Orders a message, now or as soon as the ring takes it. Its bytes, by which it can be taken
+    /// back.
     pub(crate) fn order(&mut self, now: Time, ordered: Ordered, level: Level) -> Payload {
         let payload = ordered.payload();
         if self.is_clear() && self.multicast(now, payload.clone(), level) {
@@ -69,8 +70,8 @@ impl<O: Ordering> Outbox<O> {
         payload
     }
 
-    /// The message with these bytes, which this node has handed in and which is delivered now. `None`
-    /// if it is not known: it is to be read.
+    /// The message with these bytes, which this node has handed in and which is delivered now.
+    /// `None` if it is not known: it is to be read.
     pub(crate) fn delivered(&mut self, payload: &[u8]) -> Option<Ordered> {
         let at = self.under_way.iter().position(|(sent, _)| sent.equals(payload))?;
         // Those before it were lost with their ring.

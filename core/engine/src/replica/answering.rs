@@ -26,7 +26,8 @@ pub(super) fn fitting(outcome: ServiceOutcome) -> ServiceOutcome {
     }
 }
 
-/// Tells the answer to whoever waits for it: a client, or the group that calls, which had asked this.
+/// Tells the answer to whoever waits for it: a client, or the group that calls, which had asked
+/// this.
 pub(super) fn answer(
     client: ClientId,
     number: u64,

@@ -1,7 +1,8 @@
 //! The calls that this replica's handlers make of other groups (`docs/protocol/nested.md`).
 //!
-//! A handler's calls are named by the call that it executes and counted from 1. How one ended is an ordered message, taken
-//! by each replica of the group at its place; one that is behind keeps it until its handler asks.
+//! A handler's calls are named by the call that it executes and counted from 1. How one ended is an
+//! ordered message, taken by each replica of the group at its place; one that is behind keeps it
+//! until its handler asks.
 
 mod acting;
 
@@ -25,7 +26,8 @@ use crate::stopwatch::Work;
 /// Whether a call of another group may be ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallQuorum {
-    /// Nobody knows yet what a majority of the replicas asks; or it is something else than is asked here.
+    /// Nobody knows yet what a majority of the replicas asks; or it is something else than is asked
+    /// here.
     Awaited,
     /// A majority asks the same, or the group does not vote on it.
     Given,
@@ -33,7 +35,8 @@ pub(crate) enum CallQuorum {
     Refused,
 }
 
-/// Who calls changes something, at the other group if nowhere else; and one replica alone executes what changes nothing.
+/// Who calls changes something, at the other group if nowhere else; and one replica alone executes
+/// what changes nothing.
 const READ: &str = "a method that changes nothing (it takes &self) is executed by one replica alone, and cannot call other groups: let it take \
     &mut self, or let the client call both";
 
@@ -78,7 +81,8 @@ impl Ask {
     }
 }
 
-/// The time that is left to a handler's calls: an eighth of what the handler itself has is kept for its answer's way back.
+/// The time that is left to a handler's calls: an eighth of what the handler itself has is kept for
+/// its answer's way back.
 pub(super) fn due(now: Time, request: &Request) -> Time {
     let timeout = u64::from(request.timeout_us);
     now + Duration::from_micros(timeout - timeout / 8)
@@ -129,7 +133,8 @@ pub(super) struct Calls {
     ordered: BTreeSet<Child>,
     /// Calls made since the replica was begun here: what must not matter.
     made: u64,
-    /// The last place in the order on which what was executed so far depends, beside those of the calls.
+    /// The last place in the order on which what was executed so far depends, beside those of the
+    /// calls.
     settled: u64,
 }
 
@@ -340,7 +345,8 @@ fn open(
         group: callee,
         method,
         json,
-        // It is a part of what its parent does at every replica: it has a place, even if it changes nothing.
+        // It is a part of what its parent does at every replica: it has a place, even if it changes
+        // nothing.
         read: false,
         client: nested_client(group, handler.client),
         number,

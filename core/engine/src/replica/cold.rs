@@ -1,8 +1,9 @@
 //! What a replica of a cold passive group does (`docs/protocol/group.md`, "Cold passive").
 //!
-//! Every replica keeps the last checkpoint and the log of the requests since. The primary's also runs the service: it
-//! takes the requests from the log, in their order, and orders the checkpoints that cut it. A replica that becomes primary
-//! restores its checkpoint and goes on from there, as if it had been slow.
+//! Every replica keeps the last checkpoint and the log of the requests since. The primary's also
+//! runs the service: it takes the requests from the log, in their order, and orders the checkpoints
+//! that cut it. A replica that becomes primary restores its checkpoint and goes on from there, as
+//! if it had been slow.
 
 mod acting;
 
@@ -24,9 +25,11 @@ use super::{Arrival, Task};
 /// What a replica of a cold passive group keeps.
 #[derive(Debug, Default)]
 pub(super) struct Cold {
-    /// The state after all requests that are not in the log, as a [`ReplicaState`]; empty: the service's initial one.
+    /// The state after all requests that are not in the log, as a [`ReplicaState`]; empty: the
+    /// service's initial one.
     checkpoint: Bytes,
-    /// The log began while the group was served, and the state at that place is not here yet, but for the service's.
+    /// The log began while the group was served, and the state at that place is not here yet, but
+    /// for the service's.
     begins: bool,
     /// Transfers that wait for it: each with the log as it was where it was begun.
     promised: Vec<(ViewNumber, LoggedState)>,
@@ -34,7 +37,8 @@ pub(super) struct Cold {
     ends: Ends,
     /// Requests in the group's history, and so the number of the last one.
     logged: u64,
-    /// The last request that is in the checkpoint that was ordered last. Not all of that may have come here.
+    /// The last request that is in the checkpoint that was ordered last. Not all of that may have
+    /// come here.
     cut: u64,
     /// Bytes of the requests since.
     bytes: usize,
@@ -48,11 +52,13 @@ struct Running {
     since: Option<Place>,
     /// The next request to be executed.
     next: u64,
-    /// This replica is primary no more: it answers what was ordered before that, up to this request.
+    /// This replica is primary no more: it answers what was ordered before that, up to this
+    /// request.
     until: Option<u64>,
     /// The checkpoint is being read by the service.
     restoring: bool,
-    /// What was in the log when this replica became primary, up to this request, is being executed: and from which one.
+    /// What was in the log when this replica became primary, up to this request, is being executed:
+    /// and from which one.
     replaying: Option<(u64, u64)>,
     checkpoint: Progress,
 }
@@ -61,7 +67,8 @@ struct Running {
 #[derive(Debug, PartialEq, Eq)]
 enum Progress {
     None,
-    /// The service was asked for its state after this request: it gets no other before it has answered.
+    /// The service was asked for its state after this request: it gets no other before it has
+    /// answered.
     Asked(u64),
     /// It is being ordered; the number of the chunk that is under way.
     Sent {
@@ -71,7 +78,8 @@ enum Progress {
     },
 }
 
-/// What a cold passive group's replica keeps, for people and for whoever says when a checkpoint is taken.
+/// What a cold passive group's replica keeps, for people and for whoever says when a checkpoint is
+/// taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogSize {
     /// Requests since the last checkpoint that was ordered.
@@ -97,7 +105,8 @@ impl Cold {
         self.bytes += request.body.len();
         self.logged += 1;
         self.ends.logged(request, self.logged);
-        // A group that calls is told by the end of its call; another node, which had it ordered for a client of its own, by a relay.
+        // A group that calls is told by the end of its call; another node, which had it ordered for
+        // a client of its own, by a relay.
         arrival.elsewhere &= request.origin.is_none();
         self.log.push_back(arrival);
     }

@@ -17,7 +17,8 @@ pub(crate) enum Effect {
     Run(Command),
     /// Order this message.
     Order(Ordered),
-    /// These may have died of the next call, which is this client's: order that this replica tries it, or that nobody executes it.
+    /// These may have died of the next call, which is this client's: order that this replica tries
+    /// it, or that nobody executes it.
     Suspect { number: u64, call: Option<(ClientId, u64)>, blame: Blame },
     /// Order that this replica has executed so many calls.
     Tell(u64),
@@ -41,15 +42,15 @@ pub(crate) enum Effect {
     Overflow,
     /// It has none: the log had no room for it when it was delivered.
     Unplaced { client: ClientId, number: u64 },
-    /// The primary's service cannot say what it has changed, or take up what it is to go on from, or what it has is not what
-    /// the others have: another must go on.
+    /// The primary's service cannot say what it has changed, or take up what it is to go on from,
+    /// or what it has is not what the others have: another must go on.
     Unfit,
     /// The service is asked here for the state that is to be kept.
     Keeping,
     /// For what is kept: the state begins, or is of no use any more ([`wire::kept`]).
     Mark(u8),
-    /// The state is to be kept, of a group that had this style where it was taken. With a transfer it is the one that this
-    /// brought, which is over when the disk has it.
+    /// The state is to be kept, of a group that had this style where it was taken. With a transfer
+    /// it is the one that this brought, which is over when the disk has it.
     Store { style: Style, state: Bytes, transfer: Option<ViewNumber> },
     /// The state that is to be saved, or why it cannot be had: the service's own words.
     Saved(Result<(Form, Bytes), String>),

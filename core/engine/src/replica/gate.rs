@@ -1,7 +1,7 @@
 //! What a replica's service may not be given yet (`docs/protocol/poison.md`).
 //!
-//! All commands pass here in their order. A call of the group's history that may not be executed yet waits, and all that comes
-//! after it.
+//! All commands pass here in their order. A call of the group's history that may not be executed
+//! yet waits, and all that comes after it.
 
 mod acting;
 

@@ -1,12 +1,13 @@
 //! One replica executes a call before the others do (`docs/protocol/poison.md`).
 //!
-//! A call may kill the service that executes it. So a group's primary *leads*: it executes each call first. A *follower* executes a
-//! call when the order has told that a replica did so and lives. When the leader is lost, the calls that it may have died of are
-//! *suspects*: the next leader tries them one by one, each after it has said so in the order. A call of which two services died is
-//! answered without being executed.
+//! A call may kill the service that executes it. So a group's primary *leads*: it executes each
+//! call first. A *follower* executes a call when the order has told that a replica did so and
+//! lives. When the leader is lost, the calls that it may have died of are *suspects*: the next
+//! leader tries them one by one, each after it has said so in the order. A call of which two
+//! services died is answered without being executed.
 //!
-//! This file keeps what a replica knows of that, and decides; `lead/blame.rs` says who is suspected, `replica/gate.rs` keeps back
-//! what may not be executed yet.
+//! This file keeps what a replica knows of that, and decides; `lead/blame.rs` says who is
+//! suspected, `replica/gate.rs` keeps back what may not be executed yet.
 
 mod blame;
 
@@ -44,8 +45,8 @@ enum Word {
     Delivered(u64),
 }
 
-/// Who leads, and how far the group is. Calls are numbered from 1 in the group's history, alike at all replicas. When they arrived
-/// each replica counts for itself.
+/// Who leads, and how far the group is. Calls are numbered from 1 in the group's history, alike at
+/// all replicas. When they arrived each replica counts for itself.
 #[derive(Debug, Default)]
 pub(super) struct Lead {
     /// Whose replica this is.
@@ -66,7 +67,8 @@ pub(super) struct Lead {
     /// The leader has begun this call, and waits for the others to do so, too.
     allowed: u64,
     suspects: Suspects,
-    /// What this member's service had been given when it died is known; this one's replica goes, and its service did not die.
+    /// What this member's service had been given when it died is known; this one's replica goes,
+    /// and its service did not die.
     confessed: Option<Member>,
     parts: Option<Member>,
     /// This call is being tried, by this life of a node.
@@ -77,10 +79,11 @@ pub(super) struct Lead {
     word: Word,
     /// Calls that are answered without being executed, and where services died of them.
     pub(super) poisoned: BTreeMap<u64, Vec<NodeId>>,
-    /// Calls that services had been given before they had a place in the history, where these died, and whether one had been given
-    /// no other.
+    /// Calls that services had been given before they had a place in the history, where these died,
+    /// and whether one had been given no other.
     ahead: VecDeque<((ClientId, u64), Vec<NodeId>, bool)>,
-    /// Suspects that were executed elsewhere: their answers wait until this place of the order is held.
+    /// Suspects that were executed elsewhere: their answers wait until this place of the order is
+    /// held.
     cautious: BTreeMap<u64, u64>,
 }
 
@@ -91,7 +94,8 @@ impl Lead {
         (self.me, self.leader, self.arrived) = (me, leader, arrived);
     }
 
-    /// The service goes on from a state with so many calls in it, and nothing that was given to it counts.
+    /// The service goes on from a state with so many calls in it, and nothing that was given to it
+    /// counts.
     pub(super) fn go_on_from(&mut self, executed: u64) {
         self.last = executed;
         self.unproven.truncate(usize::try_from(executed.saturating_sub(self.proven)).unwrap_or(0));
@@ -119,7 +123,8 @@ impl Lead {
         self.last
     }
 
-    /// So many further calls have a place in the history, which all replicas are told with what they have changed.
+    /// So many further calls have a place in the history, which all replicas are told with what
+    /// they have changed.
     pub(super) fn skip(&mut self, calls: u64) {
         // What came before them may wait elsewhere for a word of its own.
         let all_told = self.told >= self.last;
@@ -155,7 +160,8 @@ impl Lead {
         self.me.is_some() && self.leader == self.me
     }
 
-    /// The order says that a replica has executed so many calls, at this place of it. What a former component said needs no place.
+    /// The order says that a replica has executed so many calls, at this place of it. What a former
+    /// component said needs no place.
     pub(super) fn prove(&mut self, executed: u64, sequence: Option<u64>) {
         self.told = self.told.max(executed);
         self.prove_here(executed, sequence);
@@ -228,7 +234,8 @@ impl Lead {
         if self.me.is_none() || self.leader_of(arrived) != self.me || self.word != Word::None {
             return Verdict::Wait;
         }
-        // It said so before this one led (simulator seed 94545: they outdid each other in saying so).
+        // It said so before this one led (simulator seed 94545: they outdid each other in saying
+        // so).
         if self.is_tried_elsewhere(number) {
             return Verdict::Wait;
         }
@@ -241,8 +248,8 @@ impl Lead {
         }
     }
 
-    /// This replica may try the next call although another leads: the leader is silent, and nobody is known to have died of it.
-    /// `late`: so is who tries it beside the leader.
+    /// This replica may try the next call although another leads: the leader is silent, and nobody
+    /// is known to have died of it. `late`: so is who tries it beside the leader.
     pub(super) fn may_take_over(&self, number: u64, arrived: u64, late: bool) -> bool {
         number == self.proven + 1
             && self.me.is_some()
@@ -364,8 +371,8 @@ impl Lead {
         }
     }
 
-    /// By the last view these have the state, the first of them leads; who led before goes on to lead what it was given.
-    /// `first_unproven`: when the first call arrived that is not proven.
+    /// By the last view these have the state, the first of them leads; who led before goes on to
+    /// lead what it was given. `first_unproven`: when the first call arrived that is not proven.
     pub(super) fn view(&mut self, me: Member, synced: &[Member], first_unproven: Option<u64>) {
         self.me = Some(me);
         let leads: Vec<Member> =
@@ -392,8 +399,9 @@ impl Lead {
         }
     }
 
-    /// A component begins: what was handed in before has its place, or is lost. `anew`: no former leader goes on. `retells`: others
-    /// may be back from disks that have not all that was told (simulator seed 1359 of the disks).
+    /// A component begins: what was handed in before has its place, or is lost. `anew`: no former
+    /// leader goes on. `retells`: others may be back from disks that have not all that was told
+    /// (simulator seed 1359 of the disks).
     pub(super) fn in_new_component(&mut self, anew: bool, retells: bool) {
         if anew {
             self.former.clear();
@@ -455,8 +463,8 @@ impl Lead {
         self.ahead.iter().any(|(blamed, ..)| *blamed == call)
     }
 
-    /// Where services died of this call, if so many did that nobody is to execute it. One that had been given others, too, may have died
-    /// of those: a primary may not know what is blamed.
+    /// Where services died of this call, if so many did that nobody is to execute it. One that had
+    /// been given others, too, may have died of those: a primary may not know what is blamed.
     pub(super) fn condemned_ahead(&self, call: (ClientId, u64)) -> Option<&[NodeId]> {
         let (_, deaths, certain) = self.ahead.iter().find(|(blamed, ..)| *blamed == call)?;
         (*certain && deaths.len() >= ENOUGH).then_some(deaths)
@@ -478,7 +486,8 @@ impl Lead {
         self.parts = Some(member);
     }
 
-    /// What is tried where this holds has killed who tried it: it would have said otherwise before it answered anybody.
+    /// What is tried where this holds has killed who tried it: it would have said otherwise before
+    /// it answered anybody.
     fn end_trial(&mut self, is_gone: impl Fn(NodeId) -> bool) -> Option<u64> {
         let (number, trial) = self.trial.take_if(|(_, trial)| is_gone(trial.node))?;
         self.suspects.died_in_trial((number, self.next_unproven()), trial, self.leader);
@@ -490,7 +499,8 @@ impl Lead {
         self.unproven.front().copied().unwrap_or(u64::MAX)
     }
 
-    /// This member is gone: nobody knows what it has executed, and answered, from the `first` one that is not proven.
+    /// This member is gone: nobody knows what it has executed, and answered, from the `first` one
+    /// that is not proven.
     fn lose(&mut self, member: Member, first: u64) {
         let tries = self.trial.as_ref().is_some_and(|(_, trial)| trial.node == member.node);
         let leads = self.leader_of(first) == Some(member);

@@ -1,8 +1,9 @@
 //! What the primary of a warm passive group does (`docs/protocol/group.md`, "Warm passive").
 //!
-//! It executes a call when it comes, and orders what that has changed, with the replies, as an update. While one update is
-//! under way, what is executed meanwhile gathers for the next. Nothing is answered, and nothing counts as
-//! executed, before the update has its place in the order: until then another may become primary who knows nothing of it.
+//! It executes a call when it comes, and orders what that has changed, with the replies, as an
+//! update. While one update is under way, what is executed meanwhile gathers for the next. Nothing
+//! is answered, and nothing counts as executed, before the update has its place in the order: until
+//! then another may become primary who knows nothing of it.
 
 mod acting;
 
@@ -21,7 +22,8 @@ use crate::api::ServiceOutcome;
 /// What the primary has executed, or is to execute, and is in no update yet that was delivered.
 #[derive(Debug, Default)]
 pub(super) struct Primary {
-    /// Since when it is a passive group's primary, as it was told last. Nothing while groups do not act.
+    /// Since when it is a passive group's primary, as it was told last. Nothing while groups do not
+    /// act.
     pub(super) reigning: Option<Place>,
     /// Where this replica's time as primary began. `None`: it is not, or groups do not act.
     since: Option<Place>,
@@ -46,7 +48,8 @@ struct Begun {
     /// What was asked, if a group calls.
     asked: Option<u64>,
     outcome: Option<ServiceOutcome>,
-    /// Services died of it, and it is executed no more: what is kept of it, but for its number in the history.
+    /// Services died of it, and it is executed no more: what is kept of it, but for its number in
+    /// the history.
     poison: Option<Box<Poison>>,
     /// What to tell of reads that saw what it did, and nothing later.
     reads: Vec<Effect>,

@@ -1,4 +1,5 @@
-//! A replica's state on the way to the node's disk, and back (`docs/protocol/store.md`, "How groups use it").
+//! A replica's state on the way to the node's disk, and back (`docs/protocol/store.md`, "How groups
+//! use it").
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -34,15 +35,16 @@ impl Replica {
         }
     }
 
-    /// A snapshot could be taken now. What it stands for ends with a whole update: of one that is not there the pieces have to stay in the
-    /// log (simulator seed 2171 of the disks).
+    /// A snapshot could be taken now. What it stands for ends with a whole update: of one that is
+    /// not there the pieces have to stay in the log (simulator seed 2171 of the disks).
     pub(crate) fn may_snapshot(&self) -> bool {
         let whole = self.updates.pieces.is_whole() && self.checkpoint_pieces.is_whole();
         matches!(self.mode, Mode::Live) && whole && !self.begins_log() && !self.waits_to_keep()
     }
 
-    /// The state is to be kept as it is now; of a passive group's primary, as soon as what it has executed is ordered. Requests wait until it
-    /// is taken. Checkpoint and log are here in any case.
+    /// The state is to be kept as it is now; of a passive group's primary, as soon as what it has
+    /// executed is ordered. Requests wait until it is taken. Checkpoint and log are here in any
+    /// case.
     pub(crate) fn keep(&mut self, effects: &mut Vec<Effect>) {
         assert!(self.may_snapshot(), "it is asked first");
         if let Some(state) = self.logged_state() {
@@ -64,7 +66,8 @@ impl Replica {
         self.run(Command::Snapshot { ticket }, effects);
     }
 
-    /// The disk has given this back: a state, or the service's initial one, of a group in this style, and what was taken since.
+    /// The disk has given this back: a state, or the service's initial one, of a group in this
+    /// style, and what was taken since.
     pub(crate) fn recall_from_disk(
         &mut self,
         now: Time,
@@ -80,7 +83,8 @@ impl Replica {
         self.begin_again(now, state, Vec::new(), effects);
     }
 
-    /// The service begins with this state, or its initial one, and is given what was taken since; and then what waits behind that.
+    /// The service begins with this state, or its initial one, and is given what was taken since;
+    /// and then what waits behind that.
     fn begin_again(
         &mut self,
         now: Time,
@@ -145,12 +149,14 @@ impl Replica {
         self.mode = Mode::Idle;
     }
 
-    /// Requests and checkpoint are here, whatever becomes of the service: its group is a cold passive one.
+    /// Requests and checkpoint are here, whatever becomes of the service: its group is a cold
+    /// passive one.
     pub(crate) fn has_log(&self) -> bool {
         self.cold.is_some() && !self.begins_log() && matches!(self.mode, Mode::Live)
     }
 
-    /// Its program has died. What it was given is given to the next one, if that is to go on from here.
+    /// Its program has died. What it was given is given to the next one, if that is to go on from
+    /// here.
     pub(crate) fn fall(&mut self, effects: &mut Vec<Effect>) {
         let has_log = self.has_log();
         self.service.runs = false;
@@ -158,7 +164,8 @@ impl Replica {
         if has_log {
             return self.stop(effects);
         }
-        // A log that has not begun, or of which the service was just starting: what its node has kept counts.
+        // A log that has not begun, or of which the service was just starting: what its node has
+        // kept counts.
         self.cold = None;
         self.forget_handlers(effects);
         self.service.tasks.clear();
@@ -167,7 +174,8 @@ impl Replica {
         self.mode = Mode::Fallen;
     }
 
-    /// Another program goes on from this state and what was delivered since; of a cold passive group, from what its log has.
+    /// Another program goes on from this state and what was delivered since; of a cold passive
+    /// group, from what its log has.
     pub(crate) fn rise(&mut self, now: Time, kept: Option<Kept>, effects: &mut Vec<Effect>) {
         let (Mode::Fallen, Some(Kept { state, style: begun, log, changes })) = (&self.mode, kept)
         else {
@@ -199,9 +207,10 @@ impl Replica {
         self.style = style;
     }
 
-    /// What the replica took, as it was delivered, is to be executed again as far as it is known that it can be. What the log tells of that
-    /// counts before all else: the last call of the log may be known by nobody to have been executed.
-    /// `trials`: and whoever tried a call has died of it.
+    /// What the replica took, as it was delivered, is to be executed again as far as it is known
+    /// that it can be. What the log tells of that counts before all else: the last call of the log
+    /// may be known by nobody to have been executed. `trials`: and whoever tried a call has died of
+    /// it.
     fn recollect(&mut self, now: Time, log: &[Bytes], changes: &[(usize, Style)], trials: bool) {
         let (arrived, mut proven) = (self.lead.arrived(), 0);
         let mut changes = changes.iter().peekable();
@@ -210,7 +219,8 @@ impl Replica {
                 self.inbox.queue.push_back(Waiting::Style { style: *style, alone: true });
             }
             match Ordered::decode(payload) {
-                // When it was ordered nobody here knows: if the calls of its handler have not ended, they have all of their time again.
+                // When it was ordered nobody here knows: if the calls of its handler have not
+                // ended, they have all of their time again.
                 Ok(Ordered::Request(request)) => {
                     proven = request.proven.max(proven);
                     self.lead.prove(proven, None);

@@ -1,9 +1,11 @@
-//! The replica's part when its group gets another style (`docs/protocol/group.md`, "Change of style").
+//! The replica's part when its group gets another style (`docs/protocol/group.md`, "Change of
+//! style").
 //!
-//! Its service goes on as if nothing had happened, with what it has under way and with what waits: only who executes, who answers, and
-//! when, is another matter from this place of the order on. There all replicas have the same: each has been given all that was
-//! ordered before, and a warm passive group's primary does not say the change before it has ordered what it has executed.
-//! To and from cold passive, where services end and begin: `replica/cold/change.rs`.
+//! Its service goes on as if nothing had happened, with what it has under way and with what waits:
+//! only who executes, who answers, and when, is another matter from this place of the order on.
+//! There all replicas have the same: each has been given all that was ordered before, and a warm
+//! passive group's primary does not say the change before it has ordered what it has executed. To
+//! and from cold passive, where services end and begin: `replica/cold/change.rs`.
 
 use alloc::vec::Vec;
 
@@ -39,7 +41,8 @@ impl Replica {
         self.style
     }
 
-    /// The group has this style from this place of the order on. `alone`: no other replica has the state.
+    /// The group has this style from this place of the order on. `alone`: no other replica has the
+    /// state.
     pub(crate) fn restyle(&mut self, style: Style, alone: bool, effects: &mut Vec<Effect>) {
         match self.mode {
             Mode::Idle => {
@@ -69,7 +72,8 @@ impl Replica {
         self.style = style;
     }
 
-    /// What this replica has counts no more in this style: it begins with the service's initial state, or waits for the group's.
+    /// What this replica has counts no more in this style: it begins with the service's initial
+    /// state, or waits for the group's.
     pub(crate) fn begin_in_style(&mut self, style: Style, begins: bool, effects: &mut Vec<Effect>) {
         self.style = style;
         if begins { self.begin(effects) } else { self.idle(effects) }
@@ -113,7 +117,8 @@ impl Replica {
         }
     }
 
-    /// A change of style has its place, and this replica is not there yet: its vote until then is not what the others count now.
+    /// A change of style has its place, and this replica is not there yet: its vote until then is
+    /// not what the others count now.
     pub(super) fn style_will_change(&self) -> bool {
         matches!(self.mode, Mode::Launching { .. })
             || self.inbox.queue.iter().any(|waiting| matches!(waiting, Waiting::Style { .. }))
@@ -137,13 +142,15 @@ impl Replica {
         }
     }
 
-    /// The position of what this replica has to tell last: how many calls it has executed, and what their handlers have asked.
+    /// The position of what this replica has to tell last: how many calls it has executed, and what
+    /// their handlers have asked.
     pub(super) fn reached(&self) -> u64 {
         self.history.executed + self.history.asks
     }
 
-    /// The same with all that the service was given. Where a group begins to vote every replica counts the same, however far its
-    /// service is: what is asked by handlers from before does not count.
+    /// The same with all that the service was given. Where a group begins to vote every replica
+    /// counts the same, however far its service is: what is asked by handlers from before does not
+    /// count.
     pub(super) fn position(&self) -> u64 {
         let calls = self.service.tasks.iter().map(|(_, task)| match task {
             Task::Execute { .. } => 1,
@@ -159,8 +166,9 @@ impl Replica {
         assert!(may_be_ahead, "a primary orders what it has executed before another style begins");
     }
 
-    /// What waits for votes is answered now: what this replica has is as good as what any other has. But for what was settled
-    /// while there were votes: who has something else goes, unless nobody else has the state.
+    /// What waits for votes is answered now: what this replica has is as good as what any other
+    /// has. But for what was settled while there were votes: who has something else goes, unless
+    /// nobody else has the state.
     fn cease_to_vote(&mut self, alone: bool, effects: &mut Vec<Effect>) {
         if !self.await_no_votes(alone, effects) {
             return;
@@ -176,7 +184,8 @@ impl Replica {
         voting.unsettled.into_iter().for_each(|state| self.use_settled(state, effects));
     }
 
-    /// A call was executed that the others had settled when the group ceased to vote. True if it is to be answered.
+    /// A call was executed that the others had settled when the group ceased to vote. True if it is
+    /// to be answered.
     pub(super) fn judged_before(
         &mut self,
         (position, client, number): (u64, ClientId, u64),

@@ -32,8 +32,8 @@ impl Replica {
         self.run(command, effects);
     }
 
-    /// A read comes: it sees what all requests that were delivered before it leave, and changes nothing.
-    /// With an execution, it is to be told when what that saw has its place in the order.
+    /// A read comes: it sees what all requests that were delivered before it leave, and changes
+    /// nothing. With an execution, it is to be told when what that saw has its place in the order.
     pub(crate) fn read(
         &mut self,
         request: Request,

@@ -97,8 +97,8 @@ fn a_snapshot_that_nobody_waits_for_any_more_is_not_sent() {
     assert_eq!(tickets(&effects).len(), 1, "it goes on");
 }
 
-/// Seeds 3731 and 3255 of the world of styles: between the verdict and the place at which all knew that it deviated, the entry
-/// was asked again.
+/// Seeds 3731 and 3255 of the world of styles: between the verdict and the place at which all knew
+/// that it deviated, the entry was asked again.
 #[test]
 fn who_deviates_answers_no_retry_and_gives_its_state_to_nobody() {
     for executes_late in [false, true] {
@@ -131,7 +131,8 @@ fn who_deviates_answers_no_retry_and_gives_its_state_to_nobody() {
             matches!(effect, Effect::Answer { .. } | Effect::Order(Ordered::StateChunk(_)))
         };
         assert!(!effects.iter().any(speaks), "{effects:?}");
-        // In a new component what it told is void: it goes, and comes back with the state of another.
+        // In a new component what it told is void: it goes, and comes back with the state of
+        // another.
         effects.clear();
         replica.open_votes(false, &mut effects);
         assert!(matches!(effects[0], Effect::Overflow), "{effects:?}");
@@ -139,8 +140,8 @@ fn who_deviates_answers_no_retry_and_gives_its_state_to_nobody() {
     }
 }
 
-/// Where the group is by the order votes already, anew, and this replica is to be given what was ordered before: what it said now would be
-/// of another vote.
+/// Where the group is by the order votes already, anew, and this replica is to be given what was
+/// ordered before: what it said now would be of another vote.
 #[test]
 fn who_is_behind_a_change_of_style_says_nothing_of_votes_before_it_is_there() {
     let (mut replica, mut effects) = (replica(), Vec::new());
@@ -186,7 +187,8 @@ fn calls_are_refused_while_a_log_is_executed_before_a_replica_has_to_come_anew()
     replica.check_invariants();
 }
 
-/// What the primary of a warm passive group tells: that it has executed this call, as the group's first update.
+/// What the primary of a warm passive group tells: that it has executed this call, as the group's
+/// first update.
 fn first_update(number: u64, clock: Time) -> PrimaryChunk {
     let reply = KeptReply::Ok(Vec::new());
     let entry = UpdateEntry { client: ClientId(1), number, unanswered: number, asked: 0, reply };
@@ -244,7 +246,8 @@ fn an_end(number: u64, reply: &[u8]) -> NestedEnd {
     NestedEnd { callee, caller, client, number, call: 1, asked, end }
 }
 
-/// A replica that is back from its disk, and whose first handler calls another group; what that leads to.
+/// A replica that is back from its disk, and whose first handler calls another group; what that
+/// leads to.
 fn recalled(log: &[Ordered]) -> (Replica, Vec<Effect>) {
     let mut replica = Replica::new(GroupId(1), Style::SemiActive, true, Planted::default());
     let mut effects = Vec::new();
@@ -270,8 +273,8 @@ fn resumed(effects: &[Effect]) -> Option<&[u8]> {
     })
 }
 
-/// The simulator's seed 1969 of the world of disks: a donor of two transfers was given a request between the two, and its call, which had
-/// been repeated, ended twice meanwhile.
+/// The simulator's seed 1969 of the world of disks: a donor of two transfers was given a request
+/// between the two, and its call, which had been repeated, ended twice meanwhile.
 #[test]
 fn of_two_ends_the_first_counts_also_where_a_state_is_taken() {
     let (mut replica, snapshot) = donor(ViewNumber(2));
@@ -290,8 +293,8 @@ fn of_two_ends_the_first_counts_also_where_a_state_is_taken() {
     replica.check_invariants();
 }
 
-/// The simulator's seed 1685 of the world of disks: a read was given behind a handler that waited for its call, and was answered when all
-/// was stored that had been ordered by then.
+/// The simulator's seed 1685 of the world of disks: a read was given behind a handler that waited
+/// for its call, and was answered when all was stored that had been ordered by then.
 #[test]
 fn what_is_executed_behind_a_call_waits_for_its_end_too() {
     let (mut replica, mut effects) = (replica(), Vec::new());
@@ -312,8 +315,8 @@ fn what_is_executed_behind_a_call_waits_for_its_end_too() {
     assert_eq!(effects.iter().filter(waits).count(), 3, "{effects:?}");
 }
 
-/// The simulator's seed 148 of the world of poison: the refusal was answered when its request was held and not its verdict, which a
-/// restart then lost.
+/// The simulator's seed 148 of the world of poison: the refusal was answered when its request was
+/// held and not its verdict, which a restart then lost.
 #[test]
 fn a_poisoned_call_is_answered_when_its_verdict_is_held_in_every_style() {
     for style in [Style::SemiActive, Style::Active, Style::Voting] {

@@ -14,7 +14,8 @@ use wire::ordered::{Place, PrimaryChunk};
 pub(super) struct Updates {
     /// So many are in the group's history, as far as it is known here.
     pub(super) taken: u64,
-    /// Ordered time by what is in them, and was ordered before: as all have it. The primary's own goes on with what it executes.
+    /// Ordered time by what is in them, and was ordered before: as all have it. The primary's own
+    /// goes on with what it executes.
     pub(super) clock: Time,
     pub(super) pieces: Pieces,
 }

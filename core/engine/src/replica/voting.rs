@@ -1,5 +1,5 @@
-//! A voting replica's part: it tells what its handlers ask and what its outcomes are, and answers what is settled
-//! (`docs/protocol/group.md`, "Voting").
+//! A voting replica's part: it tells what its handlers ask and what its outcomes are, and answers
+//! what is settled (`docs/protocol/group.md`, "Voting").
 
 mod acting;
 
@@ -81,16 +81,19 @@ pub(super) struct Voting {
     told: u64,
     /// Told, and not yet delivered.
     in_flight: bool,
-    /// It is delivered from where on it votes. With that come all verdicts so far: one that comes before may be the second of two (simulator
-    /// seed 557714), and to go on from it would leave the first unknown for ever.
+    /// It is delivered from where on it votes. With that come all verdicts so far: one that comes
+    /// before may be the second of two (simulator seed 557714), and to go on from it would leave
+    /// the first unknown for ever.
     opened: bool,
     /// Settled up to here.
     settled: u64,
     /// Calls of those cast that are not settled, or not as they were here: they are not answered.
     pub(super) open: BTreeMap<(ClientId, u64), u64>,
-    /// What its handler asks, if that is not settled, or not as it is asked here: which call, and the position.
+    /// What its handler asks, if that is not settled, or not as it is asked here: which call, and
+    /// the position.
     awaited: Option<(Child, u64)>,
-    /// Something else was settled than what it has. It will be taken out, when all know what it told.
+    /// Something else was settled than what it has. It will be taken out, when all know what it
+    /// told.
     pub(super) deviates: bool,
     /// Verdicts on what is still to be executed.
     pub(super) ahead: BTreeMap<u64, Verdict>,
@@ -143,7 +146,8 @@ impl Voting {
                 Stands::Apart
             }
             Some(Verdict::Split(_)) => Stands::Split,
-            // Settled before this replica could be told: the others have what it has, or it will be taken out.
+            // Settled before this replica could be told: the others have what it has, or it will be
+            // taken out.
             Some(Verdict::Agreed(_)) | None => Stands::Alike,
         }
     }

@@ -13,8 +13,8 @@ pub(super) enum Mode {
     Idle,
     /// It has the state and executes.
     Live,
-    /// It has the state, as a passive group's primary, and executes nothing more until what it has executed is ordered: then a
-    /// snapshot is taken.
+    /// It has the state, as a passive group's primary, and executes nothing more until what it has
+    /// executed is ordered: then a snapshot is taken.
     Draining,
     /// It has the state and waits for a snapshot of it: requests wait.
     Snapshotting,
@@ -22,13 +22,14 @@ pub(super) enum Mode {
     Joining { transfer: ViewNumber, bytes: Vec<u8>, next: u32 },
     /// The state has come and is being read by the service: requests wait.
     Restoring { transfer: ViewNumber, head: StateHead, state: Bytes },
-    /// The state is back from the disk, and the service is being given it again; requests wait. With a head, the
-    /// snapshot is being read first.
+    /// The state is back from the disk, and the service is being given it again; requests wait.
+    /// With a head, the snapshot is being read first.
     Recalling { head: Option<StateHead> },
-    /// The program that served it has died, and it is not known yet whether another goes on from what its node has kept. What is
-    /// delivered comes to the journal only.
+    /// The program that served it has died, and it is not known yet whether another goes on from
+    /// what its node has kept. What is delivered comes to the journal only.
     Fallen,
-    /// Its group is cold passive no more, and gets this style here: the service executes what the log has, and requests wait.
+    /// Its group is cold passive no more, and gets this style here: the service executes what the
+    /// log has, and requests wait.
     Launching { style: Style, alone: bool },
 }
 

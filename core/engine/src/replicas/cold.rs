@@ -1,5 +1,5 @@
-//! Cold passive groups: when the primary takes a checkpoint, how long a promotion takes, and whom a reply is brought to
-//! (`docs/protocol/group.md`, "Cold passive").
+//! Cold passive groups: when the primary takes a checkpoint, how long a promotion takes, and whom a
+//! reply is brought to (`docs/protocol/group.md`, "Cold passive").
 
 mod handler;
 

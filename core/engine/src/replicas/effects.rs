@@ -14,8 +14,9 @@ use crate::replicas::ReplicaHandler;
 use crate::replicas::cold::Milestone;
 
 impl<O: Ordering> ReplicaHandler<'_, O> {
-    /// A state is lost here. If the members are just telling each other what they bring, they are told at once: whom they take for
-    /// the one who has the most makes all others give up what they have (seed 309362).
+    /// A state is lost here. If the members are just telling each other what they bring, they are
+    /// told at once: whom they take for the one who has the most makes all others give up what they
+    /// have (seed 309362).
     pub(crate) fn take_back(&mut self, now: Time) {
         if self.base.membership.counts_on_announces() {
             let brought =
@@ -146,9 +147,10 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         });
     }
 
-    /// Where a log begins or ends is part of the group's history, as its requests are: who has missed it has another log. So it is on
-    /// disk, where a replica has to know from where on it votes. A group
-    /// that was never called has none: anybody may begin it, in whatever style it has by then (seeds 4942 and 10849).
+    /// Where a log begins or ends is part of the group's history, as its requests are: who has
+    /// missed it has another log. So it is on disk, where a replica has to know from where on it
+    /// votes. A group that was never called has none: anybody may begin it, in whatever style it
+    /// has by then (seeds 4942 and 10849).
     pub(crate) fn count_change(&mut self, id: GroupId) {
         if self.base.directory.get(id).is_none_or(|group| group.last == Place::default()) {
             return;

@@ -1,5 +1,6 @@
-//! Replicas whose services are hung (`docs/protocol/hung.md`): each node times its own, and has those that are hung taken out of
-//! their groups, by their own place in the order, so that never the last one that has the state goes.
+//! Replicas whose services are hung (`docs/protocol/hung.md`): each node times its own, and has
+//! those that are hung taken out of their groups, by their own place in the order, so that never
+//! the last one that has the state goes.
 
 use wire::ordered::{Demote, Died, Ordered};
 use wire::{Member, Time};
@@ -35,7 +36,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         self.replicas.hangs.looked(next);
     }
 
-    /// Tells of services that are hung, and asks for their replicas' end, once in each view. True if there was anything to do.
+    /// Tells of services that are hung, and asks for their replicas' end, once in each view. True
+    /// if there was anything to do.
     pub(crate) fn pump_hung(&mut self, now: Time) -> bool {
         if self.replicas.hangs.is_clear() {
             return false;

@@ -1,7 +1,9 @@
-//! What a node keeps of a group whose replica here is served by a program (`docs/protocol/poison.md`, "When programs die").
+//! What a node keeps of a group whose replica here is served by a program
+//! (`docs/protocol/poison.md`, "When programs die").
 //!
-//! The program may die while its node lives. So the node keeps the last state that the program has given, and what was delivered
-//! since: if no other replica has the group's state, the program is started again and executes that.
+//! The program may die while its node lives. So the node keeps the last state that the program has
+//! given, and what was delivered since: if no other replica has the group's state, the program is
+//! started again and executes that.
 
 mod handler;
 
@@ -23,7 +25,8 @@ pub(crate) struct Journal {
     base: Base,
     style: Style,
     log: Vec<Bytes>,
-    /// Behind so many of the log the group became, or ceased to be, warm passive: what is ordered there is another matter.
+    /// Behind so many of the log the group became, or ceased to be, warm passive: what is ordered
+    /// there is another matter.
     changes: Vec<(usize, Style)>,
     bytes: usize,
     /// The state is being taken that stands for the first so many of the log.
@@ -57,8 +60,9 @@ impl Journal {
         *self = Journal { style, ..Journal::default() };
     }
 
-    /// The disk has given this back: a state, or the service's initial one, in this style, and what was taken since. Checkpoint and
-    /// log of a cold passive group are of no use here: the replica has them.
+    /// The disk has given this back: a state, or the service's initial one, in this style, and what
+    /// was taken since. Checkpoint and log of a cold passive group are of no use here: the replica
+    /// has them.
     pub(crate) fn recall(&mut self, style: Style, state: Option<Bytes>, log: &[Bytes]) {
         let base = match style.logs() {
             true => Base::None,
@@ -102,8 +106,8 @@ impl Journal {
         self.taking = Some(self.log.len());
     }
 
-    /// This state stands for what came before the place at which it was taken; or, if a transfer brought it, for all before the
-    /// replica waited for it.
+    /// This state stands for what came before the place at which it was taken; or, if a transfer
+    /// brought it, for all before the replica waited for it.
     pub(crate) fn cut(&mut self, state: Bytes, transfer: Option<ViewNumber>) {
         let taken = self.taking.take();
         let upto = match transfer {
@@ -152,7 +156,8 @@ impl Journal {
     }
 }
 
-/// What is ordered in a group of this style is executed anew as in a group that executes what is ordered.
+/// What is ordered in a group of this style is executed anew as in a group that executes what is
+/// ordered.
 fn ordering(style: Style) -> Style {
     if style.executes_on_arrival() { style } else { Style::SemiActive }
 }

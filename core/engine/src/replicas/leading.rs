@@ -1,5 +1,5 @@
-//! One replica of a group executes a call before the others do, and what kills two is executed by nobody
-//! (`docs/protocol/poison.md`). What a replica decides: `replica/lead.rs`.
+//! One replica of a group executes a call before the others do, and what kills two is executed by
+//! nobody (`docs/protocol/poison.md`). What a replica decides: `replica/lead.rs`.
 
 mod handler;
 
@@ -7,10 +7,12 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use wire::{Duration, GroupId, Time};
 
-/// What a leader has executed is told by the next request that its node orders; after this time by itself.
+/// What a leader has executed is told by the next request that its node orders; after this time by
+/// itself.
 const PROGRESS_AFTER: Duration = Duration::from_millis(1);
 
-/// Who tries a call beside a silent leader may be silent for so many times the timeout with leaders.
+/// Who tries a call beside a silent leader may be silent for so many times the timeout with
+/// leaders.
 const SILENT_ROUNDS: u32 = 4;
 
 /// A replica here waits until another has executed this call.

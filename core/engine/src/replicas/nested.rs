@@ -1,4 +1,5 @@
-//! Calls between groups: who orders them, and who orders how they ended (`docs/protocol/nested.md`).
+//! Calls between groups: who orders them, and who orders how they ended
+//! (`docs/protocol/nested.md`).
 
 mod handler;
 
@@ -13,8 +14,8 @@ use crate::api::NestedStatus;
 use crate::callers::Call;
 use crate::replica::{Ask, CallQuorum, Child};
 
-/// Where several replicas may say the same, each waits for those before it in rank: as many times as long as this takes
-/// of late, and within these bounds.
+/// Where several replicas may say the same, each waits for those before it in rank: as many times
+/// as long as this takes of late, and within these bounds.
 const LAG_FACTOR: u32 = 4;
 const LEAST: Duration = Duration::from_micros(500);
 const MOST: Duration = Duration::from_millis(50);
@@ -33,7 +34,8 @@ pub(crate) struct Nested {
     owed: BTreeMap<Call, Owed>,
     /// When those are to be ended that others have not, though they are before in rank.
     due: BTreeSet<(Time, Call)>,
-    /// How long it takes from when this node could say something until it is said, smoothed; `None`: not known yet.
+    /// How long it takes from when this node could say something until it is said, smoothed;
+    /// `None`: not known yet.
     lag: Option<Duration>,
     /// See [`NestedStatus`]; none before the first.
     call_delays: Option<Histogram>,
@@ -46,7 +48,8 @@ struct Open {
     ask: Ask,
     /// The wall clock when it was asked.
     wall: Time,
-    /// When this node orders it, if nobody else does before: `None` while that is others' business, or is done.
+    /// When this node orders it, if nobody else does before: `None` while that is others' business,
+    /// or is done.
     order_at: Option<Time>,
     /// It is this node that orders it, or gives it up.
     speaks: bool,
@@ -59,8 +62,8 @@ struct Open {
 }
 
 impl Open {
-    /// When it is looked at next. What is refused is given up in its turn, whatever its deadline was (simulator seed 466977: it was looked at again
-    /// and again between the two).
+    /// When it is looked at next. What is refused is given up in its turn, whatever its deadline
+    /// was (simulator seed 466977: it was looked at again and again between the two).
     fn due(&self) -> Time {
         let in_turn = self.order_at.unwrap_or(Time::FAR);
         match self.ask.call_quorum {

@@ -1,5 +1,5 @@
-//! Groups whose primary executes calls when they come, and orders what that has changed (`docs/protocol/group.md`, "Warm
-//! passive").
+//! Groups whose primary executes calls when they come, and orders what that has changed
+//! (`docs/protocol/group.md`, "Warm passive").
 
 mod handler;
 

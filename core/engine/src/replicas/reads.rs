@@ -26,13 +26,14 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if chosen_by.is_some_and(|chosen_by| chosen_by < view) {
             self.replies().decline(call, Outcome::NotPrimary);
         } else if let Some(primary) = primary.filter(|primary| *primary != self.base.me) {
-            // The client has a reason to come here: if those who could serve are dead, a view says so soon.
+            // The client has a reason to come here: if those who could serve are dead, a view says
+            // so soon.
             self.base.outputs.push(Output::Probe(primary.node));
         }
     }
 
-    /// Makes sure that this node is in the component, and learns how far it has to be. Without a ring that orders
-    /// messages, the next installation decides.
+    /// Makes sure that this node is in the component, and learns how far it has to be. Without a
+    /// ring that orders messages, the next installation decides.
     pub(crate) fn ask_for_read(&mut self, now: Time, call: Call) {
         if self.base.planted.is(Bug::ReadAlone) {
             return self.execute_read(now, call);
@@ -68,8 +69,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         any
     }
 
-    /// Whether this call may be answered from what this node has: it has all that was answered so long ago as
-    /// the client allows.
+    /// Whether this call may be answered from what this node has: it has all that was answered so
+    /// long ago as the client allows.
     pub(crate) fn is_recent_enough(&self, now: Time, call: Call) -> bool {
         let Some(waiting) = self.replies.clients.callers.get(&call) else { return false };
         let Access::Stale { max_age_ms } = waiting.request.access else { return false };
@@ -88,8 +89,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             && self.replicas.executes(self.base, call.0)
     }
 
-    /// Gives a read to this node's replica. What it sees must be held before it is told, or it might be told of what is
-    /// lost.
+    /// Gives a read to this node's replica. What it sees must be held before it is told, or it
+    /// might be told of what is lost.
     pub(crate) fn execute_read(&mut self, now: Time, call: Call) {
         let Some(request) = self.stamped(now, call) else { return };
         // A passive group's primary has executed what has no place yet.
@@ -109,7 +110,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         });
     }
 
-    /// The configuration is over: notes of which replicas all is held, and lets reads wait for the next.
+    /// The configuration is over: notes of which replicas all is held, and lets reads wait for the
+    /// next.
     pub(crate) fn settle_reads(&mut self) {
         let active = self.base.membership.is_active();
         let settled = |id: GroupId| {
@@ -131,8 +133,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
 }
 
 impl Replicas {
-    /// The place in the present order of the last request that this node's replica has taken; what it took before this component
-    /// is part of the installation.
+    /// The place in the present order of the last request that this node's replica has taken; what
+    /// it took before this component is part of the installation.
     pub(crate) fn seen<O: Ordering>(&self, base: &Base<O>, group: GroupId) -> u64 {
         let taken = self.hosted.get(&group).map(|hosted| hosted.taken).unwrap_or_default();
         let here = (base.membership.epoch(), base.membership.ring()) == (taken.epoch, taken.ring);

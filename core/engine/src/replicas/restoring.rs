@@ -1,7 +1,8 @@
 //! Groups that begin with a state from a file (`docs/protocol/backup.md`).
 //!
-//! The node that was asked keeps the state, and orders that the group begins with it. From that place on the table says so, and who has it;
-//! the group's replicas wait for it as for any transfer, and this node gives it to all of them at once.
+//! The node that was asked keeps the state, and orders that the group begins with it. From that
+//! place on the table says so, and who has it; the group's replicas wait for it as for any
+//! transfer, and this node gives it to all of them at once.
 
 mod handler;
 

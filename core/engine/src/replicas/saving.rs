@@ -1,7 +1,9 @@
-//! A group's state as it is at one place of the order, for whoever keeps it elsewhere (`docs/protocol/backup.md`).
+//! A group's state as it is at one place of the order, for whoever keeps it elsewhere
+//! (`docs/protocol/backup.md`).
 //!
-//! The node that was asked orders the proposal. Where that is delivered its replica takes its state, as for a transfer; and it is told when
-//! the place is held, as a reply at that place would be: what is saved cannot be lost by the group any more.
+//! The node that was asked orders the proposal. Where that is delivered its replica takes its
+//! state, as for a transfer; and it is told when the place is held, as a reply at that place would
+//! be: what is saved cannot be lost by the group any more.
 
 mod handler;
 
@@ -14,14 +16,16 @@ use wire::{Duration, GroupId, RingId, Time};
 use crate::api::{Restore, RestoreError, SaveError, Saved};
 use crate::replicas::restoring::Restoring;
 
-/// Whoever asked for a save hears of it within this time. A large state takes its service a while to tell.
+/// Whoever asked for a save hears of it within this time. A large state takes its service a while
+/// to tell.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A save that was asked for here.
 pub(crate) struct Saving {
     number: u64,
     until: Time,
-    /// The ring on which it was ordered last: on one that ended it may be lost, and what was taken there may be, too.
+    /// The ring on which it was ordered last: on one that ended it may be lost, and what was taken
+    /// there may be, too.
     asked: Option<RingId>,
     stage: Stage,
 }
@@ -29,8 +33,8 @@ pub(crate) struct Saving {
 enum Stage {
     /// It has no place yet.
     Asked,
-    /// The replica takes its state, of this place of the order. It is not known yet what the place of a passive group's last
-    /// update is, if its primary is ahead.
+    /// The replica takes its state, of this place of the order. It is not known yet what the place
+    /// of a passive group's last update is, if its primary is ahead.
     Taking { sequence: u64, place: Option<Place> },
     /// The state waits until its place is held.
     Taken { sequence: u64, saved: Saved },

@@ -19,8 +19,8 @@ use crate::replies::calls::busy;
 use crate::style::{Entry, StyleRules};
 
 impl Replicas {
-    /// Calls to this group are not ordered, and this node executes them: as long as it has a replica by
-    /// the last view that it knows, whatever has become of the component.
+    /// Calls to this group are not ordered, and this node executes them: as long as it has a
+    /// replica by the last view that it knows, whatever has become of the component.
     pub(crate) fn serves<O: Ordering>(&self, base: &Base<O>, group: GroupId) -> bool {
         let Some(known) = base.directory.get(group) else { return false };
         let style = known.options.style;
@@ -128,8 +128,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             return self.wait_for_log(now, call);
         }
         let Some(request) = self.stamped(now, call) else { return };
-        // A reply that waits for nobody's copy does not have the others woken to acknowledge: they may do that when they are asked
-        // for more.
+        // A reply that waits for nobody's copy does not have the others woken to acknowledge: they
+        // may do that when they are asked for more.
         let level = if self.base.holds_alone(call.0) { Level::Agreed } else { Level::Held };
         if self.base.outbox.hand_in(now, Ordered::Request(request), level) {
             self.replies.clients.callers.set_stage(&call, Stage::Ordered);
@@ -143,7 +143,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// The group's log is full: its primary is slow, or cannot take a checkpoint. Or it is being executed, and enough wait for that.
+    /// The group's log is full: its primary is slow, or cannot take a checkpoint. Or it is being
+    /// executed, and enough wait for that.
     pub(crate) fn wait_for_log(&mut self, now: Time, call: Call) {
         let Some(hosted) = self.replicas.hosted.get(&call.0) else { return };
         let Some(log) = hosted.replica.log_size() else { return };

@@ -1,5 +1,5 @@
-//! Voting groups: votes are counted at their places in the order, and who deviates is taken out there
-//! (`docs/protocol/group.md`, "Voting").
+//! Voting groups: votes are counted at their places in the order, and who deviates is taken out
+//! there (`docs/protocol/group.md`, "Voting").
 
 use alloc::vec::Vec;
 

@@ -40,8 +40,9 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         self.base.outputs.push(Output::Frame { caller, frame: Frame::Welcome(welcome) });
     }
 
-    /// A call has its place, by this node's doing or another's. Where nobody tells this node what becomes of another's, who waits for
-    /// it here would wait in vain: its client is sent back to whom it has asked as well, or asks here once more.
+    /// A call has its place, by this node's doing or another's. Where nobody tells this node what
+    /// becomes of another's, who waits for it here would wait in vain: its client is sent back to
+    /// whom it has asked as well, or asks here once more.
     pub(crate) fn placed(&mut self, sender: Member, call: Call, sequence: u64) {
         let group = self.base.directory.get(call.0);
         let learns = |group: &Group| group.options.style.learns_all(group.standing(self.base.me));
@@ -100,8 +101,8 @@ impl<O: Ordering> ReplyHandler<'_, O> {
     }
 
     /// Tells that nothing was done with a call. Of one that was given to the ring nobody here knows
-    /// what others made of it: to say that it was not executed could be a lie, so it goes on waiting,
-    /// and its client hears nothing and asks elsewhere.
+    /// what others made of it: to say that it was not executed could be a lie, so it goes on
+    /// waiting, and its client hears nothing and asks elsewhere.
     pub(crate) fn decline(&mut self, call: Call, outcome: Outcome) {
         let lies = self.base.planted.is(Bug::DeclineGiven);
         if self.replies.clients.callers.get(&call).is_some_and(|waiting| !waiting.given || lies) {
@@ -116,9 +117,10 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         }
     }
 
-    /// This node's replica has lost what it knew. Calls that have their place wait for the view in which it has the state again, or are answered by others
-    /// whom their clients ask meanwhile (simulator seed 579868). What was given to it without a place nobody else has: their clients are told, who would
-    /// otherwise wait here for what never comes (seed 376321).
+    /// This node's replica has lost what it knew. Calls that have their place wait for the view in
+    /// which it has the state again, or are answered by others whom their clients ask meanwhile
+    /// (simulator seed 579868). What was given to it without a place nobody else has: their clients
+    /// are told, who would otherwise wait here for what never comes (seed 376321).
     pub(crate) fn lose_calls(&mut self, group: GroupId) {
         self.replies
             .clients
@@ -128,7 +130,8 @@ impl<O: Ordering> ReplyHandler<'_, O> {
             .for_each(|call| self.lose_call(call));
     }
 
-    /// This node's replica goes on with another program. What the last one was given without a place is in no journal: its clients are told.
+    /// This node's replica goes on with another program. What the last one was given without a
+    /// place is in no journal: its clients are told.
     pub(crate) fn lose_unplaced(&mut self, group: GroupId) {
         for call in self.replies.clients.callers.of_group(group) {
             let lost = self.replies.clients.callers.get(&call).is_some_and(|waiting| {
@@ -151,8 +154,8 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         }
     }
 
-    /// The service of this node's replica executes nothing more. If another replica has the group's state, who waits here for what was not
-    /// answered is to ask there, and is told so at once.
+    /// The service of this node's replica executes nothing more. If another replica has the group's
+    /// state, who waits here for what was not answered is to ask there, and is told so at once.
     pub(crate) fn send_on(&mut self, group: GroupId) {
         let others =
             self.base.directory.get(group).map(|known| known.synced().any(|it| it != self.base.me));
@@ -166,7 +169,8 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         {
             let given = self.replies.clients.callers.get(&call).is_some_and(|waiting| {
                 let stage = matches!(waiting.stage, Stage::Ordered | Stage::Delivered { .. });
-                // A passive group's primary had it, and another is primary since: nobody tells its client otherwise.
+                // A passive group's primary had it, and another is primary since: nobody tells its
+                // client otherwise.
                 let again = waiting.stage == Stage::Parked && waiting.given;
                 (stage || again) && waiting.outcome.is_none()
             });

@@ -1,8 +1,9 @@
-//! Calls that this node makes in its own name, of a group that it hosts: its part in the manager's group
-//! (`docs/protocol/deployment.md`).
+//! Calls that this node makes in its own name, of a group that it hosts: its part in the manager's
+//! group (`docs/protocol/deployment.md`).
 //!
-//! The node is a client like any other, but without a connection: its calls have a session, are ordered, held and answered as
-//! others are. A replica here that has the state orders them at once, primary or not.
+//! The node is a client like any other, but without a connection: its calls have a session, are
+//! ordered, held and answered as others are. A replica here that has the state orders them at once,
+//! primary or not.
 
 use alloc::collections::BTreeMap;
 

@@ -42,8 +42,8 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Measures what orders the messages, on the configuration as it stands. It loads the cluster while it
-    /// lasts. What came of it follows as [`Output::Bench`](crate::Output::Bench).
+    /// Measures what orders the messages, on the configuration as it stands. It loads the cluster
+    /// while it lasts. What came of it follows as [`Output::Bench`](crate::Output::Bench).
     ///
     /// # Errors
     /// Why it cannot be, and the remedy; nothing has happened then.
@@ -64,7 +64,8 @@ impl<O: Ordering> Stack<O> {
         self.bench.progress()
     }
 
-    /// When this node's replica takes checkpoints, while it is primary of a cold passive group. Nobody else need do the same.
+    /// When this node's replica takes checkpoints, while it is primary of a cold passive group.
+    /// Nobody else need do the same.
     pub fn set_checkpoints(&mut self, now: Time, group: GroupId, checkpoints: Checkpoints) {
         if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
             hosted.cold.checkpoints = checkpoints;
@@ -86,8 +87,8 @@ impl<O: Ordering> Stack<O> {
         self.host_served(now, name, options, None)
     }
 
-    /// The same, of a replica that a program serves: that may die while the node lives, and is started again
-    /// ([`Stack::service_lost`]).
+    /// The same, of a replica that a program serves: that may die while the node lives, and is
+    /// started again ([`Stack::service_lost`]).
     ///
     /// # Errors
     /// As [`Stack::host`].
@@ -143,8 +144,9 @@ impl<O: Ordering> Stack<O> {
         self.go(now, group, false);
     }
 
-    /// The same, if another replica has the state, or as soon as one has it: until then it serves. For services that are to go on, wherever
-    /// their replicas are (simulator world `everything`, seed 568).
+    /// The same, if another replica has the state, or as soon as one has it: until then it serves.
+    /// For services that are to go on, wherever their replicas are (simulator world `everything`,
+    /// seed 568).
     pub fn part(&mut self, now: Time, group: GroupId) {
         self.go(now, group, true);
     }
@@ -191,9 +193,9 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// The program that serves this node's replica has died. Another replica takes over; if none has the group's state, the program is
-    /// to be started again and goes on from what this node has kept.
-    /// It may have died of what it had begun.
+    /// The program that serves this node's replica has died. Another replica takes over; if none
+    /// has the group's state, the program is to be started again and goes on from what this node
+    /// has kept. It may have died of what it had begun.
     pub fn service_lost(&mut self, now: Time, group: GroupId, begun: Begun) {
         let Some(hosted) = self.replicas.hosted.get(&group) else { return };
         let whole = hosted.replica.has_log()
@@ -226,8 +228,8 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// Gives the cluster another key. Every node keeps it, then all seal with it, then the old one is
-    /// forgotten; each step waits for every configured node.
+    /// Gives the cluster another key. Every node keeps it, then all seal with it, then the old one
+    /// is forgotten; each step waits for every configured node.
     ///
     /// # Errors
     /// Why it cannot begin now; nothing has happened then.
@@ -236,7 +238,8 @@ impl<O: Ordering> Stack<O> {
         self.order_key_step(now, step)
     }
 
-    /// Lets the change under way wait for present nodes only. Who is away needs the new key file to come back.
+    /// Lets the change under way wait for present nodes only. Who is away needs the new key file to
+    /// come back.
     ///
     /// # Errors
     /// There is none.
@@ -259,17 +262,20 @@ impl<O: Ordering> Stack<O> {
         self.replicas.hosted.get(&group).is_none_or(|hosted| hosted.replica.has_followed())
     }
 
-    /// The calls of the group's history that services died of, the oldest first, as this node's replica has them.
+    /// The calls of the group's history that services died of, the oldest first, as this node's
+    /// replica has them.
     pub fn poisoned(&self, group: GroupId) -> Option<&[Poison]> {
         Some(self.replicas.hosted.get(&group)?.replica.poisons())
     }
 
-    /// What this node's replica of the group knows of who executes first, for whoever looks for a fault.
+    /// What this node's replica of the group knows of who executes first, for whoever looks for a
+    /// fault.
     pub fn explain_lead(&self, group: GroupId) -> Option<String> {
         Some(self.replicas.hosted.get(&group)?.replica.lead_for_people())
     }
 
-    /// Tells all nodes what this one's host has to do, and who calls here. False if the ring takes nothing now: then it is to be told anew, as it is then.
+    /// Tells all nodes what this one's host has to do, and who calls here. False if the ring takes
+    /// nothing now: then it is to be told anew, as it is then.
     pub fn tell_usage(&mut self, now: Time, usage: Usage) -> bool {
         let (classes, refused) = self.groups().callers_told(now);
         let usage = Usage { classes, refused, ..usage };
@@ -282,8 +288,9 @@ impl<O: Ordering> Stack<O> {
         told
     }
 
-    /// Asks for this order of a group's backups, of which the group's view is `view`. What comes of it is told by [`Event::Ranked`](crate::Event::Ranked); if the
-    /// view changes before, nothing does. False if that is known already, or nothing would change.
+    /// Asks for this order of a group's backups, of which the group's view is `view`. What comes of
+    /// it is told by [`Event::Ranked`](crate::Event::Ranked); if the view changes before, nothing
+    /// does. False if that is known already, or nothing would change.
     pub fn rank(
         &mut self,
         now: Time,
@@ -339,11 +346,13 @@ impl<O: Ordering> Stack<O> {
         self.groups.load.told().map(|(member, told)| (member, &told.usage, told.at))
     }
 
-    /// Makes the replica at node `to` the group's primary, without a gap for its clients. The outcome comes as
+    /// Makes the replica at node `to` the group's primary, without a gap for its clients. The
+    /// outcome comes as
     /// [`Output::Moved`](crate::Output::Moved), at once or within some seconds.
     ///
     /// # Errors
-    /// Another move of this group, or too many of others, were asked for at this node and are not over.
+    /// Another move of this group, or too many of others, were asked for at this node and are not
+    /// over.
     pub fn move_primary(&mut self, now: Time, group: GroupId, to: NodeId) -> Result<(), MoveError> {
         if let Some(under_way) = self.groups.moves.get(&(group, Motive::Asked)) {
             return Err(MoveError::UnderWay(under_way.to()));
@@ -358,8 +367,9 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Calls a group in this node's own name. What comes of it within `timeout` is told by [`Output::Own`](crate::Output::Own) with the number that is
-    /// given back; if nothing does, nobody knows whether it was executed.
+    /// Calls a group in this node's own name. What comes of it within `timeout` is told by
+    /// [`Output::Own`](crate::Output::Own) with the number that is given back; if nothing does,
+    /// nobody knows whether it was executed.
     pub fn call(
         &mut self,
         now: Time,
@@ -394,10 +404,12 @@ impl<O: Ordering> Stack<O> {
         number
     }
 
-    /// Has a group begin with a state. The outcome comes as [`Output::Restored`](crate::Output::Restored), at once or within some seconds.
+    /// Has a group begin with a state. The outcome comes as
+    /// [`Output::Restored`](crate::Output::Restored), at once or within some seconds.
     ///
     /// # Errors
-    /// No group can have that name; or a restore of this group, or too many of others, were asked for at this node and are not over.
+    /// No group can have that name; or a restore of this group, or too many of others, were asked
+    /// for at this node and are not over.
     pub fn restore(&mut self, now: Time, restore: Restore) -> Result<(), RestoreError> {
         let name = &restore.name;
         if name.is_empty() || name.len() > MAX_NAME {
@@ -412,8 +424,8 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Has a group that waits for a state begin without, whoever was to give it. A replica that is there begins with its service's
-    /// initial state; a group without any is gone.
+    /// Has a group that waits for a state begin without, whoever was to give it. A replica that is
+    /// there begins with its service's initial state; a group without any is gone.
     ///
     /// # Errors
     /// Groups do not act here, or this one waits for none.
@@ -428,10 +440,12 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Gives a group another style while it serves. The outcome comes as [`Output::Restyled`](crate::Output::Restyled), at once or within some seconds.
+    /// Gives a group another style while it serves. The outcome comes as
+    /// [`Output::Restyled`](crate::Output::Restyled), at once or within some seconds.
     ///
     /// # Errors
-    /// Another change of this group, or too many of others, were asked for at this node and are not over.
+    /// Another change of this group, or too many of others, were asked for at this node and are not
+    /// over.
     pub fn restyle(&mut self, now: Time, group: GroupId, style: Style) -> Result<(), RestyleError> {
         if let Some(under_way) = self.groups.restyles.get(&group) {
             return Err(RestyleError::UnderWay(under_way.style()));
@@ -444,10 +458,12 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Takes the state of this node's replica at one place of the order. It comes as [`Output::Saved`](crate::Output::Saved).
+    /// Takes the state of this node's replica at one place of the order. It comes as
+    /// [`Output::Saved`](crate::Output::Saved).
     ///
     /// # Errors
-    /// Another save of this group, or too many of others, were asked for at this node and are not over.
+    /// Another save of this group, or too many of others, were asked for at this node and are not
+    /// over.
     pub fn save(&mut self, now: Time, group: GroupId) -> Result<(), SaveError> {
         self.replicas.backups.save(now, group)?;
         self.settle(now);

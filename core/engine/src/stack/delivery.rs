@@ -70,7 +70,8 @@ impl<O: Ordering> Stack<O> {
 
     /// Groups stop acting; every member says what it brings along.
     fn configure(&mut self, now: Time, configuration: Configuration) {
-        // Before it, the last messages of the old ring follow the transitional one: each says if it is contiguous.
+        // Before it, the last messages of the old ring follow the transitional one: each says if it
+        // is contiguous.
         let transitional = configuration.kind == ConfigurationKind::Transitional;
         self.base.progress.set_transitional(transitional);
         if transitional {

@@ -76,7 +76,8 @@ impl Room {
         room
     }
 
-    /// Nodes 1 and 2 host the group, and 2 awaits the snapshot that is on its way: with it, the transfer's number.
+    /// Nodes 1 and 2 host the group, and 2 awaits the snapshot that is on its way: with it, the
+    /// transfer's number.
     fn joined() -> (Room, ViewNumber) {
         let mut room = Room::active(Vec::new());
         room.host();
@@ -299,8 +300,9 @@ fn entry(replicas: &[(u32, bool)], options: GroupOptions) -> GroupEntry {
     }
 }
 
-/// A node without a replica cannot take a call, and keeps it for a client that knows as much as the node. The client is answered
-/// elsewhere, and its next calls say so (simulator seeds 5989 and 11782: others were refused for want of room).
+/// A node without a replica cannot take a call, and keeps it for a client that knows as much as the
+/// node. The client is answered elsewhere, and its next calls say so (simulator seeds 5989 and
+/// 11782: others were refused for want of room).
 #[test]
 fn a_call_whose_client_was_answered_elsewhere_waits_no_longer() {
     let mut room = Room::active(Vec::new());

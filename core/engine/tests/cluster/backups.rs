@@ -50,7 +50,8 @@ fn two_of_three<O: Base>(cluster: &mut Cluster<O>, style: GroupOptions) -> (Conn
     (client, saved)
 }
 
-/// The group goes on from the saved state: a retry of a call from before gets the kept reply, the call after it was never made.
+/// The group goes on from the saved state: a retry of a call from before gets the kept reply, the
+/// call after it was never made.
 fn goes_on<O: Base>(cluster: &mut Cluster<O>, client: Connection, hosts: &[u32]) {
     let primary = cluster.primary(hosts[0], "log").expect("it has begun");
     let again = cluster.connect_as(client, primary);

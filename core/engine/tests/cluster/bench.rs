@@ -114,8 +114,8 @@ fn a_pace_is_kept_and_the_span_ends_it() {
     assert!(took >= ms(97) && took <= ms(99), "{took:?}");
 }
 
-/// A pace that the ring cannot keep makes its senders late. It does not fill the queue behind which the nodes' own messages
-/// wait, and the benchmark's end with them (simulator seed 71260).
+/// A pace that the ring cannot keep makes its senders late. It does not fill the queue behind which
+/// the nodes' own messages wait, and the benchmark's end with them (simulator seed 71260).
 #[test]
 fn a_pace_that_is_too_quick_leaves_nothing_to_be_sent_after_its_span() {
     let mut cluster = Cluster::new(3);

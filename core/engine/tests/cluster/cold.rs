@@ -154,7 +154,8 @@ fn a_primary_that_moves_leaves_little_to_replay() {
     assert_eq!(cluster.replicas("log"), [3, 1, 2]);
     assert!(cluster.executions(3) <= 1, "the fifty are in the checkpoint");
     assert_eq!(cluster.state(3, "log").len(), 51);
-    // The client does not know yet: who was primary has its call ordered, and is told what became of it.
+    // The client does not know yet: who was primary has its call ordered, and is told what became
+    // of it.
     let call = cluster.call(client, "log", 52, "c");
     assert_eq!(cluster.reply(call), Outcome::Ok("52:c".into()));
     assert!(cluster.waited(call) < ms(5), "{:?}", cluster.waited(call));

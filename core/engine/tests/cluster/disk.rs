@@ -82,9 +82,9 @@ fn a_majority_of_the_nodes_goes_on_with_its_disks() {
     assert_eq!(cluster.state(primary, "log"), ["a"]);
 }
 
-/// 1, 2 and 3 are a component while 4 and 5 are cut off, and then all lives end; 3, 4 and 5 are the first who are back.
-/// Whether 3's disk knows that component is all that keeps them from going on without it, for a majority of its own members'
-/// disks is not among theirs.
+/// 1, 2 and 3 are a component while 4 and 5 are cut off, and then all lives end; 3, 4 and 5 are the
+/// first who are back. Whether 3's disk knows that component is all that keeps them from going on
+/// without it, for a majority of its own members' disks is not among theirs.
 fn the_smaller_side_comes_back_first(stored: bool) -> Cluster {
     let mut cluster = Cluster::new_on_disk(5);
     cluster.host_on_with("log", &[1, 2, 4, 5], on_disk());
@@ -203,8 +203,8 @@ fn a_replica_that_is_hosted_late_brings_its_group_back() {
     }
 }
 
-/// The simulator's world `everything`, seed 136: in the second component of its node's life nobody knew any more whose state it was. It gave
-/// that up, and was said to have it when another came.
+/// The simulator's world `everything`, seed 136: in the second component of its node's life nobody
+/// knew any more whose state it was. It gave that up, and was said to have it when another came.
 #[test]
 fn a_replica_that_is_hosted_late_is_known_in_later_components() {
     let mut cluster = Cluster::new_on_disk(4);
@@ -320,8 +320,8 @@ fn a_cluster_that_stops_cleanly_comes_back_with_its_groups() {
     assert_eq!(ok(cluster.reply(retry)), "1:a");
 }
 
-/// The simulator's seed 4344 of the world of disks: a group's first replica was gone before its disk knew of that life, and
-/// could never say that the life had stored nothing.
+/// The simulator's seed 4344 of the world of disks: a group's first replica was gone before its
+/// disk knew of that life, and could never say that the life had stored nothing.
 #[test]
 fn a_node_with_a_new_disk_joins_its_groups_when_that_knows_of_its_life() {
     let mut cluster: Cluster = Cluster::starting_on_disk(3);

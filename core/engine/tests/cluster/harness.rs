@@ -1,8 +1,9 @@
 //! A cluster of [`Stack`]s in virtual time: 30 µs from node to node, nothing lost, unless a test
-//! says so. Services are logs of strings that answer `length:entry`; before that `group>text` calls another group.
+//! says so. Services are logs of strings that answer `length:entry`; before that `group>text` calls
+//! another group.
 //!
-//! The nodes stand on rings that talk by datagrams, or, where the ring's timing is beside the point,
-//! on the sequencer of one process.
+//! The nodes stand on rings that talk by datagrams, or, where the ring's timing is beside the
+//! point, on the sequencer of one process.
 
 mod asking;
 mod backing;
@@ -120,7 +121,8 @@ pub struct Cluster<O: Base = Ring> {
     /// Nodes are numbered from one. What is scheduled is that a node dies of what it executes.
     world: World<Node<O>, u32>,
     base: O::Shared,
-    /// What each byte adds to a datagram's delay: with more than nothing the short overtake the long.
+    /// What each byte adds to a datagram's delay: with more than nothing the short overtake the
+    /// long.
     pub per_byte: Duration,
     /// How critical the next calls are.
     pub priority: u8,

@@ -55,8 +55,9 @@ fn a_group_calls_another_and_every_replica_takes_the_same_reply() {
     }
 }
 
-/// Of two replicas both have to hold a call before its end is ordered. That the one that sent it has it comes sooner than the call,
-/// where short datagrams overtake long ones: nothing waits for the ring's next sign of life because of that.
+/// Of two replicas both have to hold a call before its end is ordered. That the one that sent it
+/// has it comes sooner than the call, where short datagrams overtake long ones: nothing waits for
+/// the ring's next sign of life because of that.
 #[test]
 fn a_call_takes_round_trips_and_no_time_out_where_acknowledgements_overtake() {
     for options in [

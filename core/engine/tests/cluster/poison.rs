@@ -27,7 +27,8 @@ fn died(outcome: &Outcome) -> Vec<u32> {
     nodes.split(", ").map(|node| node["node ".len()..].parse().unwrap()).collect()
 }
 
-/// A client asks, as clients do at the next in rank that lives as soon as it has lost the one before: the answer that it is given.
+/// A client asks, as clients do at the next in rank that lives as soon as it has lost the one
+/// before: the answer that it is given.
 fn call(cluster: &mut Cluster, client: Connection, number: u64, body: &str) -> Outcome {
     let mut asked: Option<(u32, Pending)> = None;
     for _ in 0..100_000 {
@@ -140,7 +141,8 @@ fn what_waits_behind_a_poisonous_request_is_executed() {
     }
 }
 
-/// An operator who kills all programs at once makes no call a poisonous one: two were given it, and had not begun it.
+/// An operator who kills all programs at once makes no call a poisonous one: two were given it, and
+/// had not begun it.
 #[test]
 fn what_was_given_to_programs_that_were_dead_already_is_executed() {
     for style in EXECUTED_BY_ALL.into_iter().chain([Style::WarmPassive]) {

@@ -41,7 +41,8 @@ pub fn a_group_goes_through_its_styles_while_it_is_called<O: Base>(mut cluster: 
     for to in styles {
         let from = style(&cluster, 2, "log");
         cluster.learn_view(at_1, "log");
-        // One is under way when the style changes, one comes after that by the old view, and one by the new.
+        // One is under way when the style changes, one comes after that by the old view, and one by
+        // the new.
         let before = cluster.call(at_1, "log", 3 * number + 1, "a");
         cluster.restyle(4, "log", to).expect("begun");
         let view = cluster.restyled(4).expect("changed");
@@ -86,7 +87,8 @@ pub fn a_change_that_cannot_be_is_refused_with_what_to_do<O: Base>(mut cluster: 
     assert!(refused.to_string().contains("steadfast state save"), "{refused}");
     assert_eq!(ask("log", Style::Stateless), Err(refused));
     assert_eq!(style(&cluster, 1, "log"), Style::SemiActive);
-    // A node that is configured with a style that the group may have had joins; one with another hold does not.
+    // A node that is configured with a style that the group may have had joins; one with another
+    // hold does not.
     cluster.restyle(1, "log", Style::Active).expect("begun");
     cluster.restyled(1).expect("changed");
     cluster.host_on_later("log", 3);
@@ -139,8 +141,8 @@ pub fn a_style_outlives_the_death_of_who_ordered_it<O: Base>(mut cluster: Cluste
     assert!((1..=5).all(|node| style(&cluster, node, "log") == Style::Active));
 }
 
-/// Calls that are under way where the primary alone executes, and that come to others meanwhile, have their place before or after the
-/// change, and are executed once.
+/// Calls that are under way where the primary alone executes, and that come to others meanwhile,
+/// have their place before or after the change, and are executed once.
 #[test]
 fn what_a_warm_passive_primary_has_taken_is_ordered_before_all_execute() {
     let mut cluster = Cluster::new(5);

@@ -7,9 +7,10 @@ use crate::harness::{Cluster, DELAY, ms};
 
 const STEP: Duration = Duration::from_micros(10);
 
-/// Replica 3 alone has taken a request, which nobody was told, and dies while a component is installed in which 2, which lacks it,
-/// would be given the state of 3. Unless all hold the installation, 2 keeps its own and goes on with that as soon as the node of 3
-/// is back (simulator seed 79461).
+/// Replica 3 alone has taken a request, which nobody was told, and dies while a component is
+/// installed in which 2, which lacks it, would be given the state of 3. Unless all hold the
+/// installation, 2 keeps its own and goes on with that as soon as the node of 3 is back (simulator
+/// seed 79461).
 #[test]
 fn who_would_have_been_given_another_state_keeps_its_own_if_the_giver_dies() {
     let (mut own, mut given, mut asleep) = (0, 0, 0);
@@ -48,6 +49,7 @@ fn who_would_have_been_given_another_state_keeps_its_own_if_the_giver_dies() {
         }
     }
     assert!(own > 10 && given > 10, "{own} and {given} of the moments");
-    // From the moment at which all hold the installation, and 3 may have answered alone, until 2 has its state.
+    // From the moment at which all hold the installation, and 3 may have answered alone, until 2
+    // has its state.
     assert!(STEP * asleep <= DELAY * 3, "{asleep} of the moments");
 }

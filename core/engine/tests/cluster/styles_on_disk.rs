@@ -199,7 +199,8 @@ fn a_stateless_group_that_gets_a_state_begins_with_the_initial_one() {
     }
 }
 
-/// The simulator's seed 1285 of the world of disks: what waited for a place of which no disk has anything waited for ever.
+/// The simulator's seed 1285 of the world of disks: what waited for a place of which no disk has
+/// anything waited for ever.
 #[test]
 fn an_answer_without_a_record_of_its_own_waits_for_the_last_record() {
     for style in stateful() {

@@ -65,8 +65,8 @@ fn a_deadline_may_be_shorter_than_the_period() {
     assert!(!admits(Policy::ResponseTime, &tasks));
 }
 
-/// The three primaries that are on one processor after the failures of `flare.txt`, section 4.3: 40 % at 10 Hz and 50 % at 5 Hz
-/// pass no test but the exact ones.
+/// The three primaries that are on one processor after the failures of `flare.txt`, section 4.3: 40
+/// % at 10 Hz and 50 % at 5 Hz pass no test but the exact ones.
 #[test]
 fn the_overload_of_the_paper_is_one() {
     let shiva = [task(40, 100), task(100, 200)];
@@ -86,8 +86,8 @@ fn half_a_processor_bears_half_as_much() {
     }
 }
 
-/// Plays the schedule of a processor in which all tasks begin at once, nanosecond by nanosecond, and tells whether all are in time:
-/// that beginning is the worst (Liu and Layland, theorem 1).
+/// Plays the schedule of a processor in which all tasks begin at once, nanosecond by nanosecond,
+/// and tells whether all are in time: that beginning is the worst (Liu and Layland, theorem 1).
 fn plays_in_time(tasks: &[Task]) -> bool {
     let mut by_rate = tasks.to_vec();
     by_rate.sort_by_key(|task| (task.period, task.deadline, task.cost));
@@ -109,7 +109,8 @@ fn plays_in_time(tasks: &[Task]) -> bool {
     true
 }
 
-/// The exact test agrees with the schedule as it is played, and no other test for priorities by rate passes what is late.
+/// The exact test agrees with the schedule as it is played, and no other test for priorities by
+/// rate passes what is late.
 #[test]
 fn tests_agree_with_the_schedule_as_it_is_played() {
     let mut random = Random::new(7);
@@ -127,7 +128,8 @@ fn tests_agree_with_the_schedule_as_it_is_played() {
         for policy in [Policy::RateMonotonic, Policy::Hyperbolic] {
             assert!(in_time || !admits(policy, &tasks), "{policy:?} {tasks:?}");
         }
-        // Whatever is in time by fixed priorities is so by deadlines, and the hyperbolic bound passes all that the linear one does.
+        // Whatever is in time by fixed priorities is so by deadlines, and the hyperbolic bound
+        // passes all that the linear one does.
         assert!(!in_time || admits(Policy::EarliestDeadline, &tasks), "{tasks:?}");
         assert!(
             !admits(Policy::RateMonotonic, &tasks) || admits(Policy::Hyperbolic, &tasks),

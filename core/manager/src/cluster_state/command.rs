@@ -52,7 +52,8 @@ pub enum Command {
     Failing {
         /// The group's name.
         group: String,
-        /// The placement by which it runs there: void if there is a newer one, for that may say another program.
+        /// The placement by which it runs there: void if there is a newer one, for that may say
+        /// another program.
         number: u64,
         /// The node.
         node: NodeId,
@@ -75,7 +76,8 @@ pub enum Command {
         /// The node.
         node: NodeId,
     },
-    /// Who leads says that the new program does not come to have the state at this node: all run the former one again.
+    /// Who leads says that the new program does not come to have the state at this node: all run
+    /// the former one again.
     Undo {
         /// The group's name.
         group: String,

@@ -28,7 +28,8 @@ pub struct Deployment {
     pub replicas: u32,
     /// What a replica needs of a processor; `None`: it is not counted.
     pub need: Option<Need>,
-    /// How critical calls are whose clients do not say it. Where not all can be served, the most critical are.
+    /// How critical calls are whose clients do not say it. Where not all can be served, the most
+    /// critical are.
     pub priority: u8,
     /// Labels that a node must have.
     pub labels: Labels,
@@ -94,7 +95,8 @@ pub enum Replication {
 }
 
 impl Deployment {
-    /// So many replicas of a group, each run by this command, and everything else as by default: see the fields.
+    /// So many replicas of a group, each run by this command, and everything else as by default:
+    /// see the fields.
     pub fn new(group: impl Into<String>, command: Vec<String>, replicas: u32) -> Deployment {
         Deployment {
             group: group.into(),

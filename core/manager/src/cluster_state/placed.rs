@@ -12,7 +12,8 @@ use wire::{Duration, NodeId, Time};
 
 use super::{Answer, Deployment, Fault, Program, Refusal, Undone, Upgrade};
 
-/// How long a node whose program ended again and again is left alone, at first. Each further time twice as long.
+/// How long a node whose program ended again and again is left alone, at first. Each further time
+/// twice as long.
 pub const BACK_OFF: Duration = Duration::from_secs(60);
 
 /// No node is left alone longer.
@@ -32,7 +33,8 @@ pub struct Failing {
 pub struct Placed {
     /// What people said.
     pub deployment: Deployment,
-    /// The number of the last change of what follows: one that was decided for an older one is void.
+    /// The number of the last change of what follows: one that was decided for an older one is
+    /// void.
     pub number: u64,
     /// The nodes that are to host it, in order of id, none twice.
     pub on: Vec<NodeId>,
@@ -55,7 +57,8 @@ impl Placed {
         }
     }
 
-    /// What follows from another deployment of the same group: which programs its replicas run until all run that one's.
+    /// What follows from another deployment of the same group: which programs its replicas run
+    /// until all run that one's.
     pub(super) fn upgrade_to(&self, new: &Deployment) -> Result<Option<Upgrade>, Refusal> {
         let old = &self.deployment.program;
         if *old == new.program {
@@ -118,8 +121,8 @@ impl Placed {
         Answer::Done
     }
 
-    /// Its program ends again and again at this node: if that is the new one of an upgrade, that is taken back; else the node is no place for
-    /// it, for a while.
+    /// Its program ends again and again at this node: if that is the new one of an upgrade, that is
+    /// taken back; else the node is no place for it, for a while.
     pub(super) fn fails(&mut self, now: Time, node: NodeId) -> Answer {
         if !self.on.contains(&node) {
             return Answer::Void;
@@ -134,8 +137,9 @@ impl Placed {
         Answer::Done
     }
 
-    /// These nodes are to host it. What is taken back is begun nowhere else: it does not serve, and if those died that run the former
-    /// program nobody would (simulator world `interruptions`, seed 7).
+    /// These nodes are to host it. What is taken back is begun nowhere else: it does not serve, and
+    /// if those died that run the former program nobody would (simulator world `interruptions`,
+    /// seed 7).
     pub(super) fn place_on(&mut self, on: Vec<NodeId>) {
         if let Some(upgrade) = self.upgrade.as_mut().filter(|it| it.undoes) {
             upgrade.done.extend(on.iter().filter(|node| !self.on.contains(node)));

@@ -36,7 +36,8 @@ impl ClusterState {
         }
     }
 
-    /// Whether a node's host could serve this deployment in time beside those that are placed there.
+    /// Whether a node's host could serve this deployment in time beside those that are placed
+    /// there.
     pub(crate) fn has_room(&self, deployment: &Deployment, node: NodeId) -> bool {
         let Some(need) = &deployment.need else { return true };
         let Some(introduced) = self.node(node) else { return false };

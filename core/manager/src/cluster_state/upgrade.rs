@@ -1,4 +1,5 @@
-//! A deployment's program is replaced by another, one replica after the other (`docs/protocol/deployment.md`, "Upgrades").
+//! A deployment's program is replaced by another, one replica after the other
+//! (`docs/protocol/deployment.md`, "Upgrades").
 
 use alloc::collections::BTreeSet;
 
@@ -14,7 +15,8 @@ pub struct Upgrade {
     pub from: Program,
     /// Nodes whose replicas run the deployment's program, and have been given the state since.
     pub done: BTreeSet<NodeId>,
-    /// The node that changes over now: it runs the deployment's program, and has yet to be given the state.
+    /// The node that changes over now: it runs the deployment's program, and has yet to be given
+    /// the state.
     pub under_way: Option<NodeId>,
     /// It takes another one back, and is not taken back itself.
     pub undoes: bool,

@@ -1,20 +1,22 @@
 //! The next step of one deployment.
 //!
-//! A replica is *well placed* where its node is in the component, may have it, and is neither drained nor failing. In this order, the first that
-//! applies:
+//! A replica is *well placed* where its node is in the component, may have it, and is neither
+//! drained nor failing. In this order, the first that applies:
 //!
 //! 1. Fewer are well placed than are due: the best host gets one more.
-//! 2. All that are wanted are well placed and have the state: who is badly placed goes; those that are away all at once, of the others one at
-//!    a time. A drained node goes even if nobody can take its replica, as soon as all
-//!    others have the state.
-//! 3. More are well placed than are wanted: one goes, that with most flaws, or without the state; never so that fewer than are
-//!    wanted have it. While nobody has the state of a group on disk nobody goes: it may be on the disk of each of them.
-//! 4. Another program is to be run: the next replica changes over, those without the state first and the primary last, each only where all others
-//!    have the state.
+//! 2. All that are wanted are well placed and have the state: who is badly placed goes; those that
+//!    are away all at once, of the others one at a time. A drained node goes even if nobody can
+//!    take its replica, as soon as all others have the state.
+//! 3. More are well placed than are wanted: one goes, that with most flaws, or without the state;
+//!    never so that fewer than are wanted have it. While nobody has the state of a group on disk
+//!    nobody goes: it may be on the disk of each of them.
+//! 4. Another program is to be run: the next replica changes over, those without the state first
+//!    and the primary last, each only where all others have the state.
 //! 5. One would have fewer flaws elsewhere: that host gets one more, and 3. follows.
 //! 6. All have the state for the first time: that is noted.
 //!
-//! So a new replica has the state before an old one goes, and each step is seen to be done before the next.
+//! So a new replica has the state before an old one goes, and each step is seen to be done before
+//! the next.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -43,7 +45,8 @@ pub struct Step {
 pub enum Why {
     /// These are to have one: there are too few.
     Missing,
-    /// This one is of no use any more: its node is away, drained, or may not have it, and all that are wanted are elsewhere.
+    /// This one is of no use any more: its node is away, drained, or may not have it, and all that
+    /// are wanted are elsewhere.
     Left,
     /// This one is more than are wanted.
     Surplus,
@@ -93,7 +96,8 @@ impl Site<'_> {
                     && self.cluster_state.is_drained(*node))
         };
         let (well, badly): (Vec<NodeId>, Vec<NodeId>) = placed.on.iter().copied().partition(stays);
-        // Who changes over to another program is about to begin without the state (simulator seed 9021386).
+        // Who changes over to another program is about to begin without the state (simulator seed
+        // 9021386).
         let leaves = placed.upgrade.as_ref().and_then(|upgrade| upgrade.under_way);
         let synced =
             |node: &&NodeId| self.is_synced(&placed.deployment, **node) && leaves != Some(**node);
@@ -107,7 +111,8 @@ impl Site<'_> {
         view.well.len() < view.wanted
     }
 
-    /// What is to be done next. `busy`: drained nodes that another deployment is leaving, to which this one is added.
+    /// What is to be done next. `busy`: drained nodes that another deployment is leaving, to which
+    /// this one is added.
     pub(super) fn step(
         &self,
         placed: &Placed,
@@ -208,7 +213,8 @@ impl Site<'_> {
         Some(Step::of(placed, Why::Upgrade(next)))
     }
 
-    /// Who has the state and is to give it up, and does not, because nobody who is to have a replica has it (simulator seed 9021386).
+    /// Who has the state and is to give it up, and does not, because nobody who is to have a
+    /// replica has it (simulator seed 9021386).
     fn keeper(&self, placed: &Placed) -> Option<NodeId> {
         let has = |node: NodeId| self.is_synced(&placed.deployment, node);
         let mut nodes = self.cluster_state.nodes().map(|(node, _)| node);
@@ -258,7 +264,8 @@ impl Site<'_> {
         order.sort_unstable();
         let (_, synced, _, node) = *order.first()?;
         let left = view.synced.len() - usize::from(synced);
-        // Who is back from its disk, and has yet to say what is there, looks like any other (simulator world `everything`, seed 45).
+        // Who is back from its disk, and has yet to say what is there, looks like any other
+        // (simulator world `everything`, seed 45).
         let on_disk = placed.deployment.options.durability == Durability::Disk;
         let asleep = on_disk && view.synced.is_empty();
         (!asleep && (!synced || left >= view.wanted)).then_some(node)

@@ -1,6 +1,7 @@
 //! Policies: which host is the best for a replica, and how many replicas are to be there now.
 //!
-//! A policy is a function of what it is shown, without a state or a clock of its own: whoever leads next decides alike.
+//! A policy is a function of what it is shown, without a state or a clock of its own: whoever leads
+//! next decides alike.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -28,7 +29,8 @@ pub struct Host<'a> {
 /// How good a place is: the less the better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
-    /// What is wrong with it. A replica that serves moves to have fewer flaws, if that is for ever: it must not depend on load.
+    /// What is wrong with it. A replica that serves moves to have fewer flaws, if that is for ever:
+    /// it must not depend on load.
     pub flaws: u32,
     /// Between places without more flaws. No replica moves for it.
     pub load: Load,
@@ -54,7 +56,8 @@ impl Load {
 
 /// On which nodes replicas are to be.
 pub trait Distribution {
-    /// What it costs to have a replica at this host beside others at those. `None`: it may not be there.
+    /// What it costs to have a replica at this host beside others at those. `None`: it may not be
+    /// there.
     fn cost(&self, host: &Host<'_>, beside: &[Host<'_>]) -> Option<Cost>;
 }
 
@@ -68,7 +71,8 @@ impl Distribution for LeastLoaded {
     }
 }
 
-/// As many different values of a label as there can be: a flaw for each other replica at the same value.
+/// As many different values of a label as there can be: a flaw for each other replica at the same
+/// value.
 #[derive(Clone, Debug)]
 pub struct Spread(pub String);
 

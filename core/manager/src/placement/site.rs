@@ -53,7 +53,8 @@ impl<'a> Site<'a> {
         })
     }
 
-    /// Why this node is not to have a replica of this deployment now, and is not to keep one; `None`: it may.
+    /// Why this node is not to have a replica of this deployment now, and is not to keep one;
+    /// `None`: it may.
     pub(crate) fn objection(&self, placed: &Placed, node: NodeId) -> Option<String> {
         if !self.is_present(node) {
             return Some("it is not in the cluster now".into());

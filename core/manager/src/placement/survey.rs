@@ -1,4 +1,5 @@
-//! What there is to say of a deployment's places: to people, who ask why it is where it is, and where it would go.
+//! What there is to say of a deployment's places: to people, who ask why it is where it is, and
+//! where it would go.
 
 use alloc::string::String;
 use alloc::vec::Vec;

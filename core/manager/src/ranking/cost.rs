@@ -8,8 +8,8 @@ use wire::{GroupId, NodeId, Share};
 use super::{Head, Overload, Ranking, relative};
 use crate::bound::Task;
 
-/// Whose clients may come to one host, looked up once for all losses that are weighed. Only the first two of a list matter where at most
-/// two hosts are lost.
+/// Whose clients may come to one host, looked up once for all losses that are weighed. Only the
+/// first two of a list matter where at most two hosts are lost.
 pub(super) struct Arrivals<'a> {
     ranking: &'a Ranking,
     node: NodeId,
@@ -37,7 +37,8 @@ impl Arrivals<'_> {
         self.ranking.cluster.excess_of(self.node, &tasks).saturating_sub(without)
     }
 
-    /// Hosts whose loss together with `primary`'s sends more to this one than that loss alone, or may do so.
+    /// Hosts whose loss together with `primary`'s sends more to this one than that loss alone, or
+    /// may do so.
     fn partners(&self, id: GroupId, primary: NodeId) -> BTreeSet<NodeId> {
         let ranking = self.ranking;
         let mut partners = BTreeSet::new();
@@ -55,7 +56,8 @@ impl Arrivals<'_> {
 }
 
 impl Ranking {
-    /// How much more overload there is if this group's list begins so, beside all groups that have a list.
+    /// How much more overload there is if this group's list begins so, beside all groups that have
+    /// a list.
     pub(super) fn cost(&self, id: GroupId, head: Head) -> Overload {
         let Some(group) = self.cluster.group(id) else { return Overload::default() };
         let (primary, task) = (group.primary, group.task);
@@ -87,7 +89,8 @@ impl Ranking {
         }
     }
 
-    /// What a host uses, in millionths of what it can, once this group and those that share its primary's host have come.
+    /// What a host uses, in millionths of what it can, once this group and those that share its
+    /// primary's host have come.
     pub(super) fn expected(&self, id: GroupId, node: NodeId) -> u64 {
         let Some(group) = self.cluster.group(id) else { return 0 };
         let comes = |other: &GroupId| *other != id && self.targets(*other).first() == Some(&node);

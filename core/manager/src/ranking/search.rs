@@ -7,7 +7,8 @@ use wire::{GroupId, NodeId};
 
 use super::{EFFORT, Head, Overload, Ranking, TOGETHER, head_of};
 
-/// A search under way: groups are placed in their order, and the best that was found so far is kept.
+/// A search under way: groups are placed in their order, and the best that was found so far is
+/// kept.
 struct Search {
     groups: Vec<GroupId>,
     best: Overload,
@@ -17,8 +18,9 @@ struct Search {
 }
 
 impl Ranking {
-    /// Searches the groups that have to do with an overload which this one is part of. What is found counts if it is clearly better, or if
-    /// this group is new. Returns those whose lists changed, with what they were.
+    /// Searches the groups that have to do with an overload which this one is part of. What is
+    /// found counts if it is clearly better, or if this group is new. Returns those whose lists
+    /// changed, with what they were.
     pub(super) fn search(&mut self, id: GroupId, is_new: bool) -> Vec<(GroupId, Vec<NodeId>)> {
         let Some(head) = head_of(self.targets(id)) else { return Vec::new() };
         if self.cost(id, head) == Overload::default() {
@@ -50,7 +52,8 @@ impl Ranking {
         }
     }
 
-    /// Groups that may come to the same hosts as this one, and those that may come to theirs; nearest first.
+    /// Groups that may come to the same hosts as this one, and those that may come to theirs;
+    /// nearest first.
     fn together(&self, id: GroupId) -> Vec<GroupId> {
         let (mut found, mut seen) = (Vec::from([id]), BTreeSet::from([id]));
         let mut next = 0;

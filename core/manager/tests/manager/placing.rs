@@ -1,5 +1,6 @@
-//! The cluster state and the placer, in a world as small as can be: nodes die and return, are drained, and have programs that fail; commands are late
-//! or lost, and who leads changes. What has to be so at the end is found by trying all placements.
+//! The cluster state and the placer, in a world as small as can be: nodes die and return, are
+//! drained, and have programs that fail; commands are late or lost, and who leads changes. What has
+//! to be so at the end is found by trying all placements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -152,7 +153,8 @@ impl World {
             }
         }
         assert!(on.len().abs_diff(placed.on.len()) <= 1 || why == Why::Left, "{why:?}");
-        // One with the state goes only if as many as there are places for stay that have it: seeds 880 and 1029 of the simulator.
+        // One with the state goes only if as many as there are places for stay that have it: seeds
+        // 880 and 1029 of the simulator.
         let has = |node: &&NodeId| self.groups[group].get(*node) == Some(&true);
         if placed.on.iter().filter(|node| !on.contains(node)).any(|node| has(&node)) {
             let failing = |node: &NodeId| {
@@ -178,7 +180,8 @@ impl World {
                 self.cluster_state.at(node).map(|deployment| deployment.group.clone()).collect();
             for (name, replicas) in &mut self.groups {
                 let others = replicas.iter().any(|(other, synced)| *other != node && *synced);
-                // As at a real node: who alone has the state keeps it, whatever was decided before the others were lost.
+                // As at a real node: who alone has the state keeps it, whatever was decided before
+                // the others were lost.
                 if !wanted.contains(name) && (others || self.cluster_state.of(name).is_none()) {
                     replicas.remove(&node);
                 }
@@ -469,8 +472,9 @@ fn one_that_was_placed_anew_meanwhile_is_placed_by_nobody_else() {
     assert_eq!(world.cluster_state.of("g").unwrap().on, [NodeId(1)]);
 }
 
-/// The simulator's world `everything`, seed 45: a host was away, another got a replica, and when the first was back from its disk, with
-/// the state, and had not said so yet, its replica was one too many.
+/// The simulator's world `everything`, seed 45: a host was away, another got a replica, and when
+/// the first was back from its disk, with the state, and had not said so yet, its replica was one
+/// too many.
 #[test]
 fn while_nobody_has_the_state_of_a_group_on_disk_nobody_goes() {
     let looks = |durability| {

@@ -17,7 +17,8 @@ fn who_is_in_time_is_left_alone() {
     assert_eq!(relieve(&cluster, &BTreeSet::new()), Relief::default());
 }
 
-/// The least loaded backup is taken although another is named first; and no second primary goes where the first has filled the room.
+/// The least loaded backup is taken although another is named first; and no second primary goes
+/// where the first has filled the room.
 #[test]
 fn moves_are_spread() {
     let mut cluster = Cluster::new(Policy::EarliestDeadline);
@@ -50,8 +51,8 @@ fn nobody_moves_to_a_host_that_refuses_calls() {
     assert_eq!(relieve(&cluster, &BTreeSet::new()).unsolved, []);
 }
 
-/// After all moves every host is within its bound, but for those that are named; none of the moves overloads anybody, and only the overloaded
-/// move.
+/// After all moves every host is within its bound, but for those that are named; none of the moves
+/// overloads anybody, and only the overloaded move.
 #[test]
 fn nobody_has_too_much_afterwards() {
     let (mut moves, mut unsolved) = (0, 0);

@@ -33,7 +33,8 @@ fn cluster() -> Ranking {
     ranking
 }
 
-/// Lists change only where the lost host was on them: the others are told nothing. And noise changes none.
+/// Lists change only where the lost host was on them: the others are told nothing. And noise
+/// changes none.
 #[test]
 fn what_changes_is_what_had_to_do_with_the_lost_host() {
     let mut ranking = cluster();

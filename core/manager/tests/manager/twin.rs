@@ -1,4 +1,5 @@
-//! The ranking beside a twin that tries every order of every list and adds everything up anew each time.
+//! The ranking beside a twin that tries every order of every list and adds everything up anew each
+//! time.
 
 use std::collections::BTreeMap;
 
@@ -127,8 +128,8 @@ impl World {
     }
 }
 
-/// No order of the lists is better for the loss of one host; and where one is without overload for any pair, so is ours. What is no
-/// clear gain is left when something has changed.
+/// No order of the lists is better for the loss of one host; and where one is without overload for
+/// any pair, so is ours. What is no clear gain is left when something has changed.
 #[test]
 fn no_order_is_better() {
     let (mut tight, mut pairs) = (0, 0);

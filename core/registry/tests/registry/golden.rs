@@ -1,7 +1,9 @@
-//! The bytes of what is said to the registry and of its answers: programs in other languages write and read them (`docs/protocol/registry.md`).
+//! The bytes of what is said to the registry and of its answers: programs in other languages write
+//! and read them (`docs/protocol/registry.md`).
 //!
-//! A failure here means that nodes and clients of the version before would misread them: raise `wire::PROTOCOL_VERSION` if that is wanted, and let
-//! `UPDATE_EXPECT=1 cargo test -p steadfast-registry` write the bytes anew.
+//! A failure here means that nodes and clients of the version before would misread them: raise
+//! `wire::PROTOCOL_VERSION` if that is wanted, and let `UPDATE_EXPECT=1 cargo test -p
+//! steadfast-registry` write the bytes anew.
 
 use core::fmt::Debug;
 

@@ -1,4 +1,5 @@
-//! The registry beside a dumb twin, and in a small world whose nodes die: what is promised, and that mistakes are found.
+//! The registry beside a dumb twin, and in a small world whose nodes die: what is promised, and
+//! that mistakes are found.
 
 mod golden;
 mod twin;

@@ -1,5 +1,5 @@
-//! The machine beside a twin that keeps everything that ever happened and looks through all of it, with commands that come late, twice and out of
-//! order.
+//! The machine beside a twin that keeps everything that ever happened and looks through all of it,
+//! with commands that come late, twice and out of order.
 
 use steadfast_registry::{Address, Command, Ended, Epoch, Registry, Technique, Terms, Verdict};
 use wire::{Duration, Member, Random, Time};
@@ -185,7 +185,8 @@ impl Twin {
     }
 }
 
-/// A command of a few names, addresses and nodes, so that they meet; it may be of long ago by what it has seen.
+/// A command of a few names, addresses and nodes, so that they meet; it may be of long ago by what
+/// it has seen.
 fn draw(random: &mut Random, registry: &Registry) -> Command {
     let name = ["x", "y"][random.below(2) as usize].to_owned();
     let keeper = member(1 + random.below(3) as u32, 1 + random.below(3));

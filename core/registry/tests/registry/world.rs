@@ -1,5 +1,5 @@
-//! A small world: nodes with registrars, one registry, commands that take their time, are lost with who says them, and nodes that die and come back. No
-//! dead member is listed beyond its bound.
+//! A small world: nodes with registrars, one registry, commands that take their time, are lost with
+//! who says them, and nodes that die and come back. No dead member is listed beyond its bound.
 
 use std::collections::BTreeMap;
 

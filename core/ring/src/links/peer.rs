@@ -13,7 +13,8 @@ const MISSED: u64 = 3;
 /// Reports that must confirm a lost link, one after the other, before it carries again.
 const PROOF: u32 = 4;
 
-/// A link that is lost again soon after it came back must prove twice as much each time, up to this.
+/// A link that is lost again soon after it came back must prove twice as much each time, up to
+/// this.
 const MAX_PROOF: u32 = 64;
 
 /// After this long without a loss the past is forgiven.
@@ -104,7 +105,8 @@ impl Peer {
         }
     }
 
-    /// Whether this is the peer's present life. A later one begins here: it knows nothing of our rounds.
+    /// Whether this is the peer's present life. A later one begins here: it knows nothing of our
+    /// rounds.
     pub fn is_of_life(&mut self, now: Time, life: Incarnation, timing: &LinkTiming) -> bool {
         if self.life.is_some_and(|known| life < known) {
             return false;

@@ -1,10 +1,12 @@
-//! Making sure, without ordering anything, that this node was in the ring with a majority at some moment.
+//! Making sure, without ordering anything, that this node was in the ring with a majority at some
+//! moment.
 //!
-//! The question goes to all other members, and all who ask meanwhile have to wait for the next one: it must begin after
-//! they have asked. A majority that was in this ring after that moment has left it for no other before, so no other
-//! component can have acted without it; and whatever a majority held by then, one of those who answer has. See
-//! docs/protocol/ring.md, "Confirming"; source of the idea: D. Ongaro, *Consensus: Bridging Theory and Practice*, 2014,
-//! section 6.4 (the read index of Raft).
+//! The question goes to all other members, and all who ask meanwhile have to wait for the next one:
+//! it must begin after they have asked. A majority that was in this ring after that moment has left
+//! it for no other before, so no other component can have acted without it; and whatever a majority
+//! held by then, one of those who answer has. See docs/protocol/ring.md, "Confirming"; source of
+//! the idea: D. Ongaro, *Consensus: Bridging Theory and Practice*, 2014, section 6.4 (the read
+//! index of Raft).
 
 use wire::ring::{Confirm, Confirmed, Message};
 
@@ -61,9 +63,10 @@ impl Operational<'_> {
         self.out.send(self.order.members[from].node, answer, Route::Best);
     }
 
-    /// A member answers. What it says to have was given out before it answered, so nothing can be lost by
-    /// believing a number that this node has not seen; one beyond the window is a lie. It tells as well what is held: who reads
-    /// waits for that, too, and acknowledgements go to those who sent.
+    /// A member answers. What it says to have was given out before it answered, so nothing can be
+    /// lost by believing a number that this node has not seen; one beyond the window is a lie. It
+    /// tells as well what is held: who reads waits for that, too, and acknowledgements go to those
+    /// who sent.
     pub fn confirmed(&mut self, from: usize, answer: Confirmed) {
         self.order.learn(from, answer.aru);
         let confirming = &mut self.turn.confirming;

@@ -1,8 +1,8 @@
 //! How an idle ring shows that it lives: the token rests, and a small sign goes round instead.
 //!
 //! A pulse wakes each member once and its home twice. One that does not come back is followed by a
-//! round of the token, whose receipts tell where it is lost: so it is a cheap try before the round, and
-//! takes nothing from the safety of detection. See docs/protocol/ring.md, "The pulse".
+//! round of the token, whose receipts tell where it is lost: so it is a cheap try before the round,
+//! and takes nothing from the safety of detection. See docs/protocol/ring.md, "The pulse".
 
 use wire::Duration;
 use wire::ring::{Message, Pulse};
@@ -26,7 +26,8 @@ impl Operational<'_> {
         self.send_pulse(next);
     }
 
-    /// Nobody has been asked for the last of what was sent: a pulse asks all. Only who has it hands it on.
+    /// Nobody has been asked for the last of what was sent: a pulse asks all. Only who has it hands
+    /// it on.
     pub fn ask_round(&mut self) {
         let back_within = self.config.timing.back_within(self.order.members.len());
         self.turn.asking.at = Some(self.now + back_within);
@@ -83,9 +84,9 @@ impl Operational<'_> {
         self.progress();
     }
 
-    /// Whether this was sent after all else that this member has seen. A pulse that data or a pass has
-    /// overtaken promises a silence that is over; a copy proves nothing; and where something is missing
-    /// the token is to come round.
+    /// Whether this was sent after all else that this member has seen. A pulse that data or a pass
+    /// has overtaken promises a silence that is over; a copy proves nothing; and where something is
+    /// missing the token is to come round.
     fn is_news(&self, pulse: &Pulse) -> bool {
         let order = &self.order;
         let resting = pulse.hop > order.hop || pulse.hop == order.hop && order.passed.is_none();

@@ -28,8 +28,8 @@ impl Operational<'_> {
         }
     }
 
-    /// Asks the holder, where it is known: that of a token which has rested for a while. Else, and if it
-    /// does not come, all: one of them has the token, or will have it next.
+    /// Asks the holder, where it is known: that of a token which has rested for a while. Else, and
+    /// if it does not come, all: one of them has the token, or will have it next.
     fn ask(&mut self) {
         let want = self.out.encode(Message::Want(Want { ring: self.order.id }));
         let again = self.turn.want.times > 0;

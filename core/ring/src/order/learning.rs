@@ -10,14 +10,15 @@ impl Order {
         self.token.as_ref().map_or(self.window.high(), |token| token.sequence)
     }
 
-    /// The last number that can have been given out: by this node itself, or within the others' window.
+    /// The last number that can have been given out: by this node itself, or within the others'
+    /// window.
     fn sendable(&self) -> u64 {
         let window = self.window.aru().saturating_add(MAX_WINDOW as u64);
         self.token.as_ref().map_or(window, |token| token.sequence)
     }
 
-    /// Takes a member's word for how far it is. Nobody can have what was not sent; but what a member has may have overtaken
-    /// what this node is yet to see of it.
+    /// Takes a member's word for how far it is. Nobody can have what was not sent; but what a
+    /// member has may have overtaken what this node is yet to see of it.
     pub fn learn(&mut self, member: usize, aru: u64) {
         if aru <= self.sendable() {
             self.held.claim(member, aru);

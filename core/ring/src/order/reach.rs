@@ -1,7 +1,7 @@
 //! How far each member is, and what members say to have before this node knows that it was sent.
 //!
-//! An acknowledgement is shorter than what it is about, may come from elsewhere, and does not wait in the same queues: it
-//! overtakes it. It is not said again, and somebody may wait for it.
+//! An acknowledgement is shorter than what it is about, may come from elsewhere, and does not wait
+//! in the same queues: it overtakes it. It is not said again, and somebody may wait for it.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -70,7 +70,8 @@ impl Reach {
         self.claimed = true;
     }
 
-    /// So much is known to be sent: members have of it what they said. True if that is more than was known of one.
+    /// So much is known to be sent: members have of it what they said. True if that is more than
+    /// was known of one.
     pub fn settle(&mut self, sent: u64) -> bool {
         if !self.claimed {
             return false;

@@ -29,8 +29,9 @@ impl Repairs {
         }
     }
 
-    /// These are served at this visit of the token. What was served at the last one, too, is asked for anew: whoever misses
-    /// it still does not hear this node, and others have to see the request.
+    /// These are served at this visit of the token. What was served at the last one, too, is asked
+    /// for anew: whoever misses it still does not hear this node, and others have to see the
+    /// request.
     pub fn serve(&mut self, held: &[u64], missing: &mut Vec<u64>) {
         missing.extend(held.iter().filter(|sequence| self.served.contains(sequence)));
         self.served.clear();

@@ -17,7 +17,8 @@ use crate::recovery::{self, Plan, Recovery};
 use crate::turn::Turn;
 use crate::{Event, Route};
 
-/// The steps of two lives are the same once in so many. Small beside the numbers that there are for rings.
+/// The steps of two lives are the same once in so many. Small beside the numbers that there are for
+/// rings.
 const LIFE_STEPS: u64 = 1 << 24;
 
 impl Ring {
@@ -189,9 +190,10 @@ impl Ring {
         }
     }
 
-    /// How far the next ring's sequence is beyond the largest that is known. One, as long as that is this life's own. What
-    /// came from others may have come to an earlier life of this node too, which then gave the next number to a ring
-    /// of lives that are all gone: so each life goes on from there in a step of its own.
+    /// How far the next ring's sequence is beyond the largest that is known. One, as long as that
+    /// is this life's own. What came from others may have come to an earlier life of this node too,
+    /// which then gave the next number to a ring of lives that are all gone: so each life goes on
+    /// from there in a step of its own.
     fn step(&self) -> u64 {
         let own = self.known <= self.order.id.sequence;
         if own { 1 } else { 1 + Random::new(self.config.me.incarnation.0).below(LIFE_STEPS) }

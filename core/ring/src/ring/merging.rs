@@ -80,8 +80,8 @@ impl Ring {
     }
 
     /// Whether a join of a stranger may make this ring gather: it names only nodes that are
-    /// welcome, and accuses none of ours (that would tear a ring apart that works); and it is not one
-    /// from before the ring that the stranger has now.
+    /// welcome, and accuses none of ours (that would tear a ring apart that works); and it is not
+    /// one from before the ring that the stranger has now.
     pub(crate) fn admits(&mut self, now: Time, sender: Member, join: &Join) -> bool {
         let ours = |member: Member| self.order.index_of(member).is_some();
         if join.those(join.failed).any(|member| ours(member) || member == sender) {

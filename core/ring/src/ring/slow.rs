@@ -22,10 +22,10 @@ impl Config {
 }
 
 impl Order {
-    /// Members that are half a window or more behind while a majority has everything up to `high`, and
-    /// so has nothing to do. As long as the majority is busy, the ring goes at its pace. What nobody has got is
-    /// not the fault of one: then the sender, or its network, is the slow one. And whoever is behind
-    /// itself does not judge others.
+    /// Members that are half a window or more behind while a majority has everything up to `high`,
+    /// and so has nothing to do. As long as the majority is busy, the ring goes at its pace. What
+    /// nobody has got is not the fault of one: then the sender, or its network, is the slow one.
+    /// And whoever is behind itself does not judge others.
     fn lagging(&self, config: &Config, high: u64) -> u64 {
         if self.majority() < high && !config.planted.is(Bug::BlameTheLast) {
             return 0;
@@ -40,8 +40,9 @@ impl Order {
         if bits & self.my_bit() == 0 { bits } else { 0 }
     }
 
-    /// Where the token always circulates: members without what this node asked for last, once a majority has it. The
-    /// token cannot be back before they have taken that in. Whoever lacks it itself does not judge others.
+    /// Where the token always circulates: members without what this node asked for last, once a
+    /// majority has it. The token cannot be back before they have taken that in. Whoever lacks it
+    /// itself does not judge others.
     fn late(&self, asked: u64) -> u64 {
         let late = self.still_behind(self.everybody(), asked);
         if self.majority() < asked || late & self.my_bit() != 0 { 0 } else { late }
@@ -86,8 +87,8 @@ impl Ring {
         let standing = if self.queue.is_empty() || order.members.len() == 1 {
             Standing::Free
         } else if !self.config.parking {
-            // Whoever has nothing to send passes the token on at once: all time without it is others' turns, which
-            // are as they should be, or this.
+            // Whoever has nothing to send passes the token on at once: all time without it is
+            // others' turns, which are as they should be, or this.
             match order.late(turn.lookout.asked) {
                 late if late == 0 || order.token.is_some() => Standing::Free,
                 late => Standing::Stopped(late),
@@ -107,9 +108,9 @@ impl Ring {
         }
     }
 
-    /// These members have held up this node beyond what is granted. It gathers without them, if those
-    /// who keep up are a majority of the ring; else the ring goes on at their pace, for it would
-    /// stop without them.
+    /// These members have held up this node beyond what is granted. It gathers without them, if
+    /// those who keep up are a majority of the ring; else the ring goes on at their pace, for it
+    /// would stop without them.
     fn exclude(&mut self, now: Time, slow: u64) {
         let State::Operational(turn) = &mut self.state else { return };
         let order = &self.order;
@@ -129,8 +130,8 @@ impl Ring {
         self.gather(now, Gather::new(self.config.me, sets), None);
     }
 
-    /// A proposal that was heard says that members were left out because they did not keep up; perhaps
-    /// this one.
+    /// A proposal that was heard says that members were left out because they did not keep up;
+    /// perhaps this one.
     pub(crate) fn tell_of_the_slow(
         out: &mut Out,
         me: Member,

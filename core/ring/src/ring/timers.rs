@@ -26,8 +26,8 @@ impl Ring {
         earlier(self.due_at(), self.show_at())
     }
 
-    /// When the present state does something next. To show oneself to those outside is no part of it: that may be due since
-    /// long ago when a state begins that does so.
+    /// When the present state does something next. To show oneself to those outside is no part of
+    /// it: that may be due since long ago when a state begins that does so.
     fn due_at(&self) -> Option<Time> {
         match &self.state {
             State::Gather(gather) => Some(gather.next_timeout()),
@@ -105,8 +105,9 @@ impl Ring {
         self.out.event(Event::HeldUp(late));
     }
 
-    /// How long others are waited for while a ring is formed. As long as this node had to wait for signs of life before, or was held up
-    /// itself, in proportion: hosts that have too much to do are slow to answer proposals, too.
+    /// How long others are waited for while a ring is formed. As long as this node had to wait for
+    /// signs of life before, or was held up itself, in proportion: hosts that have too much to do
+    /// are slow to answer proposals, too.
     pub(crate) fn waits(&self) -> Waits {
         let timing = &self.config.timing;
         let time_out = self.order.watch.timeout.span(timing);

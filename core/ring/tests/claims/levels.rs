@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// Totem (TOCS 1995), section 2, and EVS specification 7: when a member delivers a safe message in a
-/// regular configuration, all of that configuration have it. The sender knows after one round trip.
+/// Totem (TOCS 1995), section 2, and EVS specification 7: when a member delivers a safe message in
+/// a regular configuration, all of that configuration have it. The sender knows after one round
+/// trip.
 #[test]
 fn a_safe_message_is_delivered_one_round_trip_after_an_agreed_one() {
     let mut cluster = Cluster::started(4, Tune::default());
@@ -71,8 +72,8 @@ fn without_parking_stability_comes_with_the_token() {
     assert_eq!(cluster.counts.get("want"), None);
 }
 
-/// A slow member holds up safe messages, and what comes after them, for as long as it is silent; then
-/// it is left out, and the rest deliver them in the transitional configuration.
+/// A slow member holds up safe messages, and what comes after them, for as long as it is silent;
+/// then it is left out, and the rest deliver them in the transitional configuration.
 #[test]
 fn a_silent_member_holds_up_safe_messages_until_it_is_left_out() {
     let mut cluster = Cluster::started(3, Tune::default());

@@ -91,8 +91,9 @@ fn a_timer_that_fires_late_is_not_believed() {
     assert_eq!(ring.state_name(), "gather");
 }
 
-/// Where processes have to wait for a processor, who is asked answers late. All wait for each other in proportion to that, come to one
-/// ring, and stay in it; with waits of fixed length each was accused before it could answer, and rings fell apart as soon as they stood.
+/// Where processes have to wait for a processor, who is asked answers late. All wait for each other
+/// in proportion to that, come to one ring, and stay in it; with waits of fixed length each was
+/// accused before it could answer, and rings fell apart as soon as they stood.
 #[test]
 fn nodes_that_run_in_turns_leave_a_dead_one_out_and_stay_together() {
     const NODES: usize = 5;

@@ -95,7 +95,8 @@ fn a_wanter_waits_at_most_for_the_turns_of_the_others() {
     assert!(waited <= (3 + 3) * turn as u64, "{waited} datagrams were sent before it");
 }
 
-/// Nobody waits to know who holds a lone agreed message: one is asked for many of them, and all is known soon after.
+/// Nobody waits to know who holds a lone agreed message: one is asked for many of them, and all is
+/// known soon after.
 #[test]
 fn lone_agreed_messages_cost_few_acknowledgements() {
     let acks = |level| {
@@ -156,8 +157,8 @@ fn in_an_idle_ring_the_holder_alone_is_asked() {
     assert_eq!(cluster.ring(0).delivered(), 100);
 }
 
-/// docs/protocol/ring.md, "Longest wait for the token": whoever is in the token's `wants` gets the token
-/// before anybody has it twice, and nobody sends more than a turn meanwhile.
+/// docs/protocol/ring.md, "Longest wait for the token": whoever is in the token's `wants` gets the
+/// token before anybody has it twice, and nobody sends more than a turn meanwhile.
 #[test]
 fn nobody_is_passed_over_and_no_turn_is_longer_than_it_may_be() {
     for seed in 0..30 {
@@ -175,8 +176,9 @@ fn a_modest_sender_waits_no_longer_than_the_formula() {
     }
 }
 
-/// Acknowledgements leave before all else, and what they say holds for what leaves behind them: a member that waits to know who
-/// has a message needs no further word when the message itself comes last.
+/// Acknowledgements leave before all else, and what they say holds for what leaves behind them: a
+/// member that waits to know who has a message needs no further word when the message itself comes
+/// last.
 #[test]
 fn what_overtakes_the_message_that_it_is_about_counts_when_that_comes() {
     let mut cluster = Cluster::started(3, Tune::default());

@@ -251,9 +251,9 @@ fn held(cluster: &Cluster, stays: &[&Stay<'_>]) {
     }
 }
 
-/// Safe delivery: what one member delivered as safe in the regular configuration, every other delivers
-/// before it goes anywhere, with whomever it does. (In a transitional configuration the same is said of
-/// its members: see `together`.)
+/// Safe delivery: what one member delivered as safe in the regular configuration, every other
+/// delivers before it goes anywhere, with whomever it does. (In a transitional configuration the
+/// same is said of its members: see `together`.)
 fn safe(stays: &[&Stay<'_>]) {
     let mut promised: BTreeMap<RingId, BTreeSet<&Bytes>> = BTreeMap::new();
     for stay in stays {

@@ -80,7 +80,8 @@ pub fn silent_host(seed: u64, n: usize, load: Load, tune: Tune) -> Duration {
     took
 }
 
-/// Bursts and pauses of a ring whose datagrams come in any order, twice, and long after: nobody may be suspected.
+/// Bursts and pauses of a ring whose datagrams come in any order, twice, and long after: nobody may
+/// be suspected.
 pub fn late_copies(seed: u64, tune: Tune) {
     let mut cluster = Cluster::started(4, tune);
     let id = cluster.ring(0).id();

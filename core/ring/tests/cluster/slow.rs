@@ -1,5 +1,5 @@
-//! A member reads its socket so slowly that the others wait for it: it is excluded within the bound that
-//! docs/protocol/ring.md states, and nobody else is.
+//! A member reads its socket so slowly that the others wait for it: it is excluded within the bound
+//! that docs/protocol/ring.md states, and nobody else is.
 
 use steadfast_ring::{Charge, Event, Timing};
 use wire::{Duration, NodeId, Time};
@@ -55,8 +55,8 @@ pub fn load(cluster: &mut Cluster, senders: usize, span: Duration) {
     }
 }
 
-/// How long a member may stay that stops the others for three quarters of the time: docs/protocol/ring.md, "Slow
-/// receivers".
+/// How long a member may stay that stops the others for three quarters of the time:
+/// docs/protocol/ring.md, "Slow receivers".
 pub fn bound(tune: &Tune) -> Duration {
     tune.timing.slow_limit * 100 / (75 - tune.slow_share)
 }
@@ -90,7 +90,8 @@ pub fn slow_reader(n: usize, senders: usize, each: Duration, tune: Tune) -> Dura
     took
 }
 
-/// Members that keep up, in a ring of `n` under load with some loss, with a small window: nobody is to blame.
+/// Members that keep up, in a ring of `n` under load with some loss, with a small window: nobody is
+/// to blame.
 pub fn nobody_is_slow(n: usize, senders: usize, window: usize, tune: Tune) {
     let mut tune = Tune { window, turn: tune.turn.min(window), ..tune };
     tune.timing.slow_limit = tune.timing.token_timeout_max;

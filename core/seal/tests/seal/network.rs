@@ -124,7 +124,8 @@ proptest! {
     }
 }
 
-/// A challenge of a node's former life came later than one of its present life: the other took itself for out of touch for ever.
+/// A challenge of a node's former life came later than one of its present life: the other took
+/// itself for out of touch for ever.
 #[test]
 fn a_late_challenge_of_a_former_life_puts_nobody_out_of_touch() {
     meet(12_852_852_345_542_897_516, 39, &[(1, 23), (0, 33)]).unwrap();

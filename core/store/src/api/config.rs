@@ -17,14 +17,14 @@ pub struct Config {
     pub segment: u64,
     /// Bytes of the records of one batch, heads included. A record that fits into none is refused.
     pub batch: usize,
-    /// How long a record may wait for others before it is written, if the disk is idle. Zero writes at once; those that
-    /// come while the disk is busy share the next write in any case.
+    /// How long a record may wait for others before it is written, if the disk is idle. Zero writes
+    /// at once; those that come while the disk is busy share the next write in any case.
     pub delay: Duration,
-    /// After so long without a record the log is told that all of it is on the disk: what rots afterwards, even of the
-    /// last batch, is known to be missing.
+    /// After so long without a record the log is told that all of it is on the disk: what rots
+    /// afterwards, even of the last batch, is known to be missing.
     pub mark_after: Duration,
-    /// Bytes kept free for snapshots and manifests on a disk that is full. As much as the largest state, and at least a
-    /// segment.
+    /// Bytes kept free for snapshots and manifests on a disk that is full. As much as the largest
+    /// state, and at least a segment.
     pub reserve: u64,
     /// With more segments than this, snapshots of the strands that hold the oldest are asked for.
     pub keep: usize,
@@ -59,8 +59,8 @@ impl Config {
         MAX_RECORD.min(self.batch.saturating_sub(RECORD_HEAD))
     }
 
-    /// Bytes that records of so many take in a segment at most. Of two batches in a row one is more than half full, but for the
-    /// last two; each has a head, and blocks that are not full.
+    /// Bytes that records of so many take in a segment at most. Of two batches in a row one is more
+    /// than half full, but for the last two; each has a head, and blocks that are not full.
     pub(crate) fn space(&self, bytes: usize) -> usize {
         let batches = 2 * bytes / self.batch + 2;
         bytes + batches * (BATCH_HEAD + BLOCK)

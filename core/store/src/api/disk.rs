@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use crate::format::FileName;
 
-/// Which of the disk's two hands does something. Each does one thing at a time, and none waits for the other: a snapshot's
-/// sync does not hold up the log.
+/// Which of the disk's two hands does something. Each does one thing at a time, and none waits for
+/// the other: a snapshot's sync does not hold up the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     /// Writes batches to the log.
@@ -32,15 +32,16 @@ pub enum Op {
         /// So many.
         length: usize,
     },
-    /// Make the file anew, with so many bytes of zeros that are written, not only promised, and synced. Its name is not.
+    /// Make the file anew, with so many bytes of zeros that are written, not only promised, and
+    /// synced. Its name is not.
     Create {
         /// This file.
         file: FileName,
         /// So large.
         size: u64,
     },
-    /// Give the file room for so many bytes, and make it if there is none. What is there stays. Nothing need be written to it, or
-    /// synced.
+    /// Give the file room for so many bytes, and make it if there is none. What is there stays.
+    /// Nothing need be written to it, or synced.
     Allocate {
         /// This file.
         file: FileName,
@@ -138,7 +139,7 @@ pub enum FailureKind {
     Full,
     /// Anything else before a sync.
     Refused,
-    /// A sync failed. What it should have put on the disk may be gone although it can still be read, so it must not be tried
-    /// again.
+    /// A sync failed. What it should have put on the disk may be gone although it can still be
+    /// read, so it must not be tried again.
     Unsynced,
 }

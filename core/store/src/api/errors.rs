@@ -7,7 +7,8 @@ use wire::limits::MAX_SNAPSHOT;
 use super::RecordId;
 use crate::format::{FileName, Owner};
 
-/// A single file of an older copy has forgotten what was acknowledged since, and so has an older folder.
+/// A single file of an older copy has forgotten what was acknowledged since, and so has an older
+/// folder.
 const REMEDY: &str = "Bring back the whole folder, never a single file of it, from a copy that was taken since the node \
     stopped, or move the folder away and start the node: it gets its groups from the others, if enough of them have theirs";
 
@@ -41,7 +42,8 @@ pub enum OpenError {
         /// One of the parts.
         file: FileName,
     },
-    /// The manifest is an older one than that which was there last: records were acknowledged behind all that it names.
+    /// The manifest is an older one than that which was there last: records were acknowledged
+    /// behind all that it names.
     #[error(
         "the store's manifest is an old copy: it does not name {file}, where acknowledged records are. {REMEDY}"
     )]

@@ -9,8 +9,8 @@ use wire::ordered::Place;
 #[cfg(doc)]
 use super::Config;
 
-/// The number of a record in a store's log, from 1 without gaps. What was not said to be persisted when a life ended may
-/// be gone, and its number be given to another record.
+/// The number of a record in a store's log, from 1 without gaps. What was not said to be persisted
+/// when a life ended may be gone, and its number be given to another record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RecordId(pub u64);
 
@@ -44,7 +44,8 @@ pub struct Record {
     pub kind: u8,
     /// Where in the order it was delivered.
     pub place: Place,
-    /// Its content, at most [`MAX_RECORD`](wire::limits::MAX_RECORD) bytes, and what a batch holds ([`Config::batch`]).
+    /// Its content, at most [`MAX_RECORD`](wire::limits::MAX_RECORD) bytes, and what a batch holds
+    /// ([`Config::batch`]).
     pub bytes: Bytes,
 }
 

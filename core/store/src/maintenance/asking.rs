@@ -18,7 +18,8 @@ impl Maintenance {
         }
     }
 
-    /// Nobody needs the oldest segment, as may be after an opening: nobody is asked for anything for its sake, so it goes by itself.
+    /// Nobody needs the oldest segment, as may be after an opening: nobody is asked for anything
+    /// for its sake, so it goes by itself.
     pub fn let_go(&mut self, log: &Log, config: &Config) {
         let many = self.segments.len();
         if many > config.keep && !config.planted.is(Bug::KeepUnneeded) {

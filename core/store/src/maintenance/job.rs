@@ -37,7 +37,8 @@ pub(super) enum Making {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taking {
     Create,
-    /// The head; then pieces from here on in the state, at this offset in the file, after this check.
+    /// The head; then pieces from here on in the state, at this offset in the file, after this
+    /// check.
     Head,
     Piece {
         from: usize,

@@ -35,7 +35,8 @@ impl Maintenance {
         self.later.is_some()
     }
 
-    /// The disk was full. Snapshots and manifests, which make room, get the reserve's; everything else waits.
+    /// The disk was full. Snapshots and manifests, which make room, get the reserve's; everything
+    /// else waits.
     pub(super) fn no_room(
         &mut self,
         later: Time,

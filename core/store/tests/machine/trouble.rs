@@ -1,4 +1,5 @@
-//! What becomes of records, snapshots and strands where the disk is full or busy, and of files that are not what they were.
+//! What becomes of records, snapshots and strands where the disk is full or busy, and of files that
+//! are not what they were.
 
 use bytes::Bytes;
 use steadfast_store::{
@@ -102,7 +103,8 @@ fn a_segment_that_nobody_needs_any_more_does_not_hold_up_the_log() {
     let (mut store, _) = open(&mut disk);
     store.append(NOW, record(GROUP, 1, 10)).unwrap();
     run(&mut store, &mut disk);
-    // All of the only segment is covered: it is written to, so it stays, and is the oldest of the next life.
+    // All of the only segment is covered: it is written to, so it stays, and is the oldest of the
+    // next life.
     store.snapshot(NOW, snapshot(GROUP, RecordId(1))).unwrap();
     run(&mut store, &mut disk);
     store.close(NOW);

@@ -34,16 +34,16 @@ pub enum Refusal {
     ReplyTooLarge = 7,
     /// The client has more calls under way than a session has places.
     Window = 8,
-    /// The call was executed, and no majority of a voting group's replicas has the same outcome. Told to a handler: they do not ask
-    /// the same of another group, and nothing was asked.
+    /// The call was executed, and no majority of a voting group's replicas has the same outcome.
+    /// Told to a handler: they do not ask the same of another group, and nothing was asked.
     Split = 9,
     /// The method may change the state, and was called as a read: not executed.
     NotReadOnly = 10,
-    /// The host has more to do than it can do in time, and the call is less critical than others. A node says it as [`Outcome::Shed`], with
-    /// where it may be answered.
+    /// The host has more to do than it can do in time, and the call is less critical than others. A
+    /// node says it as [`Outcome::Shed`], with where it may be answered.
     Shed = 11,
-    /// Each service that executed the request died of it, or hung, and it is executed no more: it has changed nothing. The words name the
-    /// nodes.
+    /// Each service that executed the request died of it, or hung, and it is executed no more: it
+    /// has changed nothing. The words name the nodes.
     Poisoned = 12,
 }
 
@@ -86,7 +86,8 @@ pub enum Outcome {
     Ok(Bytes),
     /// Executed: the service's own error.
     Service(Bytes),
-    /// Not executed, or its result is not to be had: why, in words with the remedy. Never [`Refusal::Busy`] or [`Refusal::Shed`].
+    /// Not executed, or its result is not to be had: why, in words with the remedy. Never
+    /// [`Refusal::Busy`] or [`Refusal::Shed`].
     Refused(Refusal, String),
     /// Not executed: a limit is reached. Asked again after this time, it may be.
     Busy {
@@ -108,7 +109,8 @@ pub enum Outcome {
     NoSuchGroup,
     /// Not executed: no replica with the group's state can be reached, or the quorum is lost.
     NoReplica,
-    /// Whether it was executed is not known: the replica that was given it here is gone, with all that it knew. Another may be asked at once.
+    /// Whether it was executed is not known: the replica that was given it here is gone, with all
+    /// that it knew. Another may be asked at once.
     Gone,
 }
 
@@ -228,8 +230,8 @@ struct ReplyHeader {
 }
 
 impl Reply {
-    /// Its body, behind what `start` gives with room for so many bytes; and the result, unless it is
-    /// there already.
+    /// Its body, behind what `start` gives with room for so many bytes; and the result, unless it
+    /// is there already.
     pub(super) fn append(&self, start: impl FnOnce(usize) -> Vec<u8>) -> (Vec<u8>, Bytes) {
         let targets =
             self.targets.as_ref().map_or_else(Vec::new, |targets| append(Vec::new(), targets));

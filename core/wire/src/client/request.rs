@@ -17,14 +17,15 @@ const BESIDE: u8 = 8;
 /// What a call does to the service's state, and so how it is executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// It may change it: it is ordered, and executed once by every replica that its group's style names.
+    /// It may change it: it is ordered, and executed once by every replica that its group's style
+    /// names.
     #[default]
     Change,
-    /// It changes nothing: one replica executes it, without ordering, and answers what was true at some moment
-    /// between the call and its answer (linearizable).
+    /// It changes nothing: one replica executes it, without ordering, and answers what was true at
+    /// some moment between the call and its answer (linearizable).
     Read,
-    /// It changes nothing: one replica executes it at once, if it knows that it has all that was answered this
-    /// long ago.
+    /// It changes nothing: one replica executes it at once, if it knows that it has all that was
+    /// answered this long ago.
     Stale {
         /// The bound, in milliseconds, from 1.
         max_age_ms: u16,

@@ -112,8 +112,8 @@ pub enum Level {
     /// When everything before it has been.
     #[default]
     Agreed,
-    /// The same; and its sender is told as soon as can be who holds it. On the wire it is agreed: the difference is
-    /// its sender's.
+    /// The same; and its sender is told as soon as can be who holds it. On the wire it is agreed:
+    /// the difference is its sender's.
     Held,
     /// When, besides, every member of the configuration is known to have it: each will deliver it
     /// too, unless it fails.
@@ -169,7 +169,8 @@ pub fn push_pieces(
 }
 
 impl Data {
-    /// The chunks, in order. [`Datagram::decode`](super::Datagram::decode) has checked that they fill the body exactly.
+    /// The chunks, in order. [`Datagram::decode`](super::Datagram::decode) has checked that they
+    /// fill the body exactly.
     pub fn chunks(&self) -> impl Iterator<Item = Chunk> + '_ {
         let mut at = 0;
         core::iter::from_fn(move || {

@@ -29,13 +29,13 @@ pub struct Join {
     pub heard: u64,
     /// The largest sequence of any ring that the sender knows.
     pub ring_sequence: u64,
-    /// Why the slow were excluded, as far as that is known and finds room: at most [`MAX_CHARGES`], in
-    /// order of `member`.
+    /// Why the slow were excluded, as far as that is known and finds room: at most [`MAX_CHARGES`],
+    /// in order of `member`.
     pub charges: Vec<Charge>,
 }
 
-/// Charges in one join: with so many at their longest (18 bytes each) a join of a full ring still fits into the
-/// smallest datagram that a node may be configured to send.
+/// Charges in one join: with so many at their longest (18 bytes each) a join of a full ring still
+/// fits into the smallest datagram that a node may be configured to send.
 pub const MAX_CHARGES: usize = 16;
 
 /// What a member excluded for being slow was found to owe, by the one that it kept from sending.

@@ -71,8 +71,8 @@ pub struct Want {
 }
 
 /// "Every member has everything up to here": what safe messages wait for, when no data follows that
-/// would say it. From a member that knows less than its receiver it is a question, which is answered
-/// by the same. Postcard, in this order.
+/// would say it. From a member that knows less than its receiver it is a question, which is
+/// answered by the same. Postcard, in this order.
 ///
 /// ```text
 /// | ring.seq | rep | hop | stable |
@@ -87,8 +87,8 @@ pub struct Stable {
     pub stable: u64,
 }
 
-/// "The token rests here and I live": from its holder to the next member in ring order, who hands it
-/// on to the next, until it is home again. Postcard, fields in this order.
+/// "The token rests here and I live": from its holder to the next member in ring order, who hands
+/// it on to the next, until it is home again. Postcard, fields in this order.
 ///
 /// ```text
 /// | ring.seq | rep | hop | number | home | stable | sequence | next |
@@ -111,8 +111,9 @@ pub struct Pulse {
     pub next: u64,
 }
 
-/// "I have on my disk all that I have to keep up to here", told when a sync ends, to every member; or, as a question, by
-/// who waits for that, and answered to it alone. Only nodes with storage answer. Postcard, fields in this order.
+/// "I have on my disk all that I have to keep up to here", told when a sync ends, to every member;
+/// or, as a question, by who waits for that, and answered to it alone. Only nodes with storage
+/// answer. Postcard, fields in this order.
 ///
 /// ```text
 /// | ring.seq | rep | stored | question: 0 or 1 |
@@ -127,8 +128,8 @@ pub struct Stored {
     pub question: bool,
 }
 
-/// "Are you still in this ring, and how far?": for those who would read without ordering. Postcard, fields in this
-/// order.
+/// "Are you still in this ring, and how far?": for those who would read without ordering. Postcard,
+/// fields in this order.
 ///
 /// ```text
 /// | ring.seq | rep | round |

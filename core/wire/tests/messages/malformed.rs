@@ -52,7 +52,8 @@ fn try_frame(bytes: &Bytes) -> Result<Option<()>, Malformed> {
     Ok(Some(()))
 }
 
-/// The same bytes with one of them changed: every place, and values that matter to varints and flags.
+/// The same bytes with one of them changed: every place, and values that matter to varints and
+/// flags.
 fn mutations(bytes: &Bytes) -> impl Iterator<Item = Bytes> + '_ {
     let patterns = (0..8).map(|bit| 1u8 << bit).chain([0xff, 0x7f, 0x81]);
     (0..bytes.len()).flat_map(move |place| {

@@ -10,8 +10,9 @@ use wire::ordered::Ordered;
 use super::outcome::{Outcome, Pace, Summary};
 
 impl Outcome {
-    /// The object: what was measured, then the figures. `n`, `min_us`, `p50_us`, `p99_us`, `p999_us` and `max_us`
-    /// are those of [`latency`](Outcome::latency); `send_`, `own_`, `all_` and `echo_` go before the others.
+    /// The object: what was measured, then the figures. `n`, `min_us`, `p50_us`, `p99_us`,
+    /// `p999_us` and `max_us` are those of [`latency`](Outcome::latency); `send_`, `own_`, `all_`
+    /// and `echo_` go before the others.
     pub fn line(&self) -> Map<String, Value> {
         let ask = &self.ask;
         let mut line = Map::new();

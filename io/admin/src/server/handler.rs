@@ -84,8 +84,8 @@ pub trait Handler: Send + Sync {
     /// The epoch of this node's replica of the registry.
     fn registry_epoch(&self) -> Done<Epoch>;
 
-    /// Waits until the registry's epoch is another one than `since`, or for so long. True: it is not,
-    /// and may be waited for once more.
+    /// Waits until the registry's epoch is another one than `since`, or for so long. True: it is
+    /// not, and may be waited for once more.
     fn wait_for_registry(&self, since: Epoch, timeout: Duration) -> bool;
 
     /// Which bindings there are.

@@ -209,7 +209,8 @@ impl Future for Task {
             if task.tell_opened() {
                 return Poll::Ready(());
             }
-            // Whatever changed may have put something into a buffer: it is written before this sleeps.
+            // Whatever changed may have put something into a buffer: it is written before this
+            // sleeps.
             if !again {
                 return Poll::Pending;
             }

@@ -35,8 +35,8 @@ impl Stream {
         }
     }
 
-    /// `Ready(Ok)` once, when the dial has succeeded; `Ready(Err)` when the stream is of no use, with
-    /// the trouble if it is not just its end.
+    /// `Ready(Ok)` once, when the dial has succeeded; `Ready(Err)` when the stream is of no use,
+    /// with the trouble if it is not just its end.
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -63,8 +63,8 @@ impl Stream {
                     let _ = channel.write(&mut Polled { socket, cx });
                     return Poll::Ready(Err(trouble));
                 }
-                // There may be a handshake's next words, or frames that waited for its end. A socket
-                // that was full before wakes the task.
+                // There may be a handshake's next words, or frames that waited for its end. A
+                // socket that was full before wakes the task.
                 if full || !channel.wants_to_write() {
                     return Poll::Pending;
                 }

@@ -18,7 +18,8 @@ fn says(text: &'static str) -> Manner {
     Manner::Answer(Outcome::Ok(Bytes::from_static(text.as_bytes())), None)
 }
 
-/// A stateless group of three of four nodes, all of which are connected, and a client that asks all and waits for so many.
+/// A stateless group of three of four nodes, all of which are connected, and a client that asks all
+/// and waits for so many.
 fn cluster(balancing: Balancing) -> Cluster {
     of_style(Style::Stateless, balancing)
 }
@@ -293,7 +294,8 @@ fn news(cluster: &mut Cluster, view: u64, nodes: &[u32]) {
     cluster.inject(cluster.link_to(2), Frame::News(told));
 }
 
-/// Simulator seed 76338: the refusals of all nodes were counted, and with each view the call came at once.
+/// Simulator seed 76338: the refusals of all nodes were counted, and with each view the call came
+/// at once.
 #[test]
 fn who_finds_no_room_anywhere_waits_as_long_as_with_one_node() {
     let (mut cluster, call) = where_none_has_room(3_000);

@@ -10,7 +10,8 @@ use super::cluster::{Cluster, GROUP, LATENCY, Manner, address, ms, targets};
 use crate::retry_budget::Credit;
 use crate::{Balancing, CallError, Policy, Reading, Refresh, RetryBudget, Strategy};
 
-/// Nodes 1 to `count`, all replicas of a group of this style, and a client that does this with targets.
+/// Nodes 1 to `count`, all replicas of a group of this style, and a client that does this with
+/// targets.
 fn plain(count: u32, style: Style, policy: Policy) -> Cluster {
     let all: Vec<u32> = (1..=count).collect();
     let mut cluster = Cluster::new(count);

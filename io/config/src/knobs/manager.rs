@@ -22,19 +22,22 @@ pub struct ManagerKnobs {
     /// Between two reports when nothing is crossed, a sample to a minute.
     #[serde(rename = "period_ms", with = "millis")]
     pub period: Duration,
-    /// What this node and its programs may use, where that and not the host's processors is to be measured.
+    /// What this node and its programs may use, where that and not the host's processors is to be
+    /// measured.
     #[serde(rename = "own_percent", with = "percent")]
     pub own: Option<Share>,
     /// Percent of the capacity above which it is told at once, 1 to 100.
     pub level: u8,
-    /// Percent of the capacity below the level at which it is told that the host has room again, at most the level.
+    /// Percent of the capacity below the level at which it is told that the host has room again, at
+    /// most the level.
     pub slack: u8,
     /// The test that a host must pass.
     #[serde(with = "PolicyName")]
     pub policy: Policy,
     /// Backups are ranked for the loss of two hosts, too; else as in the paper.
     pub look_ahead: bool,
-    /// How long a host is left alone after a primary has left or come, window and period at least, at most ten minutes.
+    /// How long a host is left alone after a primary has left or come, window and period at least,
+    /// at most ten minutes.
     #[serde(rename = "settle_ms", with = "millis")]
     pub settle: Duration,
     /// How long a primary that was moved stays, at most an hour.
@@ -129,7 +132,8 @@ impl ManagerKnobs {
     }
 }
 
-/// Response times are no policy here: what is measured has no period of its own, so they say what the earliest deadline says.
+/// Response times are no policy here: what is measured has no period of its own, so they say what
+/// the earliest deadline says.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Policy", rename_all = "kebab-case")]
 enum PolicyName {

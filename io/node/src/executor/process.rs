@@ -1,9 +1,9 @@
 //! The node's end of a program that serves a replica in a process of its own.
 //!
-//! The data plane itself reads and writes the program's socket, without ever waiting for it: a command
-//! and its answer then wake one process each, as few as with a thread, and the program's death is seen where
-//! it matters, by the end of the socket. What the program does not read waits here, within the same
-//! limits as for a thread.
+//! The data plane itself reads and writes the program's socket, without ever waiting for it: a
+//! command and its answer then wake one process each, as few as with a thread, and the program's
+//! death is seen where it matters, by the end of the socket. What the program does not read waits
+//! here, within the same limits as for a thread.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -96,7 +96,8 @@ pub(crate) struct Process {
     /// What the program is told at the end.
     farewell: Option<String>,
     tether: Tether,
-    /// Of a passive group: the program gives and takes whole states, and what has changed is found here.
+    /// Of a passive group: the program gives and takes whole states, and what has changed is found
+    /// here.
     changes: Option<Changes>,
     /// How often the state was replaced.
     replaced: u64,
@@ -147,7 +148,8 @@ impl Process {
         &mut self.tether
     }
 
-    /// What it has begun of what it was given. It is believed what it could as well say by answering.
+    /// What it has begun of what it was given. It is believed what it could as well say by
+    /// answering.
     pub fn begun(&self) -> Begun {
         let mut number = [0; 8];
         let told = self.begins.as_ref().map(|file| file.read_exact_at(&mut number, 0));
@@ -230,7 +232,8 @@ impl Process {
         self.expect(outgoing, expected);
     }
 
-    /// From here on the primary alone executes, and what has changed is found here; or all do. The program need not know.
+    /// From here on the primary alone executes, and what has changed is found here; or all do. The
+    /// program need not know.
     fn take_style(&mut self, style: Style) {
         if style != Style::WarmPassive {
             self.changes = None;
@@ -487,8 +490,8 @@ impl Process {
     }
 }
 
-/// The program is told why it is needed no more, if its socket takes that at once: without a reason, because
-/// all is as it should be. The end of the connection says the same.
+/// The program is told why it is needed no more, if its socket takes that at once: without a
+/// reason, because all is as it should be. The end of the connection says the same.
 impl Drop for Process {
     fn drop(&mut self) {
         let reason = self.farewell.take();

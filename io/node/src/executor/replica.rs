@@ -1,5 +1,5 @@
-//! A service under guard: its panics end neither the replica nor whoever hosts it, and what it says is
-//! kept within limits. The same in a node's thread and in a program of its own.
+//! A service under guard: its panics end neither the replica nor whoever hosts it, and what it says
+//! is kept within limits. The same in a node's thread and in a program of its own.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,7 +32,8 @@ pub(crate) struct Replica {
     make: Factory,
     /// How its handlers call other groups, if they can.
     line: Option<Arc<dyn Line>>,
-    /// `None` after the factory panicked, and in a cold passive group while another replica is primary.
+    /// `None` after the factory panicked, and in a cold passive group while another replica is
+    /// primary.
     service: Option<Box<dyn Service>>,
     /// What it tells, and is told, of changes; of a group whose replicas all execute, nothing.
     changes: Option<Changes>,
@@ -167,7 +168,8 @@ impl Replica {
             self.changes = None;
         } else if self.changes.is_none() {
             self.changes = Some(Changes::default());
-            // What the service would tell so far the others have done themselves. If it cannot tell it says so again when it is asked.
+            // What the service would tell so far the others have done themselves. If it cannot tell
+            // it says so again when it is asked.
             let _ = self.own_change();
         }
     }

@@ -34,8 +34,8 @@ const PROBE_PAUSES: [Duration; 4] = [
 /// What a node sent before its connection ended is read within this time.
 const LAST_WORDS: Duration = Duration::from_micros(200);
 
-/// A node that has been silent for so long since its connection ended, and refuses the next one, is dead: a firewall that refuses
-/// connections lets its datagrams pass.
+/// A node that has been silent for so long since its connection ended, and refuses the next one, is
+/// dead: a firewall that refuses connections lets its datagrams pass.
 const SILENCE: Duration = Duration::from_millis(1);
 
 /// A refusal waits this long for the end of the connection, which may be read just after it.
@@ -113,8 +113,8 @@ impl Watched {
         self.ended
     }
 
-    /// The connection is established, or has ended. True if a refusal is to be believed now: of a datagram just before, or of this
-    /// connection.
+    /// The connection is established, or has ended. True if a refusal is to be believed now: of a
+    /// datagram just before, or of this connection.
     pub fn handle_ready(&mut self, flags: EventFlags, now: Time, poller: &Poller) -> bool {
         let Some(connection) = &mut self.connection else { return false };
         let ended = flags.intersects(EventFlags::ERR | EventFlags::HUP | EventFlags::RDHUP)
@@ -183,8 +183,9 @@ impl Watched {
         Due { probe: due.is_some(), denied }
     }
 
-    /// Its host says that nobody is there any more to connect to. Hosts say so of each connection, but of datagrams once a second
-    /// (`icmp(7)`, `icmp_ratelimit`): a node that is killed soon after another time is found by this.
+    /// Its host says that nobody is there any more to connect to. Hosts say so of each connection,
+    /// but of datagrams once a second (`icmp(7)`, `icmp_ratelimit`): a node that is killed soon
+    /// after another time is found by this.
     fn is_denied(&self, now: Time, error: &io::Error) -> bool {
         let silent = self.silent_since.is_some_and(|ended| now.since(ended) > SILENCE);
         silent && error.kind() == io::ErrorKind::ConnectionRefused

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use monitor::clock::Thread;
 use wire::{Duration, GroupId};
 
-/// One for each replica that has a thread of its own. Which executor of the group it is tells who may take it out again.
+/// One for each replica that has a thread of its own. Which executor of the group it is tells who
+/// may take it out again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clocks(Arc<Mutex<BTreeMap<GroupId, (u64, Thread)>>>);
 

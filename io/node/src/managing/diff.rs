@@ -3,7 +3,8 @@
 use engine::{DeploymentNews, Event};
 use manager::cluster_state::{ClusterState, Placed};
 
-/// What has happened between two states of the cluster state. Each node tells what its own replica of the cluster state has seen.
+/// What has happened between two states of the cluster state. Each node tells what its own replica
+/// of the cluster state has seen.
 pub(super) fn news(before: &ClusterState, now: &ClusterState) -> Vec<Event> {
     let mut news = Vec::new();
     for (node, _) in now.nodes() {

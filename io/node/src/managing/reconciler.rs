@@ -1,5 +1,6 @@
-//! What this node does for the cluster state: it tells of itself, has the programs run that the cluster state says, tells of those that end again and again;
-//! and, where it leads the manager's group, says where replicas are to be.
+//! What this node does for the cluster state: it tells of itself, has the programs run that the
+//! cluster state says, tells of those that end again and again; and, where it leads the manager's
+//! group, says where replicas are to be.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ use crate::order::Order;
 /// What is said to the cluster state and does not show there is said again after so long.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How often all is looked at when nothing has changed: some of what is to be done is a matter of time.
+/// How often all is looked at when nothing has changed: some of what is to be done is a matter of
+/// time.
 pub(super) const PERIOD: Duration = Duration::from_millis(500);
 
 pub(super) struct Reconciler {
@@ -173,7 +175,8 @@ impl Reconciler {
         deployed: Vec<Deployed>,
     ) -> Result<(), Stopped> {
         let joined = deployed.into_iter().filter(|it| it.joined).map(|it| it.config);
-        // The picture may be older than what programs say now: it is not older than what they said at the last look.
+        // The picture may be older than what programs say now: it is not older than what they said
+        // at the last look.
         let before = std::mem::replace(&mut self.joined, joined.collect());
         let node = self.control.me.node;
         for placed in cluster_state.placed() {

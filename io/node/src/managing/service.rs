@@ -1,5 +1,5 @@
-//! This node's replica of the cluster state (`docs/protocol/deployment.md`): an ordinary service of an ordinary group, run on the data plane, which other threads
-//! may look into.
+//! This node's replica of the cluster state (`docs/protocol/deployment.md`): an ordinary service of
+//! an ordinary group, run on the data plane, which other threads may look into.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +9,8 @@ use wire::client::Refusal;
 use crate::service::{BoxError, Call, Context, Service};
 use engine::ServiceOutcome;
 
-/// The cluster state as this node's replica has it. Whether that is the group's state, the table of groups says.
+/// The cluster state as this node's replica has it. Whether that is the group's state, the table of
+/// groups says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedState(Arc<Mutex<Arc<ClusterState>>>);
 

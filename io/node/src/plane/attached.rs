@@ -1,4 +1,5 @@
-//! Programs that serve replicas of this node, at the data plane: they come, are read and written, and go.
+//! Programs that serve replicas of this node, at the data plane: they come, are read and written,
+//! and go.
 
 use engine::{Begun, HostError};
 use wire::ordered::GroupOptions;
@@ -91,7 +92,8 @@ impl Hosting<'_> {
         any
     }
 
-    /// A replica without a program became primary on its way out: nobody starts a program that is stopped.
+    /// A replica without a program became primary on its way out: nobody starts a program that is
+    /// stopped.
     fn waits_for_a_stopped_program(&mut self, group: GroupId) -> bool {
         self.replicas.executors.get(&group).is_some_and(|it| it.leaving) && self.wants(group)
     }

@@ -1,5 +1,5 @@
-//! Replicas that are out of their groups because their services were hung: what hangs is ended where that can be done, and another takes
-//! its place (`docs/protocol/hung.md`).
+//! Replicas that are out of their groups because their services were hung: what hangs is ended
+//! where that can be done, and another takes its place (`docs/protocol/hung.md`).
 
 use wire::limits::MAX_STUCK;
 use wire::{GroupId, Time};
@@ -7,7 +7,8 @@ use wire::{GroupId, Time};
 use super::replicas::Hosting;
 
 impl Hosting<'_> {
-    /// A program is ended, and its supervisor starts it again. A thread cannot be ended: the node goes on beside it, with another.
+    /// A program is ended, and its supervisor starts it again. A thread cannot be ended: the node
+    /// goes on beside it, with another.
     pub fn replace(&mut self, now: Time, group: GroupId) {
         self.counters.replicas_hung += 1;
         let Some(mut executor) = self.replicas.remove(group) else { return };

@@ -124,8 +124,8 @@ impl Keeping {
         self.status.records += 1;
         self.status.bytes += bytes.len() as u64;
         let kind = kind.expect("a record has a kind");
-        // What has waited to be forgotten is needed again. It would take along what is kept from here on: what is forgotten is all that there
-        // is when the store hears of it.
+        // What has waited to be forgotten is needed again. It would take along what is kept from
+        // here on: what is forgotten is all that there is when the store hears of it.
         self.forgotten.retain(|(group, _)| Some(*group) != strand);
         self.records.push_back(Record { strand: strand_of(strand), kind, place, bytes });
     }
@@ -179,7 +179,8 @@ impl Keeping {
     pub(super) fn snapshot_refused(&mut self, now: Time, strand: Strand) {
         let refused = self.flying.iter().position(|flying| flying.strand == strand);
         let refused = refused.map(|at| self.flying.swap_remove(at));
-        // One may have come since: behind that this one would be refused as misplaced, and the node would end.
+        // One may have come since: behind that this one would be refused as misplaced, and the node
+        // would end.
         let mut since = self.snapshots.iter().chain(&self.flying);
         let newer = since.any(|since| since.strand == strand);
         self.snapshots.extend(refused.filter(|_| !newer));

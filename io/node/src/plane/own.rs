@@ -53,8 +53,9 @@ impl Plane {
         }
     }
 
-    /// The table and the cluster state as they are at this moment. The cluster state counts if the table says that this node's replica has the state: that was
-    /// brought before the table said so.
+    /// The table and the cluster state as they are at this moment. The cluster state counts if the
+    /// table says that this node's replica has the state: that was brought before the table said
+    /// so.
     pub(super) fn view(&self) -> View {
         let picture = self.stack.picture();
         let me = self.profile.me.node;
@@ -67,8 +68,8 @@ impl Plane {
         }
     }
 
-    /// The table at this moment, if this node is with a majority and its replica of the registry has the state: that was brought before the table
-    /// said so.
+    /// The table at this moment, if this node is with a majority and its replica of the registry
+    /// has the state: that was brought before the table said so.
     pub(super) fn sight(&self) -> Option<Sighted> {
         let me = self.profile.me;
         let status = self.stack.status();

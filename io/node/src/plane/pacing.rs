@@ -29,7 +29,8 @@ impl Pacing {
         }
     }
 
-    /// Asks for what the calling thread requests. What keeps processors awake does so until it is dropped.
+    /// Asks for what the calling thread requests. What keeps processors awake does so until it is
+    /// dropped.
     pub fn begin(&mut self) -> Option<Awake> {
         sharpen();
         let (granted, awake) = self.requests.apply();
@@ -46,7 +47,8 @@ impl Pacing {
         self.own_time.tell(monotonic())
     }
 
-    /// Waits until something is ready or `due` has come: awake for a moment if that pays, else asleep.
+    /// Waits until something is ready or `due` has come: awake for a moment if that pays, else
+    /// asleep.
     pub fn wait(
         &mut self,
         poller: &Poller,
@@ -69,7 +71,8 @@ impl Pacing {
         }
         poller.wait(now, due, ready)?;
         let woken = monotonic();
-        // A wait that ends early, and with nothing, was broken off: the process was stopped and continued.
+        // A wait that ends early, and with nothing, was broken off: the process was stopped and
+        // continued.
         let whole = !ready.is_empty() || woken >= due;
         self.own_time.waited(woken, woken.since(now), whole);
         counters.wakeups += u64::from(!ready.is_empty());

@@ -69,12 +69,14 @@ impl Replicas {
         self.executors.get_mut(&group).filter(|executor| !executor.leaving)
     }
 
-    /// Whether the next command's reply may be expected sooner than other nodes could be told of it.
+    /// Whether the next command's reply may be expected sooner than other nodes could be told of
+    /// it.
     pub fn replies_first(&self, group: GroupId) -> bool {
         self.executors.get(&group).is_some_and(Executor::replies_first)
     }
 
-    /// The group is a service that people want to go on, by what this node knows of the cluster state.
+    /// The group is a service that people want to go on, by what this node knows of the cluster
+    /// state.
     pub(super) fn is_deployed(&self, group: GroupId) -> bool {
         let cluster_state = self.cluster_state.cluster_state();
         cluster_state.placed().any(|placed| GroupId::of(&placed.deployment.group) == group)
@@ -114,7 +116,8 @@ impl Replicas {
         }
     }
 
-    /// No other replica has the group's state: what the next start of its program is to execute waits for that.
+    /// No other replica has the group's state: what the next start of its program is to execute
+    /// waits for that.
     pub fn revive(&mut self, group: GroupId) {
         let lost = self.lost.iter().position(|(other, _)| *other == group);
         let Some((_, tether)) = lost.map(|place| self.lost.swap_remove(place)) else {
@@ -187,7 +190,8 @@ impl Hosting<'_> {
         match report {
             Report::Done(done) => self.handle_done(now, done),
             Report::Call(Asked { group, serial, call, reply }) => {
-                // Nobody takes the answer of an earlier replica: its handler is told by the end of the way back.
+                // Nobody takes the answer of an earlier replica: its handler is told by the end of
+                // the way back.
                 let executor = self.replicas.executors.get_mut(&group);
                 if let Some(executor) = executor.filter(|executor| executor.serial == serial) {
                     executor.calls(call.ticket, reply);

@@ -1,4 +1,5 @@
-//! Groups on disk, at the data plane: what the stack has kept is given to the store, and the stack is told what is there.
+//! Groups on disk, at the data plane: what the stack has kept is given to the store, and the stack
+//! is told what is there.
 //!
 //! The store is a machine like the stack, and runs here; only its disk's two hands have threads.
 

@@ -1,4 +1,5 @@
-//! This node's replica of the registry: an ordinary service of an ordinary group, run on the data plane, which other threads may look into, and wait for.
+//! This node's replica of the registry: an ordinary service of an ordinary group, run on the data
+//! plane, which other threads may look into, and wait for.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +11,8 @@ use wire::client::Refusal;
 
 use crate::service::{BoxError, Call, Context, Service};
 
-/// The registry as this node's replica has it. Whether that is the group's state, the table of groups says.
+/// The registry as this node's replica has it. Whether that is the group's state, the table of
+/// groups says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedRegistry(Arc<Inside>);
 
@@ -50,7 +52,8 @@ impl SharedRegistry {
         self.0.changed.notify_all();
     }
 
-    /// Waits until there has been another number of nudges than `seen`, or for so long: how many there were; `None`: it has stopped.
+    /// Waits until there has been another number of nudges than `seen`, or for so long: how many
+    /// there were; `None`: it has stopped.
     pub fn wait(&self, seen: u64, timeout: Duration) -> Option<u64> {
         let nothing = |held: &mut Held| held.nudges == seen && !held.stopped;
         let waited = self.0.changed.wait_timeout_while(self.held(), timeout, nothing);
@@ -58,7 +61,8 @@ impl SharedRegistry {
         (!held.stopped).then_some(held.nudges)
     }
 
-    /// Waits until the epoch is another one, or for so long: whether it may be waited for once more.
+    /// Waits until the epoch is another one, or for so long: whether it may be waited for once
+    /// more.
     pub fn wait_since(&self, since: Epoch, timeout: Duration) -> bool {
         let nothing = |held: &mut Held| held.registry.epoch() == since && !held.stopped;
         let waited = self.0.changed.wait_timeout_while(self.held(), timeout, nothing);

@@ -3,7 +3,8 @@
 use registry::Sight;
 use wire::NodeId;
 
-/// What the data plane sees for the registry, where there is a majority and this node's replica has the state.
+/// What the data plane sees for the registry, where there is a majority and this node's replica has
+/// the state.
 pub(crate) struct View {
     pub leads: Option<NodeId>,
     pub sight: Sight,

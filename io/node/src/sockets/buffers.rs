@@ -52,7 +52,8 @@ impl Buffers {
     /// The first `length` bytes of what was read, to be sliced and kept.
     pub fn share(&mut self, length: usize) -> Bytes {
         if length <= COPIED {
-            // In steady state this finds the copies of earlier readings gone, and takes their place.
+            // In steady state this finds the copies of earlier readings gone, and takes their
+            // place.
             self.piece.reserve(length);
             self.piece.extend_from_slice(&self.current[..length]);
             return self.piece.split().freeze();

@@ -143,7 +143,8 @@ impl Connection {
         let taken = match &mut self.secure {
             None => self.stream.write_vectored(&slices[..count])?,
             Some(secure) => {
-                // Only when nothing sealed waits: what a client does not read stays plain, and counted.
+                // Only when nothing sealed waits: what a client does not read stays plain, and
+                // counted.
                 let taken = secure.records.seal(&slices[..count]);
                 secure.sealed += taken;
                 taken

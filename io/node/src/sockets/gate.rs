@@ -1,8 +1,8 @@
 //! The gate: where whoever connects over TLS shakes hands before it comes in.
 //!
-//! A thread of its own, because a handshake takes as long as some hundred calls and the other side may
-//! take its time. How many shake hands at once, and for how long, is bounded; at the bound those go
-//! that crowd the gate most. What is handed in is open, and known by name.
+//! A thread of its own, because a handshake takes as long as some hundred calls and the other side
+//! may take its time. How many shake hands at once, and for how long, is bounded; at the bound
+//! those go that crowd the gate most. What is handed in is open, and known by name.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -51,7 +51,8 @@ impl Callers {
         Callers::new(Door::open(address)?)
     }
 
-    /// Takes clients who speak TLS and have a certificate. The waker tells of those who have come in.
+    /// Takes clients who speak TLS and have a certificate. The waker tells of those who have come
+    /// in.
     pub fn listen_gated(
         address: SocketAddr,
         server: tls::Server,
@@ -114,8 +115,8 @@ impl Callers {
         matches!(self.door, Door::Gated { .. })
     }
 
-    /// Takes in those who have come, up to a batch, and tells of those that had to go for them. True
-    /// if there may be more.
+    /// Takes in those who have come, up to a batch, and tells of those that had to go for them.
+    /// True if there may be more.
     pub fn accept(
         &mut self,
         now: Time,

@@ -120,7 +120,8 @@ impl Udp {
     }
 
     /// Reads what one socket has, up to a batch, and gives it to `take`. `open` sees each datagram
-    /// first, in the memory into which it was read: what it leaves of it goes on, `None` is dropped.
+    /// first, in the memory into which it was read: what it leaves of it goes on, `None` is
+    /// dropped.
     pub fn receive(
         &mut self,
         source: Source,

@@ -29,7 +29,8 @@ pub(super) struct Disk {
 pub(super) type Hand = Box<dyn FnMut(Op) -> Result<Done, Failure> + Send>;
 
 impl Disk {
-    /// Puts the disk to work on a folder, which is made if need be. `wake` is called after each answer.
+    /// Puts the disk to work on a folder, which is made if need be. `wake` is called after each
+    /// answer.
     pub fn start(
         folder: &Path,
         wake: impl Fn() + Send + Sync + 'static,

@@ -33,7 +33,8 @@ pub(super) fn lock(folder: &Path) -> Result<Lock, StorageError> {
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    /// The file that was written to last. Names of files that are written to are not given again while they are open.
+    /// The file that was written to last. Names of files that are written to are not given again
+    /// while they are open.
     open: Option<(FileName, File)>,
 }
 
@@ -158,7 +159,8 @@ impl Folder {
     }
 }
 
-/// Zeros that are written: a file system that only promises room writes its own cluster states with the first sync of each part.
+/// Zeros that are written: a file system that only promises room writes its own cluster states with
+/// the first sync of each part.
 fn zeros(file: &File, from: u64, size: u64) -> io::Result<()> {
     let zeros = vec![0; ZEROS.min(size as usize)];
     let mut at = from;

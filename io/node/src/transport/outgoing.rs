@@ -32,7 +32,8 @@ impl Outgoing {
         !self.bytes.is_empty() && self.bytes.len() + length > MAX_RUN
     }
 
-    /// Takes the datagram, not an empty one, that was written to the end of `bytes`, from `start` on.
+    /// Takes the datagram, not an empty one, that was written to the end of `bytes`, from `start`
+    /// on.
     pub fn push(&mut self, ways: Ways, start: usize) {
         let end = self.bytes.len();
         let length = end - start;

@@ -71,7 +71,8 @@ pub fn probe_awake() -> Result<(), String> {
     open().map(drop)
 }
 
-/// The strictest request that somebody on this host holds now; `None` if nobody does, or it may not be asked.
+/// The strictest request that somebody on this host holds now; `None` if nobody does, or it may not
+/// be asked.
 pub fn awake_in_force() -> Option<Duration> {
     /// What the kernel answers when nobody has a request: 2,000 s.
     const NOBODY: i32 = 2_000_000_000;

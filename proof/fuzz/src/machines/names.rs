@@ -6,8 +6,8 @@ use wire::{Incarnation, Member, NodeId, Time};
 use super::STEPS;
 use crate::Source;
 
-/// A command and a state out of any bytes; then commands, as drawn from the same bytes, to a registry and to one that was restored from
-/// it: after each both are sound, and alike.
+/// A command and a state out of any bytes; then commands, as drawn from the same bytes, to a
+/// registry and to one that was restored from it: after each both are sound, and alike.
 pub(crate) fn registry(bytes: &[u8]) {
     if let Ok(command) = Command::decode(bytes) {
         assert_eq!(Command::decode(&command.encode()).as_ref(), Ok(&command));

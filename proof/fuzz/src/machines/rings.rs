@@ -162,8 +162,9 @@ fn spoil(source: &mut Source<'_>, cluster: &mut Cluster) {
     cluster.deliver(to, &bytes.into());
 }
 
-/// Three rings and a network that loses, doubles and delays as the input says: what two of them deliver without a gap in
-/// one ring is the same, one maybe further than the other; and when all arrives again, they find together.
+/// Three rings and a network that loses, doubles and delays as the input says: what two of them
+/// deliver without a gap in one ring is the same, one maybe further than the other; and when all
+/// arrives again, they find together.
 pub(crate) fn schedule(bytes: &[u8]) {
     let mut source = Source::new(bytes);
     let mut cluster = Cluster::new(3, source.below(4) != 0);

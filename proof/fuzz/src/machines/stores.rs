@@ -1,4 +1,5 @@
-//! The store: segments, manifests and snapshots of any bytes, and a machine whose disk says anything.
+//! The store: segments, manifests and snapshots of any bytes, and a machine whose disk says
+//! anything.
 
 use bytes::Bytes;
 use store::format::{Identity, Manifest, SnapshotHead, SnapshotReader};
@@ -17,7 +18,8 @@ const OWNER: Owner = Owner { cluster: ClusterId(0x0102_0304), node: NodeId(1) };
 /// The seed that names the store, of which the corpus has a log.
 const SEED: u64 = 0x0506_0708;
 
-/// Reads bytes as everything that a folder may hold, then has a store run on a disk that is drawn from them.
+/// Reads bytes as everything that a folder may hold, then has a store run on a disk that is drawn
+/// from them.
 pub(crate) fn store(bytes: &[u8]) {
     let whole = Bytes::copy_from_slice(bytes);
     let contents = segment::read(&whole, Identity { store: SEED, segment: 1 });

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::Model;
 
-/// Queues by key, empty at the beginning. A push or pop whose end is not known is the hard case: an entry
-/// may come late, or be gone with nobody who has it.
+/// Queues by key, empty at the beginning. A push or pop whose end is not known is the hard case: an
+/// entry may come late, or be gone with nobody who has it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Queue;
 

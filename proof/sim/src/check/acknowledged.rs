@@ -1,8 +1,8 @@
 //! No acknowledged request is lost.
 //!
-//! Source: docs/protocol/group.md, "Why no acknowledged request is lost". A reply names its place in the history
-//! and the history's hash up to there, so all replies that ever left must lie on one history, and the
-//! replicas at the end must have all of it.
+//! Source: docs/protocol/group.md, "Why no acknowledged request is lost". A reply names its place
+//! in the history and the history's hash up to there, so all replies that ever left must lie on one
+//! history, and the replicas at the end must have all of it.
 
 use super::hashed::HashMap;
 

@@ -1,6 +1,8 @@
-//! A benchmark that comes to its end has measured what it says: every member has had every message, whole and in one order.
+//! A benchmark that comes to its end has measured what it says: every member has had every message,
+//! whole and in one order.
 //!
-//! Source: wire::bench (a [`Report`] of every member); a benchmark that faults strike is interrupted and says so.
+//! Source: wire::bench (a [`Report`] of every member); a benchmark that faults strike is
+//! interrupted and says so.
 
 use wire::Member;
 use wire::bench::Report;

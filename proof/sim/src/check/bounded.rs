@@ -1,8 +1,8 @@
-//! Nothing grows without bound: what leaves a machine at one step, its datagrams and frames, and what an
-//! idle cluster says.
+//! Nothing grows without bound: what leaves a machine at one step, its datagrams and frames, and
+//! what an idle cluster says.
 //!
-//! Source: design.md, "every queue and list has a named limit"; docs/protocol/ring.md, "The pulse" (an idle ring
-//! sends `n` datagrams in each interval, and the interval grows).
+//! Source: design.md, "every queue and list has a named limit"; docs/protocol/ring.md, "The pulse"
+//! (an idle ring sends `n` datagrams in each interval, and the interval grows).
 
 use wire::limits::{MAX_FRAME, MAX_WINDOW};
 use wire::{Duration, Member, Time};
@@ -17,8 +17,8 @@ const SETTLING: Duration = Duration::from_millis(600);
 /// A token that does not rest says the same all the time: what is left of the work is done by then.
 const CLASSIC: Duration = Duration::from_millis(10);
 
-/// For so long an idle cluster is listened to: ten of its longest intervals, that one datagram more in each is heard
-/// from up to nine nodes.
+/// For so long an idle cluster is listened to: ten of its longest intervals, that one datagram more
+/// in each is heard from up to nine nodes.
 const LISTENING: Duration = Duration::from_millis(2_000);
 
 /// A copy of an old datagram may come so late, and stir the ring: then it is listened to once more.
@@ -106,8 +106,9 @@ pub fn journal(by: Member, group: &str, kept: u64, most: u64) -> Verdict {
 }
 
 impl Idle {
-    /// A pulse wakes each node once per interval. Where the network is so slow that none is back in time, each
-    /// heartbeat ends in a round: the pulse, the token, its copies, and the receipts for them.
+    /// A pulse wakes each node once per interval. Where the network is so slow that none is back in
+    /// time, each heartbeat ends in a round: the pulse, the token, its copies, and the receipts for
+    /// them.
     fn check(self, datagrams: u64, span: Duration) -> Verdict {
         if self.nodes < 2 {
             return Ok(());

@@ -1,7 +1,8 @@
-//! In a cold passive group the primary's service alone runs, in others all do; and none is given anything before it was started.
+//! In a cold passive group the primary's service alone runs, in others all do; and none is given
+//! anything before it was started.
 //!
-//! Source: docs/protocol/group.md, "Cold passive" and "Change of style". That nothing is lost and nothing is executed twice is what
-//! the checkers of all groups demand.
+//! Source: docs/protocol/group.md, "Cold passive" and "Change of style". That nothing is lost and
+//! nothing is executed twice is what the checkers of all groups demand.
 
 use super::hashed::HashMap;
 
@@ -29,7 +30,8 @@ struct Known {
     /// By the last view that it installed.
     style: Style,
     primary: Option<Member>,
-    /// It has installed a view in another style since its service was stopped, or hosted: it may have to go by that first.
+    /// It has installed a view in another style since its service was stopped, or hosted: it may
+    /// have to go by that first.
     launches: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What rots below a cluster is told, or means nothing: no node goes on with less than its disk had, or with something else. Who finds its
-//! disk full says so before it refuses anything.
+//! What rots below a cluster is told, or means nothing: no node goes on with less than its disk
+//! had, or with something else. Who finds its disk full says so before it refuses anything.
 //!
 //! Source: docs/protocol/store.md, "What it promises", 3 and 4, and "The mark", the one exception.
 
@@ -16,11 +16,13 @@ const PROPERTY: &str = "durable";
 pub enum Found {
     /// The store does not open: the disk is to be replaced.
     Told,
-    /// It means nothing, or it struck the last batch before its mark: it is as if it had not rotted.
+    /// It means nothing, or it struck the last batch before its mark: it is as if it had not
+    /// rotted.
     Unnoticed,
 }
 
-/// A store is opened on a disk where this bit has rotted. `whole`: what it gives back without that. `last`: the bit is of what was written last.
+/// A store is opened on a disk where this bit has rotted. `whole`: what it gives back without that.
+/// `last`: the bit is of what was written last.
 ///
 /// # Errors
 /// Something else came back, or another file is said to be damaged.

@@ -1,6 +1,8 @@
-//! What people deployed is where it should be: as many replicas as are wanted, on hosts that may have them, and nothing moves for nothing.
+//! What people deployed is where it should be: as many replicas as are wanted, on hosts that may
+//! have them, and nothing moves for nothing.
 //!
-//! Source: docs/protocol/deployment.md; `jgroup-arm.txt`, section 2. The checker knows nothing of the placer's rules but what they promise.
+//! Source: docs/protocol/deployment.md; `jgroup-arm.txt`, section 2. The checker knows nothing of
+//! the placer's rules but what they promise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +16,8 @@ use crate::fabric::node_id;
 
 const PROPERTY: &str = "deployments";
 
-/// Who leads asks for this. A host that gets a replica is there and is not drained; one that has the state goes only if enough that stay
-/// have it.
+/// Who leads asks for this. A host that gets a replica is there and is not drained; one that has
+/// the state goes only if enough that stay have it.
 pub fn decided(
     picture: &Picture,
     cluster_state: &ClusterState,
@@ -54,7 +56,8 @@ pub fn decided(
     })
 }
 
-/// The cluster state takes a node for one that runs the new program and has the state. `said`: it has said so.
+/// The cluster state takes a node for one that runs the new program and has the state. `said`: it
+/// has said so.
 pub fn changed_over(node: NodeId, group: &str, said: bool) -> Verdict {
     demand(said, PROPERTY, || {
         format!("{node} is taken to run the new program of {group}, and has never said so")

@@ -1,7 +1,8 @@
 //! Nobody is left out who is well, and whoever falls silent is left out in time.
 //!
-//! Source: docs/protocol/ring.md, "Failure detection" ("The bounds": [`ring::Timing::silent_host`]). While nothing is wrong no
-//! configuration changes; a time after a host has fallen silent all others are in one ring, of all others and nobody else.
+//! Source: docs/protocol/ring.md, "Failure detection" ("The bounds":
+//! [`ring::Timing::silent_host`]). While nothing is wrong no configuration changes; a time after a
+//! host has fallen silent all others are in one ring, of all others and nobody else.
 
 use wire::{Duration, Member};
 

@@ -1,7 +1,7 @@
 //! Maps by hash for the checkers: quick, and the same in every run.
 //!
-//! The standard hasher guards against keys chosen to collide, which nobody does here, and starts each
-//! process with another secret, so that what is iterated would come in another order.
+//! The standard hasher guards against keys chosen to collide, which nobody does here, and starts
+//! each process with another secret, so that what is iterated would come in another order.
 
 use std::collections;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,7 +1,7 @@
 //! A client that asks a second replica does so under the call's own number, and rarely.
 //!
-//! Source: docs/protocol/client.md, "Hedging": sessions suppress a copy by its number, and copies are no more than the
-//! budget allows.
+//! Source: docs/protocol/client.md, "Hedging": sessions suppress a copy by its number, and copies
+//! are no more than the budget allows.
 
 use super::hashed::{HashMap, HashSet};
 

@@ -1,8 +1,9 @@
 //! Replicas of a group have one history: of two, one is a beginning of the other.
 //!
-//! Source: docs/protocol/group.md, "Requests" (every replica executes in the same order) and "State transfer";
-//! `ft-corba-totem.txt` section 2.1 (replica consistency). Compared at every execution, within the component in which the last had
-//! its place of all that led to it, requests and ends of calls between groups; and as whole digests at the end.
+//! Source: docs/protocol/group.md, "Requests" (every replica executes in the same order) and "State
+//! transfer"; `ft-corba-totem.txt` section 2.1 (replica consistency). Compared at every execution,
+//! within the component in which the last had its place of all that led to it, requests and ends of
+//! calls between groups; and as whole digests at the end.
 
 use super::hashed::HashMap;
 

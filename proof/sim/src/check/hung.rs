@@ -1,4 +1,5 @@
-//! A replica whose service hangs goes in time, nobody else does, and never the last that has the state.
+//! A replica whose service hangs goes in time, nobody else does, and never the last that has the
+//! state.
 //!
 //! Source: docs/protocol/hung.md.
 
@@ -12,8 +13,8 @@ use super::{Verdict, demand};
 
 const PROPERTY: &str = "hung replicas";
 
-/// From where a service stands still with a call until its replica is out: the longest deadline of such worlds, two more spans, and the
-/// way of the message.
+/// From where a service stands still with a call until its replica is out: the longest deadline of
+/// such worlds, two more spans, and the way of the message.
 pub const WITHIN: Duration = Duration::from_millis(700);
 
 /// What is known of services that hang.
@@ -61,7 +62,8 @@ impl Hung {
     }
 }
 
-/// Time is up for a service that stands still. `there`: it is in its group, beside another that has the state.
+/// Time is up for a service that stands still. `there`: it is in its group, beside another that has
+/// the state.
 pub fn found_in_time(by: Member, group: GroupId, there: bool) -> Verdict {
     demand(!there, PROPERTY, || {
         format!(

@@ -1,8 +1,9 @@
 //! What clients saw of a group could have been shown by one process that never fails.
 //!
-//! Source: docs/linearizability.md. Every client's calls are recorded with their times and ends. Two things must be
-//! linearizable: each register, by what was read; and the group as a whole, as a counter of its executions, by the place that each
-//! reply names. Calls that ended with an error that says "not executed" must not show.
+//! Source: docs/linearizability.md. Every client's calls are recorded with their times and ends.
+//! Two things must be linearizable: each register, by what was read; and the group as a whole, as a
+//! counter of its executions, by the place that each reply names. Calls that ended with an error
+//! that says "not executed" must not show.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,8 @@ const PROPERTY: &str = "linearizable";
 /// A seed's histories have some hundred operations.
 const LIMITS: Limits = Limits { steps: 2_000_000, configurations: 200_000 };
 
-/// A group seen as a counter: each call is executed as the next, and one that changes nothing names the last.
+/// A group seen as a counter: each call is executed as the next, and one that changes nothing names
+/// the last.
 struct Places;
 
 /// What a call does to the counter.
@@ -80,7 +82,8 @@ struct Open {
 pub struct Linearizable {
     seen: BTreeMap<GroupId, Seen>,
     open: BTreeMap<(usize, CallId), Open>,
-    /// Calls of groups, which count like clients': whom they call, and the place of those under way.
+    /// Calls of groups, which count like clients': whom they call, and the place of those under
+    /// way.
     nested: BTreeMap<(ClientId, u64), (GroupId, Option<Handle>)>,
     /// Histories for which the checker would have taken too long.
     undecided: Vec<String>,
@@ -99,7 +102,8 @@ pub struct Begun {
     pub body: Bytes,
     /// What it does to the state.
     pub access: Access,
-    /// Whoever declines it has not executed it. Not so of what changes nothing: a read may be ordered, executed, and declined.
+    /// Whoever declines it has not executed it. Not so of what changes nothing: a read may be
+    /// ordered, executed, and declined.
     pub binding: bool,
 }
 
@@ -263,7 +267,8 @@ mod tests {
         assert!(told(CallError::NoReplica).is_err());
         assert!(told(CallError::DeadlineExceeded).is_ok());
     }
-    /// Seed 5212 of the world of styles: a voting group had executed a read when two minorities declined it.
+    /// Seed 5212 of the world of styles: a voting group had executed a read when two minorities
+    /// declined it.
     #[test]
     fn a_read_that_was_ordered_and_declined_may_have_a_place() {
         for (first, right) in [(RegisterCall::Read(2), true), (RegisterCall::Write(2, 5), false)] {

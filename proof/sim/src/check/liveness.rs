@@ -1,7 +1,8 @@
 //! After the faults all heals, and within a stated time everything works again.
 //!
-//! Source: issue "the spine", `sim`: progress is demanded; docs/protocol/ring.md, "Membership" (rings that
-//! reach each other merge), docs/protocol/group.md, "State transfer", docs/protocol/client.md (attempts and deadlines).
+//! Source: issue "the spine", `sim`: progress is demanded; docs/protocol/ring.md, "Membership"
+//! (rings that reach each other merge), docs/protocol/group.md, "State transfer",
+//! docs/protocol/client.md (attempts and deadlines).
 
 use wire::Duration;
 
@@ -12,8 +13,8 @@ const PROPERTY: &str = "liveness after healing";
 /// From the end of the faults until everything must work.
 pub const WITHIN: Duration = Duration::from_secs(6);
 
-/// What a call or a checkpoint under way brings about, and ends again, lasts shorter than this: a client of few retries may call for long
-/// after everything works (seed 62204).
+/// What a call or a checkpoint under way brings about, and ends again, lasts shorter than this: a
+/// client of few retries may call for long after everything works (seed 62204).
 pub const PASSING: Duration = Duration::from_millis(250);
 
 /// How much later than its deadline a call may be given back: the client's timer and its drift.
@@ -54,8 +55,9 @@ pub fn group(name: &str, hosts: usize, synced: usize, members: usize) -> Option<
         .then(|| format!("{name}: {synced} of {members} replicas have the state, {hosts} hosted"))
 }
 
-/// A group's views at the nodes, whether each node is the primary's, and, where only the primary runs the service, whether it runs
-/// there. A hand-over comes to its place at one node after the other: in between nobody runs it.
+/// A group's views at the nodes, whether each node is the primary's, and, where only the primary
+/// runs the service, whether it runs there. A hand-over comes to its place at one node after the
+/// other: in between nobody runs it.
 pub fn handed_over(name: &str, nodes: &[(u64, bool, Option<bool>)]) -> Option<String> {
     let view = nodes.first().map(|(view, ..)| *view);
     let well = nodes.iter().all(|(at, is_primary, runs)| {
@@ -66,8 +68,8 @@ pub fn handed_over(name: &str, nodes: &[(u64, bool, Option<bool>)]) -> Option<St
     })
 }
 
-/// Time is up: so long ago all healed, and for so long every look has found something that is not right. What comes and goes for ever
-/// is none the better for it.
+/// Time is up: so long ago all healed, and for so long every look has found something that is not
+/// right. What comes and goes for ever is none the better for it.
 pub fn is_over(healed: Duration, amiss: Duration) -> bool {
     healed > WITHIN && amiss > PASSING || healed > 2 * WITHIN
 }

@@ -1,4 +1,5 @@
-//! One file per property. A checker hears what the world sees and objects at the first contradiction.
+//! One file per property. A checker hears what the world sees and objects at the first
+//! contradiction.
 //!
 //! Checkers know nothing of how the machines work inside: they are told what was sent, delivered,
 //! executed and answered, and compare it with what the papers and `docs/protocol` promise.

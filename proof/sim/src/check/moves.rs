@@ -1,8 +1,10 @@
-//! A primary moves only as it was proposed, to who has the state, and nothing else changes the rank.
+//! A primary moves only as it was proposed, to who has the state, and nothing else changes the
+//! rank.
 //!
-//! Source: docs/protocol/group.md, "Hand-over", and manager.md, "Ranks": a move is of one view, and void in another; the new primary has the state; the
-//! others keep their order; an order of the backups leaves the primary where it is; whoever is told that it has taken place has seen it; clients neither lose a call nor wait
-//! for a time-out.
+//! Source: docs/protocol/group.md, "Hand-over", and manager.md, "Ranks": a move is of one view, and
+//! void in another; the new primary has the state; the others keep their order; an order of the
+//! backups leaves the primary where it is; whoever is told that it has taken place has seen it;
+//! clients neither lose a call nor wait for a time-out.
 
 use super::hashed::HashMap;
 
@@ -54,7 +56,8 @@ fn is_passive(style: Style) -> bool {
 }
 
 impl Moves {
-    /// A node says that a primary has moved. Of a group that has come into its component as it was, it has said nothing.
+    /// A node says that a primary has moved. Of a group that has come into its component as it was,
+    /// it has said nothing.
     pub fn moved(&mut self, by: Member, component: RingId, group: GroupId, told: Told) -> Verdict {
         let Told { from, to, asked } = told;
         let known = self.last.get_mut(&(by, group));
@@ -74,7 +77,8 @@ impl Moves {
         Ok(())
     }
 
-    /// A node says that a group's backups are ranked: those that have the state, and nobody else, change places.
+    /// A node says that a group's backups are ranked: those that have the state, and nobody else,
+    /// change places.
     pub fn ranked(
         &mut self,
         by: Member,

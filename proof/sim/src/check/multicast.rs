@@ -1,4 +1,5 @@
-//! A call that all replicas are asked has the result that its number of replies says, and each replica said what the client is told of it.
+//! A call that all replicas are asked has the result that its number of replies says, and each
+//! replica said what the client is told of it.
 //!
 //! Source: docs/protocol/client.md, "Multicast".
 
@@ -26,7 +27,8 @@ pub struct Ended<'a> {
     pub group: GroupId,
     /// It changes nothing.
     pub reads: bool,
-    /// The targets that the client knows; `None` of a group whose style changes: what it was for this call is not known.
+    /// The targets that the client knows; `None` of a group whose style changes: what it was for
+    /// this call is not known.
     pub targets: Option<&'a Targets>,
     /// What the client says of it.
     pub result: &'a Result<Bytes, CallError>,

@@ -1,8 +1,8 @@
 //! What a group asks of another is done once, and its handlers are told what came of it.
 //!
-//! Source: docs/protocol/nested.md. Every replica's entry of a call that calls another group carries a hash of the reply.
-//! At the end, for each entry with a reply, the callee's history has the call just once, and what the oracle makes of that is
-//! what the caller was told.
+//! Source: docs/protocol/nested.md. Every replica's entry of a call that calls another group
+//! carries a hash of the reply. At the end, for each entry with a reply, the callee's history has
+//! the call just once, and what the oracle makes of that is what the caller was told.
 
 use super::hashed::HashMap;
 

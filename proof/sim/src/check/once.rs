@@ -1,7 +1,7 @@
 //! No request is executed twice in a group's history.
 //!
-//! Source: docs/protocol/group.md, "Requests": (client, number) is executed once, whatever is retried or
-//! ordered again; sessions travel with the state.
+//! Source: docs/protocol/group.md, "Requests": (client, number) is executed once, whatever is
+//! retried or ordered again; sessions travel with the state.
 
 use super::hashed::{HashMap, HashSet};
 

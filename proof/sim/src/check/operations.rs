@@ -1,6 +1,7 @@
 //! What people ask for comes about, whoever dies meanwhile: a drain, an upgrade, a hand-over.
 //!
-//! Source: docs/protocol/deployment.md, "The leader": if the leader crashes at any point, the next one continues.
+//! Source: docs/protocol/deployment.md, "The leader": if the leader crashes at any point, the next
+//! one continues.
 
 use manager::cluster_state::Placed;
 use wire::{Duration, NodeId};

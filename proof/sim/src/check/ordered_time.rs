@@ -1,8 +1,8 @@
 //! Ordered time never runs backwards in a history and is no invention.
 //!
-//! Source: docs/protocol/group.md, "Requests", step 3; `ft-corba-totem.txt` (consistent clocks). That it is
-//! the same at every replica follows from the histories' hashes, which contain it; here it is compared in the
-//! open too, so that a failure says so.
+//! Source: docs/protocol/group.md, "Requests", step 3; `ft-corba-totem.txt` (consistent clocks).
+//! That it is the same at every replica follows from the histories' hashes, which contain it; here
+//! it is compared in the open too, so that a failure says so.
 
 use super::hashed::HashMap;
 
@@ -20,7 +20,8 @@ pub struct OrderedTime {
 }
 
 impl OrderedTime {
-    /// A replica executes the call at `place` with this ordered time; no wall clock is beyond `latest`.
+    /// A replica executes the call at `place` with this ordered time; no wall clock is beyond
+    /// `latest`.
     pub fn executed(
         &mut self,
         by: Member,

@@ -1,4 +1,5 @@
-//! A call that kills whoever executes it is executed by two services at most, and answered alike by all; no other call is refused for it.
+//! A call that kills whoever executes it is executed by two services at most, and answered alike by
+//! all; no other call is refused for it.
 //!
 //! Source: docs/protocol/poison.md.
 
@@ -43,7 +44,8 @@ pub struct Poisons {
     skipped: HashMap<(Member, GroupId), Skipped>,
     /// Nodes that died, or whose services died or hung.
     died: HashSet<NodeId>,
-    /// When nodes, or services of theirs, died or were cut off, and of which group's call if of one.
+    /// When nodes, or services of theirs, died or were cut off, and of which group's call if of
+    /// one.
     deaths: Vec<(NodeId, Time, Option<GroupId>)>,
     /// When replicas, or nodes, were told to go.
     going: Vec<Time>,
@@ -94,8 +96,9 @@ impl Poisons {
         !gone && !self.deaths.iter().any(|(_, at, _)| *at >= since)
     }
 
-    /// A service dies of this call, and with its node if that `ends`. `lasting`: the call kills whoever executes it. `known`: who
-    /// executed it could have known who had died of it, and that its client asks.
+    /// A service dies of this call, and with its node if that `ends`. `lasting`: the call kills
+    /// whoever executes it. `known`: who executed it could have known who had died of it, and that
+    /// its client asks.
     pub fn kills(
         &mut self,
         call: CallKey,
@@ -137,7 +140,8 @@ impl Poisons {
         demand(innocent.is_none() && nodes.len() >= ENOUGH, PROPERTY, || {
             format!("{by} says that {nodes:?} died of {call:?}, and {innocent:?} did not")
         })?;
-        // A service may die of another call that it was given together with this one, and then this one is tried alone.
+        // A service may die of another call that it was given together with this one, and then this
+        // one is tried alone.
         let since = self.asked.get(&call).copied().unwrap_or_default();
         let (nodes, killed) = (&poison.nodes, self.killed.get(&call));
         let by_it = |node: &NodeId| killed.is_some_and(|killed| killed.contains(node));
@@ -161,7 +165,8 @@ impl Poisons {
         self.skipped.remove(&(by, group));
     }
 
-    /// The `told`-th call of a group is the `place`-th that the service has executed: those between were executed by nobody.
+    /// The `told`-th call of a group is the `place`-th that the service has executed: those between
+    /// were executed by nobody.
     pub fn counted(&mut self, by: Member, group: GroupId, told: u64, place: u64) -> u64 {
         let most = self.told.keys().filter(|(of, ..)| *of == group).count() as u64;
         let skipped = self.skipped.entry((by, group)).or_default();

@@ -1,7 +1,7 @@
 //! A view has one primary, the first synced replica, and only a replica answers.
 //!
-//! Source: docs/protocol/group.md, "Groups and views" and "Requests" (the primary orders; a replica that a client
-//! asks for a call that was ordered already answers too); `stheno.txt` section IV.
+//! Source: docs/protocol/group.md, "Groups and views" and "Requests" (the primary orders; a replica
+//! that a client asks for a call that was ordered already answers too); `stheno.txt` section IV.
 
 use super::hashed::{HashMap, HashSet};
 

@@ -1,7 +1,8 @@
 //! Backups are ranked by what their hosts have to do, and no oftener than that changes.
 //!
-//! Source: docs/protocol/manager.md; `flare.txt`, section 3.2, Algorithm 1: the first target is the one whose processor is least used.
-//! The twin here is as dumb as can be: it looks at clusters of one group alone, and at nothing but the last reports.
+//! Source: docs/protocol/manager.md; `flare.txt`, section 3.2, Algorithm 1: the first target is the
+//! one whose processor is least used. The twin here is as dumb as can be: it looks at clusters of
+//! one group alone, and at nothing but the last reports.
 
 use manager::{Picture, Proposal};
 use wire::{Duration, GroupId, Member, NodeId, Share, Time};
@@ -11,11 +12,12 @@ use super::{Verdict, demand};
 
 const PROPERTY: &str = "ranks by load";
 
-/// While all is steady, so many orders of one group's backups may still come: one that was on its way.
+/// While all is steady, so many orders of one group's backups may still come: one that was on its
+/// way.
 const STEADY: u32 = 1;
 
-/// What the manager may take for the same: its damping of lists, of what hosts have to do beside (twice, for there are two hosts), and of
-/// what primaries use.
+/// What the manager may take for the same: its damping of lists, of what hosts have to do beside
+/// (twice, for there are two hosts), and of what primaries use.
 const TOLERANCE: Share = Share::percent(5 + 2 * 5 + 2);
 
 /// What managers proposal, and what comes of it.
@@ -28,7 +30,8 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// At one look a manager proposes this. It leaves a host alone for so long after it has moved a primary there or away.
+    /// At one look a manager proposes this. It leaves a host alone for so long after it has moved a
+    /// primary there or away.
     pub fn proposed(
         &mut self,
         now: Time,
@@ -70,7 +73,8 @@ impl Ranks {
     }
 }
 
-/// At the end, of a cluster of one group: no backup's host is expected to be used much less than that of the first.
+/// At the end, of a cluster of one group: no backup's host is expected to be used much less than
+/// that of the first.
 pub fn twin(picture: &Picture) -> Verdict {
     let [shape] = &picture.groups[..] else { return Ok(()) };
     let (Some(first), Some(at_primary)) = (shape.backups.first(), picture.usage(shape.primary))

@@ -1,7 +1,7 @@
 //! A call has one reply, however often it is retried, and it is the right one.
 //!
-//! Source: docs/protocol/group.md, "Requests" (the kept reply), design.md, "Exactly once". Right is what the
-//! oracle makes of the history and of the arguments that the client sent.
+//! Source: docs/protocol/group.md, "Requests" (the kept reply), design.md, "Exactly once". Right is
+//! what the oracle makes of the history and of the arguments that the client sent.
 
 use super::hashed::{HashMap, HashSet};
 

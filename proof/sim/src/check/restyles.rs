@@ -1,7 +1,8 @@
-//! A group's style changes only as it was proposed, everywhere in the same view, and whoever proposed it hears what came of it.
+//! A group's style changes only as it was proposed, everywhere in the same view, and whoever
+//! proposed it hears what came of it.
 //!
-//! Source: docs/protocol/group.md, "Change of style": a proposal is of one view, and void in another; nothing else changes a style;
-//! whoever asked is told within three seconds.
+//! Source: docs/protocol/group.md, "Change of style": a proposal is of one view, and void in
+//! another; nothing else changes a style; whoever asked is told within three seconds.
 
 use super::hashed::HashMap;
 
@@ -45,7 +46,8 @@ struct Known {
 }
 
 impl Restyles {
-    /// A node says that a group's style has changed. Of a group that has come into its component as it was, it has said nothing.
+    /// A node says that a group's style has changed. Of a group that has come into its component as
+    /// it was, it has said nothing.
     pub fn restyled(
         &mut self,
         by: Member,
@@ -94,7 +96,8 @@ impl Restyles {
         self.proposals.insert((by, group), now);
     }
 
-    /// Whoever asked is told that the group has this style in this view, or that it could not be done.
+    /// Whoever asked is told that the group has this style in this view, or that it could not be
+    /// done.
     pub fn ended(
         &mut self,
         now: Time,

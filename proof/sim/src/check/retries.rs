@@ -1,4 +1,5 @@
-//! A client sends calls again that may have been executed, and no more often than its budget allows.
+//! A client sends calls again that may have been executed, and no more often than its budget
+//! allows.
 //!
 //! Source: docs/protocol/client.md, "Retries".
 

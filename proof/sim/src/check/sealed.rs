@@ -1,7 +1,9 @@
-//! Nothing is opened but what a node of the cluster sealed, for this node, in this life's time, and once.
+//! Nothing is opened but what a node of the cluster sealed, for this node, in this life's time, and
+//! once.
 //!
-//! Source: docs/protocol/seal.md, "Against whom" and "Opening": no message is delivered, and no membership changes, because of what
-//! an outsider sends. What passes this checker is what the network could have brought as well.
+//! Source: docs/protocol/seal.md, "Against whom" and "Opening": no message is delivered, and no
+//! membership changes, because of what an outsider sends. What passes this checker is what the
+//! network could have brought as well.
 
 use seal::Envelope;
 use wire::{Member, Time};

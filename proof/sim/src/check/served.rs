@@ -1,7 +1,8 @@
-//! A stateless group's call that is answered was executed, by a member, and that execution gave the answer; and who is
-//! a member serves, with a quorum or without.
+//! A stateless group's call that is answered was executed, by a member, and that execution gave the
+//! answer; and who is a member serves, with a quorum or without.
 //!
-//! Source: docs/protocol/group.md, "Styles". At least once: a retry may be executed again, here or elsewhere.
+//! Source: docs/protocol/group.md, "Styles". At least once: a retry may be executed again, here or
+//! elsewhere.
 
 use super::hashed::{HashMap, HashSet};
 
@@ -21,7 +22,8 @@ pub struct Served {
     groups: Vec<GroupId>,
     /// Who is in the last view that it installed itself.
     members: HashSet<(GroupId, Member)>,
-    /// Whose disk has failed: they leave, and with the last of a group that ends, without a view that says so.
+    /// Whose disk has failed: they leave, and with the last of a group that ends, without a view
+    /// that says so.
     leaving: HashSet<Member>,
     executed: HashMap<CallKey, Vec<u64>>,
 }

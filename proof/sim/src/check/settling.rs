@@ -1,8 +1,10 @@
-//! A network that is bad in the same way all the time settles, and one that flaps changes the ring ever more rarely.
+//! A network that is bad in the same way all the time settles, and one that flaps changes the ring
+//! ever more rarely.
 //!
-//! Source: docs/protocol/ring.md, "Merging" and "Holding off": rings merge only where that lasts, and who is lost again and
-//! again is held off. Counted at each life: the changes of the membership since the network's shape changed last. (A ring of the same members
-//! follows on a suspicion that was false; nobody is lost for it, and so nobody is held off: seed 298 of bare rings.)
+//! Source: docs/protocol/ring.md, "Merging" and "Holding off": rings merge only where that lasts,
+//! and who is lost again and again is held off. Counted at each life: the changes of the membership
+//! since the network's shape changed last. (A ring of the same members follows on a suspicion that
+//! was false; nobody is lost for it, and so nobody is held off: seed 298 of bare rings.)
 
 use wire::{Member, Time};
 
@@ -11,8 +13,9 @@ use super::{Verdict, demand};
 
 const PROPERTY: &str = "settling";
 
-/// The most changes of the membership that a node of so many sees after the network has taken a shape that it keeps: it loses each
-/// of the others once at most, and finds each again once at most.
+/// The most changes of the membership that a node of so many sees after the network has taken a
+/// shape that it keeps: it loses each of the others once at most, and finds each again once at
+/// most.
 pub fn most(nodes: usize) -> usize {
     2 * nodes
 }

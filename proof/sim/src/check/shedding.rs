@@ -1,4 +1,5 @@
-//! A host refuses calls only while it has too much to do and no move helps, the least critical first, and never for longer than it was told.
+//! A host refuses calls only while it has too much to do and no move helps, the least critical
+//! first, and never for longer than it was told.
 //!
 //! Source: docs/protocol/manager.md, "Shedding".
 
@@ -28,7 +29,8 @@ pub struct Sheds {
 }
 
 impl Sheds {
-    /// At one look a manager proposes this. `above`: a host that uses less than this is within any bound.
+    /// At one look a manager proposes this. `above`: a host that uses less than this is within any
+    /// bound.
     pub fn proposed(
         &mut self,
         now: (Time, Time),

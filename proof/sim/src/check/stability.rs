@@ -1,9 +1,11 @@
 //! What is said to be held is delivered by those who are said to hold it.
 //!
-//! Source: safe delivery, Totem (TOCS 1995) section 3 and EVS specification 7; docs/protocol/ring.md,
-//! "Guarantees": *all* is reached by every member, *majority* by more than half of them. Seen from outside:
-//! who holds a message and does not die delivers it before it leaves the ring. And the obligation set of extended
-//! virtual synchrony: what one delivered who installed a new ring, all who recovered with it deliver, whether they installed that ring or not.
+//! Source: safe delivery, Totem (TOCS 1995) section 3 and EVS specification 7;
+//! docs/protocol/ring.md, "Guarantees": *all* is reached by every member, *majority* by more than
+//! half of them. Seen from outside: who holds a message and does not die delivers it before it
+//! leaves the ring. And the obligation set of extended virtual synchrony: what one delivered who
+//! installed a new ring, all who recovered with it deliver, whether they installed that ring or
+//! not.
 
 use super::hashed::{HashMap, HashSet};
 

@@ -1,8 +1,8 @@
 //! A read that may be stale is no older than its bound.
 //!
-//! Source: docs/protocol/group.md, "Reads". Every reply names its place in the history. A read that may be so old as `max_age`
-//! names a place that is not before any that was told so long before the read was made. (That the place is one of the history, and is
-//! not lost, is `acknowledged`'s.)
+//! Source: docs/protocol/group.md, "Reads". Every reply names its place in the history. A read that
+//! may be so old as `max_age` names a place that is not before any that was told so long before the
+//! read was made. (That the place is one of the history, and is not lost, is `acknowledged`'s.)
 
 use std::collections::BTreeMap;
 

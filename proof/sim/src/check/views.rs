@@ -1,8 +1,8 @@
 //! All members see the same views in the same order.
 //!
-//! Source: docs/protocol/group.md, "Groups and views" (each change makes a view numbered one higher);
-//! `jgroup-arm.txt` (view synchrony). Views are compared within a component: what a member that was cut off
-//! did with the tail of its old ring is undone by its next component.
+//! Source: docs/protocol/group.md, "Groups and views" (each change makes a view numbered one
+//! higher); `jgroup-arm.txt` (view synchrony). Views are compared within a component: what a member
+//! that was cut off did with the tail of its old ring is undone by its next component.
 
 use super::hashed::HashMap;
 

@@ -1,8 +1,8 @@
-//! In a voting group nobody is answered what a lone replica makes up; who makes something up, or hangs, is taken out within a
-//! bound, and nobody else is.
+//! In a voting group nobody is answered what a lone replica makes up; who makes something up, or
+//! hangs, is taken out within a bound, and nobody else is.
 //!
-//! Source: docs/protocol/group.md, "Voting". That the answers are right is what the checkers of replies say: here is
-//! who may be wrong.
+//! Source: docs/protocol/group.md, "Voting". That the answers are right is what the checkers of
+//! replies say: here is who may be wrong.
 
 use super::hashed::{HashMap, HashSet};
 
@@ -27,7 +27,8 @@ pub struct Votes {
     unnoticed: HashMap<(GroupId, Member), Time>,
     /// Replicas that hang, or hung.
     hung: HashSet<(GroupId, Member)>,
-    /// Replicas that had something to execute, or whose nodes had something to tell, when they were looked at last.
+    /// Replicas that had something to execute, or whose nodes had something to tell, when they were
+    /// looked at last.
     busy: HashSet<(GroupId, Member)>,
     /// Who was taken out by which call, as some node said.
     told: HashSet<(GroupId, Member, u64)>,
@@ -43,7 +44,8 @@ impl Votes {
         Votes { recalls, ..Votes::default() }
     }
 
-    /// A replica has another outcome of a call than it should, and another state if it is `lasting`.
+    /// A replica has another outcome of a call than it should, and another state if it is
+    /// `lasting`.
     pub fn lied(&mut self, now: Time, by: Member, group: GroupId, position: u64, lasting: bool) {
         self.lies.insert((group, by, position));
         self.unnoticed.entry((group, by)).or_insert(now);

@@ -1,9 +1,10 @@
 //! Nobody who wants the token is passed over, and nobody waits for it longer than the formula says.
 //!
-//! Source: docs/protocol/ring.md, "Longest wait for the token": while a member stands in the token's wants, every other member gets
-//! the token at most once before it (the lemma); nobody gives out more than a turn's numbers while others wait; and
-//! where nothing is lost the wait has a bound ([`ring::Config::longest_wait`]). Seen on the wire: every token, and in a
-//! trial of waiting every Want and all data.
+//! Source: docs/protocol/ring.md, "Longest wait for the token": while a member stands in the
+//! token's wants, every other member gets the token at most once before it (the lemma); nobody
+//! gives out more than a turn's numbers while others wait; and where nothing is lost the wait has a
+//! bound ([`ring::Config::longest_wait`]). Seen on the wire: every token, and in a trial of waiting
+//! every Want and all data.
 
 use bytes::Bytes;
 use wire::ring::{Datagram, Message, Token};
@@ -14,7 +15,8 @@ use super::{Verdict, demand};
 
 const PROPERTY: &str = "waiting";
 
-/// Where a datagram says what it is, and what a token says: a token is one datagram in many, the others need no reading.
+/// Where a datagram says what it is, and what a token says: a token is one datagram in many, the
+/// others need no reading.
 const KIND_AT: usize = 3;
 const TOKEN: u8 = 2;
 
@@ -51,7 +53,8 @@ impl Wait {
         Wait { turn: turn as u64, parking, ..Wait::default() }
     }
 
-    /// A regular configuration exists. What its members sent before anybody was told of it was its recovery.
+    /// A regular configuration exists. What its members sent before anybody was told of it was its
+    /// recovery.
     pub fn ring(&mut self, ring: RingId, members: &[Member]) {
         self.rings.entry(ring).or_insert_with(|| Ring {
             members: members.iter().map(|member| member.node).collect(),
@@ -62,7 +65,8 @@ impl Wait {
         });
     }
 
-    /// From now on all is well: whoever asks for the token has it within `bound`. `None`: no longer.
+    /// From now on all is well: whoever asks for the token has it within `bound`. `None`: no
+    /// longer.
     pub fn timed(&mut self, bound: Option<Duration>) {
         self.bound = bound;
         self.asking.clear();

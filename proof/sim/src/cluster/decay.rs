@@ -1,8 +1,10 @@
 //! Disks below a cluster rot and fill up (`docs/protocol/store.md`).
 //!
-//! - A bit rots at a node that is down. If its store does not open then, somebody gives the node an empty disk: one node at a time, never half
-//!   of them, and not before all have again what they should have.
-//! - A disk has no room for some time. Its node leaves when it is refused, and comes back when there is room.
+//! - A bit rots at a node that is down. If its store does not open then, somebody gives the node an
+//!   empty disk: one node at a time, never half of them, and not before all have again what they
+//!   should have.
+//! - A disk has no room for some time. Its node leaves when it is refused, and comes back when
+//!   there is room.
 
 mod in_cluster;
 

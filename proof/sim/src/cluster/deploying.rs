@@ -1,5 +1,5 @@
-//! The group that keeps what people said, and services that it deploys: nodes do what the cluster state says, people drain nodes, and faults go on
-//! (`docs/protocol/deployment.md`).
+//! The group that keeps what people said, and services that it deploys: nodes do what the cluster
+//! state says, people drain nodes, and faults go on (`docs/protocol/deployment.md`).
 
 mod in_cluster;
 mod plan;
@@ -36,7 +36,8 @@ pub(super) struct Deploying {
     plant: Plant,
     draw: Draw,
     nodes: Vec<Desk>,
-    /// What is being said, to which life of a node, as which of its calls, and until when its answer is awaited.
+    /// What is being said, to which life of a node, as which of its calls, and until when its
+    /// answer is awaited.
     said: Option<(Command, Member, u64, Time)>,
     /// What was acknowledged.
     deployed: BTreeSet<usize>,
@@ -137,7 +138,8 @@ impl Deploying {
             return None;
         }
         let place = if all == 1 { 0 } else { self.draw.count(0, all - 1) };
-        // Who is alone has nobody to keep its state meanwhile; and where nothing has run there is nothing to go back to (seed 9013044).
+        // Who is alone has nobody to keep its state meanwhile; and where nothing has run there is
+        // nothing to go back to (seed 9013044).
         let filled =
             |desk: &Desk| desk.cluster_state.of(&groups[place].name).is_some_and(|it| it.filled);
         let may = self.plan.wanted[place].replicas > 1 && self.nodes.iter().any(filled);
@@ -151,7 +153,8 @@ impl Deploying {
         let node = node_id(self.draw.count(0, self.nodes.len() - 1));
         match self.drained.contains(&node) {
             true => Some(Command::Return { node }),
-            // Where all nodes are drained a group that has no replica yet gets none, and the end demands one (seed 464084).
+            // Where all nodes are drained a group that has no replica yet gets none, and the end
+            // demands one (seed 464084).
             false if self.drained.len() + 1 == self.nodes.len() => None,
             false => Some(Command::Drain { node }),
         }
@@ -175,7 +178,8 @@ fn has_state(picture: &Picture, group: GroupId, node: NodeId) -> bool {
     shape.is_some_and(|it| it.primary == node || it.backups.contains(&node))
 }
 
-/// Seeds in which this can be shown: what is answered there is kept, and all nodes can host the cluster state (seed 1048).
+/// Seeds in which this can be shown: what is answered there is kept, and all nodes can host the
+/// cluster state (seed 1048).
 pub fn is_possible(nodes: usize, quorum: Quorum) -> bool {
     (2..=MAX_REPLICAS).contains(&nodes) && quorum == Quorum::Majority
 }

@@ -1,7 +1,7 @@
 //! Nodes with disks: whole clusters lose power at once, and come back with what was synced.
 //!
-//! Each node has a [`Store`] on a [`Disk`] that may fail. What a node gives to its store is on the disk some time later, or
-//! never, if its life ends first.
+//! Each node has a [`Store`] on a [`Disk`] that may fail. What a node gives to its store is on the
+//! disk some time later, or never, if its life ends first.
 
 mod in_cluster;
 
@@ -28,11 +28,13 @@ const PROPERTY: &str = "durable";
 /// Bytes of a disk: room for everything.
 pub(super) const ROOM: usize = 256 << 20;
 
-/// Bytes of a segment where disks fill up, and of a batch: a batch takes a block of 4,096 bytes at least.
+/// Bytes of a segment where disks fill up, and of a batch: a batch takes a block of 4,096 bytes at
+/// least.
 pub(super) const SEGMENT: u64 = 16 * 4_096;
 const BATCH: usize = 11 * 4_096;
 
-/// What found no room on the disk is tried again after this time; so is a node that could not start for want of it.
+/// What found no room on the disk is tried again after this time; so is a node that could not start
+/// for want of it.
 pub(super) const AGAIN: Duration = Duration::from_millis(20);
 
 /// What a seed draws for clusters with disks.
@@ -72,7 +74,8 @@ pub(super) struct NodeDisk {
     under_way: [Option<(Op, Result<(), Failure>)>; 2],
     records: VecDeque<Record>,
     snapshots: VecDeque<Snapshot>,
-    /// Snapshots that the store has: of one that finds no room another is tried, not before this time.
+    /// Snapshots that the store has: of one that finds no room another is tried, not before this
+    /// time.
     flying: Vec<Snapshot>,
     retry_at: Option<Time>,
     /// Groups of which nothing is needed any more.
@@ -114,8 +117,8 @@ impl Disks {
         }
     }
 
-    /// A fault may strike: the next disk whose node ends rots if all `bears` that, or one fills up. The node of that one, how
-    /// much room is left there, and for how long.
+    /// A fault may strike: the next disk whose node ends rots if all `bears` that, or one fills up.
+    /// The node of that one, how much room is left there, and for how long.
     pub(super) fn strike(
         &mut self,
         bears: bool,

@@ -22,7 +22,8 @@ use crate::trace::mix;
 /// How often it is looked whether all is well again.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Nothing else strikes while a group is orphaned: it would end before there are rings that show it.
+/// Nothing else strikes while a group is orphaned: it would end before there are rings that show
+/// it.
 const ORPHANED: Duration = Duration::from_millis(300);
 
 /// New calls, once all is well, must be answered within this time.
@@ -49,7 +50,8 @@ impl Cluster {
             return Ok(());
         }
         let places = self.options.clocks.len();
-        // Without a quorum each part of a split has views of its own, and nobody can say who is the last.
+        // Without a quorum each part of a split has views of its own, and nobody can say who is the
+        // last.
         let quorum = self.options.quorum == Quorum::Majority;
         let covered = |victim| quorum && self.watch.promise.covers(victim);
         let chosen = match kind {
@@ -89,12 +91,14 @@ impl Cluster {
         away(&self.fabric).is_empty() && self.fabric.network.is_whole() && calm
     }
 
-    /// A request is held by some replicas of a group and by bystanders, and then only the other replicas are there.
+    /// A request is held by some replicas of a group and by bystanders, and then only the other
+    /// replicas are there.
     fn orphan(&mut self) -> Option<Strike> {
         let group = self.faults.count(0, self.options.groups.len() - 1);
         let group = GroupId::of(&self.options.groups[group].name);
         let synced = self.watch.promise.newest(group);
-        // Which replicas go on in a component is not known at once, and it may be one alone (seed 1945).
+        // Which replicas go on in a component is not known at once, and it may be one alone (seed
+        // 1945).
         let known = self.fabric.now() >= self.course.formed() + ORPHANED;
         if synced.len() < 2 || !self.is_whole() || !known {
             return None;
@@ -129,7 +133,8 @@ impl Cluster {
         self.watch.promise.spares_all_of(member, &away(&self.fabric), self.is_whole())
     }
 
-    /// Several processes are killed at once, as far as the promise survives it, and start again together.
+    /// Several processes are killed at once, as far as the promise survives it, and start again
+    /// together.
     fn burst(&mut self, nodes: &[usize]) {
         for &node in nodes {
             let runs = self.fabric.hosts[node].process.is_some();
@@ -142,7 +147,8 @@ impl Cluster {
         }
     }
 
-    /// All who run are in one ring. A network that is whole again has not yet brought everybody back (seed 4324).
+    /// All who run are in one ring. A network that is whole again has not yet brought everybody
+    /// back (seed 4324).
     pub(super) fn is_one_ring(&self) -> bool {
         let running = self.fabric.hosts.iter().filter_map(|host| host.process.as_ref());
         let rings: Vec<_> = running.map(|process| process.ring_status()).collect();
@@ -153,13 +159,14 @@ impl Cluster {
         })
     }
 
-    /// A node gives its replica of a group up, if others can go on with it; or the replica's program dies, and with it all that
-    /// it was given and has not answered.
+    /// A node gives its replica of a group up, if others can go on with it; or the replica's
+    /// program dies, and with it all that it was given and has not answered.
     fn unhost(&mut self, node: usize, group: usize) -> Verdict {
         let plan = &self.options.groups[group % self.options.groups.len()];
         let id = GroupId::of(&plan.name);
         let me = self.fabric.member(node);
-        // Without a quorum a part may find itself with the last replica, and a group without any is no group.
+        // Without a quorum a part may find itself with the last replica, and a group without any is
+        // no group.
         let spared = self.options.quorum == Quorum::Majority
             && self.is_whole()
             && self.is_one_ring()
@@ -221,7 +228,8 @@ impl Cluster {
         self.drain(node)
     }
 
-    /// All lives end at once: their processes are killed, or all hosts lose power. They come back one by one, some late.
+    /// All lives end at once: their processes are killed, or all hosts lose power. They come back
+    /// one by one, some late.
     fn black_out(&mut self) -> Verdict {
         let power = self.faults.one_in(2);
         self.fabric.say(|| format!("BLACKOUT power={power}"));
@@ -310,8 +318,8 @@ impl Cluster {
         self.end_hangs();
         // Without a quorum a node alone knows no group but its own, and says so.
         if self.options.quorum == Quorum::Majority {
-            // A node whose disk fails leaves, whoever else serves its groups: those without a state may be gone for a while
-            // (seed 10813).
+            // A node whose disk fails leaves, whoever else serves its groups: those without a state
+            // may be gone for a while (seed 10813).
             let groups = self.options.groups.iter().filter(|_| self.options.disks.is_some());
             let stateless = groups.filter(|group| group.options.style == Style::Stateless);
             // What is deployed late was not there for those who called before (seed 845).
@@ -446,7 +454,8 @@ impl Cluster {
         liveness::handed_over(&plan.name, &nodes)
     }
 
-    /// A replica that has something to do. That passes, and comes again with each call and each checkpoint.
+    /// A replica that has something to do. That passes, and comes again with each call and each
+    /// checkpoint.
     pub(super) fn busy(&self) -> Option<String> {
         let idle = |node: usize, id| {
             let process = self.fabric.hosts[node].process.as_ref();
@@ -465,7 +474,8 @@ impl Cluster {
         (!busy.is_empty()).then(|| busy.join("; "))
     }
 
-    /// A client that watches a group, and does not know its view. Not where the other end of its connection is of an earlier life: nobody tells it that.
+    /// A client that watches a group, and does not know its view. Not where the other end of its
+    /// connection is of an earlier life: nobody tells it that.
     fn untold(&self, plan: &GroupPlan, newest: ViewNumber) -> Option<String> {
         self.customers.iter().enumerate().find_map(|(place, customer)| {
             let (known, links) = customer.session.watched(GroupId::of(&plan.name))?;

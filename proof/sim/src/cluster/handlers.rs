@@ -27,7 +27,8 @@ impl Cluster {
         self.fabric.note(11, node, [group.0, number]);
         self.fabric.say(|| format!("{me}: {client} {number} of {group} calls {}", call.callee));
         if lie.is_some() || self.watch.votes.is_wrong(me, group) {
-            // Nobody else hears of it: the group that is called would execute what its checkers do not know.
+            // Nobody else hears of it: the group that is called would execute what its checkers do
+            // not know.
             self.lied(me, group, position, true);
         } else {
             self.watch.nested_asked(self.fabric.now(), group, (client, number), &call)?;

@@ -12,7 +12,8 @@ use crate::fabric::next_key;
 const DISK: Duration = Duration::from_millis(20);
 
 impl Cluster {
-    /// The key is changed now and then, where there is one. (Without a quorum each part of a split would change its own.)
+    /// The key is changed now and then, where there is one. (Without a quorum each part of a split
+    /// would change its own.)
     pub(super) fn plan_key_change(&mut self) {
         if self.options.outsider.is_some() && self.options.quorum == Quorum::Majority {
             let wait = self.load.span(Duration::from_millis(50), self.options.faults.phase);

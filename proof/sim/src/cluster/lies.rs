@@ -1,5 +1,5 @@
-//! Value faults: a replica of a voting group answers something else, asks another group something else, has something else in its
-//! state, or hangs.
+//! Value faults: a replica of a voting group answers something else, asks another group something
+//! else, has something else in its state, or hangs.
 
 use wire::{GroupId, Member};
 
@@ -68,7 +68,8 @@ impl Cluster {
         spoilt || self.watch.votes.is_unnoticed(member, group)
     }
 
-    /// The faults are over: who hangs and owes no answer goes on, and so does who has left, or is alone: nobody could notice.
+    /// The faults are over: who hangs and owes no answer goes on, and so does who has left, or is
+    /// alone: nobody could notice.
     pub(super) fn end_lies(&mut self) {
         for node in 0..self.options.nodes {
             let me = self.fabric.member(node);

@@ -18,11 +18,12 @@ const SAMPLE: Duration = Duration::from_millis(25);
 /// A host that uses more than this tells it at once.
 const LEVEL: Share = Share::percent(69);
 
-/// Whoever uses less than this is in time by any bound: that of the rate-monotonic test, less what is damped of what hosts have to do beside,
-/// and of what primaries use.
+/// Whoever uses less than this is in time by any bound: that of the rate-monotonic test, less what
+/// is damped of what hosts have to do beside, and of what primaries use.
 const BOUND: Share = Share::percent(69 - 5 - 2 * 6);
 
-/// What hosts have at least to do beside in every third cluster: there is little room then, and calls are refused.
+/// What hosts have at least to do beside in every third cluster: there is little room then, and
+/// calls are refused.
 const CROWDED: u64 = 65;
 
 /// Reports until all know what is so now.
@@ -81,7 +82,8 @@ pub(super) struct Management {
     draw: Draw,
     ranks: Ranks,
     sheds: Sheds,
-    /// Since when nothing happens but noise, on this ring: no fault, and nobody comes, goes or moves.
+    /// Since when nothing happens but noise, on this ring: no fault, and nobody comes, goes or
+    /// moves.
     still: (Time, RingId),
     /// Since when all hosts have told of it, and backups are ranked so.
     steady: Option<Time>,
@@ -119,7 +121,8 @@ impl Management {
         self.nodes[node] = Desk { manager: Manager::new(self.config), told: None };
     }
 
-    /// Whatever moves, no host comes near its bound. There noise makes an overload and ends it, and orders follow.
+    /// Whatever moves, no host comes near its bound. There noise makes an overload and ends it, and
+    /// orders follow.
     fn has_room(&self) -> bool {
         let moving = self.plan.costs.iter().map(|(cost, _)| cost).sum::<u64>();
         let most = self.plan.others.iter().max().copied().unwrap_or_default();

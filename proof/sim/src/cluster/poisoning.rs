@@ -1,7 +1,9 @@
-//! Calls that kill the service that executes them, and programs that die (`docs/protocol/poison.md`).
+//! Calls that kill the service that executes them, and programs that die
+//! (`docs/protocol/poison.md`).
 //!
-//! Whether a call kills follows from its name: so it does so at each replica, and whenever it is executed. A death waits for a time at
-//! which the promise covers it; all that the call does meanwhile is to take long.
+//! Whether a call kills follows from its name: so it does so at each replica, and whenever it is
+//! executed. A death waits for a time at which the promise covers it; all that the call does
+//! meanwhile is to take long.
 
 mod in_cluster;
 
@@ -19,10 +21,12 @@ const AGAIN: Duration = Duration::from_millis(5);
 /// A death is put off so often.
 const TIMEOUT: u32 = 10;
 
-/// A node that was asked for a call so long ago knows that its client asks when it decides whether to try the call.
+/// A node that was asked for a call so long ago knows that its client asks when it decides whether
+/// to try the call.
 const KNOWN: Duration = Duration::from_millis(200);
 
-/// Who leaves a group on disk takes its state along: until the disks of those who stay have all of it, no node dies (seed 189 of poison).
+/// Who leaves a group on disk takes its state along: until the disks of those who stay have all of
+/// it, no node dies (seed 189 of poison).
 const STORED: Duration = Duration::from_millis(150);
 
 /// A program that has died is started again within this time.

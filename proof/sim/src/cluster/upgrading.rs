@@ -1,5 +1,5 @@
-//! Deployed programs are replaced by others while faults go on, and some of the new ones end as often as they are started
-//! (`docs/protocol/deployment.md`, "Upgrades").
+//! Deployed programs are replaced by others while faults go on, and some of the new ones end as
+//! often as they are started (`docs/protocol/deployment.md`, "Upgrades").
 
 use manager::cluster_state::{ClusterState, Command, Placed, Program};
 use wire::{Duration, NodeId, Time};
@@ -103,7 +103,8 @@ impl Programs {
         false
     }
 
-    /// What this node has to say of the program that it is to run: that it does not serve, or that it does, and has the state.
+    /// What this node has to say of the program that it is to run: that it does not serve, or that
+    /// it does, and has the state.
     pub fn tell(
         &mut self,
         now: Time,

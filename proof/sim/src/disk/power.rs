@@ -49,7 +49,8 @@ impl Disk {
         self.files.retain(|number, _| named.contains(number));
     }
 
-    /// A bit of a file changes by itself, on the disk and in all that is shown of it. Gives what mends it.
+    /// A bit of a file changes by itself, on the disk and in all that is shown of it. Gives what
+    /// mends it.
     pub fn rot(&mut self) -> Option<Rot> {
         let lasting = |name: &&FileName| {
             matches!(name, FileName::Manifest | FileName::Segment(_) | FileName::Snapshot(_))

@@ -1,4 +1,5 @@
-//! The key file of each host, which outlives the lives there, and what a node is told to do with it.
+//! The key file of each host, which outlives the lives there, and what a node is told to do with
+//! it.
 
 use engine::KeyCommand;
 use seal::ClusterKey;
@@ -25,7 +26,8 @@ impl<P: Process, X> Fabric<P, X> {
         Some(name(self.sealing.as_ref()?.files[node].sealing()))
     }
 
-    /// The file and the life that runs do as they are told. Tells what there is to confirm, and whether it seals.
+    /// The file and the life that runs do as they are told. Tells what there is to confirm, and
+    /// whether it seals.
     pub fn keep_key(&mut self, node: usize, command: KeyCommand) -> Option<(KeyName, bool)> {
         let file = &mut self.sealing.as_mut()?.files[node];
         let seal = &mut self.hosts[node].veil.as_mut()?.seal;

@@ -1,5 +1,5 @@
-//! What is between a process and the network where datagrams are sealed: as in a node's transport, each life seals what it sends,
-//! opens what comes, and meets the others' lives by contacts.
+//! What is between a process and the network where datagrams are sealed: as in a node's transport,
+//! each life seals what it sends, opens what comes, and meets the others' lives by contacts.
 
 mod in_fabric;
 

@@ -7,7 +7,8 @@ use crate::cluster::DecayPlan;
 use crate::draw::Draw;
 
 impl Options {
-    /// Disks rot and fill up. Each group has a state that another node has, too, and there are nodes enough that one may forget all.
+    /// Disks rot and fill up. Each group has a state that another node has, too, and there are
+    /// nodes enough that one may forget all.
     pub(super) fn with_decay(mut self, seed: u64) -> Options {
         if self.disks.is_none() {
             return self;
@@ -20,7 +21,8 @@ impl Options {
         for group in self.groups.iter_mut().filter(|group| group.hosts.len() < 2) {
             group.hosts = draw.distinct(3, nodes);
         }
-        // A piece of an update or a checkpoint is larger than what these small segments take at a time.
+        // A piece of an update or a checkpoint is larger than what these small segments take at a
+        // time.
         for group in &mut self.groups {
             let passive = [Style::WarmPassive, Style::ColdPassive];
             group.styles.retain(|style| !passive.contains(style));

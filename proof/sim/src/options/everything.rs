@@ -1,8 +1,10 @@
-//! The world in which all that the manager does happens together: several deployments of every style, in memory and on disk, hosts with
-//! too much to do, hung services, upgrades and drains, under faults.
+//! The world in which all that the manager does happens together: several deployments of every
+//! style, in memory and on disk, hosts with too much to do, hung services, upgrades and drains,
+//! under faults.
 //!
-//! Each kind is drawn as in the worlds where it is alone. What is left out is what these leave out: replicas that lie, and faults after
-//! which nobody can say whether a replica that leaves is the last.
+//! Each kind is drawn as in the worlds where it is alone. What is left out is what these leave out:
+//! replicas that lie, and faults after which nobody can say whether a replica that leaves is the
+//! last.
 
 use engine::{Checkpoints, Quorum};
 use wire::Duration;
@@ -39,8 +41,8 @@ const STYLES: [Style; 6] = [
 const PHASE: Duration = Duration::from_secs(3);
 
 impl Options {
-    /// All that the manager has to do with happens. To add a fault of services: its span here, beside `hanging`, and what befalls the
-    /// service in `cluster/hangs.rs`.
+    /// All that the manager has to do with happens. To add a fault of services: its span here,
+    /// beside `hanging`, and what befalls the service in `cluster/hangs.rs`.
     pub(super) fn with_everything(mut self, seed: u64) -> Options {
         let mut draw = Draw::new(seed ^ 0xe7e2);
         self.resize(draw.pick(&[3, 4, 5, 5, 6, 7]), &mut draw);

@@ -1,4 +1,5 @@
-//! What a seed draws of what the manager sees and does: hosts with loads, deployments, services that hang.
+//! What a seed draws of what the manager sees and does: hosts with loads, deployments, services
+//! that hang.
 
 use engine::Quorum;
 use wire::Duration;
@@ -10,8 +11,8 @@ use crate::draw::Draw;
 use crate::faults::FaultKind;
 
 impl Options {
-    /// Services hang. Their replicas go by their own will, so what is said of those that leave is said of them; and calls end soon, for
-    /// who is busy within a deadline does not hang.
+    /// Services hang. Their replicas go by their own will, so what is said of those that leave is
+    /// said of them; and calls end soon, for who is busy within a deadline does not hang.
     pub fn with_hangs(self, seed: u64) -> Options {
         let possible = self.world == World::Cluster && !self.smooth && self.trial.is_none();
         if !possible || self.quorum != Quorum::Majority || self.deploy.is_some() {
@@ -41,7 +42,8 @@ impl Options {
         Options { hosts: self.world.is_cluster().then_some(plan), ..self }
     }
 
-    /// The first group is hosted by whom the cluster state says. Nobody else takes its replicas away.
+    /// The first group is hosted by whom the cluster state says. Nobody else takes its replicas
+    /// away.
     pub fn with_deployment(mut self, seed: u64) -> Options {
         let possible = self.world == World::Cluster && !self.smooth && self.trial.is_none();
         if !possible || !is_possible(self.nodes, self.quorum) {

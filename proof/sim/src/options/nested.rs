@@ -11,8 +11,9 @@ use crate::draw::Draw;
 const QUICK: Duration = Duration::from_millis(50);
 
 impl Options {
-    /// In half of the seeds groups call the next one. Of a chain with disks the last is often in memory, and
-    /// answers another thing whenever it is asked: what the others were told has to be on their disks.
+    /// In half of the seeds groups call the next one. Of a chain with disks the last is often in
+    /// memory, and answers another thing whenever it is asked: what the others were told has to be
+    /// on their disks.
     pub(super) fn with_nested(mut self, draw: &mut Draw) -> Options {
         let calls = draw.one_in(2);
         if calls && self.disks.is_some() && self.groups.len() > 1 && draw.one_in(2) {
@@ -25,15 +26,17 @@ impl Options {
             group.callee = plans.get(place + 1).map(|next| (next.name.clone(), relays));
         }
         if self.groups.iter().any(|group| group.callee.is_some()) {
-            // Who waits for another group holds its place at the node meanwhile: seed 2747 of the styles.
+            // Who waits for another group holds its place at the node meanwhile: seed 2747 of the
+            // styles.
             self.waiting = self.waiting.max(8);
-            // And who calls it waits for all calls before: many at a time time out without any move (seed 301526).
+            // And who calls it waits for all calls before: many at a time time out without any move
+            // (seed 301526).
             if self.smooth {
                 self.load.parallel = self.load.parallel.min(2);
             }
         }
-        // Who calls waits for all that its callee orders. If that is a large state with each call, those behind it wait beyond
-        // their deadlines: seeds 6520 and 48720.
+        // Who calls waits for all that its callee orders. If that is a large state with each call,
+        // those behind it wait beyond their deadlines: seeds 6520 and 48720.
         let called: Vec<String> = self.callees().cloned().collect();
         let slow: Vec<bool> =
             self.groups.iter().map(|group| self.sending(group.padding) > QUICK).collect();
@@ -45,8 +48,8 @@ impl Options {
         self
     }
 
-    /// How long it takes until a node has sent so many bytes: of a parked token, a window in the time of an answer; of one
-    /// that circulates, a turn in a rotation.
+    /// How long it takes until a node has sent so many bytes: of a parked token, a window in the
+    /// time of an answer; of one that circulates, a turn in a rotation.
     fn sending(&self, bytes: usize) -> Duration {
         match self.parking {
             true => self.weather.latency * (2 * (bytes / (self.window * PAYLOAD))) as u32,

@@ -1,4 +1,5 @@
-//! What a seed draws must be possible: demands of time are about clusters that can do in that time what they have to do.
+//! What a seed draws must be possible: demands of time are about clusters that can do in that time
+//! what they have to do.
 
 use wire::Duration;
 use wire::limits::MAX_WAITING;
@@ -10,7 +11,8 @@ use crate::cluster::DiskPlan;
 /// Bytes that a datagram takes, about.
 pub(super) const PAYLOAD: usize = 1_200;
 
-/// A large state takes no longer, if nobody else sends: half of the time for which votes are awaited.
+/// A large state takes no longer, if nobody else sends: half of the time for which votes are
+/// awaited.
 const LONGEST_PASSAGE: Duration = Duration::from_millis(150);
 
 /// What is left of a state that is too large.
@@ -23,15 +25,17 @@ const OPERATIONS: u32 = 16;
 const LONG: Duration = Duration::from_millis(100);
 
 impl DiskPlan {
-    /// Calls wait for states: the disk takes one after every few calls, and the log gets its next segment when that is done. Seed 397
-    /// of decay had room for eight calls at a time, and 54 to do in two seconds.
+    /// Calls wait for states: the disk takes one after every few calls, and the log gets its next
+    /// segment when that is done. Seed 397 of decay had room for eight calls at a time, and 54 to
+    /// do in two seconds.
     pub(super) fn is_behind(&self) -> bool {
         self.snapshot_after < 1_000 && self.slowest * OPERATIONS / 2 >= LONG
     }
 }
 
 impl GroupPlan {
-    /// Where few calls at a time are taken, and each orders all of a large state, the others wait beyond their deadlines: seed 634.
+    /// Where few calls at a time are taken, and each orders all of a large state, the others wait
+    /// beyond their deadlines: seed 634.
     pub(super) fn pass_with(&mut self, waiting: usize) {
         if waiting < MAX_WAITING {
             self.padding = self.padding.min(SMALL);
@@ -40,7 +44,8 @@ impl GroupPlan {
 }
 
 impl Options {
-    /// How long it takes until a node has sent so many bytes by a token that circulates: a turn in a rotation.
+    /// How long it takes until a node has sent so many bytes by a token that circulates: a turn in
+    /// a rotation.
     pub(super) fn passage(&self, bytes: usize) -> Duration {
         let rotations = bytes / (self.turn * PAYLOAD);
         self.weather.latency * (self.nodes * rotations) as u32
@@ -49,8 +54,9 @@ impl Options {
     /// Nobody is to wait in vain.
     pub(super) fn passable(mut self) -> Options {
         for index in 0..self.groups.len() {
-            // Seed 938 needed seven seconds for two states of 100,000 bytes. And a passive group's primary tells as much with each
-            // update: votes of its node, which wait behind that, came too late again and again (seed 58990).
+            // Seed 938 needed seven seconds for two states of 100,000 bytes. And a passive group's
+            // primary tells as much with each update: votes of its node, which wait behind that,
+            // came too late again and again (seed 58990).
             if self.passage(self.groups[index].padding) > LONGEST_PASSAGE {
                 self.groups[index].padding = SMALL;
             }
@@ -59,11 +65,12 @@ impl Options {
             }
         }
         let slow = !self.parking && self.turn == 1;
-        // A benchmark that leaves one datagram at a time keeps calls waiting beyond their deadlines: seed 12921.
+        // A benchmark that leaves one datagram at a time keeps calls waiting beyond their
+        // deadlines: seed 12921.
         let benches = self.benches && self.turn > 1;
-        // A call holds its place for as many rounds as it has datagrams, and others wait for that beyond their deadlines:
-        // seed 1505.
-        // Where a replica hangs, so does what its node has taken: seed 3254.
+        // A call holds its place for as many rounds as it has datagrams, and others wait for that
+        // beyond their deadlines: seed 1505. Where a replica hangs, so does what its node has
+        // taken: seed 3254.
         let lies = self.groups.iter().any(|group| group.lies.is_some());
         let waiting = if slow || lies { self.waiting.max(8) } else { self.waiting };
         let weather = if slow { self.weather.near() } else { self.weather };
@@ -77,7 +84,8 @@ mod tests {
     use crate::draw::Draw;
     use crate::options::World;
 
-    /// Seed 397 of decay had disks that took up to 20 ms for each operation, and gave a state after three records.
+    /// Seed 397 of decay had disks that took up to 20 ms for each operation, and gave a state after
+    /// three records.
     #[test]
     fn where_few_calls_wait_a_slow_disk_has_no_large_states_to_take() {
         let drawn = |seed| Options::draw(&mut Draw::new(seed), World::Decay);

@@ -9,7 +9,8 @@ use crate::cluster::{DiskPlan, PoisonPlan};
 use crate::draw::Draw;
 use crate::faults::FaultKind;
 
-/// Styles whose calls are ordered before anybody executes them: of these a call kills two services at most.
+/// Styles whose calls are ordered before anybody executes them: of these a call kills two services
+/// at most.
 const GUARDED: [Style; 4] = [Style::SemiActive, Style::Active, Style::Voting, Style::ColdPassive];
 
 impl GroupPlan {
@@ -21,7 +22,8 @@ impl GroupPlan {
 }
 
 impl Options {
-    /// Some calls kill whoever executes them. One world in eight has such calls; in the world of poison each has.
+    /// Some calls kill whoever executes them. One world in eight has such calls; in the world of
+    /// poison each has.
     pub(super) fn with_poison(mut self, seed: u64) -> Options {
         let draw = &mut Draw::new(seed ^ STREAM);
         let wanted = Draw::new(seed ^ SHARE).one_in(8) || self.world == World::Poison;
@@ -38,7 +40,8 @@ impl Options {
             !matches!(kind, FaultKind::Orphan | FaultKind::Flap | FaultKind::Ambush)
         });
         self.groups.iter_mut().for_each(|group| group.lies = None);
-        // Where there are disks the promise takes what has a state to be on them (seeds 2204 and 4232).
+        // Where there are disks the promise takes what has a state to be on them (seeds 2204 and
+        // 4232).
         let durability = self.durability();
         if !self.groups.iter().any(GroupPlan::is_guarded) {
             let first = &mut self.groups[0];
@@ -46,7 +49,8 @@ impl Options {
             first.styles.clear();
         }
         for group in &mut self.groups {
-            // What a node keeps of a cold passive group is of no use in another style, and the other way about (docs, "Open").
+            // What a node keeps of a cold passive group is of no use in another style, and the
+            // other way about (docs, "Open").
             let changes = group.is_cold() && !group.styles.is_empty();
             group.program = !draw.one_in(4) && !changes;
             group.poisonous = group.is_guarded();

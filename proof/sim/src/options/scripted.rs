@@ -7,7 +7,8 @@ use crate::cluster::{Script, Wanted};
 use crate::draw::Draw;
 
 impl Options {
-    /// People do one thing, when all is there; a node more than have replicas are left when one is drained and another dies.
+    /// People do one thing, when all is there; a node more than have replicas are left when one is
+    /// drained and another dies.
     pub fn scripted(mut self, script: Script) -> Options {
         let mut draw = Draw::new(script.seed ^ 0x57e9);
         self.resize(draw.pick(&[4, 5, 5, 6]), &mut draw);

@@ -1,5 +1,5 @@
-//! The store's log, as plainly as can be: a list of records. Whatever befalls the disk, what comes back must be what
-//! this list says.
+//! The store's log, as plainly as can be: a list of records. Whatever befalls the disk, what comes
+//! back must be what this list says.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,8 @@ pub struct Log {
     forgotten: BTreeMap<Strand, u64>,
     /// Said to be forgotten on the disk, up to here.
     gone: BTreeMap<Strand, u64>,
-    /// Snapshots, and strands to be forgotten, that were taken and of which nothing was said since: how many of each strand.
+    /// Snapshots, and strands to be forgotten, that were taken and of which nothing was said since:
+    /// how many of each strand.
     owed: BTreeMap<Strand, usize>,
     /// What befell the files before this opening.
     harm: Leniency,
@@ -172,7 +173,8 @@ impl Log {
         demand(since || self.gone(strand) == 0, PROPERTY, || {
             format!("the state of {strand:?} up to {covers} comes back, which was forgotten")
         })?;
-        // Of a strand whose forgetting is not on the disk any old state may come back: nobody wants it.
+        // Of a strand whose forgetting is not on the disk any old state may come back: nobody wants
+        // it.
         let wanted = covers.0 > self.forgotten.get(&strand).copied().unwrap_or(0);
         demand(!wanted || *state == self.state(strand, covers), PROPERTY, || {
             format!("the state of {strand:?} up to {covers} is not what it was")

@@ -1,16 +1,18 @@
 //! Ordering a second time: a sequencer that never fails, and what it would have handed out.
 //!
-//! It is given the log of every life after a run: what it sent, was delivered, and in which configurations. For each
-//! ring it makes the one list of messages that a central sequencer would have given numbers to, which is the union of all logs, and
-//! then works out from the list and the configurations alone what each life must have been handed:
+//! It is given the log of every life after a run: what it sent, was delivered, and in which
+//! configurations. For each ring it makes the one list of messages that a central sequencer would
+//! have given numbers to, which is the union of all logs, and then works out from the list and the
+//! configurations alone what each life must have been handed:
 //!
 //! - in a regular configuration, the beginning of the list;
-//! - by the time it goes on with others to the next ring, of the list whatever any of them has, in order: up to the first
-//!   message that none of them has this is again the beginning of the list;
+//! - by the time it goes on with others to the next ring, of the list whatever any of them has, in
+//!   order: up to the first message that none of them has this is again the beginning of the list;
 //! - of its own messages, the first, the second, and so on, over all rings;
 //! - of what any member of a configuration was handed there as safe, all, unless it failed.
 //!
-//! There are no windows, tokens, timers or retransmissions here, and nothing of the checkers in `check/evs`: a mistake would have to be made twice.
+//! There are no windows, tokens, timers or retransmissions here, and nothing of the checkers in
+//! `check/evs`: a mistake would have to be made twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 

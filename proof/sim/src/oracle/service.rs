@@ -1,7 +1,8 @@
 //! The state machine a second time, so plainly that it can be seen to be right.
 //!
-//! It shares with `service.rs` only the entry's type, the hash and how a register's call is packed. For each reply it looks at nothing
-//! but the list of calls up to there, and at what the client sent.
+//! It shares with `service.rs` only the entry's type, the hash and how a register's call is packed.
+//! For each reply it looks at nothing but the list of calls up to there, and at what the client
+//! sent.
 
 use std::collections::BTreeMap;
 

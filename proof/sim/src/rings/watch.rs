@@ -1,4 +1,5 @@
-//! All checkers of the bare rings, told of everything that they deliver, and the oracle's log of it.
+//! All checkers of the bare rings, told of everything that they deliver, and the oracle's log of
+//! it.
 
 use ring::{Configuration, ConfigurationKind, Delivery, Level};
 use wire::{Member, RingId, Time};

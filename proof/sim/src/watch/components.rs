@@ -35,8 +35,8 @@ impl Components {
         self.counts.insert((member, group));
     }
 
-    /// The component in which this life's replica of a group has a history that counts: of what its disk gave back it is not
-    /// known before a view says so.
+    /// The component in which this life's replica of a group has a history that counts: of what its
+    /// disk gave back it is not known before a view says so.
     pub fn of_history(&self, member: Member, group: GroupId) -> RingId {
         match self.disks && !self.counts.contains(&(member, group)) {
             true => RingId::default(),

@@ -20,7 +20,8 @@ pub struct Executions {
     clock: OrderedTime,
     /// Places of calls in histories, as services counted them.
     places: HashMap<Executed, u64>,
-    /// What primaries of warm passive groups have executed, and is part of the group's history only when it is ordered.
+    /// What primaries of warm passive groups have executed, and is part of the group's history only
+    /// when it is ordered.
     ahead: HashMap<Executed, (Time, Step)>,
 }
 
@@ -55,7 +56,8 @@ impl Executions {
         self.once.executed(by, group, entry)
     }
 
-    /// It has executed it alone: if it dies before others know, another executes the call in its own way.
+    /// It has executed it alone: if it dies before others know, another executes the call in its
+    /// own way.
     pub fn went_ahead(&mut self, by: Member, group: GroupId, entry: &Entry, step: &Step) {
         self.ahead.insert((by, group, entry.client, entry.number), (entry.time, *step));
     }
@@ -75,7 +77,8 @@ impl Executions {
         self.histories.reached(by, component, (group, place), after)
     }
 
-    /// What a replica had executed as primary went with its history: others may have executed the same calls since.
+    /// What a replica had executed as primary went with its history: others may have executed the
+    /// same calls since.
     pub fn gave_up(&mut self, by: Member, group: GroupId) {
         self.ahead.retain(|(who, of, ..), _| (*who, *of) != (by, group));
     }

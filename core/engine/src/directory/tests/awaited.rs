@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// Seed 81912 of the world of clusters: the second of two replicas was taken out of a voting group because it took too little for
-/// settled, and the first left before it was back. The group ended, and began anew with nothing of what had been answered.
+/// Seed 81912 of the world of clusters: the second of two replicas was taken out of a voting group
+/// because it took too little for settled, and the first left before it was back. The group ended,
+/// and began anew with nothing of what had been answered.
 #[test]
 fn the_last_that_has_the_state_stays_until_who_was_taken_out_is_back() {
     let (mut directory, id) = three_of(Style::Voting);

@@ -3,8 +3,8 @@
 use super::*;
 use wire::ordered::{Durability, Recall};
 
-/// What a disk knows of a group whose only replica with the state was node 1's, in a life that is over: all up to here was
-/// answered before that was so.
+/// What a disk knows of a group whose only replica with the state was node 1's, in a life that is
+/// over: all up to here was answered before that was so.
 fn stored(floor: u64) -> GroupEntry {
     let options = GroupOptions { durability: Durability::Disk, ..GroupOptions::default() };
     let mut directory = Directory::default();
@@ -44,8 +44,8 @@ fn serving(directory: &Directory) -> Vec<Member> {
     synced_of(directory, GroupId::of("bank"))
 }
 
-/// The simulator's seeds 724 and 937 of the world of disks: power failed when others' disks knew of the group, and that of its
-/// first replica did not.
+/// The simulator's seeds 724 and 937 of the world of disks: power failed when others' disks knew of
+/// the group, and that of its first replica did not.
 #[test]
 fn a_group_of_which_no_disk_has_anything_begins_anew_when_all_are_here() {
     let joined = |mut directory: Directory| {
@@ -66,8 +66,9 @@ fn a_group_of_which_no_disk_has_anything_begins_anew_when_all_are_here() {
     assert_eq!(joined(woken(&stored(0), &forgetful, true)), [], "1 may have answered");
 }
 
-/// 1 went on alone with the ninth request, which it had in memory only, in a component that was never everybody's: another's disk
-/// knows the table, and its own has seven. The ninth was answered by 2 and 3, whose disks had it.
+/// 1 went on alone with the ninth request, which it had in memory only, in a component that was
+/// never everybody's: another's disk knows the table, and its own has seven. The ninth was answered
+/// by 2 and 3, whose disks had it.
 #[test]
 fn who_has_less_than_the_floor_does_not_go_on_for_the_others() {
     let table = stored(9);
@@ -90,8 +91,8 @@ fn who_brings_another_state_is_out_until_it_gives_that_up() {
     assert_eq!(serving(&directory), [reborn(1)]);
 }
 
-/// 1 took 12 in an attempt that only its disk knows, 2 and 3 have answered since what they took in a component of the same
-/// number with a smaller ring.
+/// 1 took 12 in an attempt that only its disk knows, 2 and 3 have answered since what they took in
+/// a component of the same number with a smaller ring.
 #[test]
 fn what_was_taken_in_a_void_attempt_is_not_the_furthest() {
     let ring = |sequence| RingId { sequence, representative: NodeId(1) };

@@ -17,7 +17,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.forget_sheds(members);
     }
 
-    /// A host has told what it has to do. No part of any history: it is kept until the next time it does.
+    /// A host has told what it has to do. No part of any history: it is kept until the next time it
+    /// does.
     pub(crate) fn usage_told(&mut self, now: Time, sender: Member, usage: Usage) {
         let Usage { used, capacity, above, .. } = usage;
         self.groups.load.changed();

@@ -54,7 +54,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// This node's replica is to go: if it is the primary, the next that has the state is to take over before.
+    /// This node's replica is to go: if it is the primary, the next that has the state is to take
+    /// over before.
     pub(crate) fn hand_over(&mut self, now: Time, id: GroupId) {
         let Some(group) =
             self.base.directory.get(id).filter(|group| group.primary() == Some(self.base.me))
@@ -68,7 +69,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// Orders the proposals that can be ordered, and ends those that are over. True if there was anything to do.
+    /// Orders the proposals that can be ordered, and ends those that are over. True if there was
+    /// anything to do.
     pub(crate) fn pump_moves(&mut self, now: Time) -> bool {
         if self.groups.moves.is_empty() {
             return false;

@@ -50,7 +50,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// Orders the proposals that can be ordered, and ends those that are over. True if there was anything to do.
+    /// Orders the proposals that can be ordered, and ends those that are over. True if there was
+    /// anything to do.
     pub(crate) fn pump_restyles(&mut self, now: Time) -> bool {
         if self.groups.restyles.is_empty() {
             return false;
@@ -140,7 +141,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let (ring, sequence) = (self.base.membership.ring(), self.base.progress.delivered());
         self.base.event(Event::Restyled { group: id, name, ring, sequence, from, to, asked, view });
         if from.executes_on_arrival() {
-            // What others had ordered for the primary, and came after that took its last, was executed by nobody.
+            // What others had ordered for the primary, and came after that took its last, was
+            // executed by nobody.
             self.replies().park_ordered(id);
         }
         self.changed(now, id, change);
@@ -168,7 +170,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let Some(group) = self.base.directory.get(id) else { return };
         let style = group.options.style;
         let alone = group.synced().eq([self.base.me]);
-        // Who is ahead in a group that sleeps goes on as it is, or is given the state anew: others will tell.
+        // Who is ahead in a group that sleeps goes on as it is, or is given the state anew: others
+        // will tell.
         let differs =
             |hosted: &&Hosted| hosted.replica.style() != style && !hosted.replica.is_ahead();
         // One that the group would not have keeps what it was configured with.
@@ -201,8 +204,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.replicas().note_running(id, before);
     }
 
-    /// The group has a state from here on, or none any more: its replicas begin with the service's initial state. What was executed
-    /// at one of them before was in no history.
+    /// The group has a state from here on, or none any more: its replicas begin with the service's
+    /// initial state. What was executed at one of them before was in no history.
     pub(crate) fn begin_in_style(&mut self, now: Time, id: GroupId, style: Style) {
         for call in self.replies.clients.callers.of_group(id) {
             self.replies.clients.callers.park(&call);

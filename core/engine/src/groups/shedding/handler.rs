@@ -32,7 +32,8 @@ impl Groups {
 }
 
 impl<O: Ordering> GroupHandler<'_, O> {
-    /// A host is to refuse something, more, less, or nothing: kept until its term is over, and part of no history.
+    /// A host is to refuse something, more, less, or nothing: kept until its term is over, and part
+    /// of no history.
     pub(crate) fn shedding_told(&mut self, now: Time, shedding: Shedding) {
         let until = now + shedding.term();
         let Shedding { node, level, room, .. } = shedding;
@@ -75,14 +76,16 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// How critical the calls are that came here of late, and how many were refused since the start.
+    /// How critical the calls are that came here of late, and how many were refused since the
+    /// start.
     pub(crate) fn callers_told(&mut self, now: Time) -> (Classes, u64) {
         self.groups.load.sheds.heard.retain(|_, at| now < *at + HEARD);
         (self.groups.load.sheds.heard.keys().copied().collect(), self.groups.load.sheds.refused)
     }
 
-    /// A client's call comes. If this host has too much to do for it: what its client is told. It was not executed, nor will be by what it
-    /// does here: a call that is known here, or that another node is to take, goes its way.
+    /// A client's call comes. If this host has too much to do for it: what its client is told. It
+    /// was not executed, nor will be by what it does here: a call that is known here, or that
+    /// another node is to take, goes its way.
     pub(crate) fn turn_away(
         &mut self,
         now: Time,

@@ -55,13 +55,15 @@ impl Replica {
         let launching = matches!(self.mode, Mode::Launching { .. });
         if self.cold.is_some() && (launching || matches!(self.mode, Mode::Live)) {
             let logged = self.log_end(&end, sequence, effects);
-            // While there are handlers from before the log began, they are told as in any other group.
+            // While there are handlers from before the log began, they are told as in any other
+            // group.
             let logs_all = !self.begins_log() && (logged || !launching);
             if logs_all && !self.calls.awaits(&end) {
                 return;
             }
         }
-        // What waits came before it, and may be how the same call ended: whoever waits now has looked there.
+        // What waits came before it, and may be how the same call ended: whoever waits now has
+        // looked there.
         if !matches!(self.mode, Mode::Live | Mode::Idle) && !self.calls.awaits(&end) {
             return self.wait_for(Waiting::NestedEnd(end, sequence), effects);
         }
@@ -80,8 +82,9 @@ impl Replica {
         }
     }
 
-    /// How this call ended, if that waits with the requests: for a state that is taken or comes, or behind what was there before
-    /// in a log. Handlers may be given requests ahead of that, and one that asks must not wait for what comes later.
+    /// How this call ended, if that waits with the requests: for a state that is taken or comes, or
+    /// behind what was there before in a log. Handlers may be given requests ahead of that, and one
+    /// that asks must not wait for what comes later.
     fn end_that_waits(&self, child: Child) -> Option<(NestedEnd, u64)> {
         self.inbox.queue.iter().find_map(|waiting| match waiting {
             Waiting::NestedEnd(end, sequence) if (end.client, end.number, end.call) == child => {
@@ -117,7 +120,8 @@ impl Replica {
         self.calls.bytes > MAX_NESTED_BYTES / 2
     }
 
-    /// A read has seen what was executed before it, and that may rest on what was ordered after the read was given.
+    /// A read has seen what was executed before it, and that may rest on what was ordered after the
+    /// read was given.
     pub(in crate::replica) fn settle_read(
         &self,
         client: ClientId,
@@ -129,7 +133,8 @@ impl Replica {
         }
     }
 
-    /// What its service is at. What gives or takes a whole state is not timed: how long that takes depends on its size.
+    /// What its service is at. What gives or takes a whole state is not timed: how long that takes
+    /// depends on its size.
     pub(crate) fn work(&self) -> Work {
         if !self.service.runs {
             return Work::Off;
@@ -157,7 +162,8 @@ impl Replica {
         self.calls.handlers.front().is_some_and(|(_, handler)| handler.made > 0)
     }
 
-    /// Another replica of the group has had this call ordered; the handler here may not have come so far.
+    /// Another replica of the group has had this call ordered; the handler here may not have come
+    /// so far.
     pub(crate) fn call_ordered(&mut self, child: Child) {
         let (client, number, call) = child;
         let mut handlers = self.calls.handlers.iter();

@@ -28,7 +28,8 @@ impl Replica {
         Some(LogSize { requests, bytes, checkpoint: cold.checkpoint.len(), crowded })
     }
 
-    /// No more requests from clients are to be ordered: the log has no room for them, or too many wait here until it has been executed.
+    /// No more requests from clients are to be ordered: the log has no room for them, or too many
+    /// wait here until it has been executed.
     pub(crate) fn is_log_full(&self) -> bool {
         self.launching().is_some_and(|waiting| waiting >= MAX_WAITING)
             || self
@@ -225,8 +226,8 @@ impl Replica {
         }
     }
 
-    /// Its service begins with the checkpoint, and goes on with the log: this replica becomes primary, or its group is to be cold
-    /// passive no more.
+    /// Its service begins with the checkpoint, and goes on with the log: this replica becomes
+    /// primary, or its group is to be cold passive no more.
     pub(in crate::replica) fn begin_service(
         &mut self,
         since: Option<Place>,

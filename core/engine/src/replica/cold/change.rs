@@ -1,8 +1,9 @@
 //! The change of style to cold passive and from it (`docs/protocol/group.md`, "Change of style").
 //!
-//! Towards it each replica's service has all that was ordered before. It says what its state is at that place, which is the first
-//! checkpoint, and ends where this replica is not primary; requests from there on go to the log meanwhile. From it each replica's
-//! service begins with the checkpoint and executes the log to its end, and requests from there on wait.
+//! Towards it each replica's service has all that was ordered before. It says what its state is at
+//! that place, which is the first checkpoint, and ends where this replica is not primary; requests
+//! from there on go to the log meanwhile. From it each replica's service begins with the checkpoint
+//! and executes the log to its end, and requests from there on wait.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -22,13 +23,14 @@ impl Replica {
         self.cold.is_some() && matches!(self.mode, Mode::Live)
     }
 
-    /// Its log has begun, and its first checkpoint is not there yet: nobody but its service has the state.
+    /// Its log has begun, and its first checkpoint is not there yet: nobody but its service has the
+    /// state.
     pub(in crate::replica) fn begins_log(&self) -> bool {
         self.cold.as_ref().is_some_and(|cold| cold.begins)
     }
 
-    /// From this place of the order on requests are logged. All that was ordered before has been given to the service, which says
-    /// behind that what the first checkpoint is.
+    /// From this place of the order on requests are logged. All that was ordered before has been
+    /// given to the service, which says behind that what the first checkpoint is.
     pub(in crate::replica) fn begin_log(&mut self, effects: &mut Vec<Effect>) {
         if self.planted.is(Bug::EndBeforeCheckpoint) {
             self.cold = Some(Cold::default());
@@ -67,7 +69,8 @@ impl Replica {
                     self.offer_state(transfer, state.encode(), effects);
                 }
             }
-            // The primary goes on with its service, and tries again when there is something to cut. Who is not comes anew.
+            // The primary goes on with its service, and tries again when there is something to cut.
+            // Who is not comes anew.
             Err(reason) => {
                 promised.iter().for_each(|(to, _)| self.not_given(*to, &reason, effects));
                 effects.push(Effect::CheckpointFailed);
@@ -77,7 +80,8 @@ impl Replica {
         }
     }
 
-    /// A replica joins while the first checkpoint is awaited: it is given that, and the log as it is at this place.
+    /// A replica joins while the first checkpoint is awaited: it is given that, and the log as it
+    /// is at this place.
     pub(super) fn promise_log(
         &mut self,
         transfer: ViewNumber,
@@ -100,8 +104,8 @@ impl Replica {
         }
     }
 
-    /// From this place of the order on the group has this style, in which every replica's service has the state: this one's executes
-    /// what the log has.
+    /// From this place of the order on the group has this style, in which every replica's service
+    /// has the state: this one's executes what the log has.
     pub(in crate::replica) fn launch(
         &mut self,
         style: Style,
@@ -121,8 +125,8 @@ impl Replica {
         self.run_log(effects);
     }
 
-    /// How many wait until the log has been executed. All replicas wait alike, and whoever has no room for one comes anew: so nodes
-    /// order no more of them long before that.
+    /// How many wait until the log has been executed. All replicas wait alike, and whoever has no
+    /// room for one comes anew: so nodes order no more of them long before that.
     pub(crate) fn launching(&self) -> Option<usize> {
         matches!(self.mode, Mode::Launching { .. }).then_some(self.inbox.queue.len())
     }

@@ -151,7 +151,8 @@ impl Replica {
         }
         // One that could not be read would be of no use later.
         let whole = bytes.filter(|bytes| ReplicaState::decode(bytes).is_ok());
-        // It answers what was ordered before it was deposed, by requests that the new primary has executed already.
+        // It answers what was ordered before it was deposed, by requests that the new primary has
+        // executed already.
         let behind =
             cold.running.as_ref().is_some_and(|running| running.next.min(under_way) <= number);
         let taken = whole.filter(|_| !behind);

@@ -1,5 +1,6 @@
-//! The ends of calls that a cold passive group's handlers make are part of its log: whoever executes a request of the log once more
-//! tells its handler what it was told before (`docs/protocol/nested.md`).
+//! The ends of calls that a cold passive group's handlers make are part of its log: whoever
+//! executes a request of the log once more tells its handler what it was told before
+//! (`docs/protocol/nested.md`).
 
 mod acting;
 
@@ -15,7 +16,8 @@ use crate::replica::Child;
 /// The ends in a log.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
-    /// By call, and by the last request that was in the log when it came; with its place in the order.
+    /// By call, and by the last request that was in the log when it came; with its place in the
+    /// order.
     kept: BTreeMap<(Child, u64), (NestedEnd, u64)>,
     /// The last request of the log that is this call.
     parents: BTreeMap<(ClientId, u64), u64>,

@@ -23,7 +23,8 @@ impl Replica {
         self.pass(Gated { command, call: None }, effects);
     }
 
-    /// Gives the service a call of the group's history, which arrived as the so many-th, as soon as it may be executed.
+    /// Gives the service a call of the group's history, which arrived as the so many-th, as soon as
+    /// it may be executed.
     pub(in crate::replica) fn run_call(
         &mut self,
         arrived: u64,
@@ -71,7 +72,8 @@ impl Replica {
         }
     }
 
-    /// What it tells of the state may have in it a call that was tried here, and that nobody executes if this node dies now.
+    /// What it tells of the state may have in it a call that was tried here, and that nobody
+    /// executes if this node dies now.
     fn waits_for_word(&self, command: &Command) -> bool {
         let tells = matches!(command, Command::Execute { .. } | Command::Snapshot { .. });
         tells && self.lead.is_trying() && !self.planted.is(Bug::TellOfTrial)
@@ -85,14 +87,16 @@ impl Replica {
         effects.push(Effect::Run(command));
     }
 
-    /// The next call may kill: the order is to have it that it is tried here, or executed by nobody.
+    /// The next call may kill: the order is to have it that it is tried here, or executed by
+    /// nobody.
     fn suspect_next(&mut self, number: u64, blame: Blame, effects: &mut Vec<Effect>) {
         let call = self.call_at_gate();
         self.lead.speaks();
         effects.push(Effect::Suspect { number, call, blame });
     }
 
-    /// This replica wants that nobody executes this call: nor does it, if it was to try it when fewer had died of it.
+    /// This replica wants that nobody executes this call: nor does it, if it was to try it when
+    /// fewer had died of it.
     pub(crate) fn try_no_more(&mut self, number: u64) {
         self.lead.try_no_more(number);
     }
@@ -120,7 +124,8 @@ impl Replica {
         self.gate.queue.front().is_some_and(|gated| gated.command.ticket() == Some(ticket))
     }
 
-    /// The history has one more call, which the service here has executed: the order is told, where others wait for that.
+    /// The history has one more call, which the service here has executed: the order is told, where
+    /// others wait for that.
     pub(in crate::replica) fn note_executed(&mut self, effects: &mut Vec<Effect>) {
         if self.lead.tries(self.history.executed) {
             self.lead.speaks();
@@ -144,7 +149,8 @@ impl Replica {
         }
     }
 
-    /// Answers a call that is in the history now. What another has died of is answered when all will know that it was executed.
+    /// Answers a call that is in the history now. What another has died of is answered when all
+    /// will know that it was executed.
     pub(in crate::replica) fn answer_executed(
         &mut self,
         (client, call, asked): (ClientId, u64, Option<u64>),
@@ -174,7 +180,8 @@ impl Replica {
         }
     }
 
-    /// Nobody can have executed more than was delivered: what says so was ordered in a history that is lost.
+    /// Nobody can have executed more than was delivered: what says so was ordered in a history that
+    /// is lost.
     fn possible(&self, executed: u64) -> u64 {
         let knows_all = matches!(self.mode, Mode::Live) && self.cold.is_none();
         if knows_all { executed.min(self.lead.last()) } else { executed }
@@ -203,7 +210,8 @@ impl Replica {
         self.open_gate(effects);
     }
 
-    /// What was tried here is answered if the order has it that it was executed, at this place of it at the latest.
+    /// What was tried here is answered if the order has it that it was executed, at this place of
+    /// it at the latest.
     fn answer_withheld(&mut self, sequence: u64, effects: &mut Vec<Effect>) {
         let told = self.lead.told();
         if let Some(Withheld { client, call, asked, outcome, .. }) =
@@ -283,8 +291,8 @@ impl Replica {
         Died { executed, given: given.min(executed + ordered), ahead }
     }
 
-    /// A client asks here for a call that the group's leader has not executed for long: another tries the first of those that wait.
-    /// `late`: so is who tries it meanwhile.
+    /// A client asks here for a call that the group's leader has not executed for long: another
+    /// tries the first of those that wait. `late`: so is who tries it meanwhile.
     pub(crate) fn take_over(&mut self, late: bool, effects: &mut Vec<Effect>) {
         let Some(Gated { call: Some((number, arrived)), .. }) = self.gate.queue.front() else {
             return;
@@ -296,7 +304,8 @@ impl Replica {
         }
     }
 
-    /// The call that waits until another replica has executed it, of a group in which one that is silent must not hold up the others.
+    /// The call that waits until another replica has executed it, of a group in which one that is
+    /// silent must not hold up the others.
     pub(crate) fn awaited(&self) -> Option<u64> {
         let (number, _) = self.gate.queue.front().filter(|_| self.ballots.cast)?.call?;
         let waits = !self.lead.leads() || self.lead.is_tried_elsewhere(number);

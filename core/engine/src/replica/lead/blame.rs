@@ -103,7 +103,8 @@ impl Suspects {
         self.calls.insert(number, Blame { deaths, answered, leader, beside: false });
     }
 
-    /// The leader of what arrived up to there is gone, with its node if it has `died`, `first` being the first that is not proven.
+    /// The leader of what arrived up to there is gone, with its node if it has `died`, `first`
+    /// being the first that is not proven.
     pub(super) fn suspect(&mut self, upto: u64, first: u64, member: Member, died: bool) {
         // It may have answered what another tried beside it.
         for blame in self.calls.values_mut().chain(self.ranges.iter_mut().map(|(_, blame)| blame)) {

@@ -10,7 +10,8 @@ fn member(node: u32) -> Member {
     Member { node: NodeId(node), incarnation: Incarnation(1) }
 }
 
-/// A follower's view of a group of three, whose first two services die of its first call: the second one with so many given.
+/// A follower's view of a group of three, whose first two services die of its first call: the
+/// second one with so many given.
 fn two_deaths(given: u64) -> Verdict {
     let all = [1, 2, 3].map(member);
     let died = |given| Died { executed: 0, given, ahead: Vec::new() };
@@ -102,8 +103,9 @@ fn calls_without_a_place_are_condemned_by_two_deaths_until_they_have_one() {
     assert_eq!(lead.condemned_ahead((ClientId(7), 2)), None, "it may be the other's");
 }
 
-/// Simulator seed 94545: a backup tried a call, for its leader was silent, and hung. The next leader ordered that it tries the call,
-/// which nobody took for a trial beside the other, so it did so again as soon as that was held.
+/// Simulator seed 94545: a backup tried a call, for its leader was silent, and hung. The next
+/// leader ordered that it tries the call, which nobody took for a trial beside the other, so it did
+/// so again as soon as that was held.
 #[test]
 fn a_leader_waits_for_who_tries_a_call_already() {
     let (old, me, other) = (member(1), member(2), member(3));

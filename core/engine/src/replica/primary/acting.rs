@@ -33,8 +33,8 @@ impl Replica {
         self.is_ahead() || !self.primary.arrivals.is_empty()
     }
 
-    /// This replica is its passive group's primary since then, or is not. What was under way is ordered
-    /// again: nobody takes an update of an earlier time.
+    /// This replica is its passive group's primary since then, or is not. What was under way is
+    /// ordered again: nobody takes an update of an earlier time.
     pub(crate) fn reign(&mut self, since: Option<Place>, effects: &mut Vec<Effect>) {
         self.primary.reigning = since;
         self.launch_again(effects);
@@ -127,7 +127,8 @@ impl Replica {
                 let arrival = Arrival { request, due, elsewhere: false, arrived: 0 };
                 self.execute(Task::Call, arrival, effects);
             }
-            // Its update will be delivered; or it was ordered itself, before the group got this style: then its place is before this one.
+            // Its update will be delivered; or it was ordered itself, before the group got this
+            // style: then its place is before this one.
             Decision::Running => {
                 let is_begun = |begun: &Begun| (begun.client, begun.number) == (client, number);
                 if !self.primary.begun.iter().any(is_begun) {
@@ -179,7 +180,8 @@ impl Replica {
         Some((asked, decision))
     }
 
-    /// A read is given to the service: it sees all calls so far, and has its place with the last of them.
+    /// A read is given to the service: it sees all calls so far, and has its place with the last of
+    /// them.
     pub(in crate::replica) fn place_read(&mut self, told: Effect, effects: &mut Vec<Effect>) {
         match self.primary.begun.back_mut() {
             Some(last) => last.reads.push(told),
@@ -205,7 +207,8 @@ impl Replica {
         }
     }
 
-    /// Asks the service what the calls so far have changed, unless an update is under way: then they wait for the next.
+    /// Asks the service what the calls so far have changed, unless an update is under way: then
+    /// they wait for the next.
     fn ask_for_change(&mut self, effects: &mut Vec<Effect>) {
         let Primary { begun, asked, sent, since, .. } = &mut self.primary;
         if since.is_none() || begun.is_empty() || asked.is_some() || sent.is_some() {
@@ -251,7 +254,8 @@ impl Replica {
         }
     }
 
-    /// What is kept of those of the first calls that are executed by nobody, with their numbers in the history.
+    /// What is kept of those of the first calls that are executed by nobody, with their numbers in
+    /// the history.
     fn numbered_poisons(&self, calls: usize) -> Vec<Poison> {
         let begun = (self.history.executed + 1..).zip(self.primary.begun.iter().take(calls));
         let poisoned = begun.filter_map(|(number, begun)| {

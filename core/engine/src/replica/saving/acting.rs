@@ -11,7 +11,8 @@ use super::name_of;
 use crate::replica::{Effect, Replica, Waiting};
 
 impl Replica {
-    /// The state is wanted as it is at this place of the order: [`Effect::Saved`] brings it. Requests wait while it is taken.
+    /// The state is wanted as it is at this place of the order: [`Effect::Saved`] brings it.
+    /// Requests wait while it is taken.
     pub(crate) fn save(&mut self, number: u64, effects: &mut Vec<Effect>) {
         assert!(self.has_state(), "it is asked first");
         let name = name_of(number);

@@ -49,7 +49,8 @@ impl Replica {
         }
     }
 
-    /// What the primary told waits with the rest. Given back if that became too much: then nothing waits any more.
+    /// What the primary told waits with the rest. Given back if that became too much: then nothing
+    /// waits any more.
     pub(in crate::replica) fn keep_back(
         &mut self,
         waiting: Waiting,

@@ -26,8 +26,9 @@ impl Replica {
         }
     }
 
-    /// A component has begun, or this replica's execution: it tells from where on it votes, and all that is not settled. What it
-    /// told of settled calls is void: who deviates has to leave by itself, and of one that is `alone` nobody can say so.
+    /// A component has begun, or this replica's execution: it tells from where on it votes, and all
+    /// that is not settled. What it told of settled calls is void: who deviates has to leave by
+    /// itself, and of one that is `alone` nobody can say so.
     pub(crate) fn open_votes(&mut self, alone: bool, effects: &mut Vec<Effect>) {
         let silent = self.style_will_change();
         let Some(voting) = self.ballots.voting.as_mut() else { return };
@@ -53,7 +54,8 @@ impl Replica {
         effects.push(Effect::Vote(Slip { opening, first, digests }));
     }
 
-    /// Its last ballot has its place in the order; an `opening` says from where on this replica votes.
+    /// Its last ballot has its place in the order; an `opening` says from where on this replica
+    /// votes.
     pub(crate) fn ballot_delivered(&mut self, opening: bool) {
         if let Some(voting) = &mut self.ballots.voting {
             voting.in_flight = false;
@@ -61,8 +63,8 @@ impl Replica {
         }
     }
 
-    /// What it has to tell now. While a ballot is on its way the next one gathers: so there is one message for many calls
-    /// when there are many.
+    /// What it has to tell now. While a ballot is on its way the next one gathers: so there is one
+    /// message for many calls when there are many.
     pub(crate) fn take_ballot(&mut self) -> Option<Slip> {
         if self.style_will_change() {
             return None;
@@ -181,16 +183,16 @@ impl Replica {
         }
     }
 
-    /// This call was executed, and what others have is not known yet, or is something else: whoever asks for it again is not
-    /// answered here.
+    /// This call was executed, and what others have is not known yet, or is something else: whoever
+    /// asks for it again is not answered here.
     pub(in crate::replica) fn is_unsettled(&self, client: ClientId, number: u64) -> bool {
         let voting =
             self.ballots.voting.as_ref().filter(|_| !self.planted.is(Bug::AnswerBeforeVotes));
         voting.is_some_and(|voting| voting.open.contains_key(&(client, number)))
     }
 
-    /// A state that is given to others, or that a disk gives back, must not be that of one who deviates. True if it is kept until that
-    /// is known.
+    /// A state that is given to others, or that a disk gives back, must not be that of one who
+    /// deviates. True if it is kept until that is known.
     pub(in crate::replica) fn keep_until_settled(
         &mut self,
         purpose: Purpose,
@@ -224,7 +226,8 @@ impl Replica {
     pub(in crate::replica) fn use_settled(&mut self, state: Unsettled, effects: &mut Vec<Effect>) {
         let Unsettled { purpose, head, service, .. } = state;
         match purpose {
-            // The group may have another style since it was taken (simulator seed 441 of the disks).
+            // The group may have another style since it was taken (simulator seed 441 of the
+            // disks).
             Purpose::Keep => store_whole(Style::Voting, head, service, effects),
             Purpose::Give(transfer) if self.transfers.given.contains(&transfer) => {
                 self.send_state(transfer, head, service, effects);

@@ -1,4 +1,5 @@
-//! What a voting replica's handlers ask of other groups is voted on, too (`docs/protocol/nested.md`, "Voting groups").
+//! What a voting replica's handlers ask of other groups is voted on, too
+//! (`docs/protocol/nested.md`, "Voting groups").
 
 mod acting;
 
@@ -8,8 +9,8 @@ use wire::ordered::Digest;
 
 use crate::replica::Ask;
 
-/// What stands for that a handler asks this. The name of the call is in it, and so is its timeout: who gives up sooner than the
-/// others asks for something else.
+/// What stands for that a handler asks this. The name of the call is in it, and so is its timeout:
+/// who gives up sooner than the others asks for something else.
 fn digest_of_ask(ask: &Ask) -> Digest {
     let request = &ask.request;
     let mut hash = Sha256::new();

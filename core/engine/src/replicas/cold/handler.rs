@@ -40,7 +40,8 @@ impl Hosted {
         Some(due.max(self.cold.not_before))
     }
 
-    /// As primary of a cold passive group it hands over when a last checkpoint has been taken, or could not be.
+    /// As primary of a cold passive group it hands over when a last checkpoint has been taken, or
+    /// could not be.
     pub(crate) fn may_hand_over(&self) -> bool {
         !self.replica.has_calls() && !self.cold.last_one && self.replica.is_checkpointed()
     }
@@ -73,8 +74,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// This node's replica begins or ceases to run its service: those who wait here are answered by what it executes from
-    /// here on, up to here, or not at all.
+    /// This node's replica begins or ceases to run its service: those who wait here are answered by
+    /// what it executes from here on, up to here, or not at all.
     pub(crate) fn note_running(&mut self, id: GroupId, before: (bool, bool)) {
         let place = self.base.progress.delivered();
         let Some(hosted) = self.replicas.hosted.get_mut(&id) else { return };
@@ -87,14 +88,16 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// Another is primary of a cold passive group: what it is told to relay is not what the one before was.
+    /// Another is primary of a cold passive group: what it is told to relay is not what the one
+    /// before was.
     pub(crate) fn park_relayed(&mut self, id: GroupId) {
         let Some(hosted) = self.replicas.hosted.get(&id) else { return };
         let after = if hosted.replica.is_finishing() { hosted.cold.finishing } else { 0 };
         self.replies().park_unanswered(id, after);
     }
 
-    /// Whether what is executed here answers this call in a new component, or something has answered it.
+    /// Whether what is executed here answers this call in a new component, or something has
+    /// answered it.
     pub(crate) fn is_answered_here(&self, call: &Call) -> bool {
         let answers =
             self.replicas.hosted.get(&call.0).is_some_and(|hosted| hosted.replica.answers_all());

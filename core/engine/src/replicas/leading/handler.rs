@@ -15,7 +15,8 @@ use crate::replica::{Blame, ENOUGH};
 use crate::replicas::{ReplicaHandler, Replicas};
 
 impl Replicas {
-    /// Each backup of a voting group takes over from a silent leader after its own time: the next in rank first.
+    /// Each backup of a voting group takes over from a silent leader after its own time: the next
+    /// in rank first.
     pub(crate) fn leader_timeout<O: Ordering>(&self, base: &Base<O>, group: GroupId) -> Duration {
         let synced = base.directory.get(group).into_iter().flat_map(|known| known.synced());
         let rank = synced.take_while(|member| *member != base.me).count();
@@ -93,7 +94,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// A replica here leads, and others may have died of the next call: it is tried, unless two did, and nobody can have answered it.
+    /// A replica here leads, and others may have died of the next call: it is tried, unless two
+    /// did, and nobody can have answered it.
     pub(crate) fn try_or_condemn(
         &mut self,
         now: Time,
@@ -102,10 +104,10 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         blame: Blame,
     ) {
         let Blame { deaths, answered, beside, .. } = blame;
-        // Its caller would not come back for what it has been answered. Who came here before that, or waits elsewhere as well, may
-        // have another node's answer (simulator world `everything`, seed 776).
-        // While nobody has died of it, that goes unsaid: whether the leader that went since may
-        // have answered shall not be taken back.
+        // Its caller would not come back for what it has been answered. Who came here before that,
+        // or waits elsewhere as well, may have another node's answer (simulator world `everything`,
+        // seed 776). While nobody has died of it, that goes unsaid: whether the leader that went
+        // since may have answered shall not be taken back.
         let asks = call.is_some_and(|(client, number)| {
             let waiting = self.replies.clients.callers.get(&(group, client, number));
             waiting.is_some_and(|waiting| waiting.returned)
@@ -167,7 +169,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// What is ordered here leads to the group's state, as its requests do. False if the group sleeps.
+    /// What is ordered here leads to the group's state, as its requests do. False if the group
+    /// sleeps.
     pub(crate) fn take_part(&mut self, id: GroupId, sequence: u64, payload: &Bytes) -> bool {
         let place = self.base.place(sequence);
         if !self.base.directory.requested(id, place) {

@@ -20,7 +20,8 @@ use crate::replicas::{ReplicaHandler, Replicas};
 use crate::style::{Standing, StyleRules};
 
 impl Replicas {
-    /// After how long this node speaks for its replica of a group: at once, after those before it in rank, or never.
+    /// After how long this node speaks for its replica of a group: at once, after those before it
+    /// in rank, or never.
     pub(crate) fn speaks_after<O: Ordering>(
         &self,
         base: &Base<O>,
@@ -39,18 +40,21 @@ impl Replicas {
             (0, _) => Some(Duration::ZERO),
             // Its calls are its own affair.
             _ if !known.options.style.orders() => Some(Duration::ZERO),
-            // Whoever executes first may be primary no more, and the primary asks nothing before that is done.
+            // Whoever executes first may be primary no more, and the primary asks nothing before
+            // that is done.
             (_, false) => {
                 let hosted = self.hosted.get(&group);
                 hosted.filter(|hosted| hosted.replica.runs_ahead()).map(|_| Duration::ZERO)
             }
-            // The token comes to all in turn: whoever has it first says it, and the others withdraw theirs.
+            // The token comes to all in turn: whoever has it first says it, and the others withdraw
+            // theirs.
             (_, true) if !base.outbox.ordering.is_parking() => Some(Duration::ZERO),
             (rank, true) => Some(self.nested.rank_pause() * rank as u32),
         }
     }
 
-    /// Whether no other replica has to hear that a call is given up: none has executed what its handler does.
+    /// Whether no other replica has to hear that a call is given up: none has executed what its
+    /// handler does.
     pub(crate) fn gives_up_alone<O: Ordering>(&self, base: &Base<O>, group: GroupId) -> bool {
         let style = self.hosted.get(&group).map(|hosted| hosted.options.style);
         style.is_some_and(|style| !style.orders()) || base.planted.is(Bug::NestedGivenUpAlone)
@@ -328,8 +332,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let caller = end.caller;
         let group = self.base.directory.get(caller);
         let there = group.is_some_and(|group| group.replica(self.base.me).is_some());
-        // As the calls themselves, it is part of what leads to the group's state; of a warm passive group because there may be handlers
-        // that all its replicas execute, of calls from before it was one.
+        // As the calls themselves, it is part of what leads to the group's state; of a warm passive
+        // group because there may be handlers that all its replicas execute, of calls from before
+        // it was one.
         let alike = if self.base.planted.is(Bug::EndsToPrimaryOnly) {
             |style: Style| style.executes(Standing::Backup)
         } else {
@@ -391,7 +396,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// A group has another view: calls of it, or by it, may be this node's business now, or have to be repeated.
+    /// A group has another view: calls of it, or by it, may be this node's business now, or have to
+    /// be repeated.
     pub(crate) fn reconcile_nested(&mut self, now: Time, id: GroupId) {
         let repeats = !self.base.planted.is(Bug::NestedNotRepeated);
         let of = self.replicas.nested.open.iter_mut();

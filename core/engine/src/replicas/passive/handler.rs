@@ -31,7 +31,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         payload: &Bytes,
     ) {
         let group = request.group;
-        // What its client has been answered elsewhere keeps no place here, where nobody could take it.
+        // What its client has been answered elsewhere keeps no place here, where nobody could take
+        // it.
         self.replies.clients.callers.forget_ended(group, request.client, request.unanswered);
         let style = self.base.directory.get(group).map(|group| group.options.style);
         if style.is_some_and(StyleRules::executes_on_arrival) {
@@ -88,7 +89,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         self.with_replica(now, call.0, |replica, fx| replica.arrive(now, request, fx));
     }
 
-    /// A backup had a call ordered whose client cannot reach the primary. Its place means nothing: that of the update does.
+    /// A backup had a call ordered whose client cannot reach the primary. Its place means nothing:
+    /// that of the update does.
     pub(crate) fn forwarded(&mut self, now: Time, request: Request) {
         let id = request.group;
         let Some(group) = self.base.directory.get(id) else { return };
@@ -101,7 +103,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// A piece of an update is delivered. With the last one the update has its place, whoever has a replica.
+    /// A piece of an update is delivered. With the last one the update has its place, whoever has a
+    /// replica.
     pub(crate) fn act_on_update(
         &mut self,
         now: Time,
@@ -125,7 +128,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             if !self.base.directory.requested(id, place) {
                 return;
             }
-            // A replica that is back from its disk and not in the table takes nothing (simulator seed 3746 of the disks).
+            // A replica that is back from its disk and not in the table takes nothing (simulator
+            // seed 3746 of the disks).
             if let Some(hosted) = self.replicas.hosted.get_mut(&id).filter(|it| here && !it.spared)
             {
                 hosted.taken = place;
@@ -181,8 +185,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// This node's replica is a passive group's primary, and is to say this in the present view: it takes nothing more. False if it is
-    /// not, or cannot.
+    /// This node's replica is a passive group's primary, and is to say this in the present view: it
+    /// takes nothing more. False if it is not, or cannot.
     pub(crate) fn yield_to(&mut self, proposal: Yield) -> bool {
         let (id, view) = match proposal {
             Yield::Move(Move { group, view, .. }) | Yield::Restyle(Restyle { group, view, .. }) => {
@@ -232,7 +236,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         any
     }
 
-    /// A passive group may have another primary, who was given nothing of what the one before had taken and did not order.
+    /// A passive group may have another primary, who was given nothing of what the one before had
+    /// taken and did not order.
     pub(crate) fn park_forwarded(&mut self, id: GroupId) {
         let group = self.base.directory.get(id);
         if group.is_some_and(|group| group.options.style.logs()) {
@@ -243,7 +248,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// The primary's service cannot say what it has changed. If another replica has the state it is to be primary.
+    /// The primary's service cannot say what it has changed. If another replica has the state it is
+    /// to be primary.
     pub(crate) fn resign(&mut self, now: Time, id: GroupId) {
         let others = self
             .base

@@ -43,7 +43,8 @@ impl Replicas {
 }
 
 impl<O: Ordering> ReplicaHandler<'_, O> {
-    /// Orders the saves that can be ordered, and ends those that are over. True if there was anything to do.
+    /// Orders the saves that can be ordered, and ends those that are over. True if there was
+    /// anything to do.
     pub(crate) fn pump_saves(&mut self, now: Time) -> bool {
         if self.replicas.backups.saves.is_empty() {
             return false;

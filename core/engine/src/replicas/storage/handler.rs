@@ -48,7 +48,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// What a replica goes on from without having taken a request: its disk is given that, too, if it has one.
+    /// What a replica goes on from without having taken a request: its disk is given that, too, if
+    /// it has one.
     pub(crate) fn log_beside(&mut self, group: GroupId, payload: &Bytes) {
         let hosted =
             self.replicas.hosted.get(&group).filter(|hosted| is_on_disk(hosted) && !hosted.spared);

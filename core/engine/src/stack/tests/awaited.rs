@@ -77,7 +77,8 @@ fn a_node_says_whether_its_replica_comes_again() {
     assert_eq!(room.stack.base.directory.get(log()), None, "nobody is awaited");
 }
 
-/// The simulator's seed 568 of the world `everything`: a service was to move, its new host was lost, and the old one ended the group.
+/// The simulator's seed 568 of the world `everything`: a service was to move, its new host was
+/// lost, and the old one ended the group.
 #[test]
 fn who_parts_serves_as_long_as_no_other_has_the_state() {
     let mut room = two();

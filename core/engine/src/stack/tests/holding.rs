@@ -67,7 +67,8 @@ fn a_replica_of_a_sleeping_group_keeps_its_state_and_takes_nothing() {
     );
 }
 
-/// A client calls a group that nobody knows, this long after the configuration. True if it is told so.
+/// A client calls a group that nobody knows, this long after the configuration. True if it is told
+/// so.
 fn is_told_after(members: u32, installed: u64, waited: u64) -> bool {
     let ms = wire::Duration::from_millis;
     let mut room = Room::new();

@@ -1,4 +1,5 @@
-//! What goes with a replica: a state on which others are about to count, and calls that nobody else has.
+//! What goes with a replica: a state on which others are about to count, and calls that nobody else
+//! has.
 
 use alloc::boxed::Box;
 use wire::ordered::{Died, Style};
@@ -89,7 +90,8 @@ fn in_a_component_nothing_is_announced() {
     assert_eq!(announced(&room), None);
 }
 
-/// Simulator seed 376321: both replicas of a group died one after the other, and the client waited until its deadline for what both had been given.
+/// Simulator seed 376321: both replicas of a group died one after the other, and the client waited
+/// until its deadline for what both had been given.
 #[test]
 fn who_has_called_a_stateless_replica_that_is_lost_is_told() {
     let mut room = Room::active(Vec::new());
@@ -131,8 +133,9 @@ fn who_waits_here_is_sent_to_another_when_the_service_is_lost() {
     assert_eq!(ordered(&room), 1, "nobody waits here any more");
 }
 
-/// The simulator's world `poison`, seed 1525: the programs of a group that nobody had called died, one after the other. The last one's replica
-/// was the next to begin, was on its way out, and was called before it had gone.
+/// The simulator's world `poison`, seed 1525: the programs of a group that nobody had called died,
+/// one after the other. The last one's replica was the next to begin, was on its way out, and was
+/// called before it had gone.
 #[test]
 fn whose_program_dies_before_the_group_begins_here_begins_with_the_next() {
     let mut room = Room::active(Vec::new());

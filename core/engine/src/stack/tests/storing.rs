@@ -142,8 +142,9 @@ fn how_a_handlers_calls_ended_is_in_the_log() {
     assert_eq!(taken[0].1.sequence, room.sequence, "it is a part of what led to the state");
 }
 
-/// The state has in it what came of requests before its place, and their calls ended after that: whoever came back with the state alone would
-/// ask again, and may be told something else than those who have not executed them yet.
+/// The state has in it what came of requests before its place, and their calls ended after that:
+/// whoever came back with the state alone would ask again, and may be told something else than
+/// those who have not executed them yet.
 #[test]
 fn a_state_is_given_to_the_store_when_all_that_led_to_it_is_there() {
     let mut room = alone();
@@ -172,8 +173,9 @@ fn a_state_is_given_to_the_store_when_all_that_led_to_it_is_there() {
     assert_eq!(snapshots(&mut room), 1);
 }
 
-/// The simulator's seed 675 of the world of disks: a transfer had brought the state, its donor died before the disk had it, and
-/// the group began anew. What it executed then was answered, and stood on nothing.
+/// The simulator's seed 675 of the world of disks: a transfer had brought the state, its donor died
+/// before the disk had it, and the group began anew. What it executed then was answered, and stood
+/// on nothing.
 #[test]
 fn who_begins_a_group_begins_it_on_the_disk_too() {
     let mut room = disk_room();
@@ -189,8 +191,9 @@ fn who_begins_a_group_begins_it_on_the_disk_too() {
     assert_eq!(room.stack.replicas.replicas_with_state(&room.stack.base).len(), 1);
 }
 
-/// The simulator's seed 279 of the world `everything`: what its disk had was announced, and given up with the next view. When the
-/// group awoke it counted, and the replica was told to go on with what it did not have any more.
+/// The simulator's seed 279 of the world `everything`: what its disk had was announced, and given
+/// up with the next view. When the group awoke it counted, and the replica was told to go on with
+/// what it did not have any more.
 #[test]
 fn what_the_disk_has_of_a_group_that_sleeps_is_kept() {
     let mut room = alone();
@@ -214,7 +217,8 @@ fn what_the_disk_has_of_a_group_that_sleeps_is_kept() {
     assert_eq!(room.records(), []);
 }
 
-/// The simulator's seed 559 of the world `everything`: the cluster state had moved the replica, and nobody hosted what the disk had.
+/// The simulator's seed 559 of the world `everything`: the cluster state had moved the replica, and
+/// nobody hosted what the disk had.
 #[test]
 fn a_node_knows_what_its_disk_has_of_a_group_that_sleeps() {
     let mut room = back(&[]);
@@ -229,8 +233,9 @@ fn a_node_knows_what_its_disk_has_of_a_group_that_sleeps() {
     assert_eq!(room.stack.picture().brings, [], "another has the state");
 }
 
-/// The simulator's world `poison`, seed 1079: a node whose disk failed at its start gave up what the disk had given back when its service had
-/// executed that, before anybody had been told. All disks were there, so the group began anew at a replica that was joining.
+/// The simulator's world `poison`, seed 1079: a node whose disk failed at its start gave up what
+/// the disk had given back when its service had executed that, before anybody had been told. All
+/// disks were there, so the group began anew at a replica that was joining.
 #[test]
 fn who_leaves_before_its_first_component_brings_what_its_disk_has() {
     let second = wire::ordered::Request { proven: 1, ..a_request(2) };
@@ -278,7 +283,8 @@ fn a_leader_that_waits_for_disks_asks_them() {
     assert_eq!(room.executions().len(), 1);
 }
 
-/// The simulator's seed 613 of the world `decay`: there was no room for what the transfer had brought, and the replica never had it.
+/// The simulator's seed 613 of the world `decay`: there was no room for what the transfer had
+/// brought, and the replica never had it.
 #[test]
 fn a_later_state_stands_for_what_a_transfer_has_brought() {
     let mut room = disk_room();

@@ -139,7 +139,8 @@ impl<O: Base> Cluster<O> {
         node.stack.handle_nested(now, now, group, call);
     }
 
-    /// A handler's call has ended: it answers with what came of it, and what waited behind it is executed.
+    /// A handler's call has ended: it answers with what came of it, and what waited behind it is
+    /// executed.
     pub(super) fn resume_handler(
         &mut self,
         id: u32,

@@ -1,4 +1,5 @@
-//! Upgrades in the small world: programs change over one by one, some of the new ones do not serve, and nodes die meanwhile.
+//! Upgrades in the small world: programs change over one by one, some of the new ones do not serve,
+//! and nodes die meanwhile.
 
 use super::*;
 use steadfast_manager::cluster_state::{Placed, Undone};
@@ -91,7 +92,8 @@ impl World {
         assert!(spared, "{group}: {node} changes over: {placed:?}, {replicas:?}");
     }
 
-    /// All replicas run one program: the new one, or, if that does not serve, the former one, and it is said why.
+    /// All replicas run one program: the new one, or, if that does not serve, the former one, and
+    /// it is said why.
     pub(super) fn check_programs(&self, seed: u64) {
         for placed in self.cluster_state.placed() {
             let group = &placed.deployment.group;
@@ -164,7 +166,8 @@ fn one_that_does_not_serve_is_taken_back_and_told() {
     }
 }
 
-/// Simulator seed 9021386: the other one never came to have the state, and the two waited for each other.
+/// Simulator seed 9021386: the other one never came to have the state, and the two waited for each
+/// other.
 #[test]
 fn who_alone_has_the_state_and_stays_is_given_its_place_back() {
     let mut world = World::new(7, 2);
@@ -215,8 +218,8 @@ fn another_waits_for_the_first_and_the_former_takes_it_back() {
     assert_eq!(world.say(Command::Deploy(alone)), Err(Refusal::Alone("g1".into())));
 }
 
-/// Simulator world `interruptions`, seed 7: the only one that ran the former program died while the new one was being taken back, and all
-/// others began with the new one, in turn.
+/// Simulator world `interruptions`, seed 7: the only one that ran the former program died while the
+/// new one was being taken back, and all others began with the new one, in turn.
 #[test]
 fn what_is_taken_back_is_begun_nowhere_else() {
     let mut world = settled();

@@ -1,9 +1,10 @@
 //! Specification 4, failure atomicity: those who go on together have delivered the same.
 //!
-//! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specification 4 (the virtual synchrony of
-//! Birman and Joseph, between members of one transitional configuration): two processes that go together from one
-//! configuration to the next deliver the same set of messages in the first. Here the same list: order is compared at once;
-//! and twice, since a transitional configuration is a configuration too: from the regular one to it, and from it to the next.
+//! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specification 4 (the virtual
+//! synchrony of Birman and Joseph, between members of one transitional configuration): two
+//! processes that go together from one configuration to the next deliver the same set of messages
+//! in the first. Here the same list: order is compared at once; and twice, since a transitional
+//! configuration is a configuration too: from the regular one to it, and from it to the next.
 
 use wire::{Member, RingId};
 

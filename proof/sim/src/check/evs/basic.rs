@@ -1,8 +1,10 @@
-//! Specification 1, basic delivery: what is delivered was sent, once, by and to members of the configuration.
+//! Specification 1, basic delivery: what is delivered was sent, once, by and to members of the
+//! configuration.
 //!
-//! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specifications 1.1 to 1.4: a delivery has a
-//! sending before it; a message is delivered in a configuration that the receiver is in, and not in two, and not twice.
-//! A gap before a message is for transitional configurations only.
+//! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specifications 1.1 to 1.4: a
+//! delivery has a sending before it; a message is delivered in a configuration that the receiver is
+//! in, and not in two, and not twice. A gap before a message is for transitional configurations
+//! only.
 
 use wire::{Member, RingId};
 

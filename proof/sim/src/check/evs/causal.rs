@@ -1,9 +1,10 @@
 //! Specification 5, causal delivery: no effect without its cause.
 //!
-//! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specification 5: if one message was sent in a
-//! configuration before another (by the same process, or by one that had delivered the first), and a process delivers
-//! the second, then it delivers the first, before it. Without gaps this follows from the one order; over a gap, in a
-//! transitional configuration, it has to be looked at.
+//! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specification 5: if one
+//! message was sent in a configuration before another (by the same process, or by one that had
+//! delivered the first), and a process delivers the second, then it delivers the first, before it.
+//! Without gaps this follows from the one order; over a gap, in a transitional configuration, it
+//! has to be looked at.
 
 use wire::{Member, RingId};
 

@@ -1,9 +1,9 @@
 //! Extended virtual synchrony: one file per specification.
 //!
-//! Source: L. E. Moser, Y. Amir, P. M. Melliar-Smith, D. A. Agarwal, *Extended Virtual Synchrony*, ICDCS 1994,
-//! whose seven specifications the files are named and numbered after. W. Zhao, L. E. Moser, P. M. Melliar-Smith
-//! (`ft-corba-totem.txt`, section 2.2) build on the same: reliable, totally ordered delivery in the presence of faults, with
-//! memberships that change.
+//! Source: L. E. Moser, Y. Amir, P. M. Melliar-Smith, D. A. Agarwal, *Extended Virtual Synchrony*,
+//! ICDCS 1994, whose seven specifications the files are named and numbered after. W. Zhao, L. E.
+//! Moser, P. M. Melliar-Smith (`ft-corba-totem.txt`, section 2.2) build on the same: reliable,
+//! totally ordered delivery in the presence of faults, with memberships that change.
 //!
 //! | specification | file |
 //! | --- | --- |

@@ -1,10 +1,12 @@
 //! Specification 7, safe delivery: what one delivers as safe, all deliver, unless they fail.
 //!
-//! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specifications 7.1 and 7.2: if a process delivers a safe
-//! message in a regular configuration, every member of that configuration delivers it there or in the transitional
-//! configuration that follows, unless it fails; if in a transitional one, every member of that does. Y. Amir et al., *The Totem
-//! Single-Ring Ordering and Membership Protocol*, TOCS 1995: in a regular configuration it is safe when every member has
-//! received it. This is looked at in the open: by then the network has brought it to each of them.
+//! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specifications 7.1 and 7.2:
+//! if a process delivers a safe message in a regular configuration, every member of that
+//! configuration delivers it there or in the transitional configuration that follows, unless it
+//! fails; if in a transitional one, every member of that does. Y. Amir et al., *The Totem
+//! Single-Ring Ordering and Membership Protocol*, TOCS 1995: in a regular configuration it is safe
+//! when every member has received it. This is looked at in the open: by then the network has
+//! brought it to each of them.
 
 use wire::{Member, RingId};
 

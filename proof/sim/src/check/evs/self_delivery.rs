@@ -1,7 +1,8 @@
 //! Specification 3, self-delivery: who sends a message and does not fail delivers it.
 //!
-//! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specification 3. Seen at the end of a run, when all is
-//! well again: a message that had to wait for another ring is delivered in that one.
+//! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specification 3. Seen at the
+//! end of a run, when all is well again: a message that had to wait for another ring is delivered
+//! in that one.
 
 use wire::Member;
 

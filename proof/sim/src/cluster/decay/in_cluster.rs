@@ -24,7 +24,8 @@ impl Cluster {
         }
     }
 
-    /// All is there, and of each group on disk at least two nodes have the state: a disk may be lost.
+    /// All is there, and of each group on disk at least two nodes have the state: a disk may be
+    /// lost.
     fn bears_rot(&self) -> bool {
         let kept = |group: &&GroupPlan| group.options.style != Style::Stateless;
         let mut kept = self.options.groups.iter().filter(kept);
@@ -41,7 +42,8 @@ impl Cluster {
         }
     }
 
-    /// A node is about to open a store below which a bit has rotted. If that is told it gets an empty disk.
+    /// A node is about to open a store below which a bit has rotted. If that is told it gets an
+    /// empty disk.
     pub(in crate::cluster) fn look_for_rot(
         &mut self,
         node: usize,

@@ -153,7 +153,8 @@ impl Cluster {
                 let named = |group: &GroupPlan| group.name == deployment.group;
                 deploying.deployed.extend(self.options.groups.iter().position(named));
             }
-            // A node that has not told of itself yet is not drained. What was said twice is so since the first time.
+            // A node that has not told of itself yet is not drained. What was said twice is so
+            // since the first time.
             Some(Command::Drain { node }) if taken => _ = deploying.drained.insert(node),
             Some(Command::Return { node }) => _ = deploying.drained.remove(&node),
             _ => {}
@@ -268,7 +269,8 @@ impl Cluster {
         }
     }
 
-    /// Whoever hosts the group is now demanded to, as the cluster state of who leads says. What is not so yet.
+    /// Whoever hosts the group is now demanded to, as the cluster state of who leads says. What is
+    /// not so yet.
     pub(in crate::cluster) fn missing_deployment(&mut self) -> Option<String> {
         let deploying = self.deploying.as_ref()?;
         if deploying.deployed.len() < deploying.plan.wanted.len() || deploying.said.is_some() {

@@ -13,7 +13,8 @@ use crate::fabric::node_id;
 use crate::options::CLUSTER_ID;
 
 impl Cluster {
-    /// Opens the store of a node that starts. Nothing fails meanwhile but for want of room: the world of stores sees to that.
+    /// Opens the store of a node that starts. Nothing fails meanwhile but for want of room: the
+    /// world of stores sees to that.
     pub(in crate::cluster) fn open_store(&mut self, node: usize) -> Result<Opening, Violation> {
         let Some(plan) = self.options.disks else { return Ok(Opening::Nothing) };
         let now = self.fabric.now();
@@ -50,7 +51,8 @@ impl Cluster {
         self.disks.mend();
     }
 
-    /// What a node has of this group is of no use any more. Where disks fill up the log must not wait for it.
+    /// What a node has of this group is of no use any more. Where disks fill up the log must not
+    /// wait for it.
     pub(in crate::cluster) fn forget_kept(&mut self, node: usize, group: GroupId) {
         if self.disks.decay() {
             self.disks.of(node).forgotten.push(group);

@@ -29,7 +29,8 @@ impl Cluster {
         let mut synced = self.watch.promise.newest(id).to_vec();
         let well = |member: &Member| {
             let executor = self.executors.get(place_of(member.node), id);
-            // Three long calls in a row, and nothing between them, would be a service that hangs: seed 507484.
+            // Three long calls in a row, and nothing between them, would be a service that hangs:
+            // seed 507484.
             executor.is_some_and(|executor| executor.hang.is_none() && !executor.stalled)
         };
         let good = synced.len() >= 2

@@ -22,7 +22,8 @@ impl Cluster {
         }
     }
 
-    /// A node looks at its host and tells what it sees, if that is due; its manager looks at the cluster.
+    /// A node looks at its host and tells what it sees, if that is due; its manager looks at the
+    /// cluster.
     pub(in crate::cluster) fn sample(&mut self, node: usize) -> Verdict {
         let Some(management) = &mut self.management else { return Ok(()) };
         // Whoever has nothing to tell lets the ring rest.
@@ -65,7 +66,8 @@ impl Cluster {
                 }
                 Proposal::Move { group, to, .. } => {
                     (management.still.0, management.steady) = (at, None);
-                    // One that somebody asked for is under way: the next look shows what comes of it.
+                    // One that somebody asked for is under way: the next look shows what comes of
+                    // it.
                     let begun = stack.move_primary(now, group, to);
                     self.fabric.trace.say(at, || format!("{begun:?}"));
                 }
@@ -113,7 +115,8 @@ impl Cluster {
         }
     }
 
-    /// Sees since when all is as it should be, once rings and groups are whole; at the end the twin looks as well.
+    /// Sees since when all is as it should be, once rings and groups are whole; at the end the twin
+    /// looks as well.
     pub(in crate::cluster) fn mind_ranks(&mut self, whole: bool) -> Verdict {
         let settled = self.unranked().is_none();
         let pictures = self.pictures();

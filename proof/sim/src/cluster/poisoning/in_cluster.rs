@@ -74,7 +74,8 @@ impl Cluster {
         if poisoning.killed.get(&call) == Some(&1) {
             let span = poisoning.draw.span(Duration::ZERO, Duration::from_micros(400));
             let serial = self.executors.at(node, group).serial;
-            // Its answer may be on its way: what its node has said of that is lost with the node alone.
+            // Its answer may be on its way: what its node has said of that is lost with the node
+            // alone.
             let dying = Dying { call, kind, node: true, late: true };
             let at = self.fabric.now() + span;
             self.fabric.deliver(at, node, Extra::Dies(serial, dying));
@@ -92,7 +93,8 @@ impl Cluster {
         let me = self.fabric.member(node);
         let may = if with_node { self.may_end(me) } else { self.may_fall(node, group) };
         if !may {
-            // Who waits for the group's state, or is to leave, may wait for this one (seed 199 of poison).
+            // Who waits for the group's state, or is to leave, may wait for this one (seed 199 of
+            // poison).
             let poisoning = self.poisoning.as_mut().expect("it kills");
             *poisoning.put_off.entry(call).or_default() += 1;
             self.watch.poisons.spare(call);
@@ -110,12 +112,14 @@ impl Cluster {
         *killed += 1;
         let first = *killed == 1;
         let asked = poisoning.asked.get(&(me, call)).is_some_and(|at| *at + KNOWN <= now);
-        // What a replica joins with in a cold passive group does not say who has died of what is in the log: seed 177 of poison.
+        // What a replica joins with in a cold passive group does not say who has died of what is in
+        // the log: seed 177 of poison.
         let came = poisoning.since.get(&call).is_some_and(|last| serial > *last) && cold;
         self.summary.kills += 1;
         self.fabric.say(|| format!("{me} dies of {call:?}, {kind:?}"));
         if first || kind == Kind::Always {
-            // Where a node has died, the call may have been answered: then it is refused only while its client asks.
+            // Where a node has died, the call may have been answered: then it is refused only while
+            // its client asks.
             let quiet = self.watch.poisons.is_quiet(call);
             let (lasting, known) = (kind == Kind::Always, !came && (quiet || with_node && asked));
             self.watch.poisons.kills(call, me, with_node, (lasting, known))?;
@@ -140,7 +144,8 @@ impl Cluster {
             && self.watch.promise.covers(me)
     }
 
-    /// The promise covers the death of a program here: its node, or another that has the group's state, stays until the group knows.
+    /// The promise covers the death of a program here: its node, or another that has the group's
+    /// state, stays until the group knows.
     fn may_fall(&self, node: usize, group: GroupId) -> bool {
         let me = self.fabric.member(node);
         let away = away(&self.fabric);
@@ -208,7 +213,8 @@ impl Cluster {
         self.poisoning.as_mut().map_or(shortest, |it| it.draw.scale(shortest, RESTART))
     }
 
-    /// The program of a group's only replica with the state has died: the next one goes on from what its node has kept.
+    /// The program of a group's only replica with the state has died: the next one goes on from
+    /// what its node has kept.
     pub(in crate::cluster) fn revive(&mut self, node: usize, group: GroupId) -> Verdict {
         let me = self.fabric.member(node);
         let plan = self.plan_of(group).expect("a group of this world").clone();
@@ -229,7 +235,8 @@ impl Cluster {
         if lost { self.reset(client) } else { Ok(()) }
     }
 
-    /// At the end a node keeps no more of a replica than it may. Of a cold passive group it keeps a log beside.
+    /// At the end a node keeps no more of a replica than it may. Of a cold passive group it keeps a
+    /// log beside.
     pub(in crate::cluster) fn finish_journals(&self) -> Verdict {
         let most = self.options.snapshot_after();
         let running = self.fabric.hosts.iter().filter_map(|host| host.process.as_ref());

@@ -56,7 +56,8 @@ impl Rings {
         }
     }
 
-    /// One of the others has always something to send, until the slow one is out: it comes back later.
+    /// One of the others has always something to send, until the slow one is out: it comes back
+    /// later.
     fn fill(&mut self) -> Verdict {
         let Some(course) = &self.course else { return Ok(()) };
         if course.since.is_some()
@@ -71,7 +72,8 @@ impl Rings {
                 .as_ref()
                 .map_or(BACKLOG, |process| process.ring.queued())
         };
-        // A holder sends at once what its window has room for; a ring that takes nothing more is looked at by others.
+        // A holder sends at once what its window has room for; a ring that takes nothing more is
+        // looked at by others.
         for _ in 0..BACKLOG + MAX_WINDOW {
             if queued(self) >= BACKLOG {
                 break;
@@ -213,9 +215,10 @@ impl Rings {
         others.map(|node| self.fabric.member(node)).collect()
     }
 
-    /// This one takes in a window of datagrams in seven times the others' round trip or more, or, without parking, a turn in
-    /// eight times their part of the token's round; and in less time than makes it seem dead. Tells after which time it must be out: docs/protocol/ring.md, "Slow receivers", with three quarters of the
-    /// time stopped, and the new ring.
+    /// This one takes in a window of datagrams in seven times the others' round trip or more, or,
+    /// without parking, a turn in eight times their part of the token's round; and in less time
+    /// than makes it seem dead. Tells after which time it must be out: docs/protocol/ring.md, "Slow
+    /// receivers", with three quarters of the time stopped, and the new ring.
     fn lag(&mut self, victim: usize) -> Duration {
         let config = ring_config(&self.options, self.fabric.member(victim), Plant::default());
         let (timing, delay) = (config.timing, self.delay());
@@ -244,8 +247,8 @@ impl Rings {
         weather.latency + weather.jitter
     }
 
-    /// The formula's bound for who wants the token; none where it makes no promise: with a window of fewer than two
-    /// datagrams a member somebody may have to wait for another round.
+    /// The formula's bound for who wants the token; none where it makes no promise: with a window
+    /// of fewer than two datagrams a member somebody may have to wait for another round.
     fn longest_wait(&self) -> Option<Duration> {
         let nodes = self.options.nodes;
         let config = ring_config(&self.options, self.fabric.member(0), Plant::default());

@@ -9,7 +9,8 @@ use crate::bug::Bug;
 use crate::replica::{Child, Effect, Replica, Task};
 
 impl Replica {
-    /// The end of a call is delivered: the log has it, if its handler's request is there. True if that is there.
+    /// The end of a call is delivered: the log has it, if its handler's request is there. True if
+    /// that is there.
     pub(in crate::replica) fn log_end(
         &mut self,
         end: &NestedEnd,

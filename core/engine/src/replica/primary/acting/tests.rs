@@ -219,8 +219,8 @@ fn a_state_is_given_as_of_a_place_between_two_updates() {
     assert!(primary.has(|effect| matches!(effect, Effect::Order(Ordered::StateChunk(_)))));
 }
 
-/// A joiner that hears two updates, and is then given the state as of the first. `torn`: it came when a piece of
-/// the second was over.
+/// A joiner that hears two updates, and is then given the state as of the first. `torn`: it came
+/// when a piece of the second was over.
 fn joined(torn: bool) -> Seat {
     let (mut primary, mut witness) = (Seat::primary(), Seat::live());
     primary.calls(1..=1);

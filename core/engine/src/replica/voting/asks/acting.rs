@@ -10,8 +10,8 @@ use crate::replica::{Ask, Effect, Replica};
 use crate::tally::Verdict;
 
 impl Replica {
-    /// A handler asks for this call. Whether it may be ordered now: a parent that was ordered before the group voted, or is
-    /// executed when it does no more, asks as in any other group.
+    /// A handler asks for this call. Whether it may be ordered now: a parent that was ordered
+    /// before the group voted, or is executed when it does no more, asks as in any other group.
     pub(in crate::replica) fn vote_on_ask(
         &mut self,
         ask: &Ask,
@@ -48,8 +48,8 @@ impl Replica {
         }
     }
 
-    /// The group ceases to vote: what a handler waits for is told by nobody any more. False if this replica deviates, unless it
-    /// is `alone`: then it leaves.
+    /// The group ceases to vote: what a handler waits for is told by nobody any more. False if this
+    /// replica deviates, unless it is `alone`: then it leaves.
     pub(in crate::replica) fn await_no_votes(
         &mut self,
         alone: bool,

@@ -145,8 +145,8 @@ fn what_a_handler_asks_is_as_critical_as_what_it_executes() {
     }
 }
 
-/// A request each before and after the place where the group begins to vote. Whether the handler of the first asks before that place or
-/// after it is a matter of how far a replica is.
+/// A request each before and after the place where the group begins to vote. Whether the handler of
+/// the first asks before that place or after it is a matter of how far a replica is.
 #[test]
 fn what_is_asked_for_calls_from_before_the_vote_has_no_position() {
     let [ahead, behind] = [true, false].map(|is_ahead| {
@@ -185,8 +185,8 @@ fn waiting_donor() -> Room {
     room
 }
 
-/// The simulator's seed 2067: a change of style waited for the state to be taken, which waited for the handler, which waited for votes that
-/// nobody told any more.
+/// The simulator's seed 2067: a change of style waited for the state to be taken, which waited for
+/// the handler, which waited for votes that nobody told any more.
 #[test]
 fn a_change_of_style_that_waits_behind_a_handler_does_not_leave_it_waiting_for_votes() {
     let mut room = waiting_donor();
@@ -252,7 +252,8 @@ fn who_is_behind_is_held_to_what_was_settled_when_it_asks() {
     assert!(room.effects.iter().any(|effect| matches!(effect, Effect::Unfit)));
 }
 
-/// Who calls with another name, another callee, other arguments or less timeout asks for something else.
+/// Who calls with another name, another callee, other arguments or less timeout asks for something
+/// else.
 #[test]
 fn the_digest_of_an_ask_has_all_in_it_that_has_an_effect() {
     let asked = |number: u64, text| {
