@@ -240,18 +240,15 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let stale = self.base.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
         let hasty = self.base.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();
         match state {
-            // It finishes what was ordered before; if it was the last of those that vote, nobody
-            // could say what is right.
+            // It finishes ordered requests. The last voter goes: nobody could say what is right.
             None if leaving && (there || !votes) => {}
-            // Those who go on without it may have more in memory only: their disks, too, have to
-            // have it.
+            // The members without it may have more in memory alone: their disks need that first.
             None if keeps && hosted.replica.has_state() => {
                 hosted.admission.asked = None;
                 hosted.on_disk.kept = true;
             }
-            // Others will tell whether the group goes on with what it has. What its disk has was
-            // announced, and counts while the group sleeps, whether the table names this replica or
-            // not.
+            // The others decide whether the group goes on with this state. The disk's state was
+            // announced and counts while the group sleeps, also if the table lacks this replica.
             None if (hosted.on_disk.recalled || waits || asleep && is_on_disk(hosted))
                 && hosted.replica.has_state() =>
             {
