@@ -340,8 +340,8 @@ impl Gather {
         !deaf && !self.yields_to(suspect)
     }
 
-    /// Of two nodes that do not hear each other while a third hears both, the one with the larger
-    /// id gives way. It waits to be left out instead of accusing.
+    /// This node gives way to a silent member with a smaller id while a third node hears both. It
+    /// waits to be left out instead of accusing.
     pub fn yields_to(&self, silent: Member) -> bool {
         let witness = |(member, heard): &(Member, Vec<Member>)| {
             *member != silent && !self.sets.has_failed(*member) && heard.contains(&silent)

@@ -383,6 +383,6 @@ pub const MAX_BINDINGS: usize = 2_048;
 /// Bytes of an address in the registry.
 pub const MAX_ADDRESS: usize = 128;
 
-/// Ended bindings whose end the registry knows. Of the oldest ones beyond this, only the last end
-/// is known.
+/// Ended bindings whose end the registry knows. The registry knows only the last end of the oldest
+/// ones beyond this limit.
 pub const MAX_FENCES: usize = 2_048;

@@ -59,9 +59,9 @@ impl Config {
         MAX_RECORD.min(self.batch.saturating_sub(RECORD_HEAD))
     }
 
-    /// The most bytes that so many bytes of records take in a segment. Of two batches in a row one
-    /// is more than half full, except the last two. Each batch has a head, and blocks that are not
-    /// full.
+    /// The most bytes that so many bytes of records take in a segment. One of any two batches in a
+    /// row is more than half full, except the last two. Each batch has a head, and blocks that are
+    /// not full.
     pub(crate) fn space(&self, bytes: usize) -> usize {
         let batches = 2 * bytes / self.batch + 2;
         bytes + batches * (BATCH_HEAD + BLOCK)
