@@ -22,7 +22,7 @@ use wire::Share;
 /// A primary that is called periodically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// What a call costs, in time of one processor.
+    /// The cost of a call, in time of one processor.
     pub cost: Duration,
     /// Between two calls. Above zero.
     pub period: Duration,
@@ -40,7 +40,7 @@ impl Task {
         Task { cost, period, deadline: period }
     }
 
-    /// What it uses of a processor, rounded up.
+    /// The share of a processor that it uses, rounded up.
     pub fn share(&self) -> Share {
         let (cost, period) = (self.cost.as_nanos(), self.period.as_nanos());
         // Spans of some hours and less, which are divided in a tenth of the time.
@@ -90,7 +90,7 @@ impl Policy {
             // Below the limit of the bound for ever more tasks, ln 2, nothing need be multiplied.
             Policy::RateMonotonic if used.0 < capacity.0 / 100 * 69 => Share::ZERO,
             Policy::RateMonotonic => {
-                // What has no period counts as one task more.
+                // Work without a period counts as one task more.
                 let count = tasks.len() as u32 + u32::from(other > Share::ZERO);
                 // use <= n(2^(1/n) - 1), if and only if (1 + use / n)^n <= 2: no root is taken.
                 let each = ONE + scaled(used, capacity).div_ceil(u128::from(count));
@@ -122,8 +122,8 @@ fn scaled(share: Share, capacity: Share) -> u128 {
     (u128::from(share.0) * ONE).div_ceil(u128::from(capacity.0))
 }
 
-/// By how much a product of factors is above two. What is rounded is rounded up, and an excess
-/// below a millionth is none: that much the rounding may have added.
+/// The amount by which a product of factors exceeds two. Roundings go up, and may have added up to
+/// a millionth: a smaller excess counts as none.
 fn past_two(factors: impl Iterator<Item = u128>) -> Share {
     let product =
         factors.fold(ONE, |product, factor| (product * factor).div_ceil(ONE).min(ONE << 16));

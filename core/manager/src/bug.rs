@@ -3,13 +3,13 @@
 wire::planted_bugs! {
     /// Those that show where there is a manager.
     OF_LOAD {
-        /// Who is used most is tried first.
+        /// The most used backup is tried first.
         MostUsedFirst,
         /// Every difference between two reports re-orders the backups.
         ObeyNoise,
         /// A host from which a primary has just moved is relieved again at every look.
         RelieveAgain,
-        /// What was asked for is not asked for again where the view has changed meanwhile.
+        /// A request is not repeated if the view has changed meanwhile.
         AskOnce,
         /// A host with too much to do refuses calls though a primary of it can move.
         ShedThoughMoveHelps,
@@ -34,12 +34,12 @@ wire::planted_bugs! {
         /// A new program that does not serve is waited for.
         UndoNothing,
     }
-    /// Those that show when whoever leads dies.
+    /// Those that show when the leader dies.
     OF_LEADERS {
-        /// Whoever begins to lead knows nothing of hosts that were to be emptied before.
+        /// A new leader does not know the hosts that were to be drained before.
         #[cfg(feature = "planted-bugs")]
         ForgetDrains,
-        /// Whoever begins to lead takes the one that is changing over for one that has.
+        /// A new leader takes the replica that is changing over for one that has done so.
         #[cfg(feature = "planted-bugs")]
         TakeForDone,
     }

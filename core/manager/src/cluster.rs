@@ -1,4 +1,4 @@
-//! What the manager knows: hosts, what they have to do, and which groups have replicas where.
+//! The manager's knowledge: hosts, their load, and which groups have replicas where.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -10,10 +10,10 @@ use crate::bound::{Policy, Task};
 /// A node's host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// What its processors, or the node's quota of them, can do.
+    /// The capacity of its processors, or of the node's quota of them.
     pub capacity: Share,
-    /// What of it others than primaries of groups take: other programs, and the replicas' and the
-    /// node's own work.
+    /// The part of it that is used by anything but primaries: other programs, and the replicas' and
+    /// the node's own work.
     pub other: Share,
 }
 
@@ -25,7 +25,7 @@ pub struct Group {
     /// Where its other replicas are that have the state. Without the primary's node, and none
     /// twice.
     pub backups: Vec<NodeId>,
-    /// What its primary has to do.
+    /// The load of its primary.
     pub task: Task,
 }
 
@@ -53,7 +53,7 @@ impl Cluster {
         self.weigh(node);
     }
 
-    /// A host is gone. What groups have there stays until they are set anew.
+    /// A host is gone. The groups' places there stay until they are set anew.
     pub fn remove_host(&mut self, node: NodeId) {
         self.hosts.remove(&node);
         self.weigh(node);
@@ -98,7 +98,7 @@ impl Cluster {
         Some(group)
     }
 
-    /// What this host has to do may be too much now, or no longer.
+    /// The load of this host may be too much now, or no longer.
     fn weigh(&mut self, node: NodeId) {
         if self.hosts.contains_key(&node) && self.excess(node, &[], &[]) > Share::ZERO {
             self.overloaded.insert(node);
@@ -142,7 +142,7 @@ impl Cluster {
         self.backups.get(&node).into_iter().flatten().copied()
     }
 
-    /// What a host uses now, of a processor.
+    /// The current use of a host, as a share of one processor.
     pub fn used(&self, node: NodeId) -> Share {
         let other = self.hosts.get(&node).map_or(Share::ZERO, |host| host.other);
         self.tasks(node).map(|task| task.share()).sum::<Share>() + other

@@ -1,12 +1,12 @@
-//! The cluster state: what people said, and what was decided of it. The state of the group
-//! `steadfast.manager` (`docs/protocol/deployment.md`; `jgroup-arm.txt`, section 2: the replication
-//! manager's own state).
+//! The cluster state: deployments that people requested, and decisions about them. The state of the
+//! group `steadfast.manager` (`docs/protocol/deployment.md`; `jgroup-arm.txt`, section 2: the
+//! replication manager's own state).
 //!
 //! A deterministic state machine: all replicas apply the same [`Command`]s in one order, at ordered
-//! times, and have the same cluster state. It decides nothing but what may be said: which host gets
-//! a replica is [`placement`](crate::placement)'s, which asks for it by a command too. What it
-//! holds is bounded ([`wire::limits`]); its whole state is [`encode`](ClusterState::encode)d for
-//! transfers.
+//! times, and have the same cluster state. It decides only which commands are valid.
+//! [`placement`](crate::placement) chooses the hosts of replicas, and requests them by a command
+//! too. Its content is bounded ([`wire::limits`]); its whole state is
+//! [`encode`](ClusterState::encode)d for transfers.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -29,16 +29,16 @@ pub use placed::{BACK_OFF, Failing, LONGEST_BACK_OFF, Placed};
 pub use refusal::Refusal;
 pub use upgrade::{Fault, Undone, Upgrade};
 
-/// What a node told of itself that does not change from second to second.
+/// The facts about a node that do not change from second to second, as it reported them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Introduced {
     /// Its labels.
     pub labels: Labels,
-    /// What its host can do.
+    /// The capacity of its host.
     pub capacity: Share,
 }
 
-/// What people said, and what follows.
+/// The deployments and drains that people requested, and the decisions about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterState {
     placed: BTreeMap<String, Placed>,
@@ -54,7 +54,7 @@ impl ClusterState {
     /// Applies a command at an ordered time. A refusal changes nothing.
     ///
     /// # Errors
-    /// What cannot be, and the remedy.
+    /// The reason why the command is impossible, and the remedy.
     pub fn apply(&mut self, now: Time, command: Command) -> Result<Answer, Refusal> {
         let answer = match command {
             Command::Deploy(deployment) => self.deploy(deployment)?,
@@ -175,18 +175,18 @@ impl ClusterState {
         self.placed.get(group)
     }
 
-    /// What is to run at this node.
+    /// The deployments that are to run at this node.
     pub fn at(&self, node: NodeId) -> impl Iterator<Item = &Deployment> {
         let here = self.placed.values().filter(move |placed| placed.on.contains(&node));
         here.map(|placed| &placed.deployment)
     }
 
-    /// What nodes have told of themselves.
+    /// The facts that nodes have reported about themselves.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Introduced)> {
         self.nodes.iter().map(|(node, introduced)| (*node, introduced))
     }
 
-    /// What this node has told of itself.
+    /// The facts that this node has reported about itself.
     pub fn node(&self, node: NodeId) -> Option<&Introduced> {
         self.nodes.get(&node)
     }
@@ -206,7 +206,7 @@ impl ClusterState {
         postcard::to_allocvec(self).expect("a cluster state is plain data")
     }
 
-    /// What [`encode`](ClusterState::encode) gave.
+    /// Decodes the bytes of [`encode`](ClusterState::encode).
     ///
     /// # Errors
     /// The bytes are no cluster state.

@@ -1,6 +1,6 @@
-//! What the manager decides, as pure functions of what it knows (`flare.txt`, section 3): where
-//! clients go when a host is lost, and which primaries move when a host has more to do than it can
-//! do in time.
+//! The manager's decisions, as pure functions of its knowledge (`flare.txt`, section 3). It decides
+//! where clients go when a host is lost. It decides which primaries move when a host has more to do
+//! than it can do in time.
 //!
 //! - [`bound`]: can this host serve all these tasks in time?
 //! - [`flare`]: the ranking of the paper, Algorithm 1, as it stands there.
@@ -8,10 +8,10 @@
 //!   overloads another.
 //! - [`relief`]: primaries leave a host that has too much to do.
 //! - `shedding`: where no move helps, calls are refused there, the least critical first.
-//! - [`Manager`], a machine: looks at the whole picture, and says what is to be asked for
-//! - [`cluster_state`]: what people said: deployments and drains, and where replicas are to be
+//! - [`Manager`], a machine: looks at the whole picture, and returns proposals
+//! - [`cluster_state`]: deployments and drains that people requested, and where replicas are to be
 //!   (`docs/protocol/deployment.md`)
-//! - [`priority`]: who of a host's replicas runs first
+//! - [`priority`]: which of a host's replicas runs first
 //! - [`placement`]: which of the cluster state's placements are to change
 //!
 //! All is exact arithmetic in an order that depends on nothing but the input: every replica of the

@@ -24,7 +24,7 @@ use crate::shedding::Levels;
 /// its host would not feel it.
 pub const LEAST_MOVED: Share = Share::percent(2);
 
-/// What a primary uses is another than before if it differs by this at least, and by an eighth.
+/// The use of a primary has changed if it differs by at least this, and by an eighth.
 const NOISE: Share = Share::percent(1);
 
 /// Tasks are measured as shares: each stands for so much work in every such period.
@@ -63,7 +63,7 @@ impl Default for Config {
     }
 }
 
-/// What the table is to be.
+/// A change that the manager proposes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proposal {
     /// The backups of a group are to be tried in this order; void in another view.
@@ -77,7 +77,7 @@ pub enum Proposal {
     },
     /// A primary is to leave a host that has too much to do.
     Move {
-        /// Whose primary.
+        /// The group of the primary.
         group: GroupId,
         /// Where it is.
         from: NodeId,
@@ -94,7 +94,7 @@ pub struct Manager {
     config: Config,
     planted: Planted,
     ranking: Ranking,
-    /// What it has taken over: only what differs from that costs anything at the next look.
+    /// The picture taken over last: only differences from it cost anything at the next look.
     seen: Picture,
     /// Groups of which nothing was proposed at the last look, as they were about to change.
     left: Vec<GroupId>,
@@ -123,11 +123,11 @@ impl Manager {
         }
     }
 
-    /// What follows from this picture, as far as it was not asked for already.
+    /// Returns the proposals for this picture, except those already made.
     pub fn look(&mut self, now: Time, picture: Picture) -> Vec<Proposal> {
         if !picture.leads {
-            // Whoever leads meanwhile may decide otherwise: what the table says counts. What was
-            // moved is moved.
+            // Another leader may decide otherwise meanwhile, and the table counts. Moved primaries
+            // stay moved.
             self.forget();
             self.asked.clear();
             self.levels.forget();
@@ -141,8 +141,8 @@ impl Manager {
         looked.extend(self.ranking.settle());
         looked.extend(core::mem::take(&mut self.left));
         if is_new || !self.config.look_ahead {
-            // What was asked for on another ring may be lost; and what the paper's ranking makes of
-            // it depends on all hosts.
+            // Requests made on another ring may be lost, and the paper's ranking of a group depends
+            // on all hosts.
             looked.extend(picture.groups.iter().map(|shape| shape.id));
         }
         let mut proposals = self.relief(now, &picture);
@@ -162,13 +162,13 @@ impl Manager {
         proposals
     }
 
-    /// What the next picture shows is new.
+    /// Forgets the last picture: everything in the next one is new.
     fn forget(&mut self) {
         self.ranking = Ranking::new(self.config.policy);
         self.seen = Picture::default();
     }
 
-    /// What it has made of the last picture.
+    /// The ranking of the last picture.
     pub fn ranking(&self) -> &Ranking {
         &self.ranking
     }
@@ -219,8 +219,8 @@ impl Manager {
         }
     }
 
-    /// What moves with a group's primary: what its replica uses there more than the least busy of
-    /// the others. Where all replicas execute, that is nearly nothing.
+    /// The load that moves with a group's primary: the use of its replica there, less that of the
+    /// least busy other replica. Where all replicas execute, that is nearly nothing.
     fn task(&self, picture: &Picture, shape: &Shape, backups: &[NodeId]) -> Task {
         let uses =
             |node: &NodeId| picture.usage(*node).map_or(Share::ZERO, |usage| usage.of(shape.id));

@@ -1,4 +1,4 @@
-//! What a node that manages sees.
+//! The cluster as a manager's node sees it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -41,7 +41,7 @@ pub struct Shape {
 }
 
 impl Picture {
-    /// What this node has told of its host.
+    /// The load that this node has reported of its host.
     pub fn usage(&self, node: NodeId) -> Option<&Usage> {
         let place = self.nodes.binary_search_by_key(&node, |(node, _)| *node).ok()?;
         self.nodes[place].1.as_ref()

@@ -31,7 +31,7 @@ pub use plan::{Step, Why};
 use site::Site;
 pub use survey::{Seat, preview, survey};
 
-/// What was asked for and has not come is asked for again after so long, or on another ring.
+/// A request without effect is repeated after this time, or on another ring.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// A new program is to have the state after so long, or the upgrade is taken back.
@@ -58,8 +58,8 @@ impl Placer {
         Placer { planted, ..Placer::default() }
     }
 
-    /// What follows, as far as it was not asked for already. `now` is a clock that does not jump,
-    /// `wall` the one of ordered time, in nanoseconds since the Unix epoch.
+    /// Returns the steps to request, except those already requested. `now` is a clock that does not
+    /// jump; `wall` is ordered time, in nanoseconds since the Unix epoch.
     pub fn look(
         &mut self,
         now: Time,

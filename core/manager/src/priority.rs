@@ -14,7 +14,7 @@ pub const SHORTEST: Duration = Duration::from_millis(1);
 /// The priority, 1 to `top`, of what is called once in `period`: one less for each factor of the
 /// square root of two beyond [`SHORTEST`]. 0 if `top` is 0: none.
 pub fn by_rate(period: Duration, top: u8) -> u8 {
-    // Of squares, the factor is two, and so whole numbers will do.
+    // The factor between squares is two, so whole numbers suffice.
     let (period, shortest) = (period.as_nanos(), SHORTEST.as_nanos());
     let square = period.saturating_mul(period) / (shortest * shortest);
     let classes = square.checked_ilog2().unwrap_or(0);

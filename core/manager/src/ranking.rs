@@ -40,8 +40,8 @@ pub const EFFORT: usize = 20_000;
 /// Groups that are searched together at the most.
 pub const TOGETHER: usize = 16;
 
-/// What a host's expected use, or an overload, must be better by, of what a host can do, for a list
-/// to change.
+/// A list changes only if a host's expected use, or an overload, improves by at least this share of
+/// the host's capacity.
 pub const DAMPING: Share = Share::percent(5);
 
 /// Overload that an order of the lists would bring, of what the hosts can do: when one host is
@@ -82,17 +82,17 @@ struct Head {
 pub struct Ranking {
     cluster: Cluster,
     lists: BTreeMap<GroupId, Vec<NodeId>>,
-    /// What is to be ranked anew.
+    /// Groups that are to be ranked anew.
     stale: BTreeSet<GroupId>,
 }
 
 impl Ranking {
-    /// Of nothing yet.
+    /// Returns a ranking of nothing.
     pub fn new(policy: Policy) -> Ranking {
         Ranking { cluster: Cluster::new(policy), ..Ranking::default() }
     }
 
-    /// What is known.
+    /// The hosts and groups known.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
@@ -102,8 +102,8 @@ impl Ranking {
         self.lists.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// A host is there, or uses another share than before. What differs by less than [`DAMPING`]
-    /// from what was told last is noise, and forgotten, unless it makes or ends an overload.
+    /// A host is there, or uses another share than before. A difference below [`DAMPING`] from the
+    /// last report is noise. It is ignored unless it makes or ends an overload.
     pub fn set_host(&mut self, node: NodeId, host: Host) {
         let known = self.cluster.host(node).copied();
         if known == Some(host) {
@@ -140,8 +140,8 @@ impl Ranking {
         }
     }
 
-    /// A group's list is this one now: whoever decided so before knew why, and what is not better
-    /// by enough leaves it so.
+    /// A group's list is this one now. Its author had a reason, so a list that is not better by
+    /// enough does not replace it.
     pub fn adopt(&mut self, id: GroupId, list: Vec<NodeId>) {
         self.lists.insert(id, list);
     }
@@ -154,7 +154,7 @@ impl Ranking {
         self.stale.remove(&id);
     }
 
-    /// Whoever may come to a host of this group has more room or less.
+    /// Every group that may move to a host of this group has more room or less.
     fn touch(&mut self, id: GroupId) {
         let Some(group) = self.cluster.group(id) else { return };
         for node in group.backups.iter().chain([&group.primary]) {
@@ -189,7 +189,7 @@ impl Ranking {
         old.into_keys().collect()
     }
 
-    /// What all lists as they are would bring.
+    /// The overload that all lists as they are would cause.
     pub fn overload(&self) -> Overload {
         let mut fresh = Ranking { lists: BTreeMap::new(), ..self.clone() };
         let mut sum = Overload::default();
@@ -253,7 +253,7 @@ impl Ranking {
         self.lists.insert(id, list);
     }
 
-    /// What a host uses now, in millionths of what it can.
+    /// The current use of a host, in millionths of its capacity.
     fn used(&self, node: NodeId) -> u64 {
         let capacity = self.cluster.host(node).map_or(Share::ZERO, |host| host.capacity);
         relative(self.cluster.used(node), capacity)

@@ -12,7 +12,7 @@ use crate::cluster::Cluster;
 /// A primary's new place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Whose primary.
+    /// The group of the primary.
     pub group: GroupId,
     /// Where it was.
     pub from: NodeId,
@@ -20,7 +20,7 @@ pub struct Move {
     pub to: NodeId,
 }
 
-/// What is to be done about hosts that have too much to do.
+/// The measures against overloaded hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Relief {
     /// In the order in which they were decided.
@@ -32,9 +32,9 @@ pub struct Relief {
 
 /// Decides for all hosts, those with the largest excess first.
 ///
-/// Of a host with too much to do, primaries are looked at in falling order of use, and each goes to
-/// the host of a backup that is then expected to use the smallest share of what it can, if that
-/// host can bear it; until the host is below its bound. None goes to a host that is `closed`: it
+/// On an overloaded host, primaries are considered in falling order of use, until the host is below
+/// its bound. Each goes to a backup's host that can bear it. The chosen host is the one that is
+/// then expected to use the smallest share of its capacity. No primary goes to a `closed` host: it
 /// seems to have room because it refuses calls.
 pub fn relieve(cluster: &Cluster, closed: &BTreeSet<NodeId>) -> Relief {
     let (come, gone) = (BTreeMap::new(), BTreeSet::new());
@@ -43,19 +43,19 @@ pub fn relieve(cluster: &Cluster, closed: &BTreeSet<NodeId>) -> Relief {
     let mut hosts: Vec<(Reverse<Share>, NodeId)> = cluster.overloaded().map(excess).collect();
     hosts.sort_unstable();
     hosts.iter().for_each(|(_, node)| plan.empty(*node));
-    // Who had room before takes only what it can bear.
+    // A host that had room before takes only as much as it can bear.
     let is_unsolved = |node: &NodeId| plan.excess(*node, None) > Share::ZERO;
     plan.relief.unsolved = cluster.overloaded().filter(is_unsolved).collect();
     plan.relief
 }
 
-/// What is decided so far.
+/// The decisions so far.
 struct Plan<'a> {
     cluster: &'a Cluster,
     closed: &'a BTreeSet<NodeId>,
-    /// Who comes where.
+    /// The groups whose primaries come to each host.
     come: BTreeMap<NodeId, Vec<GroupId>>,
-    /// Who leaves the host where it is.
+    /// The groups whose primaries leave their host.
     gone: BTreeSet<GroupId>,
     relief: Relief,
 }
@@ -95,7 +95,7 @@ impl Plan<'_> {
         self.cluster.excess(node, &come, &gone)
     }
 
-    /// What a host is expected to use after what is decided, in parts of a million of what it can.
+    /// The expected use of a host after these decisions, in millionths of its capacity.
     fn expected(&self, node: NodeId) -> u64 {
         let share =
             |id: &GroupId| self.cluster.group(*id).map_or(Share::ZERO, |group| group.task.share());

@@ -17,8 +17,7 @@ use crate::bug::{Bug, Planted};
 use crate::cluster::Cluster;
 use crate::picture::Picture;
 
-/// What is refused lasts for so many times the span in which a host settles, if nobody says so
-/// again.
+/// A refusal lasts for this many times the span in which a host settles, unless it is renewed.
 const TERM: u32 = 3;
 
 /// A host must have had room for so many times that span before it refuses less: what it refuses
@@ -55,7 +54,7 @@ struct Step {
     backoff: u32,
     /// When it began to refuse less.
     fell: Option<Time>,
-    /// What was asked for last, and when.
+    /// The level requested last, and when.
     asked: Option<(u8, Time)>,
 }
 
@@ -76,8 +75,8 @@ impl Levels {
         own.chain(told.filter(|node| picture.level(now, *node) > 0)).collect()
     }
 
-    /// What is to be said now: of these hosts no move solves what they have too much to do, and
-    /// these others show nothing yet of what was done.
+    /// The changes of shedding to request now. `unsolved`: hosts whose overload no move solves.
+    /// `unsettled`: hosts that do not show yet what was done.
     pub(crate) fn look(
         &mut self,
         now: Time,
@@ -106,7 +105,7 @@ impl Levels {
             });
             let is_hard = unsolved.contains(&node);
             if !is_hard {
-                // What was asked for may be lost, or over: it is not needed any more.
+                // The request may be lost, or over: it is not needed any more.
                 step.level = step.level.min(picture.level(now, node));
             }
             let has_room = has_room(cluster, node, ROOM);

@@ -3,17 +3,17 @@
 wire::planted_bugs! {
     /// Every bug.
     ALL {
-        /// Who was unbound is bound again by what it said before.
+        /// An ended binding is made again by an older command.
         Revive,
         /// A node's new life keeps alive what its former one bound.
         KeepFormerLife,
         /// News of a death ends a binding that was made after it.
         EndTheNewer,
-        /// What ends leaves the epoch as it was.
+        /// The end of a binding does not change the epoch.
         EndSilently,
-        /// Who is left alone under both techniques gets no lease.
+        /// A binding left alone under both techniques gets no lease.
         NoLastLease,
-        /// What is to be unbound is told once, whether it came through or not.
+        /// An unbind is sent once, whether it arrived or not.
         TellOnce,
     }
 }

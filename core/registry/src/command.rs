@@ -1,5 +1,4 @@
-//! What is said to the registry and asked of it, and what it answers. All of it is postcard on the
-//! wire.
+//! The registry's commands and queries, and its answers. All of it is postcard on the wire.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -30,7 +29,7 @@ impl fmt::Display for Epoch {
 pub enum Address {
     /// The replica that this life of a node has of the group of the binding's name.
     Replica(Member),
-    /// Whatever its users understand: 1 to [`MAX_ADDRESS`] bytes.
+    /// Any address that its users understand: 1 to [`MAX_ADDRESS`] bytes.
     At(String),
 }
 
@@ -57,7 +56,7 @@ pub enum Technique {
     Both,
 }
 
-/// What a binding is made under.
+/// The conditions of a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// How it ends.
@@ -81,10 +80,10 @@ impl Terms {
         Terms { technique: Technique::Lease, lease_ms, refresh_ms }
     }
 
-    /// Whether they can be had.
+    /// Checks that the terms are possible.
     ///
     /// # Errors
-    /// What cannot be.
+    /// The terms are out of range.
     pub fn check(&self) -> Result<(), Refusal> {
         let lease = 10..=3_600_000;
         if !lease.contains(&self.lease_ms) || !(1..self.lease_ms).contains(&self.refresh_ms) {
@@ -105,7 +104,7 @@ pub struct Ended {
     pub epoch: Epoch,
 }
 
-/// What is said.
+/// A command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// This name has this address, too.
@@ -136,11 +135,11 @@ pub enum Command {
     Refresh(Ended),
     /// So do the leases of all that this life of a node keeps.
     Renew {
-        /// Who keeps them.
+        /// The keeper of the bindings.
         keeper: Member,
     },
-    /// These are dead, as the registry's leader sees it. Who is last under [`Technique::Both`]
-    /// stays until its lease ends.
+    /// These are dead, as the registry's leader sees it. The last binding of a name under
+    /// [`Technique::Both`] stays until its lease ends.
     Dead(Vec<Ended>),
     /// Time has gone on: what has not been refreshed ends.
     Tick,
@@ -155,7 +154,7 @@ impl Command {
         postcard::to_allocvec(self).expect("a command is plain data")
     }
 
-    /// What [`encode`](Command::encode) gave.
+    /// Decodes the bytes of [`encode`](Command::encode).
     ///
     /// # Errors
     /// The bytes are no command.
@@ -164,16 +163,16 @@ impl Command {
     }
 }
 
-/// What comes of a command that is not refused, and the epoch after it.
+/// The result of a command that is not refused, and the epoch after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What came of it.
+    /// The verdict.
     pub verdict: Verdict,
     /// The registry's epoch then.
     pub epoch: Epoch,
 }
 
-/// What came of a command.
+/// The verdict on a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -183,8 +182,8 @@ pub enum Verdict {
     Done,
     /// There was nothing to do.
     Void,
-    /// It comes too late: what it is about has ended, or is another's by now. Whoever says it again
-    /// with the answer's epoch knows that.
+    /// It comes too late: its binding has ended, or belongs to another keeper by now. A repeat that
+    /// carries the answer's epoch shows that its sender knows this.
     Fenced,
 }
 
@@ -230,7 +229,7 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// What tells it from others.
+    /// The identity that distinguishes it from others.
     pub fn identity(&self) -> Ended {
         let (name, address) = (self.name.clone(), self.address.clone());
         Ended { name, address, epoch: self.epoch }

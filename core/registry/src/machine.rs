@@ -24,9 +24,9 @@ struct Held {
     until: Option<Time>,
 }
 
-/// Who can be reached by which name: the state of the group `steadfast.registry`. All replicas take
-/// the same commands in one order, at ordered times, and have the same. What it holds is bounded
-/// ([`wire::limits`]).
+/// The addresses behind each name: the state of the group `steadfast.registry`. All replicas apply
+/// the same commands in one order, at ordered times, and have the same state. Its content is
+/// bounded ([`wire::limits`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registry {
     epoch: Epoch,
@@ -35,7 +35,7 @@ pub struct Registry {
     bindings: BTreeMap<Key, Held>,
     /// When what was bound and is not any more has ended last.
     fences: BTreeMap<Key, Epoch>,
-    /// Of what has ended up to here, `fences` need not know.
+    /// Bindings that ended up to this epoch need not be in `fences`.
     floor: Epoch,
     /// The newest life of each node that has bound something.
     lives: BTreeMap<NodeId, Incarnation>,
@@ -55,11 +55,11 @@ impl Registry {
         self.epoch
     }
 
-    /// Takes a command at an ordered time. First what has not been refreshed by then ends. A
+    /// Applies a command at an ordered time. First, bindings end that were not refreshed by then. A
     /// refusal changes nothing else.
     ///
     /// # Errors
-    /// What cannot be, and the remedy.
+    /// The reason why the command is impossible, and the remedy.
     pub fn apply(&mut self, now: Time, command: Command) -> Result<Answer, Refusal> {
         if self.time == Time::ZERO && self.epoch == Epoch(0) {
             // It may be one that begins anew, where all replicas were lost: whoever knew that one
@@ -152,7 +152,7 @@ impl Registry {
         Ok(Verdict::Bound(epoch))
     }
 
-    /// What this node's former lives have bound is nobody's any more.
+    /// Ends the bindings of this node's former lives.
     fn begin_life(&mut self, keeper: Member) {
         let Member { node, incarnation } = keeper;
         let newest = self.lives.entry(node).or_insert(incarnation);
@@ -219,9 +219,9 @@ impl Registry {
         Ok(verdict)
     }
 
-    /// What has not been refreshed in time ends.
+    /// Ends bindings that were not refreshed in time.
     fn expire(&mut self) {
-        // Who is left alone by it gets its lease from now on: none of those ends at once.
+        // A binding left alone by it gets its lease from now on: none of those ends at once.
         let now = self.time;
         let over = self.keys(|held| held.until.is_some_and(|until| until <= now));
         over.iter().for_each(|key| self.end(key));
@@ -292,7 +292,7 @@ impl Registry {
         postcard::to_allocvec(self).expect("a registry is plain data")
     }
 
-    /// What [`encode`](Registry::encode) gave.
+    /// Decodes the bytes of [`encode`](Registry::encode).
     ///
     /// # Errors
     /// The bytes are no registry.
@@ -305,8 +305,7 @@ impl Registry {
         }
     }
 
-    /// What is always so. Looks at everything: for tests, and for a state that comes from
-    /// elsewhere.
+    /// Checks the invariants. Reads the whole state: for tests, and for a state from elsewhere.
     ///
     /// # Panics
     /// If it is not.

@@ -1,5 +1,5 @@
-//! What a node asks of the registry. Driven by levels: what is to be so and is not is asked for,
-//! and again if the registry does not show it.
+//! A node's requests to the registry. Driven by levels: the registrar requests each wanted change,
+//! and repeats the request until the registry shows it.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -10,10 +10,10 @@ use wire::{Duration, GroupId, Member, Time};
 use crate::bug::{Bug, Planted};
 use crate::{Address, Binding, Command, Ended, Epoch, Registry, Technique, Terms};
 
-/// What was asked for and does not show in the registry is asked for again after so long.
+/// A request that the registry does not show is repeated after this time.
 pub const AGAIN: Duration = Duration::from_millis(200);
 
-/// What a node sees of its cluster at one moment, where a majority is.
+/// A node's view of its cluster at one moment, where a majority is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sight {
     /// This node has the primary of the registry's group.
@@ -42,14 +42,14 @@ pub struct Registrar {
     me: Member,
     /// Under which terms the groups' replicas at this node are bound; `None`: they are not.
     groups: Option<Terms>,
-    /// What was asked for, and when.
+    /// The requests made, and when.
     asked: Vec<(Command, Time)>,
     renewed: Option<Time>,
     planted: Planted,
 }
 
 impl Registrar {
-    /// Of this life of a node.
+    /// Makes the registrar of this life of a node.
     pub fn new(me: Member, groups: Option<Terms>) -> Registrar {
         let planted = Planted::default();
         Registrar { me, groups, asked: Vec::new(), renewed: None, planted }
@@ -144,7 +144,7 @@ impl Registrar {
     }
 }
 
-/// What the leader sees that nobody else will say, and the technique wants said.
+/// The deaths that only the leader reports, and that the technique wants reported.
 fn dead<'a>(sight: &'a Sight, bindings: &'a [Binding]) -> impl Iterator<Item = Ended> + 'a {
     let lives = |keeper: Member| sight.members.contains(&keeper);
     let hosts = |name: &str, member: Member| {

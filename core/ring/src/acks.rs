@@ -7,7 +7,7 @@ use wire::{Duration, Time};
 
 use crate::{Config, Timing};
 
-/// What a holder has sent, and how far it has asked for acknowledgements.
+/// How far a holder has sent, and how far it has asked for acknowledgements.
 #[derive(Debug, Default)]
 pub(crate) struct Asking {
     /// Until when the holder waits for acknowledgements.
@@ -67,7 +67,7 @@ pub(crate) struct Lookout {
     until: Time,
     /// The last number for which it was asked; 0: for none.
     pub asked: u64,
-    /// Who asked this node with a datagram of this number that had overtaken others.
+    /// The member that asked with a datagram of this number that had overtaken others.
     incomplete: Option<(usize, u64)>,
 }
 
@@ -85,7 +85,8 @@ impl Lookout {
     /// The token was away for so long, and something waited to be sent.
     pub fn waited(&mut self, now: Time, away: Duration, timing: &Timing, members: usize) {
         if away > timing.back_within(members) {
-            // Who is slow by spells is quick between them: for as long as a spell may last.
+            // A member that is slow by spells is quick between them: ask for as long as a spell may
+            // last.
             self.until = now + timing.longest_stall();
         }
     }
@@ -95,8 +96,8 @@ impl Lookout {
         now < self.until
     }
 
-    /// This node got a datagram, and has everything up to `aru` now. Who is to be told so, because
-    /// it asked when this node had not: nothing else would tell it before the token does.
+    /// This node got a datagram, and has everything up to `aru` now. Returns the member that asked
+    /// before this was so, and needs a report: without one it learns this only from the token.
     pub fn completes(&mut self, from: usize, asked: Option<u64>, aru: u64) -> Option<usize> {
         if let Some(sequence) = asked.filter(|sequence| *sequence > aru) {
             self.incomplete = Some((from, sequence));

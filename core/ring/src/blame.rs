@@ -9,7 +9,8 @@ use crate::output::{Charge, Event};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blame {
     pub member: Member,
-    /// Who was kept from sending; without a charge, who says so.
+    /// The member that was kept from sending; without a charge, the member that reports the
+    /// exclusion.
     pub by: Member,
     pub charge: Option<Charge>,
 }
@@ -30,7 +31,7 @@ impl Blame {
         })
     }
 
-    /// What a proposal of `sender` says of those whom it calls slow.
+    /// The blames in a proposal of `sender`.
     pub fn heard(sender: Member, join: &Join) -> impl Iterator<Item = Blame> + '_ {
         let micros = |us: u32| Duration::from_micros(us.into());
         let slow = join.proposed.iter().enumerate().filter(|(i, _)| join.slow >> i & 1 == 1);

@@ -29,11 +29,11 @@ wire::planted_bugs! {
         ForgetStability,
         /// A message of which some parts were sent on the old ring goes on where it was.
         ResumeMessage,
-        /// Whoever sent a datagram is taken to have all before it, too.
+        /// The sender of a datagram is taken to have all before it, too.
         BelieveAllComplete,
     }
-    /// Those that let somebody wait too long: found by who looks at every token, as
-    /// `tests/cluster/fairness.rs` does.
+    /// Those that let a member wait too long: found by a check of every token, as in
+    /// `tests/cluster/fairness.rs`.
     OF_WAITING {
         /// A holder sends all it has before the token goes on, whoever else wants it.
         GreedyHolder,
@@ -50,9 +50,9 @@ wire::planted_bugs! {
     /// Those that let rings come and go without end where a network is bad: the simulator counts
     /// configurations.
     OF_SHAPES {
-        /// Whoever is heard is welcome, whether it hears this node or not.
+        /// Every node that is heard is welcome, whether it hears this node or not.
         WelcomeOneWay,
-        /// Who was lost again and again may come back at once, every time.
+        /// A member that was lost again and again may come back at once, every time.
         NeverHoldOff,
     }
     /// Those that let a slow member hold up the others for ever: found where one is slow, as in
@@ -63,17 +63,17 @@ wire::planted_bugs! {
     }
     /// Those that show where nodes have several links.
     OF_LINKS {
-        /// What is sent again goes by the link in use only, and raises no doubt about it.
+        /// A retransmission goes by the link in use only, and raises no doubt about it.
         EveryByBestLink,
         /// The first link is used whatever became of it.
         KeepDeadLink,
     }
-    /// Those that cost an idle ring more than it may: found by who counts its datagrams.
+    /// Those that cost an idle ring more than it may: found by counting its datagrams.
     OF_IDLENESS {
         /// An idle ring shows itself as often as at first, however long it has been idle.
         NeverStretch,
     }
-    /// Those that only who reads without ordering sees.
+    /// Those that only reads without ordering show.
     OF_READS {
         /// A round of questions is over before anybody has answered.
         ConfirmAlone,
@@ -81,11 +81,11 @@ wire::planted_bugs! {
     /// Those that need two crashes within a round trip of each other after a loss: found by the
     /// scenario of `tests/cluster/promise.rs`.
     OF_RECOVERY {
-        /// What an earlier, interrupted recovery promised to deliver is forgotten.
+        /// The promises of an earlier, interrupted recovery are forgotten.
         ForgetObligations,
     }
-    /// Those that accuse who is well: found where old datagrams come late, as in
-    /// `tests/detection.rs`, and where a window is shut that nobody holds shut, as in
+    /// Those that accuse a healthy member: found where old datagrams come late, as in
+    /// `tests/detection.rs`. Also where a window is shut that nobody holds shut, as in
     /// `tests/slow.rs`.
     OF_SUSPICION {
         /// A copy of what was sent long ago is taken for a sign that the ring is not quiet any

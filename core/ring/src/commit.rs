@@ -22,7 +22,7 @@ pub(crate) struct Forming {
     pub give_up_at: Time,
 }
 
-/// What all members of a new ring bring along, in ring order.
+/// The entries of all members of a new ring, in ring order.
 #[derive(Clone, Debug)]
 pub(crate) struct Complete {
     pub ring: RingId,
@@ -88,7 +88,7 @@ impl Complete {
     }
 }
 
-/// What this node brings along from the ring that it was in last.
+/// This node's entry, from the ring that it was in last.
 pub(crate) fn entry(order: &Order) -> CommitMember {
     CommitMember {
         member: order.members[order.mine],

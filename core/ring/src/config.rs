@@ -14,7 +14,7 @@ pub(crate) const MAX_RING_SEQUENCE: u64 = u64::MAX / 2;
 /// The rarest that an idle ring may show itself, whatever a datagram says.
 pub(crate) const MAX_HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// Who this node is, whom it may meet, and its knobs.
+/// This node, the nodes that it may meet, and its knobs.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The cluster: datagrams of another one are malformed.
@@ -31,11 +31,11 @@ pub struct Config {
     pub window: usize,
     /// Datagrams that a holder may send in one turn while others want the token.
     pub turn: usize,
-    /// Of those, how many may leave after the token when it goes on at once, so that the next
-    /// member's turn begins while this one's still travels (the accelerated ring); 0 for none. As
-    /// many as leave while the token travels: its delay divided by the time that a datagram takes
-    /// to be sent. The same at all nodes: it also says how late a datagram may come before it is
-    /// missed.
+    /// The part of them that may leave after the token when it goes on at once; 0 for none. The
+    /// next member's turn then begins while this one's datagrams still travel (the accelerated
+    /// ring). As many as leave while the token travels: its delay divided by the time that a
+    /// datagram takes to be sent. The same at all nodes: it also determines how late a datagram may
+    /// come before it is missed.
     pub accelerated: usize,
     /// Percent of the time for which a member may hold up the others' sending for ever; beyond it,
     /// for
@@ -69,7 +69,7 @@ impl Config {
         }
     }
 
-    /// What is wrong with the knobs, with the remedy.
+    /// Checks the knobs. An error has the remedy.
     ///
     /// # Errors
     /// The first knob that is out of its range.
@@ -236,8 +236,8 @@ impl Timing {
         visit + time_out + self.in_proportion(self.suspect_wait, time_out) + delay * 10
     }
 
-    /// What is waited for others while a ring is formed, where this time-out is in force: hosts
-    /// whose signs of life come late are as late with their answers to proposals.
+    /// The wait for others while a ring is formed, where this time-out is in force. Hosts whose
+    /// signs of life come late are as late with their answers to proposals.
     pub(crate) fn in_proportion(&self, wait: Duration, time_out: Duration) -> Duration {
         wait.mul_f64(time_out.as_secs_f64() / self.token_timeout.as_secs_f64())
     }

@@ -15,8 +15,8 @@ use crate::blame::Blame;
 pub(crate) struct Sets {
     pub proposed: Vec<Member>,
     pub failed: Vec<Member>,
-    /// Of those among the failed that did not keep up, as far as known: why somebody is left out is
-    /// told, and not agreed on.
+    /// The failed members that did not keep up, as far as known. The reason for an exclusion is
+    /// reported, but not agreed on.
     pub slow: Vec<Blame>,
 }
 
@@ -114,10 +114,10 @@ impl Sets {
     }
 }
 
-/// What a join did.
+/// The effect of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// Of no weight: from a life that has failed, or an old one.
+    /// It has no weight: it is from a life that has failed, or an old one.
     Ignored,
     /// The sender goes on without this node.
     Excluded,
@@ -146,7 +146,7 @@ pub(crate) struct Gather {
     pub sets: Sets,
     /// Those whose sets are equal to ours.
     agreed: Vec<Member>,
-    /// Whose proposals have come in this gathering, and whose have come to them.
+    /// The members whose proposals came in this gathering, each with the members that it had heard.
     heard: Vec<(Member, Vec<Member>)>,
     /// Those who go on without this node.
     excluded_by: Vec<Member>,
@@ -197,7 +197,7 @@ impl Gather {
         true
     }
 
-    /// What this node proposes.
+    /// This node's proposal.
     pub fn join(&self, ring_sequence: u64) -> Join {
         let Sets { proposed, failed, slow } = &self.sets;
         let place = |member| proposed.binary_search(&member).ok();
@@ -269,7 +269,7 @@ impl Gather {
     fn theirs(&self, nodes: &[NodeId], sender: Member, join: &Join) -> Sets {
         let mut theirs = Sets::default();
         let me = self.me;
-        // Of this node only this life counts: it knows best which is the newest.
+        // Only this node's present life counts: it knows best which is the newest.
         let known = |m: &Member| nodes.contains(&m.node) && (m.node != me.node || *m == me);
         theirs.propose(sender);
         for member in join.proposed.iter().copied().filter(known) {
@@ -311,9 +311,9 @@ impl Gather {
         self.heard.iter().any(|(sender, heard)| *sender == member && heard.contains(&self.me))
     }
 
-    /// This member did not answer the token: unless it answers this node's proposal, it is held
-    /// to have failed at `accuse_at`. What it may have proposed before is no answer, and says only
-    /// that this node hears it.
+    /// This member did not answer the token. Unless it answers this node's proposal, it is held to
+    /// have failed at `accuse_at`. An earlier proposal of it is no answer: it shows only that this
+    /// node hears it.
     pub fn suspect(&mut self, member: Member, ask_at: Time, accuse_at: Time) {
         self.agreed.retain(|agreed| *agreed != member);
         self.heard.retain(|(heard, _)| *heard != member);
@@ -340,8 +340,8 @@ impl Gather {
         !deaf && !self.yields_to(suspect)
     }
 
-    /// Of two that do not hear each other while a third hears both, the one with the larger id
-    /// gives way: it waits to be left out instead of accusing.
+    /// This node gives way to a silent member with a smaller id while a third node hears both. It
+    /// waits to be left out instead of accusing.
     pub fn yields_to(&self, silent: Member) -> bool {
         let witness = |(member, heard): &(Member, Vec<Member>)| {
             *member != silent && !self.sets.has_failed(*member) && heard.contains(&silent)
@@ -349,8 +349,8 @@ impl Gather {
         silent < self.me && !self.has_heard(silent) && self.heard.iter().any(witness)
     }
 
-    /// Whom to hold to have failed of those who were silent for a whole period; nobody, for one
-    /// more period, if this node has to give way to all of them.
+    /// The members to hold to have failed, among those that were silent for a whole period. `None`
+    /// for one more period if this node has to give way to all of them.
     pub fn accused(&self, silent: &[Member]) -> Option<Vec<Member>> {
         let accused: Vec<_> = silent.iter().copied().filter(|m| !self.yields_to(*m)).collect();
         match accused.is_empty() {

@@ -1,8 +1,7 @@
 //! The Totem single ring as a pure machine.
 //!
 //! Messages, time and verbs go in; [`Output`]s come out of one ordered queue. Nothing here reads a
-//! clock, opens a socket or spawns a thread. What the machine does and why is in
-//! `docs/protocol/ring.md`.
+//! clock, opens a socket or spawns a thread. Behaviour and reasons are in `docs/protocol/ring.md`.
 //!
 //! ```text
 //!           handle_message   handle_timeout   multicast   handle_unreachable   leave

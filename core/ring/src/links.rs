@@ -191,7 +191,7 @@ impl Links {
         self.out.pop_front()
     }
 
-    /// What is known of the links to the node at this place, in order of the configuration.
+    /// The state of the links to the node at this place, in order of the configuration.
     pub fn state(&self, place: usize) -> impl Iterator<Item = LinkState> + '_ {
         self.peers.get(place).into_iter().flat_map(Peer::state)
     }

@@ -12,7 +12,7 @@ use wire::{Duration, Member, NodeId, NodeSet, RingId, Time};
 use crate::Timing;
 use crate::bug::{Bug, Planted};
 
-/// What a node said of itself last.
+/// The last statement of a node about itself.
 #[derive(Clone, Debug)]
 struct Statement {
     at: Time,
@@ -47,7 +47,7 @@ pub(crate) struct Neighbours {
     pub planted: Planted,
 }
 
-/// What was heard or said is believed for so many beacon intervals: two may be lost.
+/// A sign or a statement is believed for so many beacon intervals: two may be lost.
 const FRESH: u32 = 3;
 
 impl Neighbour {
@@ -133,10 +133,10 @@ impl Neighbours {
         heard || news
     }
 
-    /// Whether this life said this before what it said last: within a life the numbers of rings
-    /// only grow, and it has shown a ring with a larger one than it names here. What it showed long
-    /// ago counts no more: a number that was never given out, which a confused node may tell of
-    /// itself, must not make it unheard for ever.
+    /// Whether this life sent this before its last statement. Within a life the numbers of rings
+    /// only grow, and it has shown a ring with a larger one than this names. An old statement does
+    /// not count: a confused node may name a number that was never given out, and must not be
+    /// ignored for ever.
     pub fn is_late(&self, now: Time, timing: &Timing, sender: Member, sequence: u64) -> bool {
         let place = self.nodes.binary_search(&sender.node);
         place.is_ok_and(|place| {
@@ -146,7 +146,7 @@ impl Neighbours {
         })
     }
 
-    /// What this node says to those outside its ring of `members`.
+    /// The beacon of this node to those outside its ring of `members`.
     pub fn beacon(&self, now: Time, timing: &Timing, ring: RingId, members: Vec<NodeId>) -> Beacon {
         let inside = self.places(members.iter().copied());
         let mut beacon = Beacon { ring, members, heard: Vec::new(), welcome: 0 };

@@ -18,7 +18,7 @@ use crate::packing::{Assembly, SendQueue};
 use crate::turn::Turn;
 use crate::{Config, Route};
 
-/// What the handlers of an installed ring may touch.
+/// The parts that the handlers of an installed ring may touch.
 pub(crate) struct Operational<'a> {
     pub now: Time,
     pub config: &'a Config,
@@ -46,7 +46,7 @@ impl Operational<'_> {
             // It has had the token since it asked; if it wants it again, the token says so.
             self.order.asked &= !(1 << from);
         }
-        // What is missing is not asked for by a sender who does not know.
+        // A sender that does not know of gaps does not ask for the missing datagrams.
         let misses = skips && self.order.misses(self.config);
         if (ack_wanted || misses) && self.order.window.admits(sequence) {
             self.order.owed |= 1 << from;
@@ -78,7 +78,7 @@ impl Operational<'_> {
         }
     }
 
-    /// What everybody has, says a member; or asks, if it knows less than this node.
+    /// A member reports the stable point; or asks for it, if it knows less than this node.
     pub fn stable(&mut self, from: usize, stable: Stable) {
         if !self.order.witness(self.now, self.config, from, stable.hop) {
             return;
@@ -93,7 +93,7 @@ impl Operational<'_> {
         self.go_on();
     }
 
-    /// What a member has on its disk; or it asks what this one has.
+    /// A member reports how far its disk is; or it asks for this node's.
     pub fn stored(&mut self, from: usize, stored: Stored) {
         self.order.learn_stored(from, stored.stored);
         self.progress();
@@ -160,7 +160,7 @@ impl Operational<'_> {
         }
     }
 
-    /// What follows from knowing more of who has what.
+    /// Acts on new knowledge of which members have the messages.
     pub fn progress(&mut self) {
         self.order.advance(self.config, self.assembly, self.out);
         let grown = self.order.tell(self.out);
@@ -364,7 +364,7 @@ impl Operational<'_> {
             }
         }
         if self.order.token.is_some() && due(self.turn.asking.at) {
-            // Who lacks something itself has nobody to ask but all, by the token.
+            // A node that lacks something itself can only ask all, by the token.
             let sent = self.order.token.as_ref().map_or(0, |token| token.sequence);
             let complete = self.order.window.aru() == sent && !self.order.settled();
             if self.turn.asking.is_due() && complete {
@@ -375,8 +375,8 @@ impl Operational<'_> {
         }
     }
 
-    /// The ring has just been installed. Whoever did so first shows the token to all: the others
-    /// install the ring when they see it, and all have a sign of life.
+    /// The ring has just been installed. The first member to do so shows the token to all: the
+    /// others install the ring when they see it, and all have a sign of life.
     pub fn settle_in(&mut self, first: bool) {
         self.progress();
         if self.order.token.is_none() {

@@ -1,7 +1,7 @@
-//! What a node knows of one ring: its members, its datagrams, and how far everybody is.
+//! A node's knowledge of one ring: its members, its datagrams, and how far each member is.
 //!
-//! The same for a ring that is being recovered and for one that is installed; what to send and
-//! where the token goes next is decided by `recovery.rs` and `operational.rs`.
+//! The same for a ring in recovery and for an installed one. `recovery.rs` and `operational.rs`
+//! decide what to send and where the token goes next.
 
 mod learning;
 mod reach;
@@ -53,9 +53,9 @@ pub(crate) struct Order {
     pub window: Window,
     /// Up to where each member has everything.
     pub held: Reach,
-    /// What each member has on its disk, of that which it has to keep.
+    /// How far each member has on its disk the messages that it has to keep.
     pub stored: Reach,
-    /// More is known of others' disks than was told upwards.
+    /// More is known of others' disks than was reported to the layer above.
     stored_more: bool,
     /// Delivered up to here.
     pub delivered: u64,
@@ -70,15 +70,15 @@ pub(crate) struct Order {
     pub passed: Option<Passed>,
     /// Members that asked for the token while this node did not hold it.
     pub asked: u64,
-    /// What shows that the ring lives.
+    /// The signs of life of the ring.
     pub watch: Watch,
     repairs: Repairs,
     /// Members that wait for an acknowledgement: one answers all that arrived together.
     pub owed: u64,
     /// Members whose messages this node has promised to deliver in an unfinished recovery.
     pub obliged: u64,
-    /// What was told upwards last: held by a majority, by all, and the sum of the others' places,
-    /// which grows with each of them.
+    /// The last report to the layer above: how far a majority has the messages, how far all have
+    /// them, and the sum of the others' places, which grows with each of them.
     told: (u64, u64, u64),
 }
 
@@ -341,7 +341,7 @@ impl Order {
             requests.into_iter().partition(|sequence| self.window.has(*sequence));
         missing.retain(|sequence| *sequence <= token.sequence);
         self.repairs.serve(&held, &mut missing);
-        // What leaves after the token is on its way.
+        // Datagrams that leave after the token are still on their way.
         let sent = token.sequence.saturating_sub(token.following.into());
         for sequence in self.window.missing(sent) {
             if missing.len() == MAX_RETRANSMIT_REQUESTS {
@@ -387,7 +387,8 @@ impl Order {
         count
     }
 
-    /// A member tells how far it is. What it misses is sent to it at once, by whoever is told.
+    /// A member reports how far it is. The receiver of the report sends it the missing datagrams at
+    /// once.
     pub fn acknowledged(
         &mut self,
         now: Time,
@@ -440,7 +441,7 @@ impl Order {
         self.deliver(config, assembly, out);
         let stable =
             if config.planted.is(Bug::ReleaseBeforeStable) { self.majority() } else { self.all() };
-        // What is stable has been delivered just now, safe or not.
+        // Stable messages have been delivered just now, safe or not.
         self.window.release(stable.min(self.window.aru()).min(self.delivered));
     }
 
@@ -539,7 +540,7 @@ impl Order {
     }
 }
 
-/// What to do with a token.
+/// The verdict on a token that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Take,

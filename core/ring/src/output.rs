@@ -1,4 +1,4 @@
-//! What the machine asks for and tells, in the order in which it must happen.
+//! The machine's requests and reports, in the order in which they must happen.
 
 use alloc::vec::Vec;
 
@@ -24,10 +24,10 @@ pub enum Output {
     Deliver(Delivery),
     /// Messages from here on are delivered in this configuration.
     Configuration(Configuration),
-    /// What is known to be held by others has grown: by a majority, by all, or by a single member
-    /// ([`Ring::reached`](crate::Ring::reached) tells how far each is).
+    /// More is known about which members have the messages: a majority, all, or a single member.
+    /// [`Ring::reached`](crate::Ring::reached) returns how far each is.
     Held {
-        /// The ring of which this is said.
+        /// The ring.
         ring: RingId,
         /// A majority of its members has everything up to this sequence number.
         majority: u64,
@@ -37,15 +37,15 @@ pub enum Output {
     /// More is known of what other members have on their disks
     /// ([`Ring::stored`](crate::Ring::stored)).
     Stored {
-        /// The ring of which this is said.
+        /// The ring.
         ring: RingId,
     },
-    /// A round of questions has told ([`Ring::confirm`](crate::Ring::confirm)): at some moment
-    /// after it was asked for, a majority of the members had installed no ring after this one. All
-    /// that a majority, or all, of the members were known to have when it was asked for is in the
-    /// order up to `upto`.
+    /// A round of questions has an answer ([`Ring::confirm`](crate::Ring::confirm)). At some moment
+    /// after the request, a majority of the members had installed no ring after this one. The
+    /// messages that a majority, or all, of the members were known to have at the request are in
+    /// the order up to `upto`.
     Confirmed {
-        /// The ring of which this is said.
+        /// The ring.
         ring: RingId,
         /// The round.
         round: u64,
@@ -75,9 +75,9 @@ pub struct Delivery {
     /// Everything before it has been delivered here too. False only in a transitional
     /// configuration, after a message that was lost with its holders.
     pub contiguous: bool,
-    /// Who sent it.
+    /// The sender.
     pub sender: Member,
-    /// What was promised of it: see [`Level`].
+    /// The guarantee of its delivery: see [`Level`].
     pub level: Level,
     /// The message.
     pub payload: Bytes,
@@ -127,8 +127,9 @@ pub struct Buffers {
     pub datagrams: Fill,
 }
 
-/// What a member was charged with when it was excluded for being slow: the account of the member
-/// that it kept from sending. Exact to a microsecond, and at most 71 minutes, where others tell it.
+/// The charge against a member that was excluded for being slow: its account at the member that it
+/// kept from sending. Charges reported by others are exact to a microsecond, and at most 71
+/// minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
     /// For how long it kept that member from sending.
@@ -143,7 +144,7 @@ pub struct Charge {
     pub share: u32,
 }
 
-/// What happened inside, for logs, metrics and people.
+/// Internal events, for logs, metrics and people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The ring is given up: nothing was seen of the token for this long.
@@ -152,7 +153,7 @@ pub enum Event {
         ring: RingId,
         /// Since the last sign of it.
         silent: Duration,
-        /// Who had it, as far as this node saw.
+        /// The member that had it, as far as this node saw.
         suspect: Option<Member>,
     },
     /// A membership is being gathered.
@@ -170,19 +171,19 @@ pub enum Event {
     /// majority had taken everything in. Told by every member, and by the one that is left out if
     /// it can be reached.
     TooSlow {
-        /// Who; perhaps this node.
+        /// The member; perhaps this node.
         member: Member,
-        /// Who was kept from sending by it; where `charge` is unknown, who says that it was left
-        /// out.
+        /// The member that it kept from sending; where `charge` is unknown, the member that
+        /// reported the exclusion.
         by: Member,
-        /// What it was charged with. Unknown only if so many were left out at once that a proposal
-        /// had no room to say it of all ([`MAX_CHARGES`](wire::ring::MAX_CHARGES)).
+        /// The charge. Unknown only if so many were left out at once that a proposal had no room
+        /// for all charges ([`MAX_CHARGES`](wire::ring::MAX_CHARGES)).
         charge: Option<Charge>,
     },
     /// A member was lost again, or did not keep up: it is not taken into a ring before this has
     /// passed.
     HeldOff {
-        /// Who.
+        /// The member.
         member: Member,
         /// For how long.
         span: Duration,

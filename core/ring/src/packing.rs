@@ -1,4 +1,4 @@
-//! What waits to be ordered, and how it is cut into datagrams; and the other way round.
+//! The queue of messages to order, and how it is cut into datagrams; and the other way round.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

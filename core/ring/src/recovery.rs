@@ -17,7 +17,7 @@ use crate::packing::Assembly;
 use crate::window::Kept;
 use crate::{Config, Configuration, ConfigurationKind, Output, Route};
 
-/// Who came from where, as the commit tells.
+/// The old ring of each member, by the commit.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// Members of the new ring that come from the same old ring as this node.
@@ -56,8 +56,8 @@ impl Plan {
         plan
     }
 
-    /// Messages of these members are delivered even after a gap. Whatever they had seen when they
-    /// sent them is in the exchange too, so no cause can be missing.
+    /// Messages of these members are delivered even after a gap. All messages that they had seen
+    /// when they sent them are in the exchange too, so no cause can be missing.
     fn delivers(&self, config: &Config, old: &Order, sender: Member) -> bool {
         let promised = if config.planted.is(Bug::ForgetObligations) { 0 } else { self.obliged };
         let bits = self.transitional_bits | promised;
@@ -80,7 +80,7 @@ pub(crate) struct Recovery {
     pub closed: bool,
 }
 
-/// What the handlers of a ring in recovery may touch.
+/// The parts that the handlers of a ring in recovery may touch.
 pub(crate) struct Recovering<'a> {
     pub now: Time,
     pub config: &'a Config,
@@ -258,8 +258,8 @@ pub(crate) fn finish(
     out: &mut Out,
 ) {
     if let Some(old) = old {
-        // What all are known to have by the commit, which all who go on together have read: this
-        // node may know more by now, for what it lacked itself has come in the recovery.
+        // Use only what the commit knows to be stable: all who go on together have read it. This
+        // node may know more by now, because its own gaps were filled in the recovery.
         let aru = old.window.aru();
         let stable = match () {
             () if config.planted.is(Bug::SafeUnknown) => aru,

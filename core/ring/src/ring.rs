@@ -131,7 +131,7 @@ impl Ring {
         }
     }
 
-    /// What a member of the ring says about it.
+    /// Handles a message of a member of the ring about it.
     fn on_own_ring(&mut self, now: Time, sender: Member, from: usize, message: Message) {
         match &mut self.state {
             State::Operational(_) => {
@@ -154,8 +154,8 @@ impl Ring {
                 self.on_recovery(now, sender, from, message);
             }
             State::Gather(_) => {
-                // What the old ring sent may still come; once this node has told what it has of
-                // it, nothing may be added but by the recovery.
+                // The old ring's datagrams may still come. Once this node has reported what it has
+                // of it, only the recovery may add something.
                 if let Message::Data(data) = message {
                     let places = (&mut self.assembly, &mut self.out);
                     self.order.receive(now, &self.config, places, sender, data);
@@ -318,8 +318,8 @@ impl Ring {
         known.map_or(0, |index| self.order.stored.of(index))
     }
 
-    /// This node has on its disk all that it has to keep of what was delivered to it up to this
-    /// number of `ring`: the others are told. Of another ring than the last nobody wants to know.
+    /// This node's disk has all messages that it has to keep, of those delivered up to this number
+    /// of `ring`: the others are told. Reports of rings before the last are dropped.
     pub fn tell_stored(&mut self, now: Time, ring: RingId, upto: u64) {
         let mine = self.order.mine;
         let upto = upto.min(self.order.delivered);

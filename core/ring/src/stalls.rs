@@ -1,4 +1,4 @@
-//! The account of stalls: who keeps this node from sending, and for how long.
+//! The account of stalls: which members keep this node from sending, and for how long.
 //!
 //! Flow control waits for the slowest member. Each node that waits so charges the time to those who
 //! make it wait, and an account empties with time, as a leaky bucket does: so a short hold-up is
@@ -23,7 +23,7 @@ pub(crate) enum Standing {
     Stopped(u64),
 }
 
-/// What one member owes.
+/// The debt of one member.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     /// Nanoseconds charged, less those that were forgiven.
@@ -55,7 +55,7 @@ pub(crate) struct Stall {
     pub by: u64,
 }
 
-/// What may be charged, and what is forgiven.
+/// How much may be charged, and how much is forgiven.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tariff {
     /// The account is full.
@@ -146,11 +146,11 @@ impl Stalls {
         let rising = self.accounts.iter().enumerate().filter(|(i, _)| charged >> i & 1 == 1);
         let highest = rising.map(|(_, account)| account.level).max().filter(|_| rate > 0)?;
         let left = limit.saturating_sub(highest).saturating_mul(100).div_ceil(rate);
-        // What is charged is rounded down.
+        // Charges are rounded down.
         Some(self.at + Duration::from_nanos(left.saturating_add(100)))
     }
 
-    /// What this member owes since its account was empty last, and what is granted.
+    /// The debt of this member since its account was empty last, and its allowance.
     pub fn of(&self, member: usize, now: Time, tariff: Tariff) -> Charge {
         let account = &self.accounts[member];
         let (stopped, within) = (Duration::from_nanos(account.stopped), now.since(account.since));

@@ -1,4 +1,4 @@
-//! What an installed ring remembers from one event to the next.
+//! The state that an installed ring keeps from one event to the next.
 
 use wire::histogram::Histogram;
 use wire::{Duration, Time};
@@ -8,28 +8,28 @@ use crate::acks::{Asking, Lookout};
 use crate::bug::Bug;
 use crate::stalls::Stalls;
 
-/// What a node remembers of the present turn, its own or another's.
+/// The state of the present turn, this node's or another's.
 #[derive(Debug)]
 pub(crate) struct Turn {
     /// Datagrams sent in this turn, those that were sent again among them.
     pub sent: usize,
     /// Those of them that wait to leave: the token may overtake the last ones.
     pub burst: usize,
-    /// What was sent, and for how much of it acknowledgements were asked.
+    /// How much was sent, and for how much of it acknowledgements were asked.
     pub asking: Asking,
     /// The same, where the token always circulates.
     pub lookout: Lookout,
-    /// What shows that a resting token lives.
+    /// The signs of life of a resting token.
     pub heart: Heart,
-    /// What this node does to get the token.
+    /// The progress of this node's requests for the token.
     pub want: Want,
-    /// When to tell, or to ask, what is stable: safe messages wait for it.
+    /// When to send, or to ask for, the stable point: safe messages wait for it.
     pub safe_at: Option<Time>,
     /// The token came, and nothing that was sent since shows it.
     pub unseen: bool,
-    /// Who keeps this node from sending.
+    /// The members that keep this node from sending.
     pub stalls: Stalls,
-    /// Who is still in the ring, for those who read.
+    /// The rounds by which reads learn that a majority is still in the ring.
     pub confirming: Confirming,
     /// How long the token was away each time, where it always circulates.
     pub rotations: Option<Histogram>,
@@ -62,13 +62,13 @@ pub(crate) struct Confirming {
     pub asking: bool,
     /// Somebody waits for the next.
     pub wanted: bool,
-    /// Who has answered, one bit each, and the furthest that any of them has got.
+    /// The members that have answered, one bit each, and the furthest that any of them has got.
     pub by: u64,
     pub upto: u64,
-    /// The first number that this node gave out since the question began. Who has that was in the
-    /// ring after it.
+    /// The first number that this node gave out since the question began. A member that has it was
+    /// in the ring after the question.
     pub first: Option<u64>,
-    /// When to ask those again who have not answered, and how often that was done.
+    /// When to ask the silent members again, and how often that was done.
     pub at: Option<Time>,
     pub times: u32,
 }
@@ -82,14 +82,14 @@ impl Confirming {
     }
 }
 
-/// What a member knows of the signs of life of a resting token, its own or another's.
+/// A member's knowledge of the signs of life of a resting token, its own or another's.
 #[derive(Debug, Default)]
 pub(crate) struct Heart {
     /// When the next sign is due, or the last one should be back.
     pub at: Option<Time>,
     /// When the pulse left home that is not back yet.
     pub under_way: Option<Time>,
-    /// How long the token rests between two signs. Whoever waits for them knows it.
+    /// How long the token rests between two signs. Members that wait for them know it.
     pub interval: Duration,
     /// Hop and number of the newest pulse seen or sent.
     pub newest: (u64, u64),
@@ -120,7 +120,7 @@ impl Heart {
     }
 }
 
-/// What this node has done to get the token.
+/// The progress of this node's requests for the token.
 #[derive(Debug, Default)]
 pub(crate) struct Want {
     /// When to ask again.

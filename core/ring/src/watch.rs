@@ -1,4 +1,4 @@
-//! What shows a node that its ring lives, and how long the ring may show nothing.
+//! The signs of life of a node's ring, and how long the ring may show none.
 //!
 //! The time-out follows what is measured, as TCP's does (RFC 6298: mean and deviation), and
 //! remembers the longest wait of the last seconds, because a host that was held up once is held up
@@ -18,9 +18,9 @@ use crate::Timing;
 /// known of a bad one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AdaptiveTimeout {
-    /// Of the samples, smoothed. Nanoseconds.
+    /// The smoothed mean of the samples, in nanoseconds.
     mean: u64,
-    /// Of the samples from their mean, smoothed.
+    /// The smoothed deviation of the samples from their mean.
     deviation: u64,
     /// The longest wait; older ones fade.
     longest: u64,

@@ -9,7 +9,7 @@ use wire::ring::Data;
 /// A datagram, kept until every member has it.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    /// Who sent it first.
+    /// The first sender.
     pub sender: Member,
     pub data: Data,
 }

@@ -1,4 +1,4 @@
-//! What happens on the wire, as text. Rewrite with `UPDATE_EXPECT=1 cargo test -p steadfast-ring`.
+//! Traces of the wire, as text. Rewrite with `UPDATE_EXPECT=1 cargo test -p steadfast-ring`.
 #![allow(missing_docs)]
 
 mod cluster;
@@ -275,7 +275,7 @@ fn two_halves_of_a_split_ring_merge() {
     cluster.heal();
     cluster.start_trace();
     cluster.run_until(50, Cluster::is_one_ring);
-    // What comes before the first beacon is the two rings' heartbeats.
+    // The datagrams before the first beacon are the two rings' heartbeats.
     cluster.trace().check_from("beacon", expect![[r#"
         13525 us  n0 -> n2 beacon r3943028@n0
         13575 us  n2 -> n0 beacon r3943028@n2

@@ -87,7 +87,7 @@ fn a_safe_message_waits_for_the_last_one_who_misses_it() {
     "#]]);
 }
 
-/// What all were told is lost on the way to one: it asks.
+/// The announcement to all is lost on the way to one: it asks.
 #[test]
 fn who_hears_nothing_of_stability_asks() {
     let mut cluster = Cluster::traced(3, 0, Tune::default());
@@ -115,8 +115,8 @@ fn who_hears_nothing_of_stability_asks() {
     "#]]);
 }
 
-/// The holder dies when it has delivered a safe message, and nobody was told that it could. What
-/// it knew died with it: the others deliver the message in the transitional configuration, all of
+/// The holder dies when it has delivered a safe message, and nobody was told that it could. Its
+/// knowledge died with it. The others deliver the message in the transitional configuration, all of
 /// whose members have it.
 #[test]
 fn a_safe_message_that_only_its_dead_sender_delivered() {

@@ -232,7 +232,7 @@ fn mutated_datagrams() {
     }
 }
 
-/// What is late, doubled and reordered, however much, is no lie: all promises hold.
+/// Late, doubled and reordered datagrams, however many, are no lies: all promises hold.
 #[test]
 fn replayed_datagrams_change_nothing() {
     for seed in 0..30 {

@@ -182,9 +182,9 @@ fn a_link_that_flaps_is_held_off() {
     cluster.run_until(1_000, Cluster::is_one_ring);
 }
 
-/// What was said on the way to a ring may come when that ring stands, or a later one (simulator
-/// seed 79611: a sealed datagram that had been held back for seconds). It tears nothing apart,
-/// whoever of those that are in different rings gets it.
+/// Messages sent while a ring was formed may come when that ring stands, or a later one (simulator
+/// seed 79611: a sealed datagram that had been held back for seconds). They break no ring,
+/// whichever of the nodes in different rings gets them.
 #[test]
 fn what_was_said_before_the_rings_that_stand_changes_nothing() {
     for (n, cuts) in [(3, vec![(2, 0)]), (3, vec![(0, 2), (2, 0)]), (5, vec![(4, 0)])] {

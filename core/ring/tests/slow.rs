@@ -1,4 +1,4 @@
-//! What flow control does for a member that does not keep up, and what it does then.
+//! Flow control and a member that does not keep up.
 #![allow(missing_docs)]
 
 mod cluster;
@@ -149,7 +149,7 @@ fn who_keeps_up_must_be_a_majority() {
     }
 }
 
-/// Whatever the sender sends is lost often, or it is slow to read what the others answer.
+/// The sender's datagrams are often lost, or it is slow to read the others' answers.
 #[test]
 fn a_sender_does_not_blame_others_for_its_own_fault() {
     both().into_iter().for_each(own_fault);

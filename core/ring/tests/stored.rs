@@ -1,4 +1,4 @@
-//! What members have on their disks is known to the others.
+//! The members know how far each other's disks are.
 
 mod cluster;
 
@@ -6,7 +6,7 @@ use cluster::{Cluster, Tune, millis};
 use steadfast_ring::Level;
 use wire::ring::Message;
 
-/// What a member has on its disk is told once, to all; who did not hear it asks.
+/// A member reports the messages on its disk once, to all; a member that missed the report asks.
 #[test]
 fn what_is_on_a_disk_is_told_and_can_be_asked_for() {
     let mut cluster = Cluster::started(3, Tune::default());

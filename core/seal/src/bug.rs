@@ -5,10 +5,10 @@ wire::planted_bugs! {
     ALL {
         /// The replay window forgets what has come: a recording is opened again.
         ForgetWindow,
-        /// What a life sealed is taken before it has proved that it is going on: a recording of
-        /// what an earlier life of this node was sent is opened.
+        /// The datagrams of a life are opened before it has proved that it is going on. So a
+        /// recording of datagrams to an earlier life of this node is opened.
         TrustUnmet,
-        /// What was sealed for another node is opened.
+        /// A datagram that was sealed for another node is opened.
         OpenForOthers,
     }
 }

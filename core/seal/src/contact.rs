@@ -1,8 +1,8 @@
 //! First contact: how a receiver learns that a sender's life is going on now.
 //!
-//! Whatever a key seals can be recorded and sent again, so a receiver that has never met a life of
-//! a sender (it has just started, or the sender has) cannot tell traffic from a recording. It
-//! sends a challenge that nobody could foresee, and believes that life once it has the answer:
+//! Every sealed datagram can be recorded and sent again. So a receiver cannot tell traffic from a
+//! recording if it has never met this life of the sender (one of them has just started). It sends a
+//! challenge that nobody could foresee, and believes that life once it has the answer:
 //!
 //! ```text
 //! inside the envelope, 40 bytes
@@ -32,7 +32,7 @@ pub struct Nonce(pub [u8; 16]);
 pub struct Contact {
     /// The receiver is to send this back.
     pub challenge: Option<Nonce>,
-    /// What the receiver wanted back.
+    /// The answer to the receiver's challenge.
     pub answer: Option<Nonce>,
 }
 
@@ -72,7 +72,7 @@ impl Contact {
         let challenge = (layout.flags & CHALLENGE != 0).then_some(layout.challenge);
         let answer = (layout.flags & ANSWER != 0).then_some(layout.answer);
         let contact = Contact { challenge, answer };
-        // What is not there is zero: anything else is no contact of this version.
+        // Absent fields are zero: anything else is no contact of this version.
         (contact.encode() == bytes).then_some(contact)
     }
 }

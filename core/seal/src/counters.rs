@@ -1,10 +1,10 @@
-//! What became of datagrams.
+//! Counts of datagrams by their fate.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Refused;
 
-/// What was done with datagrams since the node's start.
+/// The datagrams handled since the node's start, by their fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Sealed. One that goes to several nodes counts once.

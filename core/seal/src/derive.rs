@@ -28,7 +28,7 @@ pub struct ClusterKey {
     extracted: Prk,
 }
 
-/// What a key may be known by: 8 bytes derived from it, from which it cannot be found.
+/// The public name of a key: 8 bytes derived from it, from which it cannot be found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint(pub [u8; 8]);
 
@@ -59,7 +59,7 @@ impl ClusterKey {
         &self.secret
     }
 
-    /// What people and logs may know of it.
+    /// The part of it that people and logs may know.
     pub fn fingerprint(&self) -> Fingerprint {
         let mut bytes = [0; 8];
         self.expand(&[FINGERPRINT], &mut bytes);

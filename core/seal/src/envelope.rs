@@ -29,15 +29,15 @@ struct Header {
     counter: U64,
 }
 
-/// Who sealed a datagram, for whom and with what: its outer header, as drawn at the head of the
-/// crate. Anybody can write one: only opening the datagram shows that it is genuine.
+/// The sender, receiver and key of a datagram: its outer header, as drawn at the head of the crate.
+/// Anybody can write one: only opening the datagram shows that it is genuine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// Number of the cluster key.
     pub key: u8,
     /// The life of the node that sealed it.
     pub sender: Member,
-    /// What tells two lives with one incarnation apart.
+    /// Distinguishes two lives with one incarnation.
     pub salt: u64,
     /// The receiver, or [`Envelope::ALL`].
     pub to: NodeId,

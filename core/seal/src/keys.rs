@@ -120,7 +120,7 @@ impl Keys {
     /// Reads a key file.
     ///
     /// # Errors
-    /// What is wrong in which line, and the remedy.
+    /// The faulty line and its error, with the remedy.
     pub fn parse(text: &str) -> Result<Keys, KeyFileError> {
         let mut keys: Vec<ClusterKey> = Vec::new();
         for (index, text) in text.lines().enumerate() {

@@ -80,7 +80,7 @@ pub enum Refused {
     /// Older than the window reaches: late beyond all measure, or recorded.
     #[error("older than the replay window")]
     Replayed,
-    /// Of a life of its sender that is over, or sealed before this node met that life.
+    /// From a life of its sender that is over, or sealed before this node met that life.
     #[error("of an earlier life of its sender, or of before this node met it")]
     Stale,
     /// Genuine, but this node has not met this life of the sender yet: it cannot tell whether it

@@ -1,4 +1,5 @@
-//! What one node knows of another as a sender: which of its lives, and what of it has come.
+//! A node's knowledge of another as a sender: which of its lives, and which of its datagrams have
+//! come.
 
 use alloc::boxed::Box;
 
@@ -48,7 +49,7 @@ struct Met {
     keys: [Option<LifeKey>; 2],
 }
 
-/// What is known of the life that sealed an authentic datagram.
+/// The standing of the life that sealed an authentic datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// It has proved to be going on, and this datagram is new.
@@ -120,8 +121,8 @@ impl Opener {
         Ok((Standing::Unmet { first }, opened))
     }
 
-    /// The life that sealed this has proved to be going on. What it sealed before, it or anybody
-    /// else may have sent before; what it seals from here on is new.
+    /// The life that sealed this has proved to be going on. Datagrams that it sealed earlier may be
+    /// recordings; those that it seals from here on are new.
     pub(crate) fn meet(&mut self, envelope: &Envelope) {
         let life = Life::of(envelope);
         let key = self.unmet.take().filter(|(known, _)| *known == life).map(|(_, key)| key);

@@ -87,7 +87,7 @@ impl Peer {
         true
     }
 
-    /// What to send to a life that has sent this challenge, unless it was answered a moment ago.
+    /// The answer to a life that has sent this challenge, unless it was answered a moment ago.
     pub fn answer(
         &mut self,
         now: Time,
@@ -98,7 +98,8 @@ impl Peer {
         if !self.is_to_answer(challenge, now) {
             return None;
         }
-        // What a former life has sent comes late, or from a recording: it takes nothing any more.
+        // A former life's challenge comes late, or from a recording: that life receives nothing any
+        // more.
         if self.answered.is_none_or(|known| known.incarnation <= life.incarnation) {
             self.answered = Some(life);
         }

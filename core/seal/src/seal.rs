@@ -22,7 +22,7 @@ use crate::sealer::{Exhausted, Sealer};
 /// asks for one at most.
 const MAX_CONTACTS: usize = 256;
 
-/// What a node seals and opens with.
+/// The configuration with which a node seals and opens.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The cluster.
@@ -40,12 +40,12 @@ pub struct Config {
 /// A contact message, sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedContact {
-    /// Whom to send it to.
+    /// The receiver.
     pub to: NodeId,
     /// The bytes.
     pub bytes: [u8; Contact::LENGTH + OVERHEAD],
-    /// It answers the node's challenge: only what is sent to it from here on is opened there. What
-    /// was sent just before is worth sending again.
+    /// It answers the node's challenge: the receiver opens only datagrams sent from here on.
+    /// Datagrams sent just before are worth sending again.
     pub answers: bool,
 }
 
@@ -264,7 +264,7 @@ impl Seal {
         self.peers[self.place(node)?].opener.met()
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }

@@ -51,7 +51,7 @@ impl Sealer {
         self.counter
     }
 
-    /// What tells this life from others of the same incarnation.
+    /// Distinguishes this life from others of the same incarnation.
     pub fn salt(&self) -> u64 {
         self.salt
     }

@@ -10,7 +10,7 @@ pub const WINDOW: u64 = 4 * MAX_WINDOW as u64;
 
 const WORDS: usize = WINDOW as usize / 64;
 
-/// What a counter is to a window.
+/// The state of a counter in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fresh {
     /// It has not come before.

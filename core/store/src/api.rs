@@ -1,4 +1,4 @@
-//! What goes into a [`Store`](crate::Store) and what comes out of it.
+//! The inputs and outputs of a [`Store`](crate::Store).
 
 mod config;
 mod disk;
@@ -12,7 +12,7 @@ pub use disk::{Done, Failure, FailureKind, Lane, Op};
 pub use errors::{AppendError, OpenError, SnapshotError};
 pub use record::{Record, RecordId, Snapshot, Strand};
 
-/// What a store wants or says, in order.
+/// A request or report of a store, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// The disk is to do this, and [`Store::handle_done`](crate::Store::handle_done) is to be told.

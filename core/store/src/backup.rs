@@ -45,7 +45,7 @@ pub struct Backup {
     pub group: String,
     /// The group's options.
     pub options: GroupOptions,
-    /// What was ordered before this place is in it.
+    /// The state contains all requests ordered before this place.
     pub place: Place,
     /// The node whose replica's state it is.
     pub node: NodeId,
@@ -53,9 +53,9 @@ pub struct Backup {
     pub saved: u64,
     /// Requests executed in the group's history.
     pub executed: u64,
-    /// What the state is.
+    /// The form of the state.
     pub form: Form,
-    /// It.
+    /// The state.
     pub state: Bytes,
 }
 
@@ -116,7 +116,7 @@ pub enum BackupError {
         /// Bytes that it should have.
         whole: u64,
     },
-    /// What it says of the state is damaged.
+    /// The head, which describes the state, is damaged.
     #[error(
         "the file's head is damaged (its checksum does not fit): use another copy of it, or an older file, and look after the disk"
     )]

@@ -13,9 +13,9 @@ wire::planted_bugs! {
         CutBeforeSnapshot,
         /// A sync that failed is asked for once more, and believed.
         RetryFailedSync,
-        /// What cannot be read is always taken for the log's torn end.
+        /// An unreadable batch is always taken for the log's torn end.
         TruncateSilently,
-        /// What a segment was used for before is taken for its content.
+        /// The former content of a reused segment is taken for its own.
         TrustStale,
         /// The last batch that can be read is taken for durable.
         TrustTail,
@@ -34,20 +34,20 @@ wire::planted_bugs! {
         SnapshotAhead,
         /// That a write to the log finds the disk full is told to nobody.
         FullInSilence,
-        /// What the manifest does not name is of no meaning, whatever it is.
+        /// Files that the manifest does not name are always ignored.
         TrustOldManifest,
         /// A snapshot that was asked for is not asked for again, whatever became of it.
         AskOnce,
         /// A segment that nobody needs, and for whose sake nobody is asked, stays.
         KeepUnneeded,
-        /// What waits to be forgotten when the log rests is dropped by a close.
+        /// A close drops strands that wait to be forgotten when the log rests.
         CloseAtRest,
         /// The reserve is believed to be whole because there is a file of its name.
         TrustReserve,
     }
     /// Those that show below whole clusters.
     OF_CLUSTERS {
-        /// What found no room on the disk is said to be persisted.
+        /// A record that found no room on the disk is reported as persisted.
         AcknowledgeFull,
     }
 }

@@ -2,14 +2,14 @@
 //! in segments; snapshots that cut it; recovery that tells a write cut short from one that has
 //! rotted.
 //!
-//! [`Store`] is a machine like all of the maintenance: it says what the disk is to do ([`Op`]) and is told what became of it
-//! ([`Store::handle_done`]); it has no clock, no file and no thread. Who runs it keeps two hands
-//! ready ([`Lane`]), each of which does one thing at a time, in order.
+//! [`Store`] is a machine like the others: it requests disk operations ([`Op`]) and receives their
+//! results ([`Store::handle_done`]); it has no clock, no file and no thread. Its driver has two
+//! workers ([`Lane`]), each of which does one operation at a time, in order.
 //!
 //! 1. [`Store::open`], and the disk's answers, bring [`Output::Restored`] and [`Output::Replayed`],
 //!    then [`Output::Opened`].
-//! 2. [`Store::append`] numbers a record; [`Output::Persisted`] says up to which number all are on
-//!    the disk. What comes while a sync is under way shares the next (group commit).
+//! 2. [`Store::append`] numbers a record; [`Output::Persisted`] reports up to which number all are
+//! on the disk. Records that come while a sync is under way share the next (group commit).
 //! 3. [`Store::snapshot`] stands for a strand's records so far. Segments that nobody needs any more
 //!    go.
 //! 4. A sync that fails closes the store for good: what the system still shows may not be on the

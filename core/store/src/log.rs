@@ -66,7 +66,7 @@ pub(crate) struct Log {
     /// The segment that comes after it, with its size.
     ready: Option<(u64, u64)>,
     flying: Option<Flying>,
-    /// What the last life's last batch said, to be said again first of all.
+    /// The records of the last life's last batch, to be written again first of all.
     repeat: Option<Vec<Record>>,
     /// The last batch says that all before it is on the disk, or there is none.
     marked: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Log {
     mark_at: Option<Time>,
     /// When a write that found the disk full is tried again.
     again: Option<Time>,
-    /// What is on its way has found the disk full, and is not there yet.
+    /// The write under way has found the disk full, and is not done yet.
     put_off: bool,
     /// The last block of the last batch.
     #[cfg(feature = "planted-bugs")]
@@ -123,7 +123,7 @@ impl Log {
             return Err(AppendError::TooLong { length, longest });
         }
         let size = size_of_record(&record);
-        // What waits for room goes on when there is some, however little waits.
+        // Records that wait for room are written when there is some, however few they are.
         let busy = if self.put_off { AppendError::Full } else { AppendError::Busy };
         if self.queue.len() >= MAX_STORE_QUEUE || self.queue_bytes + size > MAX_STORE_QUEUE_BYTES {
             return Err(busy);
@@ -140,9 +140,9 @@ impl Log {
         Ok(id)
     }
 
-    /// All that waits, and so much more, has room that is there already, however it is cut into
-    /// batches. What is taken never waits for room: snapshots, which make some, may have to wait
-    /// for it.
+    /// All waiting records, and so many bytes more, fit into room that is there already, however
+    /// they are cut into batches. Accepted records never wait for room: snapshots, which make some,
+    /// may have to wait for it.
     fn fits(&self, more: usize, config: &Config) -> bool {
         let needed = config.space(self.queue_bytes + more) as u64;
         let flying = self.flying.as_ref().map_or(0, |flying| flying.bytes.len()) as u64;
@@ -197,8 +197,8 @@ impl Log {
         self.current.is_some() || self.ready.is_some()
     }
 
-    /// What the disk is to do next, if it is idle. `at_once`: neither records nor the mark wait for
-    /// anything.
+    /// The next operation of the disk, if it is idle. `at_once`: neither records nor the mark wait
+    /// for anything.
     pub fn next_op(&mut self, now: Time, config: &Config, at_once: bool) -> Option<Op> {
         if self.flying.is_some() {
             return None;
@@ -281,7 +281,7 @@ impl Log {
         self.op(config)
     }
 
-    /// What is on its way, as the disk is asked for it.
+    /// The disk operation of the write under way.
     fn op(&mut self, config: &Config) -> Op {
         let current = self.current.expect("something is written to it");
         let flying = self.flying.as_ref().expect("something is on its way");
@@ -295,7 +295,7 @@ impl Log {
         Op::Append { file, offset, bytes: flying.bytes.clone() }
     }
 
-    /// What was on its way is on the disk.
+    /// The write under way is on the disk.
     pub fn done(&mut self, now: Time, config: &Config) -> Written {
         let Flying { offset, bytes, link, strands, kind } =
             self.flying.take().expect("the disk does what it is asked for");
@@ -329,7 +329,7 @@ impl Log {
         self.put_off = !config.planted.is(Bug::FullInSilence);
     }
 
-    /// What is on its way waits for room.
+    /// The write under way waits for room.
     pub fn is_put_off(&self) -> bool {
         self.put_off
     }
@@ -348,7 +348,7 @@ impl Log {
         let waiting = self.since.map(|since| since + config.delay);
         let mark = self.mark_at.filter(|_| self.queue.is_empty() && !self.marked);
         let due = waiting.into_iter().chain(mark).min()?;
-        // What finds no room waits for a segment, not for the clock.
+        // Records without room wait for a segment, not for the clock.
         self.has_room().then_some(due)
     }
 

@@ -25,7 +25,7 @@ use crate::format::{BATCH_HEAD, Entry, FileName, Link, Manifest, padded};
 use crate::log::{Log, Written};
 use job::{Change, Job, Making, Naming, Taking, Waiting};
 
-/// What is known of a segment that the manifest names.
+/// A segment that the manifest names, as far as known.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     /// The last record of each strand in it.
@@ -36,7 +36,7 @@ pub(crate) struct Held {
     pub size: u64,
 }
 
-/// What came of a step.
+/// The result of a step.
 pub(crate) enum Progress {
     /// Go on.
     Well,
@@ -57,11 +57,11 @@ pub(crate) struct Maintenance {
     next_segment: u64,
     next_snapshot: u64,
     snapshots: VecDeque<Waiting>,
-    /// What comes true with the next manifest.
+    /// The changes that take effect with the next manifest.
     change: Change,
     /// Files that are no longer needed, and whether they may be used again.
     garbage: VecDeque<(FileName, bool)>,
-    /// What is there of a file that found no room.
+    /// The remains of a file that found no room.
     leftover: Option<FileName>,
     spare: bool,
     /// There is a reserve, of whatever size.
@@ -77,7 +77,7 @@ pub(crate) struct Maintenance {
     full: bool,
     /// The oldest segment for which snapshots were asked.
     asked_for: u64,
-    /// Whose snapshots were asked for, for its sake, and have not come.
+    /// The strands whose snapshots were requested for its sake, and have not come.
     asked: BTreeSet<Strand>,
     job: Option<Job>,
 }
@@ -126,7 +126,7 @@ impl Maintenance {
             leftover: None,
             spare: false,
             reserve: files.contains(&FileName::Reserve),
-            // Whoever made it may have died before it had its room, or have wanted less.
+            // Its maker may have died before it had its room, or have wanted less.
             whole: config.planted.is(Bug::TrustReserve) && files.contains(&FileName::Reserve),
             later: None,
             unnamed: false,
@@ -150,7 +150,7 @@ impl Maintenance {
         !(self.snapshots.is_empty() && stored.is_empty() && forgotten.is_empty())
     }
 
-    /// What was taken is not waited for any more: it is refused.
+    /// Refuses the accepted snapshots that are not on the disk: nothing waits for them any more.
     pub fn give_up(&mut self, outputs: &mut VecDeque<Output>) {
         let Change { stored, forgotten, .. } = core::mem::take(&mut self.change);
         let named = stored.into_iter().chain(forgotten).map(|(strand, _)| strand);
@@ -234,7 +234,7 @@ impl Maintenance {
         self.snapshots.iter().chain(under_way).any(|waiting| waiting.strand == strand)
     }
 
-    /// What the disk is to do next, if it is idle.
+    /// The next operation of the disk, if it is idle.
     pub fn next_op(&mut self, now: Time, log: &Log, config: &Config) -> Option<Op> {
         if self.job.is_none() {
             self.later = self.later.filter(|&later| now < later);
@@ -305,7 +305,7 @@ impl Maintenance {
     fn make_segment(&mut self, log: &Log, config: &Config) -> Job {
         let number = self.next_segment;
         self.next_segment += 1;
-        // What is said again was written by a life whose batches may have been larger.
+        // The repeated batch was written by a life whose batches may have been larger.
         let repeated = padded(BATCH_HEAD + log.repeated()) + padded(BATCH_HEAD);
         let size = config.segment.max(repeated as u64);
         let step =

@@ -65,7 +65,7 @@ pub(crate) struct Opening {
     replayed: u64,
 }
 
-/// What an answer of the disk leads to.
+/// The next step after an answer of the disk.
 pub(crate) enum Next {
     /// To the next question.
     Ask(Op),
@@ -73,10 +73,10 @@ pub(crate) enum Next {
     Read(Ready),
 }
 
-/// What was read.
+/// The result of reading.
 pub(crate) struct Ready {
     pub found: Found,
-    /// What the next batch follows.
+    /// The link that the next batch follows.
     pub link: Link,
     /// The last batch's records, if it is not certain that it is on the disk.
     pub repeat: Option<Vec<Record>>,
@@ -313,7 +313,7 @@ impl Opening {
             held.strands.insert(record.strand, id);
             if !known && covers.is_none_or(|covers| id > covers) {
                 self.replayed += 1;
-                // Who keeps a record is not to keep the whole segment with it.
+                // Copy the bytes: a kept record must not keep the whole segment in memory.
                 let bytes = Bytes::copy_from_slice(&record.bytes);
                 let record = Record { bytes, ..*record };
                 outputs.push_back(Output::Replayed(id, record));

@@ -1,4 +1,4 @@
-//! Reading the log: what one segment holds, and how segments follow each other.
+//! Reading the log: the content of one segment, and how segments follow each other.
 
 use alloc::vec::Vec;
 
@@ -7,18 +7,18 @@ use bytes::Bytes;
 use crate::api::RecordId;
 use crate::format::{BLOCK, Batch, Found, Identity, Link};
 
-/// What a segment holds.
+/// The content of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// Its batches, one after the other from its beginning, each with its checksum.
     pub batches: Vec<(Batch, u32)>,
     /// Bytes up to the end of the last of them.
     pub end: u64,
-    /// What stands behind what cannot be read there.
+    /// The bytes behind its readable part.
     pub rest: Rest,
 }
 
-/// What comes behind the last batch that follows those before it.
+/// The bytes behind the last batch that follows those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// Nothing of this segment.
@@ -95,7 +95,7 @@ fn later(
 }
 
 impl Link {
-    /// What follows this batch.
+    /// The link behind this batch.
     pub fn after(batch: &Batch, checksum: u32) -> Link {
         // A mark stands beside the chain: it may be lost, and what follows it must not be.
         let checksum = if batch.is_mark() { batch.before } else { checksum };

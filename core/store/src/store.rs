@@ -24,12 +24,12 @@ pub struct Store {
 
 #[derive(Debug)]
 enum Phase {
-    /// What is there is read.
+    /// The files are read.
     Opening(Opening),
     /// The first segment of this life is made.
     Beginning(Open, Opened),
     Open(Open),
-    /// What waits is written, then it is closed.
+    /// The waiting records are written, then the store closes.
     Closing(Open),
     Over,
 }
@@ -41,7 +41,7 @@ struct Open {
 }
 
 impl Store {
-    /// Opens the store, or makes one where there is none. What comes of it are outputs.
+    /// Opens the store, or makes one where there is none. The results are outputs.
     ///
     /// # Errors
     /// [`ConfigError`] names the knob.
@@ -131,7 +131,7 @@ impl Store {
         self.advance(now);
     }
 
-    /// What is wanted or said next.
+    /// Returns the next request or report.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -196,7 +196,7 @@ impl Store {
         self.outputs.push_back(Output::NotOpened(error));
     }
 
-    /// The disk cannot be trusted any more. Whatever was on its way may be there or not.
+    /// The disk cannot be trusted any more. A write under way may be there or not.
     fn broken(&mut self, text: alloc::string::String) {
         match core::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Opening(_) | Phase::Beginning(..) => {
@@ -230,7 +230,7 @@ impl Store {
         if let (Phase::Beginning(..), Err(Failure { kind: FailureKind::Full, text })) =
             (&self.phase, &result)
         {
-            // Whoever waits for the store is told now, not when there is room.
+            // The caller that waits for the store is told now, not when there is room.
             let text = text.clone();
             return self.not_opened(OpenError::Full(text));
         }
@@ -289,7 +289,7 @@ impl Store {
         }
         let op = op.or_else(|| log.try_again(now, config));
         self.outputs.extend(op.map(|op| Output::Disk(Lane::Log, op)));
-        // What waits behind what the maintenance is busy with is written, too, as long as there is
+        // Requests that wait behind the maintenance's work are written, too, as long as there is
         // room.
         let done = |maintenance: &Maintenance, log: &Log| {
             let hopeless = maintenance.is_put_off() || log.is_stuck();
@@ -324,7 +324,7 @@ impl Store {
             if !config.planted.is(Bug::CloseAtRest) {
                 maintenance.give_up(&mut self.outputs);
             }
-            // What is missing may be the mark alone.
+            // Only the mark may be missing.
             let end = if log.is_empty() { Ok(()) } else { Err(Broken("it is full".into())) };
             self.phase = Phase::Over;
             self.outputs.push_back(Output::Closed(end));

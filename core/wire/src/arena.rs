@@ -11,13 +11,13 @@ const WATCHED: usize = 64;
 /// Pieces looked at for one that has come back.
 const LOOKS: usize = 4;
 
-/// Where datagrams are written one after the other. Each is a slice of a larger piece, and a piece
-/// is used again when its datagrams are gone: in steady state nothing is allocated. What is kept
-/// for long keeps its whole piece.
+/// A buffer where datagrams are written one after the other. Each is a slice of a larger piece, and
+/// a piece is used again when its datagrams are gone: in steady state nothing is allocated. A
+/// datagram that is kept for long keeps its whole piece.
 #[derive(Debug)]
 pub struct Arena {
     current: BytesMut,
-    /// Pieces that are full, oldest first. What is left of them is empty.
+    /// Full pieces, oldest first. Their remaining buffers are empty.
     full: VecDeque<BytesMut>,
     piece: usize,
 }
@@ -44,7 +44,7 @@ impl Arena {
         &mut self.current
     }
 
-    /// What has been written into [`room`](Arena::room) so far, to write on.
+    /// The bytes written into [`room`](Arena::room) so far, to write on.
     pub fn written(&mut self) -> &mut BytesMut {
         &mut self.current
     }
@@ -54,7 +54,7 @@ impl Arena {
         self.current.split()
     }
 
-    /// What was written into [`room`](Arena::room).
+    /// Takes the bytes written into [`room`](Arena::room).
     pub fn take(&mut self) -> Bytes {
         self.current.split().freeze()
     }

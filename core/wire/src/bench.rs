@@ -1,10 +1,9 @@
-//! What a benchmark of the ring orders on it.
+//! Messages that a benchmark of the ring orders on it.
 //!
-//! A node that is asked orders a [`Plan`]. Every node that delivers it begins: those that it names
-//! send
-//! [`Load`], all check what comes. A sender ends with [`Word::Done`]; when all have, every node orders
-//! its [`Report`], and the one that was asked compares them. A new configuration ends a benchmark
-//! without more ado.
+//! The node that is asked for a benchmark orders a [`Plan`]. Every node that delivers it begins:
+//! the senders that it names send [`Load`], and all nodes check it. A sender ends with
+//! [`Word::Done`]. When all have ended, every node orders its [`Report`], and the node that was
+//! asked compares them. A new configuration ends a benchmark at once.
 
 use alloc::vec::Vec;
 
@@ -53,9 +52,9 @@ pub struct Plan {
     pub id: u32,
     /// The configuration that it is for.
     pub ring: RingId,
-    /// Who sends, in order of id.
+    /// The senders, in order of id.
     pub senders: Vec<NodeId>,
-    /// Bytes of each ordered message: its header, and content that every receiver can tell.
+    /// Bytes of each ordered message: its header, and content that every receiver can compute.
     pub size: u32,
     /// Messages of each sender, at most.
     pub count: u64,
@@ -67,7 +66,7 @@ pub struct Plan {
     pub level: Level,
     /// When the next message is sent.
     pub pacing: Pacing,
-    /// What is waited for.
+    /// The event that ends the wait for a message.
     pub until: Until,
 }
 
@@ -138,10 +137,10 @@ impl Plan {
     }
 }
 
-/// What one node has to say at the end.
+/// The result of one node at the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Of which benchmark.
+    /// The benchmark.
     pub id: u32,
     /// Messages delivered here, by sender in the plan's order.
     pub received: Vec<u64>,
@@ -153,11 +152,11 @@ pub struct Report {
     pub disordered: u64,
     /// From the first to the last delivery, by this node's clock.
     pub span: Duration,
-    /// What it measured, if it was a sender.
+    /// The sender's measurements; `None` if this node sent nothing.
     pub measured: Option<Measured>,
 }
 
-/// What a sender measured, all of it by its own clock.
+/// The measurements of a sender, all of them by its own clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measured {
     /// From handing a message in until it left: for as long it waited for the token, or for the
@@ -173,21 +172,21 @@ pub struct Measured {
     pub late: Duration,
 }
 
-/// What is said of a benchmark beside its load. The number is postcard's: append only.
+/// A control message of a benchmark, beside its load. The number is postcard's: append only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Word {
     /// It begins.
     Plan(Plan),
     /// The sender of this has sent so many messages, and sends no more.
     Done {
-        /// Of which benchmark.
+        /// The benchmark.
         id: u32,
         /// How many.
         sent: u64,
     },
-    /// What the sender of this has seen.
+    /// The observations of this message's sender.
     Report(Report),
-    /// Whoever asked for it wants it no more.
+    /// The requester wants the benchmark no more.
     Stop {
         /// Which benchmark.
         id: u32,
@@ -207,7 +206,7 @@ pub enum Word {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Of which benchmark.
+    /// The benchmark.
     pub id: u32,
     /// The place of the message's sender in the plan.
     pub place: u16,
@@ -215,7 +214,7 @@ pub struct Load {
     pub number: u64,
     /// This is the farthest member's answer.
     pub echo: bool,
-    /// What every receiver can tell.
+    /// Content that every receiver can compute.
     pub content: Bytes,
 }
 

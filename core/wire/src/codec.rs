@@ -62,7 +62,7 @@ pub(crate) fn at_most(length: usize, limit: usize, field: &'static str) -> Resul
     if length > limit { Err(Malformed::Field(field)) } else { Ok(()) }
 }
 
-/// What a frame begins with, on every stream.
+/// The head of a frame, on every stream.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct FrameHeader {
@@ -75,7 +75,8 @@ pub(crate) struct FrameHeader {
 pub const FRAME_OVERHEAD: usize = size_of::<FrameHeader>();
 
 impl FrameHeader {
-    /// Of a frame with a body of so many bytes, which its parts' limits keep within [`MAX_FRAME`].
+    /// The head of a frame with a body of so many bytes. The limits of its parts keep it within
+    /// [`MAX_FRAME`].
     pub(crate) fn new(length: usize, kind: u8) -> Self {
         let length = u32::try_from(length).expect("bodies are limited");
         FrameHeader { length: length.into(), kind, reserved: [0; 3] }

@@ -118,7 +118,7 @@ impl Histogram {
         at.map_or(self.max, middle)
     }
 
-    /// What is to be sent.
+    /// The times to send.
     pub fn times(&self) -> Times {
         if self.total == 0 {
             return Times::default();
@@ -138,8 +138,8 @@ impl Times {
         self.buckets.iter().map(|(bucket, count)| (span(usize::from(*bucket)), *count))
     }
 
-    /// What was counted since `earlier`, the same histogram's. The shortest and the longest are
-    /// only known as far as the buckets tell them.
+    /// The counts since `earlier`, of the same histogram. The shortest and the longest are known
+    /// only as exactly as the buckets.
     pub fn since(&self, earlier: &Times) -> Times {
         let mut before = earlier.buckets.iter().copied().peekable();
         let mut buckets = Vec::new();

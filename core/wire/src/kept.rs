@@ -1,4 +1,4 @@
-//! What a node keeps on its disk: the content of its store's records and snapshots
+//! The data that a node keeps on its disk: the content of its store's records and snapshots
 //! (`docs/protocol/store.md`, "How groups use it").
 //!
 //! | strand | kind | record |

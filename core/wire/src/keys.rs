@@ -9,7 +9,7 @@ use crate::codec::at_most;
 use crate::limits::MAX_MEMBERS;
 use crate::{Malformed, NodeId, Secret};
 
-/// What a cluster key is called: its number, and a fingerprint from which it cannot be found.
+/// The name of a cluster key: its number, and a fingerprint from which it cannot be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct KeyName {
     /// 1 to 255.
@@ -21,7 +21,7 @@ pub struct KeyName {
 /// A key that is to be everybody's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfferedKey {
-    /// What it is called.
+    /// The name of the key.
     pub name: KeyName,
     /// The key.
     pub secret: Secret,
@@ -51,7 +51,7 @@ pub enum KeyStep {
 /// The cluster's keys, as every member of a component knows them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyTable {
-    /// What seals, when nothing changes.
+    /// The key that seals, when nothing changes.
     pub sealing: KeyName,
     /// The change that is under way.
     pub change: Option<KeyChange>,
@@ -66,7 +66,7 @@ pub struct KeyChange {
     pub switched: bool,
     /// Only those that are here are waited for.
     pub forced: bool,
-    /// Who has confirmed this stage, in order of id.
+    /// The nodes that have confirmed this stage, in order of id.
     pub confirmed: Vec<NodeId>,
 }
 

@@ -1,4 +1,4 @@
-//! What crosses a process boundary, and the words to say it in.
+//! The messages that cross a process boundary, and their vocabulary.
 //!
 //! Ids, [`Time`], seeded [`Random`], [`limits`], and every message: [`ring`] (node to node, one
 //! datagram each), [`report`] (the same, about links), [`ordered`] (what the engine orders on the

@@ -89,8 +89,9 @@ pub const MAX_NESTED_CALLS: u8 = 255;
 /// Groups above a nested call: a client's call may go through so many and one more.
 pub const MAX_NESTED_DEPTH: usize = 3;
 
-/// Kept replies of one session. Of a client's there are at most [`MAX_SESSION_WINDOW`]; of a
-/// group's, whose handlers make several calls for each call of the client's, more are refused.
+/// Kept replies of one session. A client's session has at most [`MAX_SESSION_WINDOW`]. A group's
+/// handlers make several calls for each call of the client's; replies beyond this limit are
+/// refused.
 pub const MAX_SESSION_REPLIES: usize =
     MAX_SESSION_WINDOW as usize * (MAX_NESTED_CALLS as usize + 1);
 
@@ -325,11 +326,11 @@ pub const MAX_LINE: usize = 2_048;
 /// Last lines of a program's output that are kept to explain its end.
 pub const MAX_LAST_LINES: usize = 20;
 
-/// Lines of a program's output that the node's log takes at once, and each second after that. What
-/// is more is dropped, and counted.
+/// Lines of a program's output that the node's log takes at once, and each second after that.
+/// Further lines are dropped, and counted.
 pub const MAX_LINES_A_SECOND: u32 = 500;
 
-/// Lines of the node's log that wait for whoever reads it. What is more is dropped, and counted.
+/// Lines of the node's log that wait for a reader. Further lines are dropped, and counted.
 pub const MAX_LOG_LINES: usize = 8_192;
 
 /// Bytes of one record of the store's log: an ordered message.
@@ -382,6 +383,6 @@ pub const MAX_BINDINGS: usize = 2_048;
 /// Bytes of an address in the registry.
 pub const MAX_ADDRESS: usize = 128;
 
-/// Bindings that have ended of which the registry knows when. Of the oldest beyond it only the last
-/// moment is known.
+/// Ended bindings whose end the registry knows. The registry knows only the last end of the oldest
+/// ones beyond this limit.
 pub const MAX_FENCES: usize = 2_048;

@@ -8,12 +8,13 @@ use zerocopy::{Immutable, IntoBytes};
 /// Bytes from this many on are shared: fewer are copied more quickly than written apart.
 const SHARED: usize = 1 << 10;
 
-/// What of these bytes is copied behind a frame's head, and what follows it as it is.
+/// Splits these bytes into the part that is copied behind a frame's head, and the part that follows
+/// it as it is.
 pub(crate) fn pieces(bytes: &Bytes) -> (&[u8], Bytes) {
     if bytes.len() < SHARED { (bytes, Bytes::new()) } else { (&[], bytes.clone()) }
 }
 
-/// What is multicast: a head that was written for it, and a body that others share.
+/// A multicast message: a head that was written for it, and a body that others share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Payload {
     /// The first bytes.

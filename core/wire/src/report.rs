@@ -1,4 +1,4 @@
-//! What nodes with several links tell each other about them: one report, one datagram.
+//! Reports between nodes with several links about them: one report, one datagram.
 //!
 //! A report has the header of every datagram between nodes (see [`ring`](crate::ring)), kind 8, and
 //! then, in postcard, fields in this order:

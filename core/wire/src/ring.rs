@@ -55,14 +55,14 @@ use rounds::{checked_ack, checked_token};
 /// Room that is made for what has lists; a longer one makes its buffer grow.
 const LONGEST: usize = 1_024;
 
-/// What a datagram says.
+/// The message of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// Ordered messages.
     Data(Data),
     /// The right to send.
     Token(Token),
-    /// What has arrived.
+    /// The messages that have arrived.
     Ack(Ack),
     /// The token is wanted.
     Want(Want),
@@ -72,15 +72,15 @@ pub enum Message {
     Commit(Commit),
     /// A ring shows itself.
     Beacon(Beacon),
-    /// What every member has.
+    /// The stable point: every member has the messages up to it.
     Stable(Stable),
     /// A resting token's sign of life.
     Pulse(Pulse),
-    /// What is on the sender's disk.
+    /// The messages on the sender's disk.
     Stored(Stored),
-    /// Who is still in the ring?
+    /// A question: is the receiver still in the ring?
     Confirm(Confirm),
-    /// This member is.
+    /// The sender is.
     Confirmed(Confirmed),
 }
 
@@ -89,9 +89,9 @@ pub enum Message {
 pub struct Datagram {
     /// The cluster of the sender.
     pub cluster: ClusterId,
-    /// Who sent it.
+    /// The sender.
     pub sender: Member,
-    /// What it says.
+    /// The message.
     pub message: Message,
 }
 

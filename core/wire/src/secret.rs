@@ -5,8 +5,8 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
-/// 32 secret bytes. No log, event or status shows them; they are wiped when dropped. What the
-/// allocator, the kernel and the disk keep of copies is beyond this type.
+/// 32 secret bytes. No log, event or status shows them; they are wiped when dropped. Copies in the
+/// allocator, the kernel and the disk are beyond this type.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret([u8; Secret::LENGTH]);

@@ -19,7 +19,7 @@ impl Share {
         Share(percent * 10_000)
     }
 
-    /// What `used` is of `span`, rounded down. Of no time nothing can be used.
+    /// The share of `span` that `used` is, rounded down. Zero if `span` is zero.
     pub fn of(used: Duration, span: Duration) -> Share {
         let millionths = (used.as_nanos() * u128::from(Share::ONE.0)).checked_div(span.as_nanos());
         Share(u64::try_from(millionths.unwrap_or(0)).unwrap_or(u64::MAX))

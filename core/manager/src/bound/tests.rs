@@ -128,8 +128,8 @@ fn tests_agree_with_the_schedule_as_it_is_played() {
         for policy in [Policy::RateMonotonic, Policy::Hyperbolic] {
             assert!(in_time || !admits(policy, &tasks), "{policy:?} {tasks:?}");
         }
-        // Whatever is in time by fixed priorities is so by deadlines, and the hyperbolic bound
-        // passes all that the linear one does.
+        // Tasks that are in time by fixed priorities are so by deadlines, and the hyperbolic bound
+        // admits all that the linear one does.
         assert!(!in_time || admits(Policy::EarliestDeadline, &tasks), "{tasks:?}");
         assert!(
             !admits(Policy::RateMonotonic, &tasks) || admits(Policy::Hyperbolic, &tasks),
@@ -140,7 +140,7 @@ fn tests_agree_with_the_schedule_as_it_is_played() {
     assert!(passed > 300 && late > 300, "{passed} in time, {late} late: these draws prove little");
 }
 
-/// What a search relies upon.
+/// A search relies upon this.
 #[test]
 fn more_to_do_is_never_less_excess() {
     let mut random = Random::new(8);

@@ -1,4 +1,4 @@
-//! What is said to the cluster state, and what it answers.
+//! The commands of the cluster state, and its answers.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use wire::{MethodId, NodeId, Share};
 
 use super::{Deployment, Labels};
 
-/// What is said. The first four by people, the others by nodes.
+/// A command. People send the first four, nodes the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// Have this service run. For one that is deployed already: as this says, from now on.
@@ -34,10 +34,10 @@ pub enum Command {
         node: NodeId,
         /// Its labels.
         labels: Labels,
-        /// What its host can do.
+        /// The capacity of its host.
         capacity: Share,
     },
-    /// Who leads says where replicas are to be.
+    /// The leader decides where replicas are to be.
     Place {
         /// The group's name.
         group: String,
@@ -58,7 +58,7 @@ pub enum Command {
         /// The node.
         node: NodeId,
     },
-    /// Who leads says which node is to run the new program of an upgrade next.
+    /// The leader decides which node is to run the new program of an upgrade next.
     Advance {
         /// The group's name.
         group: String,
@@ -76,8 +76,8 @@ pub enum Command {
         /// The node.
         node: NodeId,
     },
-    /// Who leads says that the new program does not come to have the state at this node: all run
-    /// the former one again.
+    /// The leader reports that the new program does not get the state at this node. All replicas
+    /// run the former program again.
     Undo {
         /// The group's name.
         group: String,
@@ -97,7 +97,7 @@ impl Command {
         postcard::to_allocvec(self).expect("a command is plain data")
     }
 
-    /// What [`encode`](Command::encode) gave.
+    /// Decodes the bytes of [`encode`](Command::encode).
     ///
     /// # Errors
     /// The bytes are no command.
@@ -106,7 +106,7 @@ impl Command {
     }
 }
 
-/// What comes of a command that is not refused.
+/// The result of a command that is not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// It is so.

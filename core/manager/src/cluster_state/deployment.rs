@@ -1,4 +1,4 @@
-//! What people say of one service.
+//! The description of one service, as people deploy it.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -20,13 +20,13 @@ pub type Labels = alloc::collections::BTreeMap<String, String>;
 pub struct Deployment {
     /// The group's name.
     pub group: String,
-    /// What each replica runs.
+    /// The program that each replica runs.
     pub program: Program,
-    /// What all replicas agree on.
+    /// The options on which all replicas agree.
     pub options: GroupOptions,
     /// How many replicas are wanted.
     pub replicas: u32,
-    /// What a replica needs of a processor; `None`: it is not counted.
+    /// The share of a processor that a replica needs; `None`: it is not counted.
     pub need: Option<Need>,
     /// How critical calls are whose clients do not say it. Where not all can be served, the most
     /// critical are.
@@ -50,10 +50,10 @@ pub struct Program {
     pub environment: Labels,
 }
 
-/// What a replica needs of a processor.
+/// The share of a processor that a replica needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Need {
-    /// What a call costs, in time of one processor.
+    /// The cost of a call, in time of one processor.
     pub cost: Duration,
     /// Between two calls.
     pub period: Duration,
@@ -112,7 +112,7 @@ impl Deployment {
     }
 
     /// # Errors
-    /// What cannot be, and the remedy.
+    /// The reason why the deployment is impossible, and the remedy.
     pub fn check(&self) -> Result<(), Refusal> {
         let named = (1..=MAX_NAME).contains(&self.group.len());
         if !named || wire::system::is_system(&self.group) {

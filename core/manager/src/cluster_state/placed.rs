@@ -1,7 +1,7 @@
 //! A deployment, where its replicas are to be, and what each of them is to run.
 //!
-//! Who is next in an upgrade, and when one takes too long, is [`placement`](crate::placement)'s to
-//! say. Nothing but the cluster state has to survive: whoever leads next goes on where it stands.
+//! [`placement`](crate::placement) decides which replica is next in an upgrade, and when one takes
+//! too long. Only the cluster state has to survive: the next leader continues from it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -31,7 +31,7 @@ pub struct Failing {
 /// A deployment, and where its replicas are to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
-    /// What people said.
+    /// The deployment that people requested.
     pub deployment: Deployment,
     /// The number of the last change of what follows: one that was decided for an older one is
     /// void.
@@ -49,7 +49,7 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// What the replica at this node is to run.
+    /// The program that the replica at this node is to run.
     pub fn program(&self, node: NodeId) -> &Program {
         match &self.upgrade {
             Some(upgrade) if !upgrade.has(node) => &upgrade.from,
@@ -57,8 +57,8 @@ impl Placed {
         }
     }
 
-    /// What follows from another deployment of the same group: which programs its replicas run
-    /// until all run that one's.
+    /// The upgrade to another deployment of the same group: which programs its replicas run until
+    /// all run the new one.
     pub(super) fn upgrade_to(&self, new: &Deployment) -> Result<Option<Upgrade>, Refusal> {
         let old = &self.deployment.program;
         if *old == new.program {
@@ -137,9 +137,8 @@ impl Placed {
         Answer::Done
     }
 
-    /// These nodes are to host it. What is taken back is begun nowhere else: it does not serve, and
-    /// if those died that run the former program nobody would (simulator world `interruptions`,
-    /// seed 7).
+    /// These nodes are to host it. A program that is taken back starts on no new node: it does not
+    /// serve. If all replicas of the former program died, nobody would serve.
     pub(super) fn place_on(&mut self, on: Vec<NodeId>) {
         if let Some(upgrade) = self.upgrade.as_mut().filter(|it| it.undoes) {
             upgrade.done.extend(on.iter().filter(|node| !self.on.contains(node)));

@@ -20,7 +20,7 @@ pub enum Refusal {
     /// None, or more than there can be nodes.
     #[error("{0} replicas cannot be had: say 1 to {MAX_MEMBERS}")]
     Replicas(u32),
-    /// What a policy says of replicas cannot be.
+    /// A policy demands an impossible number of replicas.
     #[error("at least {least} of {wanted} replicas is no minimum: say 1 to {wanted}")]
     Least {
         /// The minimum.

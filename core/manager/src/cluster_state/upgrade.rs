@@ -11,7 +11,7 @@ use super::Program;
 /// A program that is being replaced by the deployment's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upgrade {
-    /// What the other replicas run.
+    /// The program of the other replicas.
     pub from: Program,
     /// Nodes whose replicas run the deployment's program, and have been given the state since.
     pub done: BTreeSet<NodeId>,
@@ -36,11 +36,11 @@ pub struct Undone {
     pub program: Program,
     /// Where.
     pub node: NodeId,
-    /// What it did.
+    /// The fault of the program.
     pub fault: Fault,
 }
 
-/// What a new program does wrong.
+/// The fault of a new program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {

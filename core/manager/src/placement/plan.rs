@@ -36,11 +36,11 @@ pub struct Step {
     pub on: Vec<NodeId>,
     /// All have been there.
     pub filled: bool,
-    /// What is done by it.
+    /// The purpose of the step.
     pub why: Why,
 }
 
-/// What a step is for.
+/// The purpose of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// These are to have one: there are too few.
@@ -66,7 +66,7 @@ impl Step {
         Step { on: placed.on.clone(), filled: placed.filled, why }
     }
 
-    /// What asks for it.
+    /// The command that requests the step.
     pub(super) fn command(&self, placed: &Placed) -> Command {
         let (group, number) = (placed.deployment.group.clone(), placed.number);
         match self.why {
@@ -96,8 +96,7 @@ impl Site<'_> {
                     && self.cluster_state.is_drained(*node))
         };
         let (well, badly): (Vec<NodeId>, Vec<NodeId>) = placed.on.iter().copied().partition(stays);
-        // Who changes over to another program is about to begin without the state (simulator seed
-        // 9021386).
+        // A replica that changes over to another program is about to restart without the state.
         let leaves = placed.upgrade.as_ref().and_then(|upgrade| upgrade.under_way);
         let synced =
             |node: &&NodeId| self.is_synced(&placed.deployment, **node) && leaves != Some(**node);
@@ -111,8 +110,8 @@ impl Site<'_> {
         view.well.len() < view.wanted
     }
 
-    /// What is to be done next. `busy`: drained nodes that another deployment is leaving, to which
-    /// this one is added.
+    /// The next step. `busy`: drained nodes that another deployment is leaving; this call adds
+    /// those that this deployment leaves.
     pub(super) fn step(
         &self,
         placed: &Placed,
@@ -144,7 +143,7 @@ impl Site<'_> {
             Redundancy { wanted: *wanted, there: well.len(), filled: placed.filled, missing_for };
         let drained =
             |node: &&NodeId| self.cluster_state.is_drained(**node) && self.is_present(**node);
-        // Who has to go on demand is replaced, whatever is done for those that are lost.
+        // A replica on a drained node is replaced at once, whatever happens to lost ones.
         let going = badly.iter().filter(drained).count();
         let due = policy::replication(&placed.deployment).due(&now).max(well.len() + going);
         let due = due.min(*wanted);
@@ -171,7 +170,7 @@ impl Site<'_> {
                 return on(without(&[*node]), Why::Left);
             }
         }
-        // Who changes over is counted when it has done so.
+        // A replica that changes over counts only when it has done so.
         let changing = placed.upgrade.as_ref().is_some_and(|it| it.under_way.is_some());
         if well.len() > *wanted
             && !changing
@@ -193,7 +192,7 @@ impl Site<'_> {
         None
     }
 
-    /// Who changes over to the new program next, if somebody may.
+    /// The replica that changes over to the new program next, if one may.
     fn next_to_change(&self, placed: &Placed, upgrade: &Upgrade, view: &View) -> Option<Step> {
         if upgrade.under_way.is_some() {
             return None;
@@ -203,7 +202,7 @@ impl Site<'_> {
         let least = view.wanted.min(placed.on.len()).saturating_sub(1).max(1);
         let spared = |node: &NodeId| {
             let others = placed.on.iter().filter(|other| *other != node && has(other)).count();
-            // Whoever has no state is not needed: the program that it runs may be why.
+            // A replica without the state is not needed: its program may be the reason.
             let least = if has(node) { least } else { 1 };
             others >= least || self.planted.is(Bug::UpgradeRegardless)
         };
@@ -213,8 +212,8 @@ impl Site<'_> {
         Some(Step::of(placed, Why::Upgrade(next)))
     }
 
-    /// Who has the state and is to give it up, and does not, because nobody who is to have a
-    /// replica has it (simulator seed 9021386).
+    /// A node outside the placement that still has the state, while no node of the placement has
+    /// it. It cannot give the state up.
     fn keeper(&self, placed: &Placed) -> Option<NodeId> {
         let has = |node: NodeId| self.is_synced(&placed.deployment, node);
         let mut nodes = self.cluster_state.nodes().map(|(node, _)| node);
@@ -264,8 +263,7 @@ impl Site<'_> {
         order.sort_unstable();
         let (_, synced, _, node) = *order.first()?;
         let left = view.synced.len() - usize::from(synced);
-        // Who is back from its disk, and has yet to say what is there, looks like any other
-        // (simulator world `everything`, seed 45).
+        // A disk group that has not yet reported what its disks hold looks like any other.
         let on_disk = placed.deployment.options.durability == Durability::Disk;
         let asleep = on_disk && view.synced.is_empty();
         (!asleep && (!synced || left >= view.wanted)).then_some(node)

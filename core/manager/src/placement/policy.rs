@@ -1,7 +1,7 @@
 //! Policies: which host is the best for a replica, and how many replicas are to be there now.
 //!
-//! A policy is a function of what it is shown, without a state or a clock of its own: whoever leads
-//! next decides alike.
+//! A policy is a function of its arguments, without a state or a clock of its own: the next leader
+//! decides alike.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -16,11 +16,11 @@ use crate::cluster_state::{self, Deployment, Labels};
 pub struct Host<'a> {
     /// The node.
     pub node: NodeId,
-    /// What it is.
+    /// The labels of the node.
     pub labels: &'a Labels,
-    /// What its processors can do.
+    /// The capacity of its processors.
     pub capacity: Share,
-    /// What of it is used; `None`: it has not told.
+    /// The used part of it; `None`: it has not reported.
     pub used: Option<Share>,
     /// Replicas of other deployments that are placed there.
     pub replicas: usize,
@@ -29,8 +29,8 @@ pub struct Host<'a> {
 /// How good a place is: the less the better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
-    /// What is wrong with it. A replica that serves moves to have fewer flaws, if that is for ever:
-    /// it must not depend on load.
+    /// The number of objections to the place. A replica that serves moves to have fewer of them, so
+    /// this must not depend on load.
     pub flaws: u32,
     /// Between places without more flaws. No replica moves for it.
     pub load: Load,
@@ -46,7 +46,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// That of a host. Of one that has told nothing nobody knows that it has room.
+    /// The load of a host. A host that has reported nothing counts as full.
     pub fn of(host: &Host<'_>) -> Load {
         let used = host.used.unwrap_or(host.capacity);
         let twentieths = used.0.saturating_mul(20).checked_div(host.capacity.0).unwrap_or(u64::MAX);
@@ -56,8 +56,7 @@ impl Load {
 
 /// On which nodes replicas are to be.
 pub trait Distribution {
-    /// What it costs to have a replica at this host beside others at those. `None`: it may not be
-    /// there.
+    /// The cost of a replica at this host beside others at those. `None`: it may not be there.
     fn cost(&self, host: &Host<'_>, beside: &[Host<'_>]) -> Option<Cost>;
 }
 
@@ -94,7 +93,7 @@ impl Distribution for Pinned {
     }
 }
 
-/// What there is of a deployment now.
+/// The present redundancy of a deployment.
 #[derive(Clone, Copy, Debug)]
 pub struct Redundancy {
     /// Replicas that are wanted.

@@ -37,7 +37,7 @@ impl<'a> Site<'a> {
         self.shape(deployment).is_some_and(here)
     }
 
-    /// What policies see of a node.
+    /// A node as policies see it.
     pub(crate) fn host(&self, node: NodeId, beside: &Deployment) -> Option<Host<'a>> {
         let introduced = self.cluster_state.node(node)?;
         let others = self

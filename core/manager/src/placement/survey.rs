@@ -1,5 +1,4 @@
-//! What there is to say of a deployment's places: to people, who ask why it is where it is, and
-//! where it would go.
+//! A report on a deployment's places for people: why it is where it is, and where it would go.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -24,7 +23,7 @@ pub struct Seat {
     pub synced: bool,
     /// Why it is not to have one, or not to keep it.
     pub objection: Option<String>,
-    /// What it costs there, by the policy, beside the others that are placed.
+    /// The cost there, by the policy, beside the others that are placed.
     pub cost: Option<Cost>,
 }
 

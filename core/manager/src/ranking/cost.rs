@@ -1,4 +1,4 @@
-//! What a list costs: the overload that it brings, and what its first host is then expected to use.
+//! The cost of a list: the overload that it causes, and the expected use of its first host then.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -8,12 +8,12 @@ use wire::{GroupId, NodeId, Share};
 use super::{Head, Overload, Ranking, relative};
 use crate::bound::Task;
 
-/// Whose clients may come to one host, looked up once for all losses that are weighed. Only the
-/// first two of a list matter where at most two hosts are lost.
+/// The groups whose clients may come to one host, looked up once for all losses that are weighed.
+/// Only the first two of a list matter where at most two hosts are lost.
 pub(super) struct Arrivals<'a> {
     ranking: &'a Ranking,
     node: NodeId,
-    /// What the host's own primaries have to do.
+    /// The tasks of the host's own primaries.
     here: Vec<Task>,
     come: Vec<Arrival>,
 }
@@ -21,7 +21,7 @@ pub(super) struct Arrivals<'a> {
 struct Arrival {
     task: Task,
     primary: NodeId,
-    /// Who is tried before this host.
+    /// The host that is tried before this one.
     before: Option<NodeId>,
 }
 
@@ -72,7 +72,7 @@ impl Ranking {
         cost
     }
 
-    /// Who may come to a host beside this group.
+    /// The groups that may come to a host beside this one.
     fn arrivals(&self, id: GroupId, node: NodeId) -> Arrivals<'_> {
         let arrival = |other: GroupId| {
             let group = self.cluster.group(other)?;
@@ -89,7 +89,7 @@ impl Ranking {
         }
     }
 
-    /// What a host uses, in millionths of what it can, once this group and those that share its
+    /// The use of a host, in millionths of its capacity, once this group and those that share its
     /// primary's host have come.
     pub(super) fn expected(&self, id: GroupId, node: NodeId) -> u64 {
         let Some(group) = self.cluster.group(id) else { return 0 };

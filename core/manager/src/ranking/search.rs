@@ -18,9 +18,9 @@ struct Search {
 }
 
 impl Ranking {
-    /// Searches the groups that have to do with an overload which this one is part of. What is
-    /// found counts if it is clearly better, or if this group is new. Returns those whose lists
-    /// changed, with what they were.
+    /// Searches the groups that share an overload with this one. A result counts if it is clearly
+    /// better, or if this group is new. Returns the groups whose lists changed, with the former
+    /// lists.
     pub(super) fn search(&mut self, id: GroupId, is_new: bool) -> Vec<(GroupId, Vec<NodeId>)> {
         let Some(head) = head_of(self.targets(id)) else { return Vec::new() };
         if self.cost(id, head) == Overload::default() {

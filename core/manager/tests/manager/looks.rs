@@ -106,7 +106,7 @@ fn only_who_leads_proposes_and_only_of_what_was_told() {
     picture.leads = false;
     assert_eq!(manager.look(at(0), picture.clone()), []);
     picture.leads = true;
-    // Of one backup nothing is known: it comes last, and so it is.
+    // Nothing is known of one backup: it must come last, and it does.
     picture.nodes[1].1 = None;
     picture.groups[0].backups.reverse();
     assert_eq!(manager.look(at(20), picture.clone()), []);

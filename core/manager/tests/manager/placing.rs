@@ -1,6 +1,6 @@
 //! The cluster state and the placer, in a world as small as can be: nodes die and return, are
-//! drained, and have programs that fail; commands are late or lost, and who leads changes. What has
-//! to be so at the end is found by trying all placements.
+//! drained, and have programs that fail. Commands are late or lost, and the leader changes. The
+//! right end is found by trying all placements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -39,7 +39,7 @@ struct World {
     groups: BTreeMap<String, Replicas>,
     /// Programs that do not serve.
     bad: BTreeSet<(String, NodeId)>,
-    /// What each replica runs.
+    /// The program of each replica.
     runs: BTreeMap<(String, NodeId), Program>,
     /// A program that serves nowhere, and whether it ends or is silent.
     broken: Option<(Program, Fault)>,
@@ -167,7 +167,8 @@ impl World {
                     && self.may(deployment, **node)
             });
             let wanted = (deployment.replicas as usize).min(places.count()).max(1);
-            // Who changes over to another program is about to begin without the state: seed 9021386.
+            // A replica that changes over to another program is about to restart without the state
+            // (seed 9021386).
             let leaves = placed.upgrade.as_ref().and_then(|upgrade| upgrade.under_way);
             let left = on.iter().filter(|node| has(node) && leaves != Some(**node)).count();
             assert!(left >= wanted, "{left} of {wanted}: {why:?}, {on:?}, {placed:?}");

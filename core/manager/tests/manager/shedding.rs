@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    /// What must be true of any order.
+    /// Properties of every order.
     fn check(&self, picture: &Picture, shedding: &Shedding, leaves: &BTreeSet<NodeId>) {
         let Shedding { node, level, room, .. } = shedding;
         let usage = picture.usage(*node).expect("it has told");

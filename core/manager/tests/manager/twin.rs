@@ -98,7 +98,7 @@ impl World {
             other: Share::percent(10 * random.below(4)),
         };
         self.ranking.set_host(NodeId(node), host);
-        // What the ranking takes for noise its twin is not told either.
+        // The twin is not told either of changes that the ranking takes for noise.
         let taken = *self.ranking.cluster().host(NodeId(node)).expect("it was told just now");
         self.cluster.set_host(NodeId(node), taken);
     }
@@ -128,8 +128,8 @@ impl World {
     }
 }
 
-/// No order of the lists is better for the loss of one host; and where one is without overload for
-/// any pair, so is ours. What is no clear gain is left when something has changed.
+/// No order of the lists is better for the loss of one host. Where one is without overload for any
+/// pair, so is ours. Gains that are not clear are left when something has changed.
 #[test]
 fn no_order_is_better() {
     let (mut tight, mut pairs) = (0, 0);

@@ -13,7 +13,7 @@ use steadfast_registry::{Binding, Listing, Verdict};
 
 use super::*;
 
-/// What is written of it, after it was read again.
+/// The written form of a value, after it was read again.
 fn line<T>(name: &str, said: &T) -> String
 where
     T: Serialize + for<'de> Deserialize<'de> + PartialEq + Debug,

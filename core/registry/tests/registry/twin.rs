@@ -162,7 +162,7 @@ impl Twin {
         }
         self.epoch += 1;
         let epoch = self.epoch;
-        // What it replaces has not ended for others: the same is still bound.
+        // A replaced binding has not ended for others: the same is still bound.
         if let Some(i) = self.find(name, address) {
             self.bound.remove(i);
         }

@@ -20,7 +20,7 @@ struct World {
     now: Time,
     registry: Registry,
     nodes: BTreeMap<NodeId, (Member, Registrar)>,
-    /// Who died, and when.
+    /// The lives that died, and when.
     dead: BTreeMap<Member, Time>,
     /// Under way: when it arrives, and whether it was said by somebody.
     wires: Vec<(Time, Command)>,
@@ -40,7 +40,7 @@ impl World {
         self.nodes.insert(me.node, (me, (self.make)(me, self.terms())));
     }
 
-    /// What living nodes see: deaths only after a while.
+    /// The cluster as living nodes see it: deaths only after a while.
     fn sight(&self, me: Member) -> Sight {
         let seen = |(dead, at): (&Member, &Time)| (self.now < *at + DETECTED).then_some(*dead);
         let living = self.nodes.values().map(|(member, _)| *member);
@@ -69,7 +69,7 @@ impl World {
                 }
                 let delay = Duration::from_millis(1 + self.random.below(14));
                 self.wires.push((now + delay, command.clone()));
-                // What is in the network may come again, much later.
+                // A message in the network may come again, much later.
                 if self.random.one_in(8) {
                     let delay = Duration::from_millis(self.random.below(2_000));
                     self.wires.push((now + delay, command));

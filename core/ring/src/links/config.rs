@@ -1,4 +1,4 @@
-//! What links are told at their start.
+//! The configuration of links.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use wire::{ClusterId, Duration, Member, NodeId};
 
 use crate::bug::Planted;
 
-/// Who the nodes are, and the knobs.
+/// The nodes, and the knobs.
 #[derive(Clone, Debug)]
 pub struct LinksConfig {
     /// The cluster: reports of another one are malformed.

@@ -32,7 +32,7 @@ const PAUSES: [Duration; 5] = [
     Duration::from_millis(16),
 ];
 
-/// What is known of one link to one node.
+/// The state of one link to one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkState {
     /// It carries from here to there, as far as is known.
@@ -127,8 +127,8 @@ impl Peer {
 
     pub fn heard(&mut self, now: Time, link: usize) {
         self.links[link].heard = Some(now);
-        // Whoever speaks lives. What it said just before its end may be read after the refusal
-        // that follows it: then the repeated probe is refused once more.
+        // A node that sends is alive. Its last datagram may be read after the refusal that follows
+        // its end: then the repeated probe is refused once more.
         for link in &mut self.links {
             link.refused = false;
         }
@@ -158,14 +158,14 @@ impl Peer {
         self.links.iter().map(|link| link.told_at).max().unwrap_or(Time::ZERO)
     }
 
-    /// What the peer says of our rounds.
+    /// The peer reports which of our rounds arrived.
     pub fn reported(&mut self, now: Time, by: usize, report: &Report, timing: &LinkTiming) {
         let arrived = &mut self.links[by];
         arrived.round = arrived.round.max(report.round);
         if self.quick.is_some() {
             self.quick = Some(UNANSWERED);
         }
-        // What was never sent cannot have been heard.
+        // A round that was never sent cannot have arrived.
         let heard = report.heard.iter().map(|heard| (*heard).min(self.round));
         let lead = heard.clone().max().unwrap_or(0).max(self.lead());
         for (link, heard) in self.links.iter_mut().zip(heard) {

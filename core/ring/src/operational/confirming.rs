@@ -55,7 +55,7 @@ impl Operational<'_> {
         self.ask_for_confirmation(Route::Every);
     }
 
-    /// A member asks. Whatever this node may be about to do, it is in the ring now.
+    /// A member asks. This node is in the ring now, even if it is about to leave it.
     pub fn confirm_to(&mut self, from: usize, question: Confirm) {
         let Confirm { ring, round } = question;
         let aru = self.order.window.aru();
@@ -63,10 +63,10 @@ impl Operational<'_> {
         self.out.send(self.order.members[from].node, answer, Route::Best);
     }
 
-    /// A member answers. What it says to have was given out before it answered, so nothing can be
-    /// lost by believing a number that this node has not seen; one beyond the window is a lie. It
-    /// tells as well what is held: who reads waits for that, too, and acknowledgements go to those
-    /// who sent.
+    /// A member answers. The numbers that it reports were given out before it answered, so nothing
+    /// is lost by believing a number that this node has not seen. One beyond the window is a lie.
+    /// The answer also tells how far the member has the messages: a read waits for that, too, and
+    /// acknowledgements go only to senders.
     pub fn confirmed(&mut self, from: usize, answer: Confirmed) {
         self.order.learn(from, answer.aru);
         let confirming = &mut self.turn.confirming;

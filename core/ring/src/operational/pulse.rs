@@ -73,7 +73,7 @@ impl Operational<'_> {
             return;
         }
         self.turn.heart.newest = (pulse.hop, pulse.number);
-        // Who has asked for the token waits for that, however long others may.
+        // A member that has asked for the token waits for it, however long others may be quiet.
         let asks = self.turn.want.at.is_some();
         let overtaken = self.order.window.high() > pulse.sequence;
         let none = asks || overtaken;

@@ -1,4 +1,5 @@
-//! Who has something to send and no token asks for it: as few as know enough, as rarely as is safe.
+//! Requests for the token when a member has something to send: to as few members as know enough,
+//! and as rarely as is safe.
 //!
 //! See docs/protocol/ring.md, "Parking".
 
@@ -8,7 +9,8 @@ use super::Operational;
 use crate::Route;
 
 impl Operational<'_> {
-    /// There is something to send. Whoever has no token asks for it, once and then by the timer.
+    /// There is something to send. A node without the token asks for it, once and then by the
+    /// timer.
     pub fn queued(&mut self) {
         if self.order.token.is_some() {
             return self.go_on();

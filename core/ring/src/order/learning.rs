@@ -1,4 +1,4 @@
-//! What this node learns of how far the others are.
+//! This node learns how far the others are.
 
 use wire::limits::MAX_WINDOW;
 

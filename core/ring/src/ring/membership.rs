@@ -62,8 +62,8 @@ impl Ring {
         self.agree(now);
     }
 
-    /// Repeats the proposal to all configured nodes. Whoever has nothing to add to what `answers`
-    /// says tells, for now, only this one and the member that is to form the ring: so `n`
+    /// Repeats the proposal to all configured nodes. For now, a node with nothing to add to the
+    /// proposal of `answers` sends only to it and to the ring's future representative. So `n`
     /// members agree with some `n` datagrams, not with `n * n`.
     pub(crate) fn send_join(&mut self, now: Time, answers: Option<Member>) {
         let State::Gather(gather) = &mut self.state else { return };
@@ -190,10 +190,10 @@ impl Ring {
         }
     }
 
-    /// How far the next ring's sequence is beyond the largest that is known. One, as long as that
-    /// is this life's own. What came from others may have come to an earlier life of this node too,
-    /// which then gave the next number to a ring of lives that are all gone: so each life goes on
-    /// from there in a step of its own.
+    /// The distance of the next ring's sequence from the largest that is known. One, if this life's
+    /// own ring had the largest. A number from others may have come to an earlier life of this node
+    /// too. That life gave the next number to a ring of lives that are all gone: so each life goes
+    /// on in a step of its own.
     fn step(&self) -> u64 {
         let own = self.known <= self.order.id.sequence;
         if own { 1 } else { 1 + Random::new(self.config.me.incarnation.0).below(LIFE_STEPS) }
@@ -202,8 +202,8 @@ impl Ring {
     /// A member is asked for its entry.
     fn on_call(&mut self, now: Time, sender: Member, ring: RingId, members: &[Member]) {
         let ours = match &mut self.state {
-            // Who suspects a member does not form a ring with it before that one has answered:
-            // else the two would part again as soon as the ring stands.
+            // A node that suspects a member does not form a ring with it before that one has
+            // answered: else the two would part again as soon as the ring stands.
             State::Gather(gather) if gather.suspected().is_none() => &mut gather.sets,
             State::Commit(forming) => &mut forming.sets,
             _ => return,

@@ -23,9 +23,9 @@ impl Config {
 
 impl Order {
     /// Members that are half a window or more behind while a majority has everything up to `high`,
-    /// and so has nothing to do. As long as the majority is busy, the ring goes at its pace. What
-    /// nobody has got is not the fault of one: then the sender, or its network, is the slow one.
-    /// And whoever is behind itself does not judge others.
+    /// and so has nothing to do. As long as the majority is busy, the ring goes at its pace. If no
+    /// majority has a message, no single receiver is at fault: the sender, or its network, is slow.
+    /// A member that is behind itself does not judge others.
     fn lagging(&self, config: &Config, high: u64) -> u64 {
         if self.majority() < high && !config.planted.is(Bug::BlameTheLast) {
             return 0;
@@ -40,9 +40,9 @@ impl Order {
         if bits & self.my_bit() == 0 { bits } else { 0 }
     }
 
-    /// Where the token always circulates: members without what this node asked for last, once a
-    /// majority has it. The token cannot be back before they have taken that in. Whoever lacks it
-    /// itself does not judge others.
+    /// Where the token always circulates: members without the datagrams for which this node asked
+    /// last, once a majority has them. The token cannot be back before they have taken those in. A
+    /// member that lacks them itself does not judge others.
     fn late(&self, asked: u64) -> u64 {
         let late = self.still_behind(self.everybody(), asked);
         if self.majority() < asked || late & self.my_bit() != 0 { 0 } else { late }
@@ -87,7 +87,7 @@ impl Ring {
         let standing = if self.queue.is_empty() || order.members.len() == 1 {
             Standing::Free
         } else if !self.config.parking {
-            // Whoever has nothing to send passes the token on at once: all time without it is
+            // A member with nothing to send passes the token on at once. All time without it is
             // others' turns, which are as they should be, or this.
             match order.late(turn.lookout.asked) {
                 late if late == 0 || order.token.is_some() => Standing::Free,

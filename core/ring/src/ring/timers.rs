@@ -1,4 +1,4 @@
-//! What happens when nothing happens.
+//! Time-outs: the reactions when no message comes.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,7 @@ use crate::{Event, Route};
 /// How long others are waited for while a ring is formed.
 #[derive(Clone, Copy)]
 pub(crate) struct Waits {
-    /// Who did not answer the token, for an answer to the proposal.
+    /// For a member that did not answer the token: until it answers the proposal.
     pub suspect: Duration,
     /// All, until they agree.
     pub consensus: Duration,
@@ -185,8 +185,8 @@ impl Ring {
         }
     }
 
-    /// Nothing was seen of the token for too long. Whoever had it is suspected: this node passed
-    /// it there and got no receipt, or saw it there last.
+    /// Nothing was seen of the token for too long. Its last known holder is suspected: this node
+    /// passed it there and got no receipt, or saw it there last.
     fn token_lost(&mut self, now: Time) {
         let (order, sets) = match &self.state {
             State::Recovery(recovery) => (&recovery.new, recovery.sets.clone()),

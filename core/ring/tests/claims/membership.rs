@@ -1,4 +1,4 @@
-//! Who is there, and how soon all know.
+//! The members, and how soon all know them.
 
 use super::*;
 

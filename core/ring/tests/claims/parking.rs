@@ -30,7 +30,7 @@ fn an_idle_ring_sends_one_pulse_a_member_ever_more_rarely() {
     assert_eq!(cluster.counts, BTreeMap::from([("pulse", 3 * 4)]));
     cluster.run(timing.heartbeat_max * 20);
     assert_eq!(cluster.counts, BTreeMap::from([("pulse", 23 * 4)]));
-    // What is sent sets the interval back.
+    // A send sets the interval back.
     cluster.multicast_at(Level::Held, 2, 0);
     cluster.run(millis(1));
     cluster.counts.clear();
@@ -90,7 +90,7 @@ fn a_wanter_waits_at_most_for_the_turns_of_the_others() {
             .iter()
             .any(|seen| matches!(seen, Seen::Delivery(d) if d.sender.node == NodeId(3)))
     });
-    // What was under way when it asked, the turn under way, one of each other, its own.
+    // The datagrams under way when it asked, the turn under way, one of each other, its own.
     let waited = cluster.ring(3).delivered() - before;
     assert!(waited <= (3 + 3) * turn as u64, "{waited} datagrams were sent before it");
 }
@@ -142,7 +142,7 @@ fn wants_of_many_are_few() {
     check::all(&cluster);
 }
 
-/// Who asks in an idle ring asks the one who has the token.
+/// In an idle ring a member that wants the token asks only its holder.
 #[test]
 fn in_an_idle_ring_the_holder_alone_is_asked() {
     let n = 32;

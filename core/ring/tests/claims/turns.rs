@@ -1,4 +1,4 @@
-//! What a turn may send, and what is lost of it.
+//! How much a turn may send, and what is lost of it.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What must be true of everything that all lives of all nodes saw.
+//! Properties of everything that all lives of all nodes saw.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -176,8 +176,8 @@ fn prefixes(stays: &[&Stay<'_>]) {
     }
 }
 
-/// Who goes on with a transitional configuration has what its members have: all that one of them
-/// delivered before the next ring, every other delivers too before it goes anywhere.
+/// Members that go on with a transitional configuration have the same messages: all that one of
+/// them delivered before the next ring, every other delivers too before it goes anywhere.
 fn together(stays: &[&Stay<'_>]) {
     for a in stays {
         let Some((transitional, next)) = a.left else { continue };
@@ -215,7 +215,7 @@ fn together(stays: &[&Stay<'_>]) {
     }
 }
 
-/// What a majority was said to hold is delivered by every majority that goes on.
+/// Messages reported as held by a majority are delivered by every majority that goes on.
 fn held(cluster: &Cluster, stays: &[&Stay<'_>]) {
     let mut most: BTreeMap<RingId, (u64, u64)> = BTreeMap::new();
     for life in &cluster.lives {
@@ -274,8 +274,8 @@ fn safe(stays: &[&Stay<'_>]) {
     }
 }
 
-/// Whatever a sender had delivered of a ring when it handed a message in is delivered before it.
-/// Without a gap that is so by the order; after one it is why some messages are not delivered.
+/// Messages of a ring that a sender had delivered when it sent a message are delivered before it.
+/// Without a gap the order ensures that; after one it is why some messages are not delivered.
 fn causes(cluster: &Cluster, stays: &[&Stay<'_>]) {
     for stay in stays {
         let mut before: BTreeSet<&Bytes> = BTreeSet::new();

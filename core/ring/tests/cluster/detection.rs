@@ -7,7 +7,7 @@ use wire::{Duration, Random};
 
 use super::{CLUSTER, Cluster, Tune, micros, millis};
 
-/// What the others have to order meanwhile.
+/// The load that the others order meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     Idle,

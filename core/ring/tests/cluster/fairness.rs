@@ -1,4 +1,4 @@
-//! Who waits how long for the token, while others have more to send than they can.
+//! How long each member waits for the token, while others have more to send than they can.
 
 use std::collections::BTreeMap;
 

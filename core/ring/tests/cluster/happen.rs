@@ -1,4 +1,4 @@
-//! What becomes of all that rings ask for.
+//! Carries out the requests of rings.
 
 use bytes::Bytes;
 use steadfast_ring::{Configuration, ConfigurationKind, Event, Level, Output};

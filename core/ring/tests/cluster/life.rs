@@ -1,4 +1,4 @@
-//! What one life of a node was told, and how all are tuned.
+//! The outputs of one life of a node, and the knobs of all.
 
 use bytes::Bytes;
 use steadfast_ring::{Configuration, Delivery, Event, Level, Planted, Timing};
@@ -6,7 +6,7 @@ use wire::{Member, RingId, Time};
 
 use super::{micros, millis};
 
-/// What one life of a node was told, in order.
+/// An output of one life of a node, in order.
 #[derive(Clone, Debug)]
 pub enum Seen {
     Configuration(Configuration),

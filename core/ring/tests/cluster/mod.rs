@@ -75,7 +75,7 @@ pub struct Cluster {
     pub keep: Option<Vec<(usize, Bytes)>>,
     /// Called with each datagram that is sent, before the network gets it.
     pub drop_next: Option<fn(&Message) -> bool>,
-    /// What the network never carries: from, to, what.
+    /// The datagrams that the network never carries: from, to, message.
     pub filter: fn(usize, usize, &Message) -> bool,
 }
 
@@ -307,7 +307,7 @@ impl Cluster {
         self.trace = Some(Trace::new(self.now()));
     }
 
-    /// What happened since [`Cluster::start_trace`].
+    /// The trace since [`Cluster::start_trace`].
     pub fn trace(&self) -> &Trace {
         self.trace.as_ref().expect("traced")
     }

@@ -20,7 +20,7 @@ pub fn ring(n: usize, tune: Tune) -> Cluster {
     cluster
 }
 
-/// Who was told of as slow since then, by anybody.
+/// The nodes reported as slow since then, by any member.
 pub fn told_slow(cluster: &Cluster, since: Time) -> Vec<NodeId> {
     let events = cluster.lives.iter().flat_map(|life| &life.events);
     let slow = events.filter(|(at, _)| *at >= since).filter_map(|(_, event)| match event {
@@ -33,7 +33,7 @@ pub fn told_slow(cluster: &Cluster, since: Time) -> Vec<NodeId> {
     slow
 }
 
-/// What the slow are charged with, as anybody tells it.
+/// The charges against slow members, as any member reports them.
 fn charges(cluster: &Cluster) -> impl Iterator<Item = Charge> {
     let events = cluster.lives.iter().flat_map(|life| &life.events);
     events.filter_map(|(_, event)| match event {
@@ -61,7 +61,7 @@ pub fn bound(tune: &Tune) -> Duration {
     tune.timing.slow_limit * 100 / (75 - tune.slow_share)
 }
 
-/// What the network takes for each copy of a datagram.
+/// The network's time for each copy of a datagram.
 const PACE: Duration = Duration::from_micros(10);
 
 /// Loads a ring of `n` by these senders, makes the last member slow, and tells how long it stayed.

@@ -5,7 +5,7 @@ use wire::Random;
 
 use super::{Cluster, Seen, Tune, check, micros, millis};
 
-/// What happens in one run, and how often.
+/// The load and the faults of one run.
 struct Swarm {
     n: usize,
     crashes: bool,

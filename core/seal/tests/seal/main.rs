@@ -1,4 +1,4 @@
-//! What sealing promises (`docs/protocol/seal.md`), by example and by chance.
+//! The promises of sealing (`docs/protocol/seal.md`), by example and by chance.
 
 mod contact;
 mod envelope;
@@ -41,7 +41,7 @@ pub(crate) fn sealed(from: &mut Seal, to: NodeId, datagram: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What the ring would be given.
+/// The bytes that the ring would be given.
 pub(crate) fn open(by: &mut Seal, now: Time, datagram: &[u8]) -> Result<Option<Vec<u8>>, Refused> {
     let mut copy = datagram.to_vec();
     let in_place = by.open(now, &mut copy)?;

@@ -9,7 +9,7 @@ use crate::format::{BATCH_HEAD, BLOCK, Owner, RECORD_HEAD, padded};
 /// A store's knobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Whose store it is. One of another owner is refused.
+    /// The owner of the store. A store of another owner is refused.
     pub owner: Owner,
     /// Names the store, if it is made now: a random number.
     pub seed: u64,
@@ -59,8 +59,9 @@ impl Config {
         MAX_RECORD.min(self.batch.saturating_sub(RECORD_HEAD))
     }
 
-    /// Bytes that records of so many take in a segment at most. Of two batches in a row one is more
-    /// than half full, but for the last two; each has a head, and blocks that are not full.
+    /// The most bytes that so many bytes of records take in a segment. One of any two batches in a
+    /// row is more than half full, except the last two. Each batch has a head, and blocks that are
+    /// not full.
     pub(crate) fn space(&self, bytes: usize) -> usize {
         let batches = 2 * bytes / self.batch + 2;
         bytes + batches * (BATCH_HEAD + BLOCK)
@@ -99,7 +100,7 @@ pub enum ConfigError {
         "segment: give whole blocks of 4,096 bytes, from {smallest} (the largest record, on its own) to {MAX_SEGMENT}"
     )]
     Segment {
-        /// What the largest record may take.
+        /// The room that the largest record may take.
         smallest: u64,
     },
     /// See [`Config::reserve`].

@@ -1,4 +1,4 @@
-//! What a store asks of its disk, and what it is told.
+//! The store's requests to its disk, and the disk's answers.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -40,7 +40,7 @@ pub enum Op {
         /// So large.
         size: u64,
     },
-    /// Give the file room for so many bytes, and make it if there is none. What is there stays.
+    /// Give the file room for so many bytes, and make it if there is none. Its content stays.
     /// Nothing need be written to it, or synced.
     Allocate {
         /// This file.
@@ -110,7 +110,7 @@ impl fmt::Display for Op {
     }
 }
 
-/// What the disk did.
+/// The result of the disk's operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Done {
     /// For [`Op::List`].
@@ -124,13 +124,13 @@ pub enum Done {
 /// Why the disk did not do it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What follows from it.
+    /// The kind of the failure.
     pub kind: FailureKind,
     /// The system's words, with what was tried.
     pub text: String,
 }
 
-/// What follows from a failure.
+/// The kinds of failures, by their consequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
     /// There is no such file to read.
@@ -139,7 +139,7 @@ pub enum FailureKind {
     Full,
     /// Anything else before a sync.
     Refused,
-    /// A sync failed. What it should have put on the disk may be gone although it can still be
-    /// read, so it must not be tried again.
+    /// A sync failed. Its data may be gone from the disk although it can still be read, so the sync
+    /// must not be tried again.
     Unsynced,
 }

@@ -20,9 +20,9 @@ pub enum OpenError {
         "the store in this folder is of {found}, not of {wanted}: give every node a folder of its own (data_dir)"
     )]
     Owner {
-        /// Whose it is.
+        /// The owner found.
         found: Owner,
-        /// Who wanted it.
+        /// The owner expected.
         wanted: Owner,
     },
     /// A program of another version wrote it.
@@ -73,7 +73,7 @@ pub enum OpenError {
     Lost {
         /// Which file.
         file: FileName,
-        /// What is lost.
+        /// The lost data.
         lost: String,
     },
     /// The disk has no room for what it takes to begin.

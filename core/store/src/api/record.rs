@@ -1,4 +1,4 @@
-//! What is kept: records of strands, and the snapshots that stand for them.
+//! The content of a store: records of strands, and the snapshots that stand for them.
 
 use core::fmt;
 
@@ -9,7 +9,7 @@ use wire::ordered::Place;
 #[cfg(doc)]
 use super::Config;
 
-/// The number of a record in a store's log, from 1 without gaps. What was not said to be persisted
+/// The number of a record in a store's log, from 1 without gaps. A record not reported as persisted
 /// when a life ended may be gone, and its number be given to another record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RecordId(pub u64);
@@ -26,7 +26,7 @@ impl fmt::Debug for RecordId {
     }
 }
 
-/// What a record belongs to: all strands share one log, each has snapshots of its own.
+/// The owner of a record: all strands share one log, each has snapshots of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strand {
     /// The node itself: components, its table of groups.
@@ -38,9 +38,10 @@ pub enum Strand {
 /// Something to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What it belongs to.
+    /// The strand of the record.
     pub strand: Strand,
-    /// What it is. Whoever appends gives numbers their meaning; the store has none of its own.
+    /// The kind of the record. Its writer gives numbers their meaning; the store has none of its
+    /// own.
     pub kind: u8,
     /// Where in the order it was delivered.
     pub place: Place,
@@ -52,7 +53,7 @@ pub struct Record {
 /// The state of a strand, which stands for its records so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Whose state.
+    /// The strand of the state.
     pub strand: Strand,
     /// Its records up to this one are in the state. None later may be.
     pub covers: RecordId,

@@ -23,7 +23,7 @@ const MAGIC: [u8; 4] = *b"SFLB";
 /// Set in `flags` of a batch that says again what the last batch of the life before had said.
 const REPEAT: u16 = 1;
 
-/// Whose segment it is: what is not of it is stale, or another store's.
+/// The store and segment of a batch: bytes with another identity are stale, or another store's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The store, drawn at random when it was made.
@@ -109,7 +109,7 @@ pub fn padded(bytes: usize) -> usize {
     bytes.div_ceil(BLOCK) * BLOCK
 }
 
-/// What is found where a batch may begin.
+/// The bytes found where a batch may begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A batch, with its checksum and the bytes of its blocks.
@@ -170,7 +170,7 @@ impl Batch {
         (buffer.into(), checksum)
     }
 
-    /// What begins at `bytes`. Records share them.
+    /// Reads the batch that begins at `bytes`. Records share them.
     pub(crate) fn decode(bytes: &Bytes, identity: Identity) -> Found {
         let Some(head) = head_of(bytes, identity) else { return Found::Nothing };
         let number = head.number.get();

@@ -63,13 +63,13 @@ pub struct Entry {
 pub struct Manifest {
     /// The store, drawn at random when it was made.
     pub store: u64,
-    /// Whose it is.
+    /// The owner of the store.
     pub owner: Owner,
-    /// What the first batch of the first segment follows.
+    /// The link that the first batch of the first segment follows.
     pub start: Link,
     /// The segments, ascending.
     pub segments: Vec<u64>,
-    /// What is covered.
+    /// The records of each strand that are covered.
     pub strands: BTreeMap<Strand, Entry>,
 }
 
@@ -106,7 +106,7 @@ struct EntryBytes {
 }
 
 impl Manifest {
-    /// Of a store that has just been made.
+    /// The manifest of a store that has just been made.
     pub fn new(store: u64, owner: Owner) -> Manifest {
         Manifest {
             store,

@@ -1,5 +1,5 @@
-//! What is in the files, byte for byte. Little-endian; every layout is drawn at its type, all of
-//! them in `docs/protocol/store.md`.
+//! The content of the files, byte for byte. Little-endian; every layout is drawn at its type, all
+//! of them in `docs/protocol/store.md`.
 
 mod batch;
 mod manifest;
@@ -18,6 +18,6 @@ pub use snapshot::{Damaged, PIECE, SNAPSHOT_HEAD, SnapshotHead, SnapshotReader, 
 /// The version of all that this crate writes.
 pub const FORMAT: u32 = 1;
 
-/// What one write touches is whole blocks, and no block that was acknowledged is ever written
-/// again: a block that is spoilt while power fails takes nothing along that was said to be there.
+/// One write touches only whole blocks, and no acknowledged block is ever written again. A block
+/// that is spoilt while power fails does not damage acknowledged records.
 pub const BLOCK: usize = 4_096;

@@ -1,10 +1,10 @@
-//! Whose a store is.
+//! The owner of a store.
 
 use core::fmt;
 
 use wire::{ClusterId, NodeId};
 
-/// Whose store it is.
+/// The owner of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// The cluster.

@@ -19,7 +19,7 @@ pub const SNAPSHOT_HEAD: usize = size_of::<Head>();
 /// Bytes before each piece.
 const PIECE_HEAD: usize = size_of::<PieceHead>();
 
-/// Which snapshot it is. What else there is to know stands in the manifest.
+/// The identity of a snapshot. The manifest has the rest.
 ///
 /// ```text
 ///  0      4          8         12    16      24       32       40

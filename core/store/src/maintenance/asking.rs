@@ -11,7 +11,7 @@ use crate::bug::Bug;
 use crate::log::Log;
 
 impl Maintenance {
-    /// Whoever was asked for this strand's snapshot has answered: it may be asked again.
+    /// The request for this strand's snapshot has an answer: it may be requested again.
     pub(super) fn not_asked(&mut self, strand: Strand, config: &Config) {
         if !config.planted.is(Bug::AskOnce) {
             self.asked.remove(&strand);

@@ -19,7 +19,7 @@ pub(super) enum Job {
     Manifest { step: Naming, told: Change },
     /// A file that is no longer needed; `spare`: it is kept as one.
     Removal { file: FileName, spare: bool },
-    /// What is there of a file that found no room goes.
+    /// The remains of a file that found no room are deleted.
     Clearing { file: FileName },
     /// The reserve is made.
     Reserve,
@@ -66,7 +66,7 @@ pub(super) struct Waiting {
     pub state: Option<Bytes>,
 }
 
-/// What comes true when a manifest is on the disk.
+/// The changes that take effect when a manifest is on the disk.
 #[derive(Debug, Default)]
 pub(super) struct Change {
     /// A segment that it names for the first time, with its size.

@@ -13,7 +13,7 @@ use crate::format::{FileName, PIECE, SNAPSHOT_HEAD, SnapshotHead, piece};
 use crate::log::Log;
 
 impl Maintenance {
-    /// What the job's step asks of the disk.
+    /// The disk operation of the job's step.
     pub(super) fn op(&self, config: &Config) -> Option<Op> {
         Some(match self.job.as_ref()? {
             Job::Segment { number, size, step } => {

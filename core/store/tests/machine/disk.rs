@@ -18,7 +18,7 @@ pub type Which = fn(&Op) -> bool;
 #[derive(Default)]
 pub struct Disk {
     pub files: BTreeMap<FileName, Vec<u8>>,
-    /// What was done, but for the bytes.
+    /// The operations done, without their bytes.
     pub done: Vec<String>,
     /// Says no to the first that is of this kind.
     pub refuses: Option<(Which, FailureKind)>,

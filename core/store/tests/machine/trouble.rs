@@ -1,5 +1,4 @@
-//! What becomes of records, snapshots and strands where the disk is full or busy, and of files that
-//! are not what they were.
+//! Records, snapshots and strands where the disk is full or busy, and where files have changed.
 
 use bytes::Bytes;
 use steadfast_store::{

@@ -1,4 +1,4 @@
-//! What a program and its node tell each other, as values.
+//! The messages between a program and its node, as values.
 
 use alloc::string::String;
 
@@ -24,7 +24,7 @@ pub struct Hello {
     pub version: u8,
     /// Its process.
     pub pid: u32,
-    /// What the node gave it in its environment.
+    /// The token that the node gave it in its environment.
     pub token: [u8; TOKEN],
     /// The group that it serves.
     pub group: String,
@@ -76,7 +76,7 @@ pub struct Execute {
     pub now: Time,
     /// Seed of the handler's random numbers.
     pub seed: u64,
-    /// Whose call it is.
+    /// The client that made the call.
     pub client: ClientId,
     /// Which of the client's calls.
     pub call: u64,
@@ -147,7 +147,7 @@ pub struct Ask {
     pub body: Bytes,
 }
 
-/// What came of an [`Ask`].
+/// The result of an [`Ask`].
 ///
 /// ```text
 ///  0        8         9         10      11   12
@@ -187,7 +187,7 @@ pub struct Piece {
     pub bytes: Bytes,
 }
 
-/// What was asked for cannot be done. | number 8 | reason |
+/// The command cannot be carried out. | number 8 | reason |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// The command's.

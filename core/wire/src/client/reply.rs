@@ -139,7 +139,7 @@ impl Outcome {
         }
     }
 
-    /// What stands before these bytes.
+    /// The number that stands before these bytes.
     fn before(&self) -> Option<U32> {
         match self {
             Outcome::Busy { retry_after_us, .. } => Some((*retry_after_us).into()),

@@ -14,7 +14,7 @@ const READ: u8 = 2;
 const STALE: u8 = 4;
 const BESIDE: u8 = 8;
 
-/// What a call does to the service's state, and so how it is executed.
+/// The effect of a call on the service's state, and so how it is executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
     /// It may change it: it is ordered, and executed once by every replica that its group's style
@@ -87,15 +87,15 @@ pub struct Request {
     pub view: ViewNumber,
     /// The method that is called.
     pub method: MethodId,
-    /// What is left of the deadline, in microseconds. Nobody waits for a reply after it.
+    /// The time left until the deadline, in microseconds. Nobody waits for a reply after it.
     pub timeout_us: u32,
     /// Body and reply are JSON instead of postcard.
     pub json: bool,
     /// The client waits for another node's answer to it as well, or has one.
     pub beside: bool,
-    /// What it does to the state.
+    /// Its effect on the state.
     pub access: Access,
-    /// Where not all calls can be taken, those with the largest number are.
+    /// Where not all calls can be taken, those with the largest number are taken.
     pub priority: u8,
     /// The arguments.
     pub body: Bytes,

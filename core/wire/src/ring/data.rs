@@ -48,12 +48,12 @@ pub struct Data {
     pub body: Bytes,
 }
 
-/// What an old message was, when a new ring's recovery sends it again.
+/// The origin of an old message that a new ring's recovery sends again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The ring that it was first sent on.
     pub ring: RingId,
-    /// Who sent it first.
+    /// The first sender.
     pub sender: Member,
     /// Its sequence number there.
     pub sequence: u64,
@@ -121,7 +121,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// What receivers see of it: who waits for its holders is the sender's business alone.
+    /// The level that receivers see: the wait for holders concerns the sender alone.
     pub fn seen(self) -> Level {
         if self == Level::Held { Level::Agreed } else { self }
     }

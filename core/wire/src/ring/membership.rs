@@ -38,12 +38,13 @@ pub struct Join {
 /// fits into the smallest datagram that a node may be configured to send.
 pub const MAX_CHARGES: usize = 16;
 
-/// What a member excluded for being slow was found to owe, by the one that it kept from sending.
+/// The debt of a member excluded for being slow, as the member that it kept from sending counted
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Charge {
-    /// Who did not keep up: its place among the proposed.
+    /// The member that did not keep up: its place among the proposed.
     pub member: u8,
-    /// Who was kept from sending by it, and counted: its place.
+    /// The member that was kept from sending by it, and counted: its place.
     pub by: u8,
     /// For how many microseconds.
     pub stopped_us: u32,
@@ -81,7 +82,7 @@ impl Join {
 pub struct Commit {
     /// The ring that is being formed.
     pub ring: RingId,
-    /// Who says what to whom.
+    /// The step of the commit, with its content.
     pub step: CommitStep,
 }
 
@@ -97,10 +98,10 @@ pub enum CommitStep {
     Entries(Vec<CommitMember>),
 }
 
-/// What a member brings along from its old ring.
+/// A member's entry, from its old ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitMember {
-    /// Who.
+    /// The member.
     pub member: Member,
     /// The ring that it comes from.
     pub old_ring: RingId,

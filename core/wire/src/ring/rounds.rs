@@ -1,4 +1,4 @@
-//! What goes round or back: the token, and the small messages about it.
+//! The messages that go round or back: the token, and the small messages about it.
 
 use alloc::vec::Vec;
 
@@ -55,7 +55,7 @@ pub struct Ack {
     pub hop: u64,
     /// Everything up to here has arrived.
     pub aru: u64,
-    /// What is missing beyond, as far as known.
+    /// The missing numbers beyond, as far as known.
     pub missing: Vec<u64>,
 }
 
@@ -105,7 +105,8 @@ pub struct Pulse {
     pub home: u8,
     /// Every member has everything up to here, as far as home knows.
     pub stable: u64,
-    /// The last number that had been given out. Who has all up to here hands the pulse on.
+    /// The last number that had been given out. A member that has all up to here hands the pulse
+    /// on.
     pub sequence: u64,
     /// Microseconds after this pulse left home within which the next sign of life leaves it.
     pub next: u64,

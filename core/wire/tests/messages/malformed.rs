@@ -11,7 +11,7 @@ use wire::{ClientId, ClusterId, Malformed, PROTOCOL_VERSION};
 
 use crate::{samples, strategies};
 
-/// What is read from any bytes is refused, or is a message that survives its own round trip.
+/// Any bytes are refused, or are a message that survives its own round trip.
 fn try_datagram(bytes: &Bytes) -> Result<(), Malformed> {
     let read = Datagram::decode(samples::CLUSTER, bytes)?;
     assert_eq!(Datagram::decode(samples::CLUSTER, &read.encode()), Ok(read));
@@ -93,7 +93,7 @@ fn truncated_ordered_messages_are_refused_or_whole() {
     for (name, message) in samples::ordered() {
         let bytes = message.encode();
         let whole = (0..bytes.len()).filter(|&n| try_ordered(&bytes.slice(..n)).is_ok()).count();
-        // What follows these headers may have any length.
+        // The bytes behind these headers may have any length.
         let expected = match name {
             "request" | "nested request" => "body".len(),
             "state chunk" => "state".len(),

@@ -1,4 +1,4 @@
-//! What is written is what is read, for every message.
+//! Every message is read as it was written.
 
 use bytes::{Bytes, BytesMut};
 use proptest::collection::vec;

@@ -568,7 +568,7 @@ pub fn frames() -> Vec<(&'static str, Frame)> {
     ]
 }
 
-/// What a node keeps on its disk.
+/// The data that a node keeps on its disk.
 pub fn kept() -> Vec<(&'static str, Bytes)> {
     let component = || Component { epoch: 5, ring: RING, members: vec![member(1), member(2)] };
     let installed =

@@ -1,4 +1,4 @@
-//! What a benchmark is to do, and what it has measured.
+//! The plan and the results of a benchmark.
 
 use wire::bench::{Measured, Pacing, Plan, Report, Until};
 use wire::histogram::Times;

@@ -1,4 +1,4 @@
-//! What clients and nodes say to each other.
+//! The messages between clients and nodes.
 
 use proptest::collection::vec;
 use proptest::option;
