@@ -33,7 +33,7 @@ pub struct Silence {
     settled: Option<(Time, u64)>,
 }
 
-/// What an idle cluster's traffic depends on.
+/// The parameters of an idle cluster's traffic.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {
     /// The nodes, all in one ring.
@@ -95,10 +95,10 @@ pub fn sessions(by: Member, kept: usize, clients: usize) -> Verdict {
     demand(kept <= clients, PROPERTY, || format!("{by} keeps {kept} sessions of {clients} clients"))
 }
 
-/// What may come to a journal while the state is taken that cuts it.
+/// Messages that may be added to a journal while the state that cuts it is taken.
 const BEHIND: u64 = 200;
 
-/// What a node keeps for a program that dies is cut after so many messages.
+/// A node cuts the journal of a program that may die after so many messages.
 pub fn journal(by: Member, group: &str, kept: u64, most: u64) -> Verdict {
     demand(kept <= most + BEHIND, PROPERTY, || {
         format!("{by} keeps {kept} messages for the program of {group}, {most} at most")

@@ -19,15 +19,15 @@ const PROPERTY: &str = "hand-over";
 /// A move as a node tells it.
 #[derive(Clone, Copy, Debug)]
 pub struct Told {
-    /// Who was primary.
+    /// The former primary.
     pub from: Member,
-    /// Who is.
+    /// The new primary.
     pub to: Member,
     /// The view that the proposal named.
     pub asked: ViewNumber,
 }
 
-/// What every node said last of every group.
+/// The latest report of every node about every group.
 #[derive(Default)]
 pub struct Moves {
     last: HashMap<(Member, GroupId), Known>,
@@ -50,14 +50,14 @@ fn primary(replicas: &Replicas) -> Option<Member> {
     replicas.iter().find(|(_, synced)| *synced).map(|(member, _)| *member)
 }
 
-/// Who gets the state comes after those who had it.
+/// In these styles a replica that gets the state ranks behind those that had it.
 fn is_passive(style: Style) -> bool {
     matches!(style, Style::WarmPassive | Style::ColdPassive)
 }
 
 impl Moves {
-    /// A node says that a primary has moved. Of a group that has come into its component as it was,
-    /// it has said nothing.
+    /// A node reports that a primary has moved. It has reported nothing of a group that entered
+    /// this component unchanged.
     pub fn moved(&mut self, by: Member, component: RingId, group: GroupId, told: Told) -> Verdict {
         let Told { from, to, asked } = told;
         let known = self.last.get_mut(&(by, group));
@@ -146,7 +146,7 @@ impl Moves {
         })
     }
 
-    /// Whoever asked for a move is told that node `to` has the primary in this view.
+    /// The requester of a move is told that node `to` has the primary in this view.
     pub fn ended(
         &self,
         by: Member,

@@ -29,7 +29,7 @@ pub struct Wait {
     rings: HashMap<RingId, Ring>,
     /// Waits are timed, and last at most so long.
     bound: Option<Duration>,
-    /// Who asks for the token since when, while waits are timed.
+    /// Members that ask for the token, and since when, while waits are timed.
     asking: HashMap<Member, Time>,
     /// The longest of them so far.
     longest: Duration,
@@ -41,7 +41,7 @@ struct Ring {
     last: Option<Pass>,
     /// Bit i: member i wants the token and has not got it since.
     waiting: u64,
-    /// Who has had it since member i waits.
+    /// Members that have had it since member i waits.
     passed: Vec<u64>,
     /// The largest number that was given out.
     high: u64,
@@ -53,8 +53,8 @@ impl Wait {
         Wait { turn: turn as u64, parking, ..Wait::default() }
     }
 
-    /// A regular configuration exists. What its members sent before anybody was told of it was its
-    /// recovery.
+    /// A regular configuration exists. Messages that its members sent before any member was told of
+    /// it belong to its recovery.
     pub fn ring(&mut self, ring: RingId, members: &[Member]) {
         self.rings.entry(ring).or_insert_with(|| Ring {
             members: members.iter().map(|member| member.node).collect(),

@@ -22,7 +22,7 @@ pub struct Safe {
     together: HashMap<Member, Vec<Member>>,
     heard: HashMap<(Member, RingId), HashSet<u64>>,
     delivered: HashMap<MessageId, (RingId, Vec<Member>)>,
-    /// Who promised what to whom.
+    /// Deliveries as safe: by whom, of which message, and who must deliver it too.
     promises: Vec<(Member, MessageId, Vec<Member>)>,
     failed: HashSet<Member>,
 }

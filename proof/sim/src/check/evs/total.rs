@@ -4,7 +4,8 @@
 //! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specifications 6.1 to 6.3; Y.
 //! Amir et al., *The Totem Single-Ring Ordering and Membership Protocol*, TOCS 1995 (agreed order);
 //! docs/protocol/ring.md, "Ordering". A message's place is its ring, its sequence number there, and
-//! (several share a datagram, whose sender is one) its sender's count. Whoever delivers a message
+//! (several share a datagram, whose sender is one) its sender's count. A member that delivers a
+//! message
 //! in a transitional configuration has delivered all before it that members of that configuration
 //! sent (6.3).
 
