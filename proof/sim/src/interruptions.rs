@@ -46,7 +46,7 @@ fn one(
     }
     let outcome = cluster::run(options, &mut draw, plant, aloud);
     let steps = outcome.summary.steps_of.iter().sum();
-    // Of those that are disturbed the steps say nothing.
+    // The steps of disturbed runs carry no information.
     let steps_of = if after.is_none() { outcome.summary.steps_of } else { Default::default() };
     all.hash = mix(all.hash, outcome.hash);
     all.summary.add(&Summary { steps_of, ..outcome.summary });

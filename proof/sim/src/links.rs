@@ -49,7 +49,7 @@ struct Node {
     wake: Option<Time>,
 }
 
-/// What befalls one network now.
+/// The present fault of one network.
 struct Fault {
     link: usize,
     since: Time,

@@ -1,17 +1,17 @@
-//! What came of a seed.
+//! The outcome of a seed.
 
 use wire::Time;
 
 use crate::check::Verdict;
 
-/// What came of a seed.
+/// The outcome of a seed.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The first violation, if any.
     pub verdict: Verdict,
     /// The hash of the whole stream of events.
     pub hash: u64,
-    /// What happened, in numbers.
+    /// The run in numbers.
     pub summary: Summary,
 }
 

@@ -5,7 +5,7 @@
 use history::models::RegisterCall;
 use wire::MethodId;
 
-/// What a register holds.
+/// Returns the contents of a register.
 pub const READ: MethodId = MethodId::of("read");
 /// A register is to hold something else.
 pub const WRITE: MethodId = MethodId::of("write");

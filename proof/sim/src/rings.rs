@@ -145,7 +145,7 @@ impl Rings {
     }
 
     fn multicast(&mut self, node: usize) -> Verdict {
-        // Whoever spoke after all has healed could be cut short by the end of the run (seed 3443).
+        // A message sent after all has healed could be cut short by the end of the run.
         if self.calm.is_some() {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Nodes with disks: whole clusters lose power at once, and come back with what was synced.
 //!
-//! Each node has a [`Store`] on a [`Disk`] that may fail. What a node gives to its store is on the
-//! disk some time later, or never, if its life ends first.
+//! Each node has a [`Store`] on a [`Disk`] that may fail. Data that a node gives to its store is on
+//! the disk some time later, or never, if its life ends first.
 
 mod in_cluster;
 
@@ -33,11 +33,11 @@ pub(super) const ROOM: usize = 256 << 20;
 pub(super) const SEGMENT: u64 = 16 * 4_096;
 const BATCH: usize = 11 * 4_096;
 
-/// What found no room on the disk is tried again after this time; so is a node that could not start
-/// for want of it.
+/// A write that found no room on the disk is retried after this time; so is the start of a node
+/// that failed for want of room.
 pub(super) const AGAIN: Duration = Duration::from_millis(20);
 
-/// What a seed draws for clusters with disks.
+/// The parameters of disks that a seed draws.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskPlan {
     /// The longest time that a disk takes for something.
@@ -53,7 +53,7 @@ pub struct DiskPlan {
 }
 
 impl DiskPlan {
-    /// What a seed draws.
+    /// Draws the plan.
     pub fn draw(draw: &mut Draw) -> DiskPlan {
         DiskPlan {
             slowest: Duration::from_micros(draw.pick(&[50, 500, 500, 5_000, 20_000])),
@@ -146,7 +146,7 @@ impl Disks {
     }
 }
 
-/// What became of a node's store when it was to be opened.
+/// The result of opening a node's store.
 pub(super) enum Opening {
     /// There are no disks.
     Nothing,
@@ -159,7 +159,7 @@ pub(super) enum Opening {
 /// A store that is open.
 pub(super) struct Opened {
     store: Store,
-    /// What came back.
+    /// The pieces that came back.
     pub(super) pieces: Vec<Kept>,
     /// The last record of earlier lives.
     base: u64,

@@ -1,4 +1,4 @@
-//! What nodes put out.
+//! The outputs of nodes.
 
 use engine::{Command, Event, Output, Stack};
 use wire::system::MANAGER_ID;

@@ -1,4 +1,4 @@
-//! What must come out, worked out a second time and so plainly that it can be seen to be right.
+//! The expected results, computed a second time and so simply that they are evidently right.
 //!
 //! - `service`: the replies of the simulated service
 //! - `sequencer`: what a ring may deliver

@@ -94,7 +94,7 @@ impl Watch {
         self.sequencer.died(member);
     }
 
-    /// What of its own a node that lives has not delivered yet.
+    /// Returns an objection if a node that lives has not delivered its own messages.
     pub fn undelivered(&self, alive: &[Member]) -> Option<String> {
         self.evs.undelivered(alive).err().map(|violation| violation.to_string())
     }

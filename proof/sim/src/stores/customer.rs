@@ -1,4 +1,4 @@
-//! Who uses the store.
+//! The user of the store.
 
 use bytes::Bytes;
 use store::{AppendError, Record, RecordId, Snapshot, Strand};

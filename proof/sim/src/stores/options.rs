@@ -1,4 +1,4 @@
-//! What a seed draws: knobs, troubles, and how lives end.
+//! The draws of a seed: knobs, troubles, and how lives end.
 
 use store::{Config, Owner};
 use wire::{Duration, NodeId};
@@ -8,7 +8,7 @@ use crate::draw::Draw;
 use crate::options::CLUSTER_ID;
 use crate::run::Plant;
 
-/// What a seed draws.
+/// The draws of a seed.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub config: Config,

@@ -78,7 +78,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Whoever wants a primary elsewhere asks until it is there.
+    /// A requester of a move repeats it until the primary is there.
     fn ask_for_move(&mut self, now: Time) -> Verdict {
         let script = self.script.as_mut().expect("it is followed");
         let waits = script.asked.is_some_and(|at| now < at + operations::AGAIN);
@@ -98,7 +98,7 @@ impl Cluster {
         self.drain(asked)
     }
 
-    /// What the operation was to bring about, and is not so yet; all is as the cluster state says.
+    /// Returns an effect that the operation still lacks, when all is as the cluster state says.
     fn missing_of_operation(&self) -> Option<String> {
         let script = self.script.as_ref()?;
         let deploying = self.deploying.as_ref()?;
