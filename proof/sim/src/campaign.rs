@@ -1,4 +1,4 @@
-//! Many seeds on some threads, and what came of them.
+//! Many seeds on some threads, and their results.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Clients: sessions with a clock of their own, and what they call.
+//! Clients: sessions with a clock of their own, and their calls.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -76,7 +76,7 @@ pub struct Host<P, X> {
     pub process: Option<P>,
     /// The machine has power: a datagram to a dead process is refused, not lost.
     pub powered: bool,
-    /// The process is stopped: whatever comes waits.
+    /// The process is stopped: its inputs wait.
     pub paused: bool,
     /// The life that runs, or ran last.
     pub incarnation: Incarnation,
@@ -298,7 +298,7 @@ impl<P: Process, X> Fabric<P, X> {
         }
     }
 
-    /// A datagram without words: who is alive ignores it, a dead process's host refuses it.
+    /// A datagram without words: a living process ignores it, a dead process's host refuses it.
     pub fn probe(&mut self, from: usize, to: NodeId) {
         let place = place_of(to);
         let host = &self.hosts[place];
@@ -448,7 +448,7 @@ impl<P: Process, X> Fabric<P, X> {
         Some(Step::Ran(node))
     }
 
-    /// The host at `by` has no such process: it says so to whoever sent the datagram.
+    /// The host at `by` has no such process, and reports this to the datagram's sender.
     fn refuse(&mut self, to: Place, by: usize) {
         let at = self.now() + self.network.passage();
         if to < self.hosts.len() && self.network.reaches(by, to) {

@@ -1,5 +1,5 @@
-//! The world of interruptions: of each operation, one run undisturbed, and one for each of its
-//! steps in which whoever leads dies right after it.
+//! The world of interruptions: each operation has one undisturbed run, and one for each of its
+//! steps in which the leader dies right after that step.
 
 use crate::cluster::{self, Operation, Script};
 use crate::draw::Draw;

@@ -59,7 +59,7 @@ pub struct Summary {
     pub undone: u64,
     /// Steps of each operation of a script, undisturbed.
     pub steps_of: [u64; 4],
-    /// Runs in which whoever led died after such a step.
+    /// Runs in which the leader died after such a step.
     pub interrupted: u64,
     /// Steps after which the promise does not cover that.
     pub uncovered: u64,

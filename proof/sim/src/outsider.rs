@@ -1,5 +1,4 @@
-//! Somebody without the cluster's key, who sees every datagram and sends what he likes to whom he
-//! likes.
+//! Somebody without the cluster's key, who sees every datagram and sends any data to any node.
 //!
 //! Source: docs/protocol/seal.md, "Against whom". Delays and losses that he could cause are the
 //! network's weather. Here he repeats, changes, cuts off, misaddresses and invents.
@@ -30,7 +29,7 @@ pub struct Sent {
 
 /// The outsider.
 pub struct Outsider {
-    /// How often he acts, of 1,000 datagrams.
+    /// His acts per 1,000 datagrams.
     rate: u64,
     nodes: usize,
     draw: Draw,

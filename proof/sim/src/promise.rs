@@ -30,7 +30,7 @@ pub struct Promise {
     configured: usize,
     /// Data that a life reported as stored survives it: a node that dies restarts with that.
     disks: bool,
-    /// When nobody lives any more, what was seen so far says nothing of the next: the numbers of
+    /// When no life is left, earlier observations do not apply to the next lives: the numbers of
     /// rings begin anew.
     begins_anew: bool,
     /// Groups whose replies leave when all hold the request.
@@ -46,12 +46,12 @@ pub struct Promise {
     /// The synced replicas of each group, by the views that a later component may begin with,
     /// oldest first.
     views: BTreeMap<GroupId, Vec<View>>,
-    /// Groups that a client ever called: of others nothing can be lost.
+    /// Groups that a client ever called: other groups have nothing to lose.
     called: BTreeSet<GroupId>,
     /// Replicas that their node gives up.
     leaving: BTreeSet<(GroupId, Member)>,
-    /// Those among them, and those of nodes that are told to leave, of whom no view is known that
-    /// is without them.
+    /// Those among them, and those of nodes that are told to leave, that every known view still
+    /// contains.
     pending: BTreeSet<(GroupId, Member)>,
 }
 
@@ -111,7 +111,7 @@ impl Promise {
         }
     }
 
-    /// A configuration got the quorum, as one of its members says: what came before it is over.
+    /// A configuration got the quorum, as one of its members reports: earlier ones are over.
     pub fn component(&mut self, ring: RingId, by: Member) {
         self.seated.insert(by);
         self.known.insert((ring, by));

@@ -1,4 +1,5 @@
-//! The registers of the simulated service: what clients read and write, and by which they judge it.
+//! The registers of the simulated service, which clients read and write, and by which they judge
+//! it.
 //!
 //! The arguments of such a call are eight bytes, so that an entry of the log holds them whole.
 

@@ -1,7 +1,7 @@
 //! The service that every simulated group runs: a log of its own calls, and their hash; and
 //! registers.
 //!
-//! Its state is its history, so whoever has a replica's state, or a reply, knows which calls led to
+//! Its state is its history: a replica's state, or a reply, shows which calls led to
 //! it. Every reply names its place in the history and the hash of the history up to there. The
 //! registers' contents follow from the history, too.
 
@@ -144,7 +144,7 @@ impl Log {
         }
     }
 
-    /// The history goes on. If it is a call of a register: what that held before.
+    /// The history goes on. Returns the former contents if it is a call of a register.
     fn append(&mut self, entry: Entry) -> Option<u64> {
         self.digest = extend(self.digest, &entry);
         self.entries.push(entry);

@@ -1,4 +1,4 @@
-//! A fault becomes concrete: whom it strikes, and for how long.
+//! A fault becomes concrete: its victim, and its span.
 
 use wire::{Duration, Member, NodeId};
 

@@ -39,8 +39,8 @@ pub enum Trial {
     Wait,
     /// One falls silent.
     Silence(Silence, Work),
-    /// One takes in what comes so slowly that another, who has all that it can send, waits for it
-    /// most of the time.
+    /// One takes in datagrams so slowly that another, with all that it can send, waits for it most
+    /// of the time.
     Slow,
     /// Ways are cut, and stay so; `cold`: before the nodes start.
     Shape {

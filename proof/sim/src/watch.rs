@@ -36,7 +36,7 @@ use components::Components;
 use executions::Executions;
 pub use executions::Step;
 
-/// The checkers, and what several of them want to know.
+/// The checkers, and the knowledge that several of them need.
 pub struct Watch {
     /// Which deaths the promise covers.
     pub promise: Promise,
@@ -46,7 +46,7 @@ pub struct Watch {
     views: Views,
     primaries: Primaries,
     moves: Moves,
-    /// Which styles groups have, and who proposals others.
+    /// The groups' styles, and the proposals of other styles.
     pub restyles: Restyles,
     acknowledged: Acknowledged,
     /// Calls that kill whoever executes them.

@@ -22,8 +22,8 @@ pub enum Found {
     Unnoticed,
 }
 
-/// A store is opened on a disk where this bit has rotted. `whole`: what it gives back without that.
-/// `last`: the bit is of what was written last.
+/// A store is opened on a disk where this bit has rotted. `whole`: the pieces that it gives back
+/// without that. `last`: the bit belongs to the last write.
 ///
 /// # Errors
 /// Something else came back, or another file is said to be damaged.

@@ -82,8 +82,7 @@ struct Open {
 pub struct Linearizable {
     seen: BTreeMap<GroupId, Seen>,
     open: BTreeMap<(usize, CallId), Open>,
-    /// Calls of groups, which count like clients': whom they call, and the place of those under
-    /// way.
+    /// Nested calls, which count like clients': their callees, and the places of those under way.
     nested: BTreeMap<(ClientId, u64), (GroupId, Option<Handle>)>,
     /// Histories for which the checker would have taken too long.
     undecided: Vec<String>,
@@ -177,7 +176,7 @@ impl Linearizable {
         }
     }
 
-    /// At the end: what clients saw of this group.
+    /// At the end: judges the clients' history of this group.
     pub fn finish(&mut self, group: GroupId) -> Verdict {
         let Some(seen) = self.seen.get(&group) else { return Ok(()) };
         let registers = check(&Register, seen.registers.operations(), LIMITS);

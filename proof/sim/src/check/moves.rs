@@ -1,9 +1,9 @@
-//! A primary moves only as it was proposed, to who has the state, and nothing else changes the
+//! A primary moves only as proposed, to a replica with the state, and nothing else changes the
 //! rank.
 //!
 //! Source: docs/protocol/group.md, "Hand-over", and manager.md, "Ranks": a move is of one view, and
 //! void in another; the new primary has the state; the others keep their order; an order of the
-//! backups leaves the primary where it is; whoever is told that it has taken place has seen it;
+//! backups leaves the primary where it is; a node that is told of a move has seen it;
 //! clients neither lose a call nor wait for a time-out.
 
 use super::hashed::HashMap;
@@ -135,7 +135,8 @@ impl Moves {
         let mut stayed: Vec<Member> = before.iter().filter(|m| rank.contains(m)).copied().collect();
         if is_passive(last.style) || is_passive(style) {
             let has_state = |replicas: &Replicas, member| replicas.contains(&(member, true));
-            // Stable: who had the state, who got it, who waits for it, each in the order of before.
+            // Stable: those that had the state, that got it, that wait for it, each in their former
+            // order.
             stayed.sort_by_key(|&m| (!has_state(&last.replicas, m), !has_state(replicas, m)));
         }
         let kept: Vec<Member> = rank.iter().filter(|m| before.contains(m)).copied().collect();

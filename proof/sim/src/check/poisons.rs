@@ -97,8 +97,8 @@ impl Poisons {
     }
 
     /// A service dies of this call, and with its node if that `ends`. `lasting`: the call kills
-    /// whoever executes it. `known`: who executed it could have known who had died of it, and that
-    /// its client asks.
+    /// every executor. `known`: the node could have known of earlier deaths by it, and that its
+    /// client asks.
     pub fn kills(
         &mut self,
         call: CallKey,

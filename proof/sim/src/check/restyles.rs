@@ -1,8 +1,8 @@
-//! A group's style changes only as it was proposed, everywhere in the same view, and whoever
-//! proposed it hears what came of it.
+//! A group's style changes only as it was proposed, everywhere in the same view, and the requester
+//! gets the result.
 //!
 //! Source: docs/protocol/group.md, "Change of style": a proposal is of one view, and void in
-//! another; nothing else changes a style; whoever asked is told within three seconds.
+//! another; nothing else changes a style; the requester is told within three seconds.
 
 use super::hashed::HashMap;
 

@@ -14,7 +14,7 @@ use crate::trace::digest;
 
 const PROPERTY: &str = "sealed datagrams";
 
-/// All that was ever sealed, and who opened it.
+/// All that was ever sealed, and the lives that opened it.
 #[derive(Default)]
 pub struct Sealed {
     genuine: HashMap<u64, Time>,

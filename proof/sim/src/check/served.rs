@@ -1,5 +1,5 @@
-//! A stateless group's call that is answered was executed, by a member, and that execution gave the
-//! answer; and who is a member serves, with a quorum or without.
+//! If a stateless group's call is answered, a member executed it, and that execution gave the
+//! answer. Each member serves, with a quorum or without.
 //!
 //! Source: docs/protocol/group.md, "Styles". At least once: a retry may be executed again, here or
 //! elsewhere.

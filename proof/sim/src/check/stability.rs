@@ -17,7 +17,7 @@ use super::{Verdict, demand};
 
 const PROPERTY: &str = "stability";
 
-/// The largest claims about each ring, and who left it how.
+/// The largest claims about each ring, and how each life left it.
 #[derive(Default)]
 pub struct Stability {
     claims: HashMap<RingId, (u64, u64, Vec<Member>)>,

@@ -1,8 +1,8 @@
-//! In a voting group nobody is answered what a lone replica makes up; who makes something up, or
-//! hangs, is taken out within a bound, and nobody else is.
+//! In a voting group no client gets an answer that a lone replica invents. A replica that invents
+//! or hangs is taken out within a bound, and no other is.
 //!
-//! Source: docs/protocol/group.md, "Voting". That the answers are right is what the checkers of
-//! replies say: here is who may be wrong.
+//! Source: docs/protocol/group.md, "Voting". The checkers of replies judge whether answers are
+//! right. This one judges which replicas may be wrong.
 
 use super::hashed::{HashMap, HashSet};
 

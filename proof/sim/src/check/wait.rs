@@ -35,7 +35,7 @@ pub struct Wait {
     longest: Duration,
 }
 
-/// One ring: where its token is, and who waits for it.
+/// One ring: the place of its token, and the members that wait for it.
 struct Ring {
     members: Vec<NodeId>,
     last: Option<Pass>,
@@ -65,7 +65,7 @@ impl Wait {
         });
     }
 
-    /// From now on all is well: whoever asks for the token has it within `bound`. `None`: no
+    /// From now on all is well: a member that asks for the token has it within `bound`. `None`: no
     /// longer.
     pub fn timed(&mut self, bound: Option<Duration>) {
         self.bound = bound;
@@ -103,7 +103,7 @@ impl Wait {
         }
     }
 
-    /// This one does what only who has the token does.
+    /// Only a member with the token does this.
     fn had(&mut self, now: Time, member: Member) -> Verdict {
         let (Some(bound), Some(since)) = (self.bound, self.asking.remove(&member)) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Connections, and what clients put out.
+//! Connections, and the outputs of clients.
 
 use bytes::Bytes;
 use client::{CallError, Output};

@@ -13,7 +13,7 @@ use crate::draw::Draw;
 /// The parameters of decay that a seed draws.
 #[derive(Clone, Copy, Debug)]
 pub struct DecayPlan {
-    /// A bit rots at a node whose life ends, of 1,000 such ends that the promise covers.
+    /// Ends of a life, per 1,000 that the promise covers, at which a bit rots.
     pub rot: u64,
     /// Whenever a fault may strike a disk is full instead, once in so many.
     pub full: u64,

@@ -42,9 +42,9 @@ pub(super) const AGAIN: Duration = Duration::from_millis(20);
 pub struct DiskPlan {
     /// The longest time that a disk takes for something.
     pub slowest: Duration,
-    /// A sync fails, of 1,000.
+    /// Syncs that fail, per 1,000.
     pub unsynced: u64,
-    /// A loss of power spoils a sector that was on its way, of 1,000.
+    /// Losses of power that spoil a sector on its way, per 1,000.
     pub spoilt: u64,
     /// Records after which a replica gives a snapshot.
     pub snapshot_after: u64,
@@ -74,8 +74,7 @@ pub(super) struct NodeDisk {
     under_way: [Option<(Op, Result<(), Failure>)>; 2],
     records: VecDeque<Record>,
     snapshots: VecDeque<Snapshot>,
-    /// Snapshots that the store has: of one that finds no room another is tried, not before this
-    /// time.
+    /// Snapshots that the store has. If one finds no room, another is tried, not before this time.
     flying: Vec<Snapshot>,
     retry_at: Option<Time>,
     /// Groups of which nothing is needed any more.

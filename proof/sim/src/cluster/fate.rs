@@ -1,4 +1,4 @@
-//! Faults, healing, and what is demanded at the end.
+//! Faults, healing, and the demands at the end.
 
 use client::Link;
 use engine::{GroupStatus, Quorum, Status};
@@ -50,8 +50,8 @@ impl Cluster {
             return Ok(());
         }
         let places = self.options.clocks.len();
-        // Without a quorum each part of a split has views of its own, and nobody can say who is the
-        // last.
+        // Without a quorum each part of a split has views of its own, and no node knows which
+        // replica is the last.
         let quorum = self.options.quorum == Quorum::Majority;
         let covered = |victim| quorum && self.watch.promise.covers(victim);
         let chosen = match kind {

@@ -8,7 +8,7 @@ use super::Disk;
 use super::file::{File, Rot, SECTOR, put, put_within, rename};
 
 impl Disk {
-    /// The host loses power: what is not on the disk is gone, but for what happens to be.
+    /// The host loses power: unsynced data is gone, but for what the disk happens to have.
     pub fn lose_power(&mut self) {
         for naming in std::mem::take(&mut self.pending) {
             if self.draw.one_in(2) {

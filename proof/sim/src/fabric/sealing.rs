@@ -16,7 +16,7 @@ use crate::options::CLUSTER_ID;
 use crate::outsider::Outsider;
 use crate::run::Plant;
 
-/// The keys, the outsider, and who looks that he does not matter.
+/// The keys, the outsider, and the checker of his effect.
 pub(super) struct Sealing {
     nodes: Vec<NodeId>,
     /// The keys that outlive a life at each host.

@@ -10,8 +10,8 @@ use crate::draw::Draw;
 use crate::faults::FaultKind;
 
 impl Options {
-    /// Services hang. Their replicas go by their own will, so what is said of those that leave is
-    /// said of them; and calls end soon, for who is busy within a deadline does not hang.
+    /// Services hang. Their replicas leave by their own will, so the rules for replicas that leave
+    /// apply. Calls end soon, for a service that is busy within a deadline does not hang.
     pub fn with_hangs(self, seed: u64) -> Options {
         let possible = self.world == World::Cluster && !self.smooth && self.trial.is_none();
         if !possible || self.quorum != Quorum::Majority || self.deploy.is_some() {

@@ -47,8 +47,8 @@ impl Options {
         self
     }
 
-    /// How long it takes until a node has sent so many bytes: of a parked token, a window in the
-    /// time of an answer; of one that circulates, a turn in a rotation.
+    /// How long it takes until a node has sent so many bytes. With a parked token: a window in the
+    /// time of an answer; with one that circulates: a turn in a rotation.
     fn sending(&self, bytes: usize) -> Duration {
         match self.parking {
             true => self.weather.latency * (2 * (bytes / (self.window * PAYLOAD))) as u32,

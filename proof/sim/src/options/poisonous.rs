@@ -9,8 +9,7 @@ use crate::cluster::{DiskPlan, PoisonPlan};
 use crate::draw::Draw;
 use crate::faults::FaultKind;
 
-/// Styles whose calls are ordered before anybody executes them: of these a call kills two services
-/// at most.
+/// Styles whose calls are ordered before they are executed: such a call kills two services at most.
 const GUARDED: [Style; 4] = [Style::SemiActive, Style::Active, Style::Voting, Style::ColdPassive];
 
 impl GroupPlan {

@@ -1,4 +1,4 @@
-//! The store's log in its simplest form: a list of records. Whatever happens to the disk, the
+//! The store's log in its simplest form: a list of records. After any damage to the disk the
 //! recovered data must be as this list says.
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub enum Leniency {
     None,
     /// Data that looks like a write that was cut short: a bit had rotted.
     Rot,
-    /// No record; but of snapshots and forgotten strands, what the manifest of another time knew.
+    /// No record, but perhaps snapshots and forgotten strands, as an older manifest had them.
     OldManifest,
 }
 
@@ -146,7 +146,7 @@ impl Log {
         hash.to_le_bytes().repeat(words).into()
     }
 
-    /// An opening begins, of files that this has befallen.
+    /// An opening begins, of files with this damage.
     pub fn begin(&mut self, harm: Leniency) {
         self.back = Back::default();
         self.owed.clear();

@@ -82,7 +82,7 @@ impl Watch {
         self.evs.heard(by, ring, sequence);
     }
 
-    /// A node says who has what.
+    /// A node reports how far its ring's members have the messages.
     pub fn held(&mut self, by: Member, ring: RingId, majority: u64, all: u64) -> Verdict {
         self.stability.held(by, ring, majority, all)
     }

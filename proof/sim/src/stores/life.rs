@@ -1,4 +1,4 @@
-//! How a life ends, what befalls the files, and how the next one begins.
+//! The end of a life, the damage to the files, and the next beginning.
 
 use store::{Config, FileName, OpenError};
 use wire::Duration;
@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    /// Nothing goes wrong any more: what is appended must come to the disk.
+    /// Nothing goes wrong any more: appended records must come to the disk.
     pub(super) fn heal(&mut self) -> Verdict {
         self.trace.say(self.now, || "ALL HEALS".into());
         self.disk.troubles = Troubles::default();

@@ -2,7 +2,8 @@
 //! other.
 //!
 //! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specifications 2.1 to 2.4:
-//! who delivers a configuration is in it; one configuration has one membership; between two regular
+//! a member of a configuration delivers it; one configuration has one membership; between two
+//! regular
 //! configurations lies one transitional one, whose members are in both; docs/protocol/ring.md,
 //! "Installation".
 

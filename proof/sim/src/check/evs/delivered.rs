@@ -3,7 +3,7 @@
 use ring::Level;
 use wire::{Member, RingId};
 
-/// A message of the simulation: who multicast it, and which of its messages it is.
+/// A message of the simulation: its sender, and the sender's count.
 pub type MessageId = (Member, u64);
 
 /// A node delivers a message.

@@ -109,7 +109,7 @@ impl Cluster {
         self.fabric.later(soon, Extra::Relief(Relief::Host(node, index)));
     }
 
-    /// The faults are over: who hangs goes on.
+    /// The faults are over: services that hang continue.
     pub(in crate::cluster) fn end_hangs(&mut self) {
         for node in 0..self.options.nodes {
             let all: Vec<GroupId> = self.executors.of_node(node).map(|(group, _)| group).collect();

@@ -74,8 +74,7 @@ impl Cluster {
         if poisoning.killed.get(&call) == Some(&1) {
             let span = poisoning.draw.span(Duration::ZERO, Duration::from_micros(400));
             let serial = self.executors.at(node, group).serial;
-            // Its answer may be on its way: what its node has said of that is lost with the node
-            // alone.
+            // Its answer may be on its way: the node's report of it is lost only with the node.
             let dying = Dying { call, kind, node: true, late: true };
             let at = self.fabric.now() + span;
             self.fabric.deliver(at, node, Extra::Dies(serial, dying));
