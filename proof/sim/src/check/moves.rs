@@ -3,8 +3,8 @@
 //!
 //! Source: docs/protocol/group.md, "Hand-over", and manager.md, "Ranks": a move is of one view, and
 //! void in another; the new primary has the state; the others keep their order; an order of the
-//! backups leaves the primary where it is; a node that is told of a move has seen it;
-//! clients neither lose a call nor wait for a time-out.
+//! backups leaves the primary where it is; a node that is told of a move has seen it; clients
+//! neither lose a call nor wait for a time-out.
 
 use super::hashed::HashMap;
 
