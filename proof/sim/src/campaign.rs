@@ -1,4 +1,4 @@
-//! Many seeds on some threads, and what came of them.
+//! Many seeds on some threads, and their results.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ pub struct Campaign {
     pub settings: Settings,
 }
 
-/// What came of a campaign.
+/// The results of a campaign.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Seeds that were run.
@@ -34,10 +34,10 @@ pub struct Report {
     pub took: Duration,
 }
 
-/// Whoever runs a campaign for long wants to hear how far it is this often.
+/// The interval between progress reports of a long campaign.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-/// Who hears how a campaign goes.
+/// Receives the progress of a campaign.
 pub trait Listener: Sync {
     /// A seed failed.
     fn failed(&self, seed: u64, outcome: &Outcome);

@@ -1,16 +1,16 @@
-//! What a host's clocks say: each starts somewhere and runs a little fast or slow.
+//! The clocks of a host: each starts somewhere and runs a little fast or slow.
 
 use wire::{Duration, Time};
 
-/// What is further off than this (nanoseconds: 2.5 hours) does not happen in a run.
+/// Offsets beyond this (nanoseconds: 2.5 hours) do not happen in a run.
 const FOREVER: u64 = 9_000_000_000_000;
 
 /// A monotonic clock and a wall clock, both driven by one crystal.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// What the monotonic clock says at true time zero.
+    /// The monotonic clock's reading at true time zero.
     pub start: u64,
-    /// What the wall clock says at true time zero, in nanoseconds since the Unix epoch.
+    /// The wall clock's reading at true time zero, in nanoseconds since the Unix epoch.
     pub wall: u64,
     /// Parts per million by which the crystal runs fast (or slow, when negative).
     pub drift_ppm: i64,

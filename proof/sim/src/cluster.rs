@@ -74,7 +74,7 @@ use script::Scripted;
 pub use script::{Operation, Script};
 pub(crate) use upgrading::is_broken;
 
-/// What happens in this world beside datagrams and timers.
+/// Happenings of this world beside datagrams and timers.
 enum Extra {
     /// For a node: a frame from a client.
     Frame(Caller, Bytes),
@@ -152,7 +152,7 @@ struct Cluster {
     plant: Plant,
     fabric: Fabric<Stack<Ring>, Extra>,
     executors: Executors,
-    /// What nodes keep, if this seed has disks, and how it rots.
+    /// The nodes' disks, if this seed has disks, and how they rot.
     disks: Disks,
     customers: Vec<Customer>,
     streams: BTreeMap<Caller, Stream>,
@@ -165,14 +165,14 @@ struct Cluster {
     hangs: Draw,
     /// Which calls kill, if any do.
     poisoning: Option<Poisoning>,
-    /// What hosts have to do, if anybody looks.
+    /// The load of hosts, if it is managed.
     management: Option<Management>,
-    /// What people deploy, if they do.
+    /// The deployments, if there are any.
     deploying: Option<Deploying>,
-    /// The one thing that they do in worlds of interruptions.
+    /// The one operation of a world of interruptions.
     script: Option<Scripted>,
     course: Course,
-    /// Whoever measures the ring now.
+    /// The member that measures the ring now.
     measures: Option<Member>,
     summary: Summary,
 }
@@ -390,7 +390,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// What only this world understands comes to a node's process.
+    /// An event that only this world understands reaches a node's process.
     fn node_extra(&mut self, node: usize, extra: Extra) -> Verdict {
         let (now, wall) = (self.fabric.local(node), self.fabric.wall(node));
         match extra {

@@ -1,4 +1,4 @@
-//! Clients: sessions with a clock of their own, and what they call.
+//! Clients: sessions with a clock of their own, and their calls.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -39,12 +39,12 @@ pub fn node_at(address: SocketAddr) -> usize {
 pub struct Customer {
     /// Its session.
     pub session: Session,
-    /// What it may do again.
+    /// Its budget of retries.
     pub retry_budget: RetryBudget,
     /// Its calls must be answered when all is well. Not if it never learns where its groups go on,
     /// or may hardly ask again.
     pub demanding: bool,
-    /// What it does with targets, and how critical its calls are.
+    /// Its use of targets, and the priority of its calls.
     pub policy: Policy,
     /// Its clock.
     pub clock: Clock,
@@ -53,9 +53,9 @@ pub struct Customer {
     /// Calls begun while faults happen.
     pub begun: usize,
     under_way: BTreeMap<CallId, Pending>,
-    /// What it wrote last.
+    /// The word that it wrote last.
     written: u64,
-    /// What it saw in each group's registers last.
+    /// The values that it saw last in each group's registers.
     seen: BTreeMap<(GroupId, u64), u64>,
 }
 
@@ -171,7 +171,7 @@ impl Customer {
         let calls = [(APPEND, rest, Access::Change), (read, word, access)].into_iter().chain(relay);
         let begin = |call: (MethodId, Bytes, Access)| {
             // It waits for other groups, with less than its own time, or behind calls that do:
-            // where a round takes long that is too little (seeds 731, 582701).
+            // where a round takes long, the plain timeout is too short.
             let timeout = if group.callee.is_some() { timeout * 3 } else { timeout };
             as_executed(self.begin(now, &group.name, call, (timeout, true)), group)
         };
@@ -280,7 +280,7 @@ impl Customer {
     }
 }
 
-/// What a client does with targets: backups are asked as well if `any` replica may be.
+/// A client's use of targets: backups are asked as well if `any` replica may be.
 fn manners(any: bool, draw: &mut Draw) -> (Policy, RetryBudget) {
     use Balancing::{All, FirstReply, LeastLoaded, Majority, Random, TwoChoices};
     use Strategy::{Proactive, Reactive, Static};

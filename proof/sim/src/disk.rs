@@ -1,8 +1,8 @@
 //! A disk that may fail: what a crash leaves of what was written is drawn, as freely as the
 //! system's promises allow.
 //!
-//! What was written and not synced survives a loss of power sector by sector, in any subset and any
-//! of its versions; a sector that was being written may be spoilt. Names that were given and not
+//! Data written and not synced survives a loss of power sector by sector, in any subset and any of
+//! its versions; a sector that was being written may be spoilt. Names that were given and not
 //! synced survive in any subset. After a sync that failed, what it should have written is shown as
 //! long as the host runs, and never comes to the disk any more (A. Rebello et al.: *Can
 //! Applications Recover from fsync Failures?*, USENIX ATC 2020).
@@ -20,7 +20,7 @@ use file::{File, Naming, SECTOR, put, rename};
 
 pub use file::Rot;
 
-/// What may go wrong while it runs, of 1,000 cases each.
+/// The troubles that may occur while it runs, in 1,000 cases each.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Troubles {
     /// A sync fails.
@@ -47,7 +47,7 @@ pub struct Disk {
     recent: VecDeque<(FileName, usize, usize)>,
     /// Bytes.
     pub capacity: usize,
-    /// What may go wrong.
+    /// The troubles that may occur.
     pub troubles: Troubles,
     draw: Draw,
 }
@@ -82,8 +82,8 @@ impl Disk {
         self.used() + more <= self.capacity
     }
 
-    /// Begins to do something: what is written is shown at once, and may come to the disk at any
-    /// time from here on.
+    /// Begins an operation: a write is shown at once, and may come to the disk at any time from
+    /// here on.
     pub fn begin(&mut self, op: &Op) -> Result<(), Failure> {
         if self.draw.permille(self.troubles.refused) {
             return Err(failure(FailureKind::Refused, "input/output error"));

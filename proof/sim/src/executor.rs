@@ -13,16 +13,16 @@ use crate::draw::Draw;
 use crate::options::GroupPlan;
 use crate::service::{APPEND, Call, Entry, Log, RELAY, arguments, came_of, extend};
 
-/// What is wrong with a replica's service.
+/// A fault of a replica's service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
     /// Its next answer is not what it has executed.
     Answer,
-    /// What it executes next is not what it is told.
+    /// The next call that it executes is not the one that it was given.
     State,
-    /// What its next handler asks of another group is not what that is to ask.
+    /// The next call that its handler makes to another group is not the right one.
     Ask,
-    /// Its next handler that is to ask another group does not.
+    /// Its next handler that should call another group does not.
     Mute,
     /// It executes nothing any more, until it begins anew.
     Hang,
@@ -48,14 +48,14 @@ pub enum Hang {
 pub struct Executor {
     /// The service.
     pub log: Log,
-    /// Of a passive group: what is remembered of the state.
+    /// For a passive group: the remembered part of the state.
     changes: Changes,
     /// How it behaves while its group is warm passive.
     passive: Passive,
     is_passive: bool,
     /// Its group orders even what changes nothing: then it is in the history.
     counts_reads: bool,
-    /// What is wrong with it.
+    /// Its present fault.
     pub lie: Option<Lie>,
     /// How it hangs.
     pub hang: Option<Hang>,
@@ -72,7 +72,7 @@ pub struct Executor {
     busy: bool,
     /// Which of the executors of this run.
     pub serial: u64,
-    /// Whom its handlers call, and whether that calls another in its turn.
+    /// The group that its handlers call, and whether that group calls another in turn.
     callee: Option<(String, bool)>,
     calling: Calling,
 }
@@ -96,34 +96,34 @@ pub struct Passive {
     pub tells: bool,
 }
 
-/// What a command did.
+/// The result of a command.
 pub struct Done {
-    /// Whose result it is; a reset has none.
+    /// The result and its ticket; a reset has none.
     pub answer: Option<(Ticket, Executed)>,
-    /// What checkers want to know.
+    /// The effect, for checkers.
     pub effect: Effect,
 }
 
-/// What a command did to the history.
+/// The effect of a command on the history.
 pub enum Effect {
     /// It went on by one.
     Executed {
-        /// What was executed.
+        /// The executed call.
         entry: Entry,
         /// In which component.
         component: RingId,
         /// The hash before.
         before: u64,
-        /// What is wrong with it.
+        /// The fault in this execution.
         lie: Option<Lie>,
     },
     /// It went on by these, as the primary says, in this component, each from this hash.
     Updated(Vec<(Entry, u64)>, RingId),
-    /// What the primary says is not how this history goes on.
+    /// The primary's update does not continue this history.
     Broken(String),
     /// It was replaced.
     Replaced,
-    /// It goes on when this call has ended. With what is wrong with it.
+    /// It continues when this call has ended. The second field is the call's fault.
     Asks(NestedCall, Option<Lie>),
     /// Nothing.
     None,
@@ -153,7 +153,7 @@ impl Executor {
         }
     }
 
-    /// What a handler asks before it does anything else, if it asks.
+    /// Returns the nested call that a handler makes before it does anything else, if it makes one.
     fn ask(&self) -> Option<NestedCall> {
         let Some((Command::Execute { ticket, method, body, json, .. }, _)) = self.queue.front()
         else {
@@ -246,7 +246,7 @@ impl Executor {
         self.stands_still() && !self.starts && !std::mem::replace(&mut self.still, true)
     }
 
-    /// What its handlers have asked of other groups, in the history that it has.
+    /// Returns the number of nested calls in the history that it has.
     pub fn asks(&self) -> u64 {
         self.log.entries.iter().filter(|entry| entry.came > 0).count() as u64
     }
@@ -279,7 +279,7 @@ impl Executor {
         self.queue.front().map(|(command, _)| command).filter(|_| self.busy)
     }
 
-    /// What it has begun, as its node knows it when it dies.
+    /// Returns the work that it has begun, as its node knows it when it dies.
     pub fn begun(&self) -> Begun {
         let waiting = self.queue.iter().skip(usize::from(self.busy));
         let first = waiting.filter_map(|(command, _)| command.ticket()).next();
@@ -309,7 +309,7 @@ impl Executor {
             Calling::Not | Calling::Waits(_) => 0,
         };
         let (command, component) = self.queue.pop_front()?;
-        // A change of style is not answered (seed 525944).
+        // A change of style is not answered.
         self.starts &= matches!(command, Command::Style(_));
         Some(match command {
             Command::Execute { ticket, method, body, now, seed, client, number, read, json: _ } => {
@@ -381,8 +381,7 @@ impl Executor {
         })
     }
 
-    /// Who was not told that its group is warm passive remembers nothing of which it could say what
-    /// has changed.
+    /// A replica that does not know that its group is warm passive has no base for a change.
     fn only_if_passive<T>(&self, change: T) -> Result<T, String> {
         if self.is_passive { Ok(change) } else { Err("the group is not passive".into()) }
     }

@@ -21,13 +21,13 @@ use sealing::{Sealing, Veil};
 pub use crate::network::{node_id, place_of};
 pub use keyfile::next_key;
 
-/// What a process is given.
+/// An input of a process.
 pub enum Input<X> {
     /// A datagram and the place that sent it.
     Datagram(Place, Bytes),
     /// A datagram to this node was refused by its host.
     Refused(NodeId),
-    /// What only the world understands.
+    /// An event that only the world understands.
     Extra(X),
 }
 
@@ -41,7 +41,7 @@ enum What<X> {
     World(X),
 }
 
-/// What the world must look at.
+/// A step that the world must handle.
 pub enum Step<X> {
     /// The process at this node ran: take its outputs.
     Ran(usize),
@@ -72,11 +72,11 @@ const MAX_TURNS: u64 = 1_500_000;
 pub struct Host<P, X> {
     /// Its clocks.
     pub clock: Clock,
-    /// What runs there.
+    /// The process that runs there.
     pub process: Option<P>,
     /// The machine has power: a datagram to a dead process is refused, not lost.
     pub powered: bool,
-    /// The process is stopped: whatever comes waits.
+    /// The process is stopped: its inputs wait.
     pub paused: bool,
     /// The life that runs, or ran last.
     pub incarnation: Incarnation,
@@ -93,7 +93,7 @@ pub struct Host<P, X> {
     /// When it has read what waits, and how much does.
     read_at: Time,
     unread: usize,
-    /// What its datagrams are sealed with.
+    /// The seal of its datagrams.
     veil: Option<Veil>,
 }
 
@@ -110,14 +110,14 @@ pub struct Fabric<P, X> {
     pub hosts: Vec<Host<P, X>>,
     /// Between nodes and clients.
     pub network: Network,
-    /// What happened.
+    /// The record of the run.
     pub trace: Trace,
     /// Datagrams sent so far.
     pub datagrams: u64,
     queue: Queue<What<X>>,
     turns: u64,
     settled: u64,
-    /// What wall clocks said before they were set.
+    /// The latest reading of wall clocks before they were set.
     latest: Time,
     /// Datagrams are sealed, and there is an outsider.
     sealing: Option<Box<Sealing>>,
@@ -287,7 +287,7 @@ impl<P: Process, X> Fabric<P, X> {
     /// These bytes are given to the network.
     fn put(&mut self, from: usize, to: NodeSet, bytes: &Bytes) {
         let now = self.now();
-        // What tells one datagram from another is at its head.
+        // The head of a datagram distinguishes it from others.
         let words = digest(&bytes[..bytes.len().min(HEAD)]) ^ bytes.len() as u64;
         for to in to.iter() {
             self.datagrams += 1;
@@ -298,7 +298,7 @@ impl<P: Process, X> Fabric<P, X> {
         }
     }
 
-    /// A datagram without words: who is alive ignores it, a dead process's host refuses it.
+    /// A datagram without words: a living process ignores it, a dead process's host refuses it.
     pub fn probe(&mut self, from: usize, to: NodeId) {
         let place = place_of(to);
         let host = &self.hosts[place];
@@ -448,7 +448,7 @@ impl<P: Process, X> Fabric<P, X> {
         Some(Step::Ran(node))
     }
 
-    /// The host at `by` has no such process: it says so to whoever sent the datagram.
+    /// The host at `by` has no such process, and reports this to the datagram's sender.
     fn refuse(&mut self, to: Place, by: usize) {
         let at = self.now() + self.network.passage();
         if to < self.hosts.len() && self.network.reaches(by, to) {

@@ -4,7 +4,7 @@ use wire::Duration;
 
 use crate::draw::Draw;
 
-/// What can go wrong, beside the weather of the network.
+/// The kinds of faults, beside the weather of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
     /// A process is killed; its host lives and says so.

@@ -1,4 +1,4 @@
-//! Who the simulated cluster is.
+//! The identity of the simulated cluster.
 
 use wire::ClusterId;
 

@@ -1,5 +1,5 @@
-//! The world of interruptions: of each operation, one run undisturbed, and one for each of its
-//! steps in which whoever leads dies right after it.
+//! The world of interruptions: each operation has one undisturbed run, and one for each of its
+//! steps in which the leader dies right after that step.
 
 use crate::cluster::{self, Operation, Script};
 use crate::draw::Draw;
@@ -46,7 +46,7 @@ fn one(
     }
     let outcome = cluster::run(options, &mut draw, plant, aloud);
     let steps = outcome.summary.steps_of.iter().sum();
-    // Of those that are disturbed the steps say nothing.
+    // The steps of disturbed runs carry no information.
     let steps_of = if after.is_none() { outcome.summary.steps_of } else { Default::default() };
     all.hash = mix(all.hash, outcome.hash);
     all.summary.add(&Summary { steps_of, ..outcome.summary });

@@ -1,8 +1,8 @@
-//! The world of two networks: rings whose nodes have two links, of which one at a time is faulty.
+//! The world of two networks: rings whose nodes have two links. One at a time is faulty.
 //!
 //! Below each ring stands the machine that a real node has there ([`ring::Links`]). The promise is
 //! narrow, and so is this world: as long as one network is sound nobody is excluded, everything is
-//! delivered everywhere in one order, and what is lost is reported and left within its bound.
+//! delivered everywhere in one order, and a loss is reported and left within its bound.
 
 use bytes::Bytes;
 use ring::{Event, Level, LinkOutput, LinkTiming, Links, LinksConfig, Output, Ring, Route};
@@ -49,7 +49,7 @@ struct Node {
     wake: Option<Time>,
 }
 
-/// What befalls one network now.
+/// The present fault of one network.
 struct Fault {
     link: usize,
     since: Time,
@@ -320,7 +320,7 @@ impl World {
         Ok(())
     }
 
-    /// It is mended; what was cut for long enough must have been reported by those it struck.
+    /// A fault is mended; the struck nodes must have reported cuts that were long enough.
     fn mend(&mut self) -> Verdict {
         let Some(Fault { link, since, cuts }) = self.fault.take() else { return Ok(()) };
         if self.now.since(since) > bound() {

@@ -342,8 +342,8 @@ fn plant(arguments: &Arguments) -> bool {
     missed == 0
 }
 
-/// Of what a checker says, as much as stands on a line of a list: the whole is told for a mistake
-/// that is planted alone.
+/// The beginning of a checker's message, as much as fits on a line of a list. The whole is printed
+/// only for a mistake that is planted alone.
 fn beginning(said: &str) -> String {
     const WIDTH: usize = 120;
     let line = said.lines().next().unwrap_or_default();

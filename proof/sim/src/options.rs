@@ -1,4 +1,4 @@
-//! What a seed draws: the cluster, its load and its faults.
+//! The draws of a seed: the cluster, its load and its faults.
 //!
 //! Swarm testing (A. Groce et al., ISSTA 2012): a run in which every kind of fault happens all the
 //! time hides the bugs that need one kind alone, or none. So each seed first draws which kinds
@@ -99,7 +99,7 @@ impl GroupPlan {
     }
 }
 
-/// What clients do.
+/// The work of clients.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// How many clients.
@@ -178,12 +178,12 @@ pub struct Options {
     pub poison: Option<PoisonPlan>,
     /// The one thing that people do.
     pub script: Option<Script>,
-    /// What bare rings are put to when their faults are over.
+    /// The trial of bare rings when their faults are over.
     pub trial: Option<Trial>,
 }
 
 impl Options {
-    /// What the cluster may say when it is idle and all is well.
+    /// The traffic that the cluster may have when it is idle and all is well.
     pub fn idle(&self) -> Idle {
         let calm = self.weather.calm();
         Idle { nodes: self.nodes, parking: self.parking, delay: calm.latency + calm.jitter }
@@ -194,7 +194,7 @@ impl Options {
         self.deploy.as_ref().map_or(0, |plan| plan.wanted.len())
     }
 
-    /// What the system's own groups are on.
+    /// The durability of the system's own groups.
     pub fn durability(&self) -> Durability {
         if self.disks.is_some() { Durability::Disk } else { Durability::Memory }
     }
@@ -256,7 +256,7 @@ impl Options {
             .collect()
     }
 
-    /// What this seed draws, in this kind of world.
+    /// Draws the options of a seed in this kind of world.
     pub fn draw(draw: &mut Draw, world: World) -> Options {
         let nodes = if draw.one_in(64) {
             draw.count(8, 32)
@@ -331,8 +331,8 @@ impl Options {
         options.with_poison(seed)
     }
 
-    /// Where nodes have disks all lives may end at once, and any at any time, for none is lost. Who
-    /// is taken out of a group on purpose takes its state along.
+    /// Where nodes have disks, any life may end at any time, and all at once, for no data is lost.
+    /// A node that is taken out of a group on purpose takes its state along.
     fn with_disks(self, draw: &mut Draw) -> Options {
         let plan = DiskPlan::draw(draw);
         if !self.world.has_disks() || self.smooth || self.quorum != Quorum::Majority {
@@ -403,7 +403,7 @@ impl Options {
         }
     }
 
-    /// Of some seeds nothing is wanted but moves, and clients that do not notice them.
+    /// Smooth seeds demand only moves, and clients that do not notice them.
     fn smoothed(self) -> Options {
         let smooth = self.smooth && self.world.is_cluster() && self.nodes > 1;
         if !smooth {

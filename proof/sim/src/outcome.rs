@@ -1,17 +1,17 @@
-//! What came of a seed.
+//! The outcome of a seed.
 
 use wire::Time;
 
 use crate::check::Verdict;
 
-/// What came of a seed.
+/// The outcome of a seed.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The first violation, if any.
     pub verdict: Verdict,
     /// The hash of the whole stream of events.
     pub hash: u64,
-    /// What happened, in numbers.
+    /// The run in numbers.
     pub summary: Summary,
 }
 
@@ -59,7 +59,7 @@ pub struct Summary {
     pub undone: u64,
     /// Steps of each operation of a script, undisturbed.
     pub steps_of: [u64; 4],
-    /// Runs in which whoever led died after such a step.
+    /// Runs in which the leader died after such a step.
     pub interrupted: u64,
     /// Steps after which the promise does not cover that.
     pub uncovered: u64,

@@ -1,8 +1,7 @@
-//! Somebody without the cluster's key, who sees every datagram and sends what he likes to whom he
-//! likes.
+//! Somebody without the cluster's key, who sees every datagram and sends any data to any node.
 //!
-//! Source: docs/protocol/seal.md, "Against whom". What he holds up or drops is the network's
-//! weather; here he repeats, changes, cuts off, misaddresses and invents.
+//! Source: docs/protocol/seal.md, "Against whom". Delays and losses that he could cause are the
+//! network's weather. Here he repeats, changes, cuts off, misaddresses and invents.
 
 use bytes::Bytes;
 use wire::Duration;
@@ -16,7 +15,7 @@ const KEPT: usize = 256;
 /// The longest that he waits before he sends one again: lives and rings last less.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What he sends: from whom it seems to be, to whom, what, and how much later.
+/// A datagram of his: the apparent sender, the receiver, the bytes and the delay.
 pub struct Sent {
     /// The place that it seems to come from.
     pub from: Place,
@@ -30,11 +29,11 @@ pub struct Sent {
 
 /// The outsider.
 pub struct Outsider {
-    /// How often he acts, of 1,000 datagrams.
+    /// His acts per 1,000 datagrams.
     rate: u64,
     nodes: usize,
     draw: Draw,
-    /// What he has seen: sealed, and what it was before, which he may guess.
+    /// The datagrams that he has seen, sealed and in the clear, for he may guess the latter.
     kept: Vec<(Place, Place, Bytes, Bytes)>,
 }
 

@@ -58,7 +58,7 @@ pub struct Find {
     pub seeds: u64,
     /// The seed.
     pub seed: u64,
-    /// What the checker said.
+    /// The checker's finding.
     pub violation: Violation,
 }
 

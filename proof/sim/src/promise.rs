@@ -12,9 +12,9 @@
 //! - of the synced replicas of a group that was ever called, as any view that may still count names
 //!   them, so many run that each majority of them has one among these: half of them, rounded up
 //!   (with `AckLevel::All`, one). A view counts until all know of a later one of which so many run.
-//!   Whoever is not in a later configuration that could become a component is about to be struck
-//!   out, and does not count (seed 311542); of a group that votes two are to be left, for one of
-//!   two that is silent for a while is voted out by the other (seed 221716);
+//!   A node that is not in a later configuration that could become a component is about to be
+//!   struck out, and does not count. A voting group keeps two: of two replicas, one that is silent
+//!   for a while is voted out by the other;
 //! - a replica that goes by its own will leaves another with the state behind that is neither
 //!   stopped nor cut off, and so it stays until it has gone: a group ends with the last replica
 //!   that leaves it.
@@ -24,13 +24,13 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use wire::{GroupId, Member, NodeId, RingId};
 
-/// What the planner knows of the cluster, from the events of its nodes.
+/// The planner's knowledge of the cluster, from the events of its nodes.
 #[derive(Default)]
 pub struct Promise {
     configured: usize,
-    /// What a life says was stored survives it: whoever dies comes back with that.
+    /// Data that a life reported as stored survives it: a node that dies restarts with that.
     disks: bool,
-    /// When nobody lives any more, what was seen so far says nothing of the next: the numbers of
+    /// When no life is left, earlier observations do not apply to the next lives: the numbers of
     /// rings begin anew.
     begins_anew: bool,
     /// Groups whose replies leave when all hold the request.
@@ -39,19 +39,19 @@ pub struct Promise {
     voting: Vec<GroupId>,
     /// Configurations that may act or may yet: the newest component, and all seen after it.
     components: BTreeMap<RingId, Vec<Member>>,
-    /// Who has ever been in a component, and who knows of which.
+    /// Members that have ever been in a component, and those that know of each.
     seated: BTreeSet<Member>,
     known: BTreeSet<(RingId, Member)>,
     alive: BTreeSet<Member>,
     /// The synced replicas of each group, by the views that a later component may begin with,
     /// oldest first.
     views: BTreeMap<GroupId, Vec<View>>,
-    /// Groups that a client ever called: of others nothing can be lost.
+    /// Groups that a client ever called: other groups have nothing to lose.
     called: BTreeSet<GroupId>,
     /// Replicas that their node gives up.
     leaving: BTreeSet<(GroupId, Member)>,
-    /// Those among them, and those of nodes that are told to leave, of whom no view is known that
-    /// is without them.
+    /// Those among them, and those of nodes that are told to leave, that every known view still
+    /// contains.
     pending: BTreeSet<(GroupId, Member)>,
 }
 
@@ -61,7 +61,7 @@ struct View {
     synced: Vec<Member>,
     /// Those among them whose node gave them up.
     gone: Vec<Member>,
-    /// Who has installed it, or a later one.
+    /// Members that have installed it, or a later one.
     told: BTreeSet<Member>,
 }
 
@@ -111,7 +111,7 @@ impl Promise {
         }
     }
 
-    /// A configuration got the quorum, as one of its members says: what came before it is over.
+    /// A configuration got the quorum, as one of its members reports: earlier ones are over.
     pub fn component(&mut self, ring: RingId, by: Member) {
         self.seated.insert(by);
         self.known.insert((ring, by));

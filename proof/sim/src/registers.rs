@@ -1,11 +1,12 @@
-//! The registers of the simulated service: what clients read and write, and by which they judge it.
+//! The registers of the simulated service, which clients read and write, and by which they judge
+//! it.
 //!
 //! The arguments of such a call are eight bytes, so that an entry of the log holds them whole.
 
 use history::models::RegisterCall;
 use wire::MethodId;
 
-/// What a register holds.
+/// Returns the contents of a register.
 pub const READ: MethodId = MethodId::of("read");
 /// A register is to hold something else.
 pub const WRITE: MethodId = MethodId::of("write");

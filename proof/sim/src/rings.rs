@@ -1,5 +1,4 @@
-//! The world of bare rings: what the ring delivers, in which configurations, is seen by the
-//! checkers.
+//! The world of bare rings: the checkers see the ring's deliveries and their configurations.
 //!
 //! Whole clusters hide this inside their stacks. Here every node multicasts messages of its own,
 //! any number of nodes may die at any time (a ring promises nothing about the dead), and what the
@@ -145,7 +144,7 @@ impl Rings {
     }
 
     fn multicast(&mut self, node: usize) -> Verdict {
-        // Whoever spoke after all has healed could be cut short by the end of the run (seed 3443).
+        // A message sent after all has healed could be cut short by the end of the run.
         if self.calm.is_some() {
             return Ok(());
         }

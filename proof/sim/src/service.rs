@@ -1,9 +1,9 @@
 //! The service that every simulated group runs: a log of its own calls, and their hash; and
 //! registers.
 //!
-//! Its state is its history, so whoever has a replica's state, or a reply, knows which calls led to
-//! it. Every reply names its place in the history and the hash of the history up to there. What the
-//! registers hold follows from the history, too.
+//! Its state is its history: a replica's state, or a reply, shows which calls led to
+//! it. Every reply names its place in the history and the hash of the history up to there. The
+//! registers' contents follow from the history, too.
 
 use bytes::Bytes;
 use engine::{NestedError, ServiceOutcome};
@@ -27,9 +27,9 @@ pub const MISSING: MethodId = MethodId::of("missing");
 /// One executed call, as the replica saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Whose call.
+    /// The client.
     pub client: ClientId,
-    /// Which.
+    /// The number of its call.
     pub number: u64,
     /// Ordered time.
     pub time: Time,
@@ -41,15 +41,15 @@ pub struct Entry {
     pub body: u64,
     /// Bytes of filling that the arguments ask for.
     pub filling: u32,
-    /// What came of the call of another group: 0 if none was made, [`FAILED`] if it has no reply,
-    /// else a hash of that.
+    /// The result of the nested call: 0 if none was made, [`FAILED`] if it has no reply, else a
+    /// hash of the reply.
     pub came: u64,
 }
 
 /// A call of another group has no reply.
 pub const FAILED: u64 = 1;
 
-/// What stands for the reply of another group.
+/// The word that represents the reply of another group.
 pub fn came_of(outcome: &Result<Bytes, NestedError>) -> u64 {
     outcome.as_ref().map_or(FAILED, |bytes| digest(bytes) | 2)
 }
@@ -81,8 +81,8 @@ pub fn arguments(filling: u32, rest: &[u8]) -> Bytes {
     body.into()
 }
 
-/// What stands for arguments in an entry: their hash; of a register's call the arguments
-/// themselves.
+/// The word that represents arguments in an entry: their hash, or for a register's call the
+/// arguments themselves.
 pub fn identity(method: MethodId, body: &[u8]) -> u64 {
     match <[u8; 8]>::try_from(body) {
         Ok(word) if is_register(method) => u64::from_le_bytes(word),
@@ -144,7 +144,7 @@ impl Log {
         }
     }
 
-    /// The history goes on. If it is a call of a register: what that held before.
+    /// The history goes on. Returns the former contents if it is a call of a register.
     fn append(&mut self, entry: Entry) -> Option<u64> {
         self.digest = extend(self.digest, &entry);
         self.entries.push(entry);
@@ -244,9 +244,9 @@ fn read_entry(record: &[u8]) -> Entry {
 
 /// A call as the executor hands it over.
 pub struct Call<'a> {
-    /// Whose call.
+    /// The client.
     pub client: ClientId,
-    /// Which.
+    /// The number of its call.
     pub number: u64,
     /// Ordered time.
     pub now: Time,
@@ -256,12 +256,12 @@ pub struct Call<'a> {
     pub method: MethodId,
     /// The arguments.
     pub body: &'a [u8],
-    /// What came of its call of another group.
+    /// The result of its nested call, as a word.
     pub came: u64,
 }
 
 impl Call<'_> {
-    /// What goes into the history.
+    /// Returns the call's entry in the history.
     pub fn entry(&self) -> Entry {
         let asked = self.body.get(..4).filter(|_| !is_register(self.method));
         let filling = asked.map_or(0, |head| {
@@ -303,7 +303,7 @@ mod tests {
         for number in 1..=3 {
             log.execute(&call(number));
         }
-        // What has been told to whom does not travel.
+        // The count of entries told to backups is not part of a snapshot.
         log.told();
         let state = log.snapshot();
         let mut other = Log::new(100);

@@ -21,7 +21,7 @@ use options::Options;
 
 const PROPERTY: &str = "durable";
 
-/// What comes on a disk that is well is on it within this.
+/// Everything that reaches a healthy disk is on it within this time.
 const WITHIN: Duration = Duration::from_secs(20);
 
 /// Bytes of a disk with room for everything.
@@ -33,7 +33,7 @@ const RECORDS: u64 = 1_500;
 /// When something ends, what it is, and whether it began well.
 type UnderWay = (Time, Op, Result<(), store::Failure>);
 
-/// What became of a file while nobody used it.
+/// The damage to a file while nobody used it.
 #[derive(Clone, Debug)]
 enum Harm {
     /// A bit changed by itself.
@@ -70,7 +70,7 @@ struct World {
     quiet_since: Time,
     /// Since when the disk has room.
     roomy_since: Time,
-    /// What befell the store's files before the last opening.
+    /// The damage to the store's files before the last opening.
     harm: Option<Harm>,
     /// A copy of the manifest, as it once was.
     copy: Option<Vec<u8>>,
@@ -133,7 +133,7 @@ impl Life {
         !self.open && self.over.is_none()
     }
 
-    /// Whoever has records that wait for room must know it: else they wait, and nobody makes room.
+    /// Records wait for room, and the store has not reported it: then nobody makes room.
     fn is_silent(&self) -> bool {
         self.log_is_full && self.open && !self.told_full
     }
@@ -177,7 +177,7 @@ impl World {
         Ok(())
     }
 
-    /// What happens next, at the latest at `until`.
+    /// Runs the next event, at the latest at `until`.
     fn step(&mut self, until: Time) -> Verdict {
         self.drain()?;
         let lane = |lane: usize| self.life.lanes[lane].as_ref().map_or(Time::FAR, |(at, ..)| *at);
@@ -191,7 +191,7 @@ impl World {
             self.done(1);
         } else if timer == next {
             self.life.store.handle_timeout(next);
-            // Whatever was due is under way: else time would stand still.
+            // All due work is under way: else time would stand still.
             let due = self.life.store.next_timeout().is_some_and(|due| due <= next);
             demand(!due, "bounded", || "a timer is due again at once".into())?;
         }

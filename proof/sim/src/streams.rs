@@ -6,7 +6,7 @@ use bytes::Bytes;
 use client::Link;
 use wire::{Incarnation, Time};
 
-/// What travels on a connection.
+/// A piece of the data on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// An encoded frame.
@@ -27,11 +27,11 @@ pub enum Way {
 /// One connection, from its dial on.
 #[derive(Debug)]
 pub struct Stream {
-    /// Whose.
+    /// The client's place.
     pub client: usize,
     /// The client's name for it.
     pub link: Link,
-    /// To whom.
+    /// The node's place.
     pub node: usize,
     /// When it was dialled.
     pub dialled: Time,

@@ -1,4 +1,4 @@
-//! A fault becomes concrete: whom it strikes, and for how long.
+//! A fault becomes concrete: its victim, and its span.
 
 use wire::{Duration, Member, NodeId};
 
@@ -14,7 +14,7 @@ use crate::process::Process;
 pub enum Strike {
     /// A node's life ends; with `power`, its host's too.
     End {
-        /// Whose.
+        /// The node's place.
         node: usize,
         /// Its host goes silent.
         power: bool,
@@ -75,7 +75,7 @@ pub enum Relief {
     Room(usize),
 }
 
-/// Who is struck by a fault of this kind. `covered` says whether the promise survives a death.
+/// Chooses a strike of this kind. `covered` says whether the promise survives a death.
 pub fn choose<P: Process, X>(
     kind: FaultKind,
     fabric: &Fabric<P, X>,
@@ -129,7 +129,7 @@ pub fn choose<P: Process, X>(
             Some(Strike::WallJump(node, if draw.one_in(2) { by } else { -by }))
         }
         FaultKind::Unhost => Some(Strike::Unhost(node, draw.count(0, 7))),
-        // Whom it strikes depends on who hosts what.
+        // The victim depends on which nodes host which groups.
         FaultKind::Orphan => None,
     }
 }
@@ -144,7 +144,7 @@ pub fn away<P: Process, X>(fabric: &Fabric<P, X>) -> Vec<NodeId> {
     (0..nodes).filter(|&node| fabric.hosts[node].paused || !sees(node)).map(node_id).collect()
 }
 
-/// What every world does alike; tells what must follow and when.
+/// Applies a strike, alike in every world. Returns the reliefs that must follow, and when.
 pub fn strike<P: Process, X>(
     strike: &Strike,
     fabric: &mut Fabric<P, X>,
@@ -202,7 +202,7 @@ pub fn strike<P: Process, X>(
     (span, relief)
 }
 
-/// What every world does alike when a fault ends; tells what must follow and when. Nothing new
+/// Ends a fault, alike in every world. Returns the reliefs that must follow, and when. Nothing new
 /// begins when all is `calm`.
 pub fn relieve<P: Process, X>(
     relief: &Relief,

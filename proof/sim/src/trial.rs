@@ -1,6 +1,5 @@
-//! What bare rings are put to once their faults are over and all is well: each tries one of the
-//! bounds that docs/protocol/ring.md states, in a network that is otherwise as the formula assumes
-//! it.
+//! Trials of bare rings once their faults are over and all is well. Each tries one of the bounds
+//! that docs/protocol/ring.md states, in a network that is otherwise as the formula assumes it.
 
 use wire::Duration;
 
@@ -20,7 +19,7 @@ pub enum Silence {
     Killed,
 }
 
-/// What the others have to order meanwhile.
+/// The others' load meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Nothing.
@@ -40,8 +39,8 @@ pub enum Trial {
     Wait,
     /// One falls silent.
     Silence(Silence, Work),
-    /// One takes in what comes so slowly that another, who has all that it can send, waits for it
-    /// most of the time.
+    /// One takes in datagrams so slowly that another, with all that it can send, waits for it most
+    /// of the time.
     Slow,
     /// Ways are cut, and stay so; `cold`: before the nodes start.
     Shape {
@@ -66,7 +65,7 @@ pub enum Trial {
 const LARGEST: usize = 7;
 
 impl Trial {
-    /// What a seed with so many nodes draws: mostly nothing.
+    /// Draws a trial for so many nodes: mostly none.
     pub fn draw(draw: &mut Draw, nodes: usize) -> Option<Trial> {
         if !(2..=LARGEST).contains(&nodes) || !draw.one_in(4) {
             return None;
@@ -95,8 +94,8 @@ impl Trial {
 }
 
 /// A network's shape: one way is cut (corosync#760), some are, a node is deaf or mute, or two do
-/// not hear each other. Whether rings rest in it: in a tangle of several cuts a node that nobody
-/// can take in may try again as often as it is let (seed 200631).
+/// not hear each other. Whether rings rest in it: in a tangle of several cuts a node that cannot be
+/// taken in may try again as often as it is let.
 fn shape(draw: &mut Draw, nodes: usize) -> (Cuts, bool) {
     match draw.between(0, 4) {
         0 | 1 => (one_way(draw, nodes), true),

@@ -36,7 +36,7 @@ use components::Components;
 use executions::Executions;
 pub use executions::Step;
 
-/// The checkers, and what several of them want to know.
+/// The checkers, and the knowledge that several of them need.
 pub struct Watch {
     /// Which deaths the promise covers.
     pub promise: Promise,
@@ -46,29 +46,29 @@ pub struct Watch {
     views: Views,
     primaries: Primaries,
     moves: Moves,
-    /// Which styles groups have, and who proposals others.
+    /// The groups' styles, and the proposals of other styles.
     pub restyles: Restyles,
     acknowledged: Acknowledged,
     /// Calls that kill whoever executes them.
     pub poisons: Poisons,
     executions: Executions,
     replies: Replies,
-    /// What replicas of stateless groups do.
+    /// The executions of stateless groups' replicas.
     pub served: Served,
-    /// Who lies, and who is said to.
+    /// The replicas that lie, and those that are accused.
     pub votes: Votes,
     /// Where the services of cold passive groups run.
     pub cold: Cold,
-    /// Whose services hang.
+    /// The services that hang.
     pub hung: Hung,
     numbers: Numbers,
-    /// Who waits for the token.
+    /// The members that wait for the token.
     pub wait: Wait,
-    /// What clients saw.
+    /// The clients' histories.
     pub linearizable: Linearizable,
-    /// How old it was.
+    /// The age of stale reads.
     pub stale: Stale,
-    /// What all replicas were asked.
+    /// The calls to all replicas.
     pub multicasts: Multicasts,
 }
 
@@ -78,8 +78,8 @@ impl Watch {
         let promise = Promise::new(options.nodes, options.by_all(), options.keeps_all());
         let anew = options.keeps_all() && options.deploy.is_some();
         let mut promise = promise.voting(options.voting()).beginning_anew(anew);
-        // What its caller has ordered waits for a group whose only replica dies before anybody
-        // knows: seed 421.
+        // A call that a caller has ordered waits for a group whose only replica dies before any
+        // other node knows.
         let called = options.groups.iter().filter_map(|group| Some(&group.callee.as_ref()?.0));
         called.for_each(|callee| promise.called(GroupId::of(callee)));
         Watch {
@@ -157,7 +157,7 @@ impl Watch {
             Event::Ranked { group, order, asked, .. } => {
                 self.moves.ranked(by, self.component(by), *group, (*asked, order))?;
             }
-            // Whoever is cut off is taken for dead.
+            // An excluded member was cut off, and is taken for dead.
             Event::Excluded { member, .. } => self.poisons.excluded(*member, now),
             Event::Poisoned { group, poison } => self.poisons.told(by, *group, poison)?,
             Event::Demoted { group, member, asked, .. } => {
@@ -204,7 +204,7 @@ impl Watch {
         Ok(())
     }
 
-    /// What came of a move that a node was asked for.
+    /// A move that a node was asked for has ended.
     pub fn move_ended(
         &self,
         by: Member,
@@ -284,7 +284,7 @@ impl Watch {
         self.replies.asked((callee, client, number), call.method, &call.body, false)
     }
 
-    /// What came of it, at one of the replicas.
+    /// The nested call has ended at one of the replicas.
     pub fn nested_ended(
         &mut self,
         now: Time,

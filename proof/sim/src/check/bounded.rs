@@ -1,5 +1,5 @@
-//! Nothing grows without bound: what leaves a machine at one step, its datagrams and frames, and
-//! what an idle cluster says.
+//! Nothing grows without bound: the outputs of a machine at one step, its datagrams and frames, and
+//! the traffic of an idle cluster.
 //!
 //! Source: design.md, "every queue and list has a named limit"; docs/protocol/ring.md, "The pulse"
 //! (an idle ring sends `n` datagrams in each interval, and the interval grows).
@@ -14,7 +14,7 @@ const PROPERTY: &str = "bounded";
 /// By then the last work is done, and the interval has grown as far as it may.
 const SETTLING: Duration = Duration::from_millis(600);
 
-/// A token that does not rest says the same all the time: what is left of the work is done by then.
+/// A token that does not rest sends the same all the time: the remaining work is done by then.
 const CLASSIC: Duration = Duration::from_millis(10);
 
 /// For so long an idle cluster is listened to: ten of its longest intervals, that one datagram more
@@ -24,7 +24,7 @@ const LISTENING: Duration = Duration::from_millis(2_000);
 /// A copy of an old datagram may come so late, and stir the ring: then it is listened to once more.
 const LATEST: Duration = Duration::from_millis(5_000);
 
-/// A whole cluster without work, and what it says meanwhile.
+/// A whole cluster without work, and its traffic meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     began: Time,
@@ -33,7 +33,7 @@ pub struct Silence {
     settled: Option<(Time, u64)>,
 }
 
-/// What an idle cluster's traffic depends on.
+/// The parameters of an idle cluster's traffic.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {
     /// The nodes, all in one ring.
@@ -73,7 +73,7 @@ impl Silence {
 }
 
 /// Outputs of one step of one machine, at most: a window of datagrams to every member, some
-/// retransmissions, and what the deliveries of as many datagrams lead to.
+/// retransmissions, and the effects of as many deliveries.
 pub fn outputs(by: Member, count: usize, members: usize) -> Verdict {
     let limit = 4 * MAX_WINDOW * (members + 1);
     demand(count <= limit, PROPERTY, || format!("{by} puts out {count} things at one step"))
@@ -95,10 +95,10 @@ pub fn sessions(by: Member, kept: usize, clients: usize) -> Verdict {
     demand(kept <= clients, PROPERTY, || format!("{by} keeps {kept} sessions of {clients} clients"))
 }
 
-/// What may come to a journal while the state is taken that cuts it.
+/// Messages that may be added to a journal while the state that cuts it is taken.
 const BEHIND: u64 = 200;
 
-/// What a node keeps for a program that dies is cut after so many messages.
+/// A node cuts the journal of a program that may die after so many messages.
 pub fn journal(by: Member, group: &str, kept: u64, most: u64) -> Verdict {
     demand(kept <= most + BEHIND, PROPERTY, || {
         format!("{by} keeps {kept} messages for the program of {group}, {most} at most")

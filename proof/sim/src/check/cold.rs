@@ -20,7 +20,7 @@ pub struct Cold {
     groups: Vec<GroupId>,
     /// Disks may give back what was in another style: a replica goes by that first.
     recalls: bool,
-    /// What each node knows of each group.
+    /// Each node's knowledge of each group.
     known: HashMap<(GroupId, Member), Known>,
 }
 

@@ -1,5 +1,6 @@
-//! What rots below a cluster is told, or means nothing: no node goes on with less than its disk
-//! had, or with something else. Who finds its disk full says so before it refuses anything.
+//! A bit that rots on a disk is reported or has no effect: no node continues with less than its
+//! disk had, or with something else. A node whose disk is full reports that before it refuses
+//! anything.
 //!
 //! Source: docs/protocol/store.md, "What it promises", 3 and 4, and "The mark", the one exception.
 
@@ -11,7 +12,7 @@ use crate::disk::Rot;
 
 const PROPERTY: &str = "durable";
 
-/// What became of a bit that rotted.
+/// The effect of a bit that rotted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The store does not open: the disk is to be replaced.
@@ -21,8 +22,8 @@ pub enum Found {
     Unnoticed,
 }
 
-/// A store is opened on a disk where this bit has rotted. `whole`: what it gives back without that.
-/// `last`: the bit is of what was written last.
+/// A store is opened on a disk where this bit has rotted. `whole`: the pieces that it gives back
+/// without that. `last`: the bit belongs to the last write.
 ///
 /// # Errors
 /// Something else came back, or another file is said to be damaged.

@@ -1,5 +1,5 @@
-//! What people deployed is where it should be: as many replicas as are wanted, on hosts that may
-//! have them, and nothing moves for nothing.
+//! Deployments are where they should be: as many replicas as are wanted, on hosts that may have
+//! them, and nothing moves without a reason.
 //!
 //! Source: docs/protocol/deployment.md; `jgroup-arm.txt`, section 2. The checker knows nothing of
 //! the placer's rules but what they promise.
@@ -16,8 +16,8 @@ use crate::fabric::node_id;
 
 const PROPERTY: &str = "deployments";
 
-/// Who leads asks for this. A host that gets a replica is there and is not drained; one that has
-/// the state goes only if enough that stay have it.
+/// The leader asks for this step. A host that gets a replica is present and not drained. A host
+/// with the state leaves only if enough of the remaining ones have it.
 pub fn decided(
     picture: &Picture,
     cluster_state: &ClusterState,
@@ -79,7 +79,7 @@ pub fn moved_for_nothing(step: &Step) -> Verdict {
     })
 }
 
-/// What is not as people said, all nodes being there.
+/// Returns a deployment that is not as requested, although all nodes are present.
 pub fn missing(
     cluster_state: &ClusterState,
     drained: &BTreeSet<NodeId>,
@@ -103,7 +103,7 @@ pub fn missing(
     }
     let wanted = (placed.deployment.replicas as usize).min(able.len());
     let well = placed.on.iter().all(|node| able.contains(node)) && placed.on.len() == wanted;
-    // Where nobody can take them those who have the state stay (seed 1937).
+    // If no node can take the replicas, those that have the state stay.
     let alone = able.is_empty() && !placed.on.is_empty();
     if !well && !alone {
         return Some(format!("{wanted} replicas are to be on some of {able:?}: {placed:?}"));

@@ -1,4 +1,4 @@
-//! Nobody is left out who is well, and whoever falls silent is left out in time.
+//! No healthy node is excluded, and a silent node is excluded in time.
 //!
 //! Source: docs/protocol/ring.md, "Failure detection" ("The bounds":
 //! [`ring::Timing::silent_host`]). While nothing is wrong no configuration changes; a time after a

@@ -35,7 +35,7 @@ impl Numbers {
     }
 }
 
-/// What a client of so many groups has done.
+/// The hedges of a client of so many groups are within its budget.
 pub fn budget(client: ClientId, stats: Stats, groups: usize) -> Verdict {
     let share = u64::from(Hedging::default().per_thousand);
     let limit = groups as u64 + stats.calls * share / 1_000;

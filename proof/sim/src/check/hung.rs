@@ -17,7 +17,7 @@ const PROPERTY: &str = "hung replicas";
 /// such worlds, two more spans, and the way of the message.
 pub const WITHIN: Duration = Duration::from_millis(700);
 
-/// What is known of services that hang.
+/// The hung services, and the latest view of each group that each node installed.
 #[derive(Default)]
 pub struct Hung {
     hang: HashSet<(Member, GroupId)>,
@@ -50,7 +50,7 @@ impl Hung {
         demand(self.hang.contains(&(member, group)), PROPERTY, || {
             format!("{by} takes {member} out of {group}, whose service does not hang")
         })?;
-        // Of a group that has come into its component as it was, it has said nothing.
+        // A node has reported nothing of a group that entered this component unchanged.
         let known = self.last.get(&(by, group)).filter(|(view, ..)| *view == asked);
         let Some((view, style, replicas)) = known else { return Ok(()) };
         let others = replicas.iter().any(|(other, synced)| *synced && *other != member);

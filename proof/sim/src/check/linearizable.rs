@@ -1,4 +1,4 @@
-//! What clients saw of a group could have been shown by one process that never fails.
+//! A single process that never fails could have shown clients what they saw of a group.
 //!
 //! Source: docs/linearizability.md. Every client's calls are recorded with their times and ends.
 //! Two things must be linearizable: each register, by what was read; and the group as a whole, as a
@@ -27,7 +27,7 @@ const LIMITS: Limits = Limits { steps: 2_000_000, configurations: 200_000 };
 /// the last.
 struct Places;
 
-/// What a call does to the counter.
+/// The effect of a call on the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Next,
@@ -61,7 +61,7 @@ impl Model for Places {
     }
 }
 
-/// What clients saw of a group.
+/// The clients' history of a group.
 #[derive(Default)]
 struct Seen {
     registers: History<RegisterCall, RegisterReply>,
@@ -77,13 +77,12 @@ struct Open {
     binding: bool,
 }
 
-/// What clients saw of all groups.
+/// The clients' histories of all groups.
 #[derive(Default)]
 pub struct Linearizable {
     seen: BTreeMap<GroupId, Seen>,
     open: BTreeMap<(usize, CallId), Open>,
-    /// Calls of groups, which count like clients': whom they call, and the place of those under
-    /// way.
+    /// Nested calls, which count like clients': their callees, and the places of those under way.
     nested: BTreeMap<(ClientId, u64), (GroupId, Option<Handle>)>,
     /// Histories for which the checker would have taken too long.
     undecided: Vec<String>,
@@ -96,14 +95,14 @@ pub struct Begun {
     pub call: CallId,
     /// The group that is called.
     pub group: GroupId,
-    /// What of it.
+    /// The method that is called.
     pub method: MethodId,
     /// The arguments.
     pub body: Bytes,
-    /// What it does to the state.
+    /// Its effect on the state.
     pub access: Access,
-    /// Whoever declines it has not executed it. Not so of what changes nothing: a read may be
-    /// ordered, executed, and declined.
+    /// A replica that declines the call has not executed it. This does not hold for reads: a read
+    /// may be ordered, executed and then declined.
     pub binding: bool,
 }
 
@@ -177,7 +176,7 @@ impl Linearizable {
         }
     }
 
-    /// At the end: what clients saw of this group.
+    /// At the end: judges the clients' history of this group.
     pub fn finish(&mut self, group: GroupId) -> Verdict {
         let Some(seen) = self.seen.get(&group) else { return Ok(()) };
         let registers = check(&Register, seen.registers.operations(), LIMITS);

@@ -13,8 +13,8 @@ const PROPERTY: &str = "liveness after healing";
 /// From the end of the faults until everything must work.
 pub const WITHIN: Duration = Duration::from_secs(6);
 
-/// What a call or a checkpoint under way brings about, and ends again, lasts shorter than this: a
-/// client of few retries may call for long after everything works (seed 62204).
+/// A disturbance that a call or a checkpoint under way causes, and ends, is shorter than this. A
+/// client of few retries may go on calling for long after everything works.
 pub const PASSING: Duration = Duration::from_millis(250);
 
 /// How much later than its deadline a call may be given back: the client's timer and its drift.
@@ -33,7 +33,7 @@ pub struct NodeState {
     pub ring: u64,
 }
 
-/// What is not yet right with the rings.
+/// Returns a fault that the rings still have.
 pub fn rings(nodes: &[Option<NodeState>]) -> Option<String> {
     for (index, node) in nodes.iter().enumerate() {
         let name = index + 1;
@@ -68,8 +68,8 @@ pub fn handed_over(name: &str, nodes: &[(u64, bool, Option<bool>)]) -> Option<St
     })
 }
 
-/// Time is up: so long ago all healed, and for so long every look has found something that is not
-/// right. What comes and goes for ever is none the better for it.
+/// Time is up: all healed so long ago, and every look has found a fault for so long. A fault that
+/// comes and goes for ever is no excuse.
 pub fn is_over(healed: Duration, amiss: Duration) -> bool {
     healed > WITHIN && amiss > PASSING || healed > 2 * WITHIN
 }

@@ -47,7 +47,7 @@ use std::fmt;
 pub struct Violation {
     /// Which property.
     pub property: &'static str,
-    /// What was seen.
+    /// A description of the violation.
     pub text: String,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What a checker says.
+/// The result of a check.
 pub type Verdict = Result<(), Violation>;
 
 /// Objects unless `holds`.

@@ -1,10 +1,10 @@
-//! A primary moves only as it was proposed, to who has the state, and nothing else changes the
+//! A primary moves only as proposed, to a replica with the state, and nothing else changes the
 //! rank.
 //!
 //! Source: docs/protocol/group.md, "Hand-over", and manager.md, "Ranks": a move is of one view, and
 //! void in another; the new primary has the state; the others keep their order; an order of the
-//! backups leaves the primary where it is; whoever is told that it has taken place has seen it;
-//! clients neither lose a call nor wait for a time-out.
+//! backups leaves the primary where it is; a node that is told of a move has seen it; clients
+//! neither lose a call nor wait for a time-out.
 
 use super::hashed::HashMap;
 
@@ -19,15 +19,15 @@ const PROPERTY: &str = "hand-over";
 /// A move as a node tells it.
 #[derive(Clone, Copy, Debug)]
 pub struct Told {
-    /// Who was primary.
+    /// The former primary.
     pub from: Member,
-    /// Who is.
+    /// The new primary.
     pub to: Member,
     /// The view that the proposal named.
     pub asked: ViewNumber,
 }
 
-/// What every node said last of every group.
+/// The latest report of every node about every group.
 #[derive(Default)]
 pub struct Moves {
     last: HashMap<(Member, GroupId), Known>,
@@ -50,14 +50,14 @@ fn primary(replicas: &Replicas) -> Option<Member> {
     replicas.iter().find(|(_, synced)| *synced).map(|(member, _)| *member)
 }
 
-/// Who gets the state comes after those who had it.
+/// In these styles a replica that gets the state ranks behind those that had it.
 fn is_passive(style: Style) -> bool {
     matches!(style, Style::WarmPassive | Style::ColdPassive)
 }
 
 impl Moves {
-    /// A node says that a primary has moved. Of a group that has come into its component as it was,
-    /// it has said nothing.
+    /// A node reports that a primary has moved. It has reported nothing of a group that entered
+    /// this component unchanged.
     pub fn moved(&mut self, by: Member, component: RingId, group: GroupId, told: Told) -> Verdict {
         let Told { from, to, asked } = told;
         let known = self.last.get_mut(&(by, group));
@@ -135,7 +135,8 @@ impl Moves {
         let mut stayed: Vec<Member> = before.iter().filter(|m| rank.contains(m)).copied().collect();
         if is_passive(last.style) || is_passive(style) {
             let has_state = |replicas: &Replicas, member| replicas.contains(&(member, true));
-            // Stable: who had the state, who got it, who waits for it, each in the order of before.
+            // Stable: those that had the state, that got it, that wait for it, each in their former
+            // order.
             stayed.sort_by_key(|&m| (!has_state(&last.replicas, m), !has_state(replicas, m)));
         }
         let kept: Vec<Member> = rank.iter().filter(|m| before.contains(m)).copied().collect();
@@ -146,7 +147,7 @@ impl Moves {
         })
     }
 
-    /// Whoever asked for a move is told that node `to` has the primary in this view.
+    /// The requester of a move is told that node `to` has the primary in this view.
     pub fn ended(
         &self,
         by: Member,

@@ -15,7 +15,7 @@ use super::{Verdict, demand};
 
 const PROPERTY: &str = "multicast";
 
-/// What nodes have told clients.
+/// Results that nodes have sent to clients.
 #[derive(Default)]
 pub struct Multicasts {
     told: HashSet<(ClientId, GroupId, NodeId, Bytes)>,
@@ -23,16 +23,16 @@ pub struct Multicasts {
 
 /// How a call has ended.
 pub struct Ended<'a> {
-    /// Of which group.
+    /// The group that was called.
     pub group: GroupId,
     /// It changes nothing.
     pub reads: bool,
-    /// The targets that the client knows; `None` of a group whose style changes: what it was for
-    /// this call is not known.
+    /// The targets that the client knows. `None` if the group's style changes: which style this
+    /// call met is not known.
     pub targets: Option<&'a Targets>,
-    /// What the client says of it.
+    /// The result that the client reports.
     pub result: &'a Result<Bytes, CallError>,
-    /// And of each replica.
+    /// The answer of each replica.
     pub answers: &'a [Answer],
 }
 

@@ -1,4 +1,4 @@
-//! What a group asks of another is done once, and its handlers are told what came of it.
+//! A nested call is executed once, and the calling handlers get its result.
 //!
 //! Source: docs/protocol/nested.md. Every replica's entry of a call that calls another group
 //! carries a hash of the reply. At the end, for each entry with a reply, the callee's history has

@@ -12,7 +12,7 @@ use crate::service::Entry;
 
 const PROPERTY: &str = "none executed twice";
 
-/// What is in each replica's history.
+/// The calls in each replica's history.
 #[derive(Default)]
 pub struct Once {
     histories: HashMap<(Member, GroupId), HashSet<(ClientId, u64)>>,

@@ -1,4 +1,4 @@
-//! What people ask for comes about, whoever dies meanwhile: a drain, an upgrade, a hand-over.
+//! Operations take effect, whichever node dies meanwhile: a drain, an upgrade, a hand-over.
 //!
 //! Source: docs/protocol/deployment.md, "The leader": if the leader crashes at any point, the next
 //! one continues.
@@ -11,7 +11,7 @@ use crate::cluster::{Operation, is_broken};
 
 const PROPERTY: &str = "operations";
 
-/// What was asked for in vain is asked for again after so long.
+/// The time after which an operation that had no effect is asked for again.
 pub const AGAIN: Duration = Duration::from_millis(200);
 
 /// How things stand.
@@ -28,7 +28,7 @@ pub struct Place<'a> {
     pub placed: &'a Placed,
 }
 
-/// What the operation was to bring about and has not.
+/// Returns the effect of the operation that is still missing.
 pub fn missing(operation: Operation, place: &Place<'_>) -> Option<String> {
     let Place { target, drained, hosts, primary, placed } = place;
     let (program, undone) = (&placed.deployment.program, placed.undone.as_ref());

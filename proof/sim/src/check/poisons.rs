@@ -19,7 +19,7 @@ const PROPERTY: &str = "poisonous calls";
 /// So many services die of one call, where its client goes on asking.
 const ENOUGH: usize = 2;
 
-/// Who is told to go is out of its groups after this long.
+/// A replica or node that is told to leave is out of its groups after this time.
 const GOING: Duration = Duration::from_millis(500);
 
 /// Calls of a replica's history that nobody executes.
@@ -31,7 +31,7 @@ struct Skipped {
     told: BTreeSet<u64>,
 }
 
-/// What was said of poisonous calls, and who died.
+/// Reports of poisonous calls, and deaths.
 #[derive(Default)]
 pub struct Poisons {
     /// When a client first asked a node for a call.
@@ -69,7 +69,7 @@ impl Poisons {
         self.deaths.push((member.node, now, self.ended.get(&member).copied()));
     }
 
-    /// Who died since then, but for those whom a call of this group killed.
+    /// Nodes with a death since then, except deaths by a call of this group.
     fn by_chance(&self, group: GroupId, since: Time) -> impl Iterator<Item = NodeId> + '_ {
         let others = move |(_, at, cause): &&(_, Time, Option<GroupId>)| {
             *at >= since && *cause != Some(group)
@@ -87,9 +87,9 @@ impl Poisons {
         self.going.push(now);
     }
 
-    /// Nobody has died since this call was asked for, but of calls of its group that ended
-    /// programs; and nobody has gone, who may answer on the way out what it led, so that it is
-    /// refused only while its client asks (seeds 757 and 2110 of poison).
+    /// No program or node has died since this call was asked for, except programs ended by calls of
+    /// its group; and no replica has left. A replica that leaves may still answer a call that it
+    /// led; then the call is refused only while its client asks.
     pub fn is_quiet(&self, call: CallKey) -> bool {
         let since = self.asked.get(&call).copied().unwrap_or_default();
         let gone = self.going.iter().any(|at| *at + GOING >= since);
@@ -97,8 +97,8 @@ impl Poisons {
     }
 
     /// A service dies of this call, and with its node if that `ends`. `lasting`: the call kills
-    /// whoever executes it. `known`: who executed it could have known who had died of it, and that
-    /// its client asks.
+    /// every executor. `known`: the node could have known of earlier deaths by it, and that its
+    /// client asks.
     pub fn kills(
         &mut self,
         call: CallKey,
@@ -123,7 +123,7 @@ impl Poisons {
         })
     }
 
-    /// Who executes this call takes so long that another may try it meanwhile.
+    /// The executor of this call takes so long that another may try it meanwhile.
     pub fn spare(&mut self, call: CallKey) {
         *self.spared.entry(call).or_default() += 1;
     }
@@ -159,8 +159,8 @@ impl Poisons {
         })
     }
 
-    /// A replica's history is another one now. What it has said before may be in none: no disk had
-    /// it when its node was lost (seed 2526 of poison).
+    /// A replica's history is another one now. The calls that it reported as poisonous may be in no
+    /// history: no disk had them when its node was lost.
     pub fn replaced(&mut self, by: Member, group: GroupId) {
         self.skipped.remove(&(by, group));
     }

@@ -12,7 +12,7 @@ use super::{Verdict, demand};
 
 const PROPERTY: &str = "one primary per view";
 
-/// Who was said to be primary.
+/// The reported primaries.
 #[derive(Default)]
 pub struct Primaries {
     seen: HashMap<(RingId, GroupId, ViewNumber), Option<Member>>,

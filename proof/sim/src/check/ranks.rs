@@ -16,11 +16,11 @@ const PROPERTY: &str = "ranks by load";
 /// way.
 const STEADY: u32 = 1;
 
-/// What the manager may take for the same: its damping of lists, of what hosts have to do beside
-/// (twice, for there are two hosts), and of what primaries use.
+/// Differences that the manager may ignore: its damping of lists, of the hosts' other load (twice,
+/// for there are two hosts), and of the primaries' use.
 const TOLERANCE: Share = Share::percent(5 + 2 * 5 + 2);
 
-/// What managers proposal, and what comes of it.
+/// The managers' proposals and their effects.
 #[derive(Default)]
 pub struct Ranks {
     /// When a primary was to leave this host, or to come there, by the proposal of this member.

@@ -17,11 +17,11 @@ const PROPERTY: &str = "replies are right";
 /// A call of a client to a group.
 pub type CallKey = (GroupId, ClientId, u64);
 
-/// What was asked and what was answered.
+/// The requests and their answers.
 #[derive(Default)]
 pub struct Replies {
     asked: HashMap<CallKey, (MethodId, u64)>,
-    /// Those of them that change nothing: each answer is of another moment.
+    /// Those of them that are reads: each answer is of another moment.
     reads: HashSet<CallKey>,
     answered: HashMap<CallKey, Outcome>,
     /// Groups whose reads are in their histories.

@@ -1,8 +1,8 @@
-//! A group's style changes only as it was proposed, everywhere in the same view, and whoever
-//! proposed it hears what came of it.
+//! A group's style changes only as it was proposed, everywhere in the same view, and the requester
+//! gets the result.
 //!
 //! Source: docs/protocol/group.md, "Change of style": a proposal is of one view, and void in
-//! another; nothing else changes a style; whoever asked is told within three seconds.
+//! another; nothing else changes a style; the requester is told within three seconds.
 
 use super::hashed::HashMap;
 
@@ -13,7 +13,8 @@ use super::{Verdict, demand};
 
 const PROPERTY: &str = "change of style";
 
-/// Whoever asked hears of it within three seconds of its own, and may have been stopped meanwhile.
+/// The requester gets the result within three seconds by its own clock. It may have been stopped
+/// meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A change as a node tells it.
@@ -27,7 +28,7 @@ pub struct Told {
     pub asked: ViewNumber,
 }
 
-/// What every node said last of every group's style.
+/// The latest report of every node about every group's style.
 #[derive(Default)]
 pub struct Restyles {
     seen: HashMap<(RingId, GroupId, ViewNumber), (Style, Member)>,
@@ -46,8 +47,8 @@ struct Known {
 }
 
 impl Restyles {
-    /// A node says that a group's style has changed. Of a group that has come into its component as
-    /// it was, it has said nothing.
+    /// A node reports that a group's style has changed. It has reported nothing of a group that
+    /// entered this component unchanged.
     pub fn restyled(
         &mut self,
         by: Member,
@@ -96,8 +97,8 @@ impl Restyles {
         self.proposals.insert((by, group), now);
     }
 
-    /// Whoever asked is told that the group has this style in this view, or that it could not be
-    /// done.
+    /// The requester is told that the group has this style in this view, or that the change was
+    /// impossible.
     pub fn ended(
         &mut self,
         now: Time,

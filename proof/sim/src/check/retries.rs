@@ -10,7 +10,7 @@ use super::{Verdict, demand};
 
 const PROPERTY: &str = "retries";
 
-/// What a client with this budget has done in so long.
+/// The retries of a client are within this budget for this span.
 pub fn budget(client: ClientId, stats: Stats, budget: RetryBudget, span: Duration) -> Verdict {
     let RetryBudget { per_thousand, per_second, burst, .. } = budget;
     let by_calls = stats.calls * u64::from(per_thousand) / 1_000;

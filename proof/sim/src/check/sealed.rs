@@ -2,8 +2,8 @@
 //! once.
 //!
 //! Source: docs/protocol/seal.md, "Against whom" and "Opening": no message is delivered, and no
-//! membership changes, because of what an outsider sends. What passes this checker is what the
-//! network could have brought as well.
+//! membership changes, because of what an outsider sends. The network itself could have delivered
+//! everything that passes this checker.
 
 use seal::Envelope;
 use wire::{Member, Time};
@@ -14,7 +14,7 @@ use crate::trace::digest;
 
 const PROPERTY: &str = "sealed datagrams";
 
-/// All that was ever sealed, and who opened it.
+/// All that was ever sealed, and the lives that opened it.
 #[derive(Default)]
 pub struct Sealed {
     genuine: HashMap<u64, Time>,

@@ -1,5 +1,5 @@
-//! A stateless group's call that is answered was executed, by a member, and that execution gave the
-//! answer; and who is a member serves, with a quorum or without.
+//! If a stateless group's call is answered, a member executed it, and that execution gave the
+//! answer. Each member serves, with a quorum or without.
 //!
 //! Source: docs/protocol/group.md, "Styles". At least once: a retry may be executed again, here or
 //! elsewhere.
@@ -16,14 +16,14 @@ use crate::trace::digest;
 
 const PROPERTY: &str = "stateless calls are served";
 
-/// What the replicas of stateless groups did.
+/// The executions of the stateless groups' replicas.
 #[derive(Default)]
 pub struct Served {
     groups: Vec<GroupId>,
-    /// Who is in the last view that it installed itself.
+    /// Members of the last view that they installed themselves.
     members: HashSet<(GroupId, Member)>,
-    /// Whose disk has failed: they leave, and with the last of a group that ends, without a view
-    /// that says so.
+    /// Lives whose disk has failed: they leave. A group ends with its last replica, without a view
+    /// that reports it.
     leaving: HashSet<Member>,
     executed: HashMap<CallKey, Vec<u64>>,
 }
@@ -92,7 +92,7 @@ fn of_outcome(outcome: &Outcome) -> u64 {
     }
 }
 
-/// What an execution gave, as a word to compare.
+/// A digest of an execution's outcome, to compare.
 pub fn said(outcome: &ServiceOutcome) -> u64 {
     match outcome {
         ServiceOutcome::Ok(bytes) | ServiceOutcome::Error(bytes) => digest(bytes),

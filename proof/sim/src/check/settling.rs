@@ -2,9 +2,9 @@
 //! ever more rarely.
 //!
 //! Source: docs/protocol/ring.md, "Merging" and "Holding off": rings merge only where that lasts,
-//! and who is lost again and again is held off. Counted at each life: the changes of the membership
-//! since the network's shape changed last. (A ring of the same members follows on a suspicion that
-//! was false; nobody is lost for it, and so nobody is held off: seed 298 of bare rings.)
+//! and a node that is lost again and again is held off. Counted at each life: the changes of the
+//! membership since the network's shape changed last. (After a false suspicion a ring of the same
+//! members follows; no member is lost, and so none is held off.)
 
 use wire::{Member, Time};
 

@@ -15,13 +15,13 @@ const PROPERTY: &str = "shedding";
 /// Clients of a cluster are as critical as one of these; the last is never refused.
 pub const CLASSES: [u8; 2] = [0, 9];
 
-/// Whoever uses less than this has room, whatever noise makes of it.
+/// A host that uses less than this has room, whatever the noise.
 pub const ROOMY: Share = Share::percent(60);
 
 /// From a proposal to where it is obeyed, while rings come and go: it waits for one that orders it.
 const WAY: Duration = Duration::from_secs(10);
 
-/// What managers proposal of hosts that have too much to do.
+/// The managers' proposals about overloaded hosts.
 #[derive(Default)]
 pub struct Sheds {
     /// Until when a host may refuse something, by the last proposal.

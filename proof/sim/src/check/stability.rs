@@ -1,11 +1,11 @@
-//! What is said to be held is delivered by those who are said to hold it.
+//! A message that is reported as held is delivered by the members that are said to hold it.
 //!
 //! Source: safe delivery, Totem (TOCS 1995) section 3 and EVS specification 7;
 //! docs/protocol/ring.md, "Guarantees": *all* is reached by every member, *majority* by more than
-//! half of them. Seen from outside: who holds a message and does not die delivers it before it
-//! leaves the ring. And the obligation set of extended virtual synchrony: what one delivered who
-//! installed a new ring, all who recovered with it deliver, whether they installed that ring or
-//! not.
+//! half of them. Seen from outside: a member that holds a message and does not die delivers it
+//! before it leaves the ring. And the obligation set of extended virtual synchrony: if a member
+//! that installed a new ring delivered a message, all that recovered with it deliver it, whether
+//! they installed that ring or not.
 
 use super::hashed::{HashMap, HashSet};
 
@@ -17,13 +17,13 @@ use super::{Verdict, demand};
 
 const PROPERTY: &str = "stability";
 
-/// The largest claims about each ring, and who left it how.
+/// The largest claims about each ring, and how each life left it.
 #[derive(Default)]
 pub struct Stability {
     claims: HashMap<RingId, (u64, u64, Vec<Member>)>,
     /// Lives that ended in a ring: they may have held anything.
     ended: HashSet<Member>,
-    /// What each life delivered in each ring, and with whom it recovered from it.
+    /// The messages that each life delivered in each ring, and with whom it recovered from it.
     delivered: HashMap<(Member, RingId), HashSet<MessageId>>,
     recovered: HashMap<(Member, RingId), Vec<Member>>,
 }

@@ -19,7 +19,7 @@ const PROPERTY: &str = "stale reads keep their bound";
 /// Clocks of hosts drift by up to so many thousandths, with a margin.
 const DRIFT: u32 = 1_000;
 
-/// What was told when, and what reads that are under way may not fall behind.
+/// The places that replies named, with their times, and the floors of the reads under way.
 #[derive(Default)]
 pub struct Stale {
     /// For each group the largest place told so far, whenever it grew.

@@ -1,8 +1,8 @@
-//! In a voting group nobody is answered what a lone replica makes up; who makes something up, or
-//! hangs, is taken out within a bound, and nobody else is.
+//! In a voting group no client gets an answer that a lone replica invents. A replica that invents
+//! or hangs is taken out within a bound, and no other is.
 //!
-//! Source: docs/protocol/group.md, "Voting". That the answers are right is what the checkers of
-//! replies say: here is who may be wrong.
+//! Source: docs/protocol/group.md, "Voting". The checkers of replies judge whether answers are
+//! right. This one judges which replicas may be wrong.
 
 use super::hashed::{HashMap, HashSet};
 
@@ -16,7 +16,7 @@ const PROPERTY: &str = "deviants are replaced, and nobody else";
 /// Where nothing else happens, a lie is found out within this time.
 pub const FOUND_WITHIN: Duration = Duration::from_millis(250);
 
-/// What is wrong with replicas, and what is said of them.
+/// The replicas' faults, and the nodes' reports of them.
 #[derive(Default)]
 pub struct Votes {
     /// Replicas whose state is not the group's, until it is replaced.
@@ -30,11 +30,11 @@ pub struct Votes {
     /// Replicas that had something to execute, or whose nodes had something to tell, when they were
     /// looked at last.
     busy: HashSet<(GroupId, Member)>,
-    /// Who was taken out by which call, as some node said.
+    /// Replicas taken out, each with the call that proved it, as some node reported.
     told: HashSet<(GroupId, Member, u64)>,
     /// Groups in which the liars were no minority any more: nobody can know who is right.
     spoilt: HashSet<GroupId>,
-    /// Nodes have disks: who executes again what its disk gave back tells late.
+    /// Nodes have disks: a replica that executes again what its disk gave back reports late.
     recalls: bool,
 }
 

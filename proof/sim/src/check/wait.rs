@@ -29,19 +29,19 @@ pub struct Wait {
     rings: HashMap<RingId, Ring>,
     /// Waits are timed, and last at most so long.
     bound: Option<Duration>,
-    /// Who asks for the token since when, while waits are timed.
+    /// Members that ask for the token, and since when, while waits are timed.
     asking: HashMap<Member, Time>,
     /// The longest of them so far.
     longest: Duration,
 }
 
-/// One ring: where its token is, and who waits for it.
+/// One ring: the place of its token, and the members that wait for it.
 struct Ring {
     members: Vec<NodeId>,
     last: Option<Pass>,
     /// Bit i: member i wants the token and has not got it since.
     waiting: u64,
-    /// Who has had it since member i waits.
+    /// Members that have had it since member i waits.
     passed: Vec<u64>,
     /// The largest number that was given out.
     high: u64,
@@ -53,8 +53,8 @@ impl Wait {
         Wait { turn: turn as u64, parking, ..Wait::default() }
     }
 
-    /// A regular configuration exists. What its members sent before anybody was told of it was its
-    /// recovery.
+    /// A regular configuration exists. Messages that its members sent before any member was told of
+    /// it belong to its recovery.
     pub fn ring(&mut self, ring: RingId, members: &[Member]) {
         self.rings.entry(ring).or_insert_with(|| Ring {
             members: members.iter().map(|member| member.node).collect(),
@@ -65,7 +65,7 @@ impl Wait {
         });
     }
 
-    /// From now on all is well: whoever asks for the token has it within `bound`. `None`: no
+    /// From now on all is well: a member that asks for the token has it within `bound`. `None`: no
     /// longer.
     pub fn timed(&mut self, bound: Option<Duration>) {
         self.bound = bound;
@@ -103,7 +103,7 @@ impl Wait {
         }
     }
 
-    /// This one does what only who has the token does.
+    /// Only a member with the token does this.
     fn had(&mut self, now: Time, member: Member) -> Verdict {
         let (Some(bound), Some(since)) = (self.bound, self.asking.remove(&member)) else {
             return Ok(());

@@ -64,7 +64,7 @@ impl Cluster {
         (0..self.options.nodes).any(lives).then(|| format!("the benchmark of {by} is under way"))
     }
 
-    /// What came of it.
+    /// A benchmark has ended with this result.
     pub(super) fn benched(&mut self, result: Result<BenchResult, BenchError>) -> Verdict {
         self.fabric.say(|| match &result {
             Ok(result) => format!("a benchmark ends: {:?}", result.sent),

@@ -1,4 +1,4 @@
-//! Connections, and what clients put out.
+//! Connections, and the outputs of clients.
 
 use bytes::Bytes;
 use client::{CallError, Output};
@@ -120,8 +120,8 @@ impl Cluster {
                     let client = customer.session.client();
                     self.watch.multicasts.ended(client, balancing, &ended)?;
                 }
-                // Who had asked for a group before it was there is told so, perhaps after all has
-                // healed: seeds 439001 and 484684.
+                // A client that asked for a group before it existed gets this error, perhaps after
+                // all has healed.
                 let is_late = self.course.calm().is_some_and(|calm| now < calm + liveness::PASSING);
                 if is_late && matches!(result, Err(CallError::NoSuchGroup(_))) {
                     customer.excuse(call);

@@ -5,7 +5,7 @@ use wire::Time;
 use crate::check::bounded::Silence;
 use crate::check::liveness;
 
-/// What is left to be shown once all has healed.
+/// The checks that remain once all has healed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Epilogue {
     /// Rings, groups and old calls.

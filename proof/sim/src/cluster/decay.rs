@@ -10,10 +10,10 @@ mod in_cluster;
 
 use crate::draw::Draw;
 
-/// What a seed draws.
+/// The parameters of decay that a seed draws.
 #[derive(Clone, Copy, Debug)]
 pub struct DecayPlan {
-    /// A bit rots at a node whose life ends, of 1,000 such ends that the promise covers.
+    /// Ends of a life, per 1,000 that the promise covers, at which a bit rots.
     pub rot: u64,
     /// Whenever a fault may strike a disk is full instead, once in so many.
     pub full: u64,
@@ -24,7 +24,7 @@ pub struct DecayPlan {
 }
 
 impl DecayPlan {
-    /// What a seed draws.
+    /// Draws the plan.
     pub fn draw(draw: &mut Draw) -> DecayPlan {
         DecayPlan {
             rot: draw.pick(&[0, 300, 700]),
@@ -35,7 +35,7 @@ impl DecayPlan {
     }
 }
 
-/// What becomes of the plan.
+/// The state of the plan's execution.
 pub(super) struct Decay {
     plan: DecayPlan,
     pub draw: Draw,

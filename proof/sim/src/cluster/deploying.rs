@@ -21,30 +21,30 @@ use crate::fabric::node_id;
 use crate::options::GroupPlan;
 use crate::run::Plant;
 
-/// How often nodes look at the cluster state, and people at what they said.
+/// The interval at which nodes look at the cluster state, and people at their commands.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// What is said and not answered is said again after so long.
+/// A command without an answer is repeated after this time.
 const AGAIN: Duration = Duration::from_millis(300);
 
 /// How long a call of a node's own may take.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What becomes of the plan.
+/// The state of the plan's execution.
 pub(super) struct Deploying {
     plan: DeployPlan,
     plant: Plant,
     draw: Draw,
     nodes: Vec<Desk>,
-    /// What is being said, to which life of a node, as which of its calls, and until when its
-    /// answer is awaited.
+    /// The command under way: the life that it was sent to, the number of its call, and until when
+    /// its answer is awaited.
     said: Option<(Command, Member, u64, Time)>,
-    /// What was acknowledged.
+    /// The acknowledged deployments.
     deployed: BTreeSet<usize>,
     drained: BTreeSet<NodeId>,
     /// One for each group.
     versions: Vec<Versions>,
-    /// What they say before anything else.
+    /// Commands that people send before any other.
     pub(super) ordered: Vec<Command>,
     /// Which nodes have said that they have changed over, for which placement.
     changed_over: BTreeSet<(String, u64, NodeId)>,
@@ -109,7 +109,7 @@ impl Deploying {
         rack.into_iter().collect()
     }
 
-    /// What people say of the group at this place.
+    /// Returns the deployment that people want for the group at this place.
     fn deployment(&self, groups: &[GroupPlan], place: usize) -> Deployment {
         let (group, wanted) = (&groups[place], &self.plan.wanted[place]);
         let command = self.versions[place].command();
@@ -125,7 +125,7 @@ impl Deploying {
         }
     }
 
-    /// What people have to say next.
+    /// Returns the people's next command.
     fn next(&mut self, groups: &[GroupPlan], calm: bool) -> Option<Command> {
         let all = self.plan.wanted.len();
         if let Some(place) = (0..all).find(|place| !self.deployed.contains(place)) {
@@ -138,8 +138,8 @@ impl Deploying {
             return None;
         }
         let place = if all == 1 { 0 } else { self.draw.count(0, all - 1) };
-        // Who is alone has nobody to keep its state meanwhile; and where nothing has run there is
-        // nothing to go back to (seed 9013044).
+        // A single replica has no other to keep its state meanwhile. A group that has never run has
+        // nothing to go back to.
         let filled =
             |desk: &Desk| desk.cluster_state.of(&groups[place].name).is_some_and(|it| it.filled);
         let may = self.plan.wanted[place].replicas > 1 && self.nodes.iter().any(filled);
@@ -153,8 +153,8 @@ impl Deploying {
         let node = node_id(self.draw.count(0, self.nodes.len() - 1));
         match self.drained.contains(&node) {
             true => Some(Command::Return { node }),
-            // Where all nodes are drained a group that has no replica yet gets none, and the end
-            // demands one (seed 464084).
+            // If all nodes were drained, a group that has no replica yet would get none, and the
+            // end demands one.
             false if self.drained.len() + 1 == self.nodes.len() => None,
             false => Some(Command::Drain { node }),
         }
@@ -178,8 +178,8 @@ fn has_state(picture: &Picture, group: GroupId, node: NodeId) -> bool {
     shape.is_some_and(|it| it.primary == node || it.backups.contains(&node))
 }
 
-/// Seeds in which this can be shown: what is answered there is kept, and all nodes can host the
-/// cluster state (seed 1048).
+/// Seeds in which this can be shown: answered commands are kept there, and all nodes can host the
+/// cluster state.
 pub fn is_possible(nodes: usize, quorum: Quorum) -> bool {
     (2..=MAX_REPLICAS).contains(&nodes) && quorum == Quorum::Majority
 }

@@ -1,7 +1,7 @@
 //! Nodes with disks: whole clusters lose power at once, and come back with what was synced.
 //!
-//! Each node has a [`Store`] on a [`Disk`] that may fail. What a node gives to its store is on the
-//! disk some time later, or never, if its life ends first.
+//! Each node has a [`Store`] on a [`Disk`] that may fail. Data that a node gives to its store is on
+//! the disk some time later, or never, if its life ends first.
 
 mod in_cluster;
 
@@ -33,18 +33,18 @@ pub(super) const ROOM: usize = 256 << 20;
 pub(super) const SEGMENT: u64 = 16 * 4_096;
 const BATCH: usize = 11 * 4_096;
 
-/// What found no room on the disk is tried again after this time; so is a node that could not start
-/// for want of it.
+/// A write that found no room on the disk is retried after this time; so is the start of a node
+/// that failed for want of room.
 pub(super) const AGAIN: Duration = Duration::from_millis(20);
 
-/// What a seed draws for clusters with disks.
+/// The parameters of disks that a seed draws.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskPlan {
     /// The longest time that a disk takes for something.
     pub slowest: Duration,
-    /// A sync fails, of 1,000.
+    /// Syncs that fail, per 1,000.
     pub unsynced: u64,
-    /// A loss of power spoils a sector that was on its way, of 1,000.
+    /// Losses of power that spoil a sector on its way, per 1,000.
     pub spoilt: u64,
     /// Records after which a replica gives a snapshot.
     pub snapshot_after: u64,
@@ -53,7 +53,7 @@ pub struct DiskPlan {
 }
 
 impl DiskPlan {
-    /// What a seed draws.
+    /// Draws the plan.
     pub fn draw(draw: &mut Draw) -> DiskPlan {
         DiskPlan {
             slowest: Duration::from_micros(draw.pick(&[50, 500, 500, 5_000, 20_000])),
@@ -74,8 +74,7 @@ pub(super) struct NodeDisk {
     under_way: [Option<(Op, Result<(), Failure>)>; 2],
     records: VecDeque<Record>,
     snapshots: VecDeque<Snapshot>,
-    /// Snapshots that the store has: of one that finds no room another is tried, not before this
-    /// time.
+    /// Snapshots that the store has. If one finds no room, another is tried, not before this time.
     flying: Vec<Snapshot>,
     retry_at: Option<Time>,
     /// Groups of which nothing is needed any more.
@@ -146,7 +145,7 @@ impl Disks {
     }
 }
 
-/// What became of a node's store when it was to be opened.
+/// The result of opening a node's store.
 pub(super) enum Opening {
     /// There are no disks.
     Nothing,
@@ -159,7 +158,7 @@ pub(super) enum Opening {
 /// A store that is open.
 pub(super) struct Opened {
     store: Store,
-    /// What came back.
+    /// The pieces that came back.
     pub(super) pieces: Vec<Kept>,
     /// The last record of earlier lives.
     base: u64,

@@ -1,4 +1,4 @@
-//! What replicas execute, one command after the other, and what the checkers hear of it.
+//! The replicas' executions, one command after the other, and the reports of them to the checkers.
 
 use engine::Executed;
 use wire::GroupId;

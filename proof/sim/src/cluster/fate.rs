@@ -1,4 +1,4 @@
-//! Faults, healing, and what is demanded at the end.
+//! Faults, healing, and the demands at the end.
 
 use client::Link;
 use engine::{GroupStatus, Quorum, Status};
@@ -50,8 +50,8 @@ impl Cluster {
             return Ok(());
         }
         let places = self.options.clocks.len();
-        // Without a quorum each part of a split has views of its own, and nobody can say who is the
-        // last.
+        // Without a quorum each part of a split has views of its own, and no node knows which
+        // replica is the last.
         let quorum = self.options.quorum == Quorum::Majority;
         let covered = |victim| quorum && self.watch.promise.covers(victim);
         let chosen = match kind {
@@ -147,8 +147,8 @@ impl Cluster {
         }
     }
 
-    /// All who run are in one ring. A network that is whole again has not yet brought everybody
-    /// back (seed 4324).
+    /// All running nodes are in one ring. After a network is whole again, some nodes may not have
+    /// rejoined yet.
     pub(super) fn is_one_ring(&self) -> bool {
         let running = self.fabric.hosts.iter().filter_map(|host| host.process.as_ref());
         let rings: Vec<_> = running.map(|process| process.ring_status()).collect();
@@ -318,15 +318,15 @@ impl Cluster {
         self.end_hangs();
         // Without a quorum a node alone knows no group but its own, and says so.
         if self.options.quorum == Quorum::Majority {
-            // A node whose disk fails leaves, whoever else serves its groups: those without a state
-            // may be gone for a while (seed 10813).
+            // A node whose disk fails leaves, even if no other serves its groups: stateless groups
+            // may be gone for a while.
             let groups = self.options.groups.iter().filter(|_| self.options.disks.is_some());
             let stateless = groups.filter(|group| group.options.style == Style::Stateless);
-            // What is deployed late was not there for those who called before (seed 845).
+            // A group deployed late was not there for clients that called it before.
             let deployed = self.deployed();
             let mut gone: Vec<&str> =
                 stateless.chain(deployed).map(|group| group.name.as_str()).collect();
-            // Nor has the call of a group that calls one of them a reply (seed 48093).
+            // A call of a group that calls one of them has no reply either.
             let calls = |gone: &[&str], group: &GroupPlan| {
                 group.callee.as_ref().is_some_and(|(callee, _)| gone.contains(&callee.as_str()))
             };
@@ -397,7 +397,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// What is not right yet.
+    /// Returns something that is not right yet.
     pub(super) fn missing(&self) -> Option<String> {
         let statuses: Vec<Option<Status>> = self
             .fabric
@@ -538,7 +538,7 @@ impl Cluster {
             if loose.contains(&caller) || loose.contains(&callee) {
                 continue;
             }
-            // Of a cold passive group only the primary's service has one.
+            // In a cold passive group only the primary's service has a history.
             let history = |id: GroupId| {
                 let executors = self.executors.of_group(id);
                 let histories = executors.map(|executor| &executor.log.entries[..]);

@@ -11,5 +11,5 @@ pub const RULE: HangRule = HangRule { within: Duration::from_millis(50), misses:
 /// One that executes a call for so long misses one deadline, or none.
 const STALL: Duration = Duration::from_millis(75);
 
-/// Where a node's messages wait for the ring, what it should have said is looked for again.
+/// If a node's messages wait for the ring, its missing report is looked for again after this time.
 const AGAIN: Duration = Duration::from_millis(20);

@@ -49,7 +49,7 @@ impl Cluster {
         self.fabric.deliver(at, node, Extra::Kept(name, seals, life));
     }
 
-    /// What is not right yet: all nodes seal with one key, and no change is under way.
+    /// Returns a difference from the goal: all nodes seal with one key, and no change is under way.
     pub(super) fn missing_key(&self, statuses: &[Option<Status>]) -> Option<String> {
         let first = self.fabric.key(0)?;
         for (node, status) in statuses.iter().enumerate() {

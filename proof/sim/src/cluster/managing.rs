@@ -18,41 +18,41 @@ const SAMPLE: Duration = Duration::from_millis(25);
 /// A host that uses more than this tells it at once.
 const LEVEL: Share = Share::percent(69);
 
-/// Whoever uses less than this is in time by any bound: that of the rate-monotonic test, less what
-/// is damped of what hosts have to do beside, and of what primaries use.
+/// A host that uses less than this is in time by any bound: that of the rate-monotonic test, less
+/// the damping of the hosts' other load and of the primaries' use.
 const BOUND: Share = Share::percent(69 - 5 - 2 * 6);
 
-/// What hosts have at least to do beside in every third cluster: there is little room then, and
-/// calls are refused.
+/// The least other load of hosts in every third cluster: there is little room then, and calls are
+/// refused.
 const CROWDED: u64 = 65;
 
-/// Reports until all know what is so now.
+/// Reports until all nodes know the present load.
 const KNOWN: u32 = 4;
 
 /// Reports that are awaited when nothing changes any more.
 const REPORTS: u32 = 10;
 
-/// What hosts have to do.
+/// The load of hosts.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
     /// Between two reports of a node.
     pub period: Duration,
-    /// What each host has to do beside, in percent of a processor.
+    /// The other load of each host, in percent of a processor.
     pub others: Vec<u64>,
-    /// What each group's primary uses, in percent, and whether its backups do the same.
+    /// The load of each group's primary, in percent, and whether its backups use the same.
     pub costs: Vec<(u64, bool)>,
-    /// What is told differs by so many percent at most from what is.
+    /// The largest difference between the reported and the real load, in percent.
     pub noise: u64,
-    /// How often what a host has to do beside changes while faults happen: once in so many looks.
+    /// How often the other load of a host changes while faults happen: once in so many looks.
     pub restless: u64,
     /// All that is drawn later.
     pub seed: u64,
-    /// What hosts have to do beside at least.
+    /// The least other load of hosts.
     pub least: u64,
 }
 
 impl HostPlan {
-    /// What a seed draws.
+    /// Draws the plan.
     pub fn draw(draw: &mut Draw, nodes: usize, groups: usize) -> HostPlan {
         let mut plan = HostPlan {
             period: Duration::from_millis(draw.pick(&[50, 100, 200])),
@@ -75,7 +75,7 @@ fn other(draw: &mut Draw) -> u64 {
     draw.pick(&[5, 30, 30, 30, 50, 65, 90])
 }
 
-/// What becomes of the plan.
+/// The state of the plan's execution.
 pub(super) struct Management {
     plan: HostPlan,
     config: Config,
@@ -121,15 +121,15 @@ impl Management {
         self.nodes[node] = Desk { manager: Manager::new(self.config), told: None };
     }
 
-    /// Whatever moves, no host comes near its bound. There noise makes an overload and ends it, and
-    /// orders follow.
+    /// No move brings a host near its bound. Near the bound noise makes an overload and ends it,
+    /// and orders follow.
     fn has_room(&self) -> bool {
         let moving = self.plan.costs.iter().map(|(cost, _)| cost).sum::<u64>();
         let most = self.plan.others.iter().max().copied().unwrap_or_default();
         Share::percent(most + moving + self.plan.noise) < LEVEL
     }
 
-    /// What a node finds when it looks at its host.
+    /// Returns the load that a node finds when it looks at its host.
     fn usage(&mut self, node: usize, picture: &Picture, groups: &[GroupId]) -> Usage {
         let mut noise = || Share::percent(self.draw.between(0, self.plan.noise));
         let mut used = Share::percent(self.plan.others[node]) + noise();

@@ -57,8 +57,8 @@ impl Cluster {
             && self.course.whole.is_some_and(|whole| now > whole + SETTLING)
     }
 
-    /// A call may wait long behind others whose handlers call a group, and wait for what that one
-    /// orders (seed 750649).
+    /// A call may wait long behind calls whose handlers call a group, and for all that this group
+    /// orders.
     fn is_slow(&self, group: GroupId) -> bool {
         let plan = self.options.groups.iter().find(|plan| GroupId::of(&plan.name) == group);
         plan.is_some_and(|plan| plan.callee.is_some())

@@ -1,4 +1,4 @@
-//! What nodes put out.
+//! The outputs of nodes.
 
 use engine::{Command, Event, Output, Stack};
 use wire::system::MANAGER_ID;
@@ -40,7 +40,7 @@ impl Cluster {
             Output::Frame { caller, frame } => self.frame_from_node(node, me, caller, &frame)?,
             Output::Close { caller } => self.close_from_node(node, caller),
             Output::Run { group: MANAGER_ID, command } => self.keep_cluster_state(node, command)?,
-            // Its service is gone, and what it is told is nothing to anybody.
+            // Its service is gone, so this command is for nobody.
             Output::Run { group, .. } if !self.executors.has(node, group) => {}
             Output::Run { group, command } => {
                 match command {

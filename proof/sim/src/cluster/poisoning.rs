@@ -25,8 +25,8 @@ const TIMEOUT: u32 = 10;
 /// to try the call.
 const KNOWN: Duration = Duration::from_millis(200);
 
-/// Who leaves a group on disk takes its state along: until the disks of those who stay have all of
-/// it, no node dies (seed 189 of poison).
+/// A replica that leaves a group on disk takes its state along. No node dies until the disks of the
+/// remaining replicas have all of it.
 const STORED: Duration = Duration::from_millis(150);
 
 /// A program that has died is started again within this time.
@@ -48,7 +48,7 @@ pub struct PoisonPlan {
 }
 
 impl PoisonPlan {
-    /// What a seed draws.
+    /// Draws the plan.
     pub fn draw(draw: &mut Draw, disks: bool) -> PoisonPlan {
         let falls = if disks { draw.pick(&[0, 300]) } else { draw.pick(&[0, 30, 100, 300]) };
         PoisonPlan {
@@ -61,7 +61,7 @@ impl PoisonPlan {
     }
 }
 
-/// What a call does.
+/// The effect of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// It kills whoever executes it.
@@ -72,7 +72,7 @@ enum Kind {
     Late,
 }
 
-/// What is known of such calls.
+/// The knowledge of such calls.
 pub(super) struct Poisoning {
     plan: PoisonPlan,
     pub(super) draw: Draw,
@@ -100,7 +100,7 @@ impl Poisoning {
         }
     }
 
-    /// What this call does, and whether its node dies of it.
+    /// Returns the effect of this call, and whether its node dies of it.
     fn of(&self, call: CallKey) -> Option<(Kind, bool)> {
         let (group, client, number) = call;
         let name = mix(mix(self.plan.seed, client.0), mix(group.0, number));

@@ -13,7 +13,7 @@ impl Cluster {
         }
     }
 
-    /// Somebody is asked for another style; now and then two at once, who need not want the same.
+    /// A node is asked for another style; now and then two at once, with perhaps different styles.
     pub(super) fn restyle_some(&mut self) -> Verdict {
         if self.course.is_calm() {
             return Ok(());

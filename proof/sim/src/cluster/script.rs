@@ -13,7 +13,7 @@ use wire::{GroupId, NodeId, Time, ViewNumber};
 
 use crate::draw::Draw;
 
-/// What people do.
+/// The operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A node with replicas is drained.
@@ -32,12 +32,12 @@ impl Operation {
         [Operation::Drain, Operation::Upgrade, Operation::Broken, Operation::Move];
 }
 
-/// What happens in a run of this world.
+/// The happenings of a run of this world.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
-    /// What people do.
+    /// The operation.
     pub operation: Operation,
-    /// Who leads dies right after this step; nobody if none is named.
+    /// The leader dies right after this step; no leader dies if none is named.
     pub after: Option<u64>,
     /// All that is drawn.
     pub seed: u64,
@@ -46,7 +46,7 @@ pub struct Script {
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// What is deployed is not all there yet.
+    /// Some deployed groups are not complete yet.
     Deploying,
     /// Since then it is under way.
     UnderWay(Time),
@@ -54,7 +54,7 @@ enum Stage {
     Over,
 }
 
-/// What becomes of a script.
+/// The state of a script's execution.
 pub(super) struct Scripted {
     script: Script,
     stage: Stage,
@@ -63,7 +63,7 @@ pub(super) struct Scripted {
     /// Commands that the cluster state has had, and views that were seen.
     version: u64,
     views: BTreeSet<(GroupId, ViewNumber)>,
-    /// Who leads is to die at the end of this happening.
+    /// The leader is to die at the end of this happening.
     due: bool,
     /// The node that is drained, or gets the primary.
     target: NodeId,

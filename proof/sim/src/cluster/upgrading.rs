@@ -13,10 +13,10 @@ const ENDS: u32 = 5;
 /// Between the first end and the next start; then twice as long each time.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// What a node has said is said again after so long.
+/// A report of a node is repeated after this time.
 const AGAIN: Duration = Duration::from_millis(300);
 
-/// How the command of a program ends that never serves.
+/// The end of the command of a program that never serves.
 pub(super) const BROKEN: &str = "broken";
 
 /// The programs that people deploy.
@@ -36,7 +36,7 @@ impl Versions {
             1 => Some(format!("{} {BROKEN}", self.made)),
             _ => Some(self.made.to_string()),
         };
-        // What is broken is not deployed once more.
+        // A broken program is not deployed again.
         self.former = self.now.take().filter(|now| !now.ends_with(BROKEN));
         self.now = new;
     }
@@ -74,11 +74,11 @@ pub(super) fn count(
     }
 }
 
-/// What this node runs for the deployment.
+/// This node's program for the deployment.
 #[derive(Default)]
 pub(super) struct Programs {
     runs: Option<Program>,
-    /// Of one that ends: how often it has, and when it is started again.
+    /// For a program that ends: how often it has, and when it is started again.
     ended: Option<(Program, u32, Time)>,
     told: Option<Time>,
 }
@@ -103,8 +103,8 @@ impl Programs {
         false
     }
 
-    /// What this node has to say of the program that it is to run: that it does not serve, or that
-    /// it does, and has the state.
+    /// Returns this node's report on the program that it is to run: it does not serve, or it serves
+    /// and has the state.
     pub fn tell(
         &mut self,
         now: Time,

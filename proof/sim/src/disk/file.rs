@@ -8,7 +8,7 @@ use store::FileName;
 /// A bit that changed by itself: the file, the byte, the bit.
 pub type Rot = (FileName, usize, u8);
 
-/// What is written or not, as a whole.
+/// Bytes that are written as a whole, or not at all.
 pub(super) const SECTOR: usize = 512;
 
 /// The contents of one file.

@@ -1,4 +1,4 @@
-//! What befalls a disk while nobody uses it: power is lost, bits rot, files are replaced.
+//! The fate of a disk while nobody uses it: power is lost, bits rot, files are replaced.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::Disk;
 use super::file::{File, Rot, SECTOR, put, put_within, rename};
 
 impl Disk {
-    /// The host loses power: what is not on the disk is gone, but for what happens to be.
+    /// The host loses power: unsynced data is gone, but for what the disk happens to have.
     pub fn lose_power(&mut self) {
         for naming in std::mem::take(&mut self.pending) {
             if self.draw.one_in(2) {
@@ -71,7 +71,7 @@ impl Disk {
             (name, at) = (file, offset + self.draw.count(0, length.min(200) - 1));
         }
         let bit = 1 << self.draw.between(0, 7);
-        // What was written last may be gone by now.
+        // The most recent write may be gone by now.
         self.flip((name, at, bit)).then_some((name, at, bit))
     }
 
@@ -95,7 +95,7 @@ impl Disk {
             .any(|(file, offset, length)| *file == name && (*offset..offset + length).contains(&at))
     }
 
-    /// What a file holds.
+    /// Returns the contents of a file.
     pub fn content(&self, name: FileName) -> Option<Vec<u8>> {
         self.names.get(&name).map(|&number| self.files[&number].shown.clone())
     }

@@ -1,5 +1,4 @@
-//! The key file of each host, which outlives the lives there, and what a node is told to do with
-//! it.
+//! The key file of each host, which outlives the lives there, and the key commands to a node.
 
 use engine::KeyCommand;
 use seal::ClusterKey;

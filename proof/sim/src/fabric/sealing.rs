@@ -1,5 +1,6 @@
-//! What is between a process and the network where datagrams are sealed: as in a node's transport,
-//! each life seals what it sends, opens what comes, and meets the others' lives by contacts.
+//! The layer between a process and the network where datagrams are sealed. As in a node's
+//! transport, each life seals its datagrams, opens those that arrive, and meets the others' lives
+//! by contacts.
 
 mod in_fabric;
 
@@ -15,10 +16,10 @@ use crate::options::CLUSTER_ID;
 use crate::outsider::Outsider;
 use crate::run::Plant;
 
-/// The keys, the outsider, and who looks that he does not matter.
+/// The keys, the outsider, and the checker of his effect.
 pub(super) struct Sealing {
     nodes: Vec<NodeId>,
-    /// What outlives a life at each host.
+    /// The keys that outlive a life at each host.
     pub(super) files: Vec<Keys>,
     plant: Plant,
     draw: Draw,
@@ -27,10 +28,10 @@ pub(super) struct Sealing {
     verdict: Verdict,
 }
 
-/// What one life seals and opens with.
+/// The seal of one life.
 pub(super) struct Veil {
     pub(super) seal: Seal,
-    /// What was sent last to a node, by place, while it did not know this life yet.
+    /// The last datagram sent to each node, by place, while that node did not know this life yet.
     unheard: Vec<Option<Bytes>>,
 }
 

@@ -2,9 +2,8 @@
 //! style, in memory and on disk, hosts with too much to do, hung services, upgrades and drains,
 //! under faults.
 //!
-//! Each kind is drawn as in the worlds where it is alone. What is left out is what these leave out:
-//! replicas that lie, and faults after which nobody can say whether a replica that leaves is the
-//! last.
+//! Each kind is drawn as in the worlds where it is alone. Their exclusions hold here too: replicas
+//! that lie, and faults after which nobody can say whether a replica that leaves is the last.
 
 use engine::{Checkpoints, Quorum};
 use wire::Duration;
@@ -16,7 +15,7 @@ use crate::cluster::{DeployPlan, DiskPlan};
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
 
-/// What groups are on.
+/// The durability of groups.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ground {
     /// Memory alone: nodes have no disks.
@@ -65,7 +64,7 @@ impl Options {
         self.clocks.extend(clients);
         (self.nodes, self.quorum, self.smooth, self.trial) = (nodes, Quorum::Majority, false, None);
         (self.budget, self.waiting) = (self.budget.max(40_000), MAX_WAITING);
-        // What takes long where all is slow is not what this is about.
+        // Slowness everywhere is not the subject of this world.
         self.weather = self.weather.near();
     }
 
@@ -106,7 +105,7 @@ impl Options {
 }
 
 impl Ground {
-    /// What a group of this style is on.
+    /// Returns the durability of a group of this style.
     fn durability(self, style: Style, draw: &mut Draw) -> Durability {
         let can = style.has_state();
         let wants = match self {

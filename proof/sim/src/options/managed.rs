@@ -1,5 +1,4 @@
-//! What a seed draws of what the manager sees and does: hosts with loads, deployments, services
-//! that hang.
+//! The draws for the manager's view and actions: hosts with loads, deployments, services that hang.
 
 use engine::Quorum;
 use wire::Duration;
@@ -11,8 +10,8 @@ use crate::draw::Draw;
 use crate::faults::FaultKind;
 
 impl Options {
-    /// Services hang. Their replicas go by their own will, so what is said of those that leave is
-    /// said of them; and calls end soon, for who is busy within a deadline does not hang.
+    /// Services hang. Their replicas leave by their own will, so the rules for replicas that leave
+    /// apply. Calls end soon, for a service that is busy within a deadline does not hang.
     pub fn with_hangs(self, seed: u64) -> Options {
         let possible = self.world == World::Cluster && !self.smooth && self.trial.is_none();
         if !possible || self.quorum != Quorum::Majority || self.deploy.is_some() {
@@ -28,7 +27,7 @@ impl Options {
             !matches!(kind, FaultKind::Orphan | FaultKind::Flap | FaultKind::Ambush)
         });
         self.faults.phase = self.faults.phase.max(Duration::from_secs(2));
-        // What a slow node takes long for is well within the span of the rule.
+        // Even at a slow node an execution is well within the span of the rule.
         self.execution = self.execution.min(Duration::from_micros(200));
         let timeout = self.load.timeout.min(Duration::from_millis(100));
         self.load = Load { timeout, longest: timeout * 4, ..self.load };

@@ -7,13 +7,13 @@ use super::Options;
 use super::passable::PAYLOAD;
 use crate::draw::Draw;
 
-/// What a call may take at most where others wait for it.
+/// The longest time that a call may take where others wait for it.
 const QUICK: Duration = Duration::from_millis(50);
 
 impl Options {
-    /// In half of the seeds groups call the next one. Of a chain with disks the last is often in
-    /// memory, and answers another thing whenever it is asked: what the others were told has to be
-    /// on their disks.
+    /// In half of the seeds each group calls the next one. In a chain with disks the last group is
+    /// often in memory, and gives another answer to every call. So the answers that the others got
+    /// must be on their disks.
     pub(super) fn with_nested(mut self, draw: &mut Draw) -> Options {
         let calls = draw.one_in(2);
         if calls && self.disks.is_some() && self.groups.len() > 1 && draw.one_in(2) {
@@ -26,17 +26,16 @@ impl Options {
             group.callee = plans.get(place + 1).map(|next| (next.name.clone(), relays));
         }
         if self.groups.iter().any(|group| group.callee.is_some()) {
-            // Who waits for another group holds its place at the node meanwhile: seed 2747 of the
-            // styles.
+            // A call that waits for another group keeps its place at the node meanwhile.
             self.waiting = self.waiting.max(8);
-            // And who calls it waits for all calls before: many at a time time out without any move
-            // (seed 301526).
+            // A caller of such a group waits for all calls before it: many calls at a time would
+            // time out without any move.
             if self.smooth {
                 self.load.parallel = self.load.parallel.min(2);
             }
         }
-        // Who calls waits for all that its callee orders. If that is a large state with each call,
-        // those behind it wait beyond their deadlines: seeds 6520 and 48720.
+        // A nested call waits for all messages that its callee orders. If each call orders a large
+        // state, those behind it wait beyond their deadlines.
         let called: Vec<String> = self.callees().cloned().collect();
         let slow: Vec<bool> =
             self.groups.iter().map(|group| self.sending(group.padding) > QUICK).collect();
@@ -48,8 +47,8 @@ impl Options {
         self
     }
 
-    /// How long it takes until a node has sent so many bytes: of a parked token, a window in the
-    /// time of an answer; of one that circulates, a turn in a rotation.
+    /// How long it takes until a node has sent so many bytes. With a parked token: a window in the
+    /// time of an answer; with one that circulates: a turn in a rotation.
     fn sending(&self, bytes: usize) -> Duration {
         match self.parking {
             true => self.weather.latency * (2 * (bytes / (self.window * PAYLOAD))) as u32,

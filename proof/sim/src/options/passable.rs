@@ -1,5 +1,4 @@
-//! What a seed draws must be possible: demands of time are about clusters that can do in that time
-//! what they have to do.
+//! A seed's draws must be possible: demands of time concern clusters that can meet them.
 
 use wire::Duration;
 use wire::limits::MAX_WAITING;
@@ -15,7 +14,7 @@ pub(super) const PAYLOAD: usize = 1_200;
 /// awaited.
 const LONGEST_PASSAGE: Duration = Duration::from_millis(150);
 
-/// What is left of a state that is too large.
+/// The bytes that remain of a state that is too large.
 const SMALL: usize = 1_000;
 
 /// So many operations of a disk are a state and a new segment of the log.
@@ -26,8 +25,8 @@ const LONG: Duration = Duration::from_millis(100);
 
 impl DiskPlan {
     /// Calls wait for states: the disk takes one after every few calls, and the log gets its next
-    /// segment when that is done. Seed 397 of decay had room for eight calls at a time, and 54 to
-    /// do in two seconds.
+    /// segment when that is done. With room for only a few calls at a time, the others wait too
+    /// long.
     pub(super) fn is_behind(&self) -> bool {
         self.snapshot_after < 1_000 && self.slowest * OPERATIONS / 2 >= LONG
     }
@@ -35,7 +34,7 @@ impl DiskPlan {
 
 impl GroupPlan {
     /// Where few calls at a time are taken, and each orders all of a large state, the others wait
-    /// beyond their deadlines: seed 634.
+    /// beyond their deadlines.
     pub(super) fn pass_with(&mut self, waiting: usize) {
         if waiting < MAX_WAITING {
             self.padding = self.padding.min(SMALL);
@@ -54,9 +53,9 @@ impl Options {
     /// Nobody is to wait in vain.
     pub(super) fn passable(mut self) -> Options {
         for index in 0..self.groups.len() {
-            // Seed 938 needed seven seconds for two states of 100,000 bytes. And a passive group's
-            // primary tells as much with each update: votes of its node, which wait behind that,
-            // came too late again and again (seed 58990).
+            // Two states of 100,000 bytes may need seven seconds. A passive group's primary sends
+            // as much with each update: votes of its node, which wait behind that, would come too
+            // late again and again.
             if self.passage(self.groups[index].padding) > LONGEST_PASSAGE {
                 self.groups[index].padding = SMALL;
             }
@@ -66,11 +65,10 @@ impl Options {
         }
         let slow = !self.parking && self.turn == 1;
         // A benchmark that leaves one datagram at a time keeps calls waiting beyond their
-        // deadlines: seed 12921.
+        // deadlines.
         let benches = self.benches && self.turn > 1;
-        // A call holds its place for as many rounds as it has datagrams, and others wait for that
-        // beyond their deadlines: seed 1505. Where a replica hangs, so does what its node has
-        // taken: seed 3254.
+        // A call keeps its place for as many rounds as it has datagrams, and others wait for that
+        // beyond their deadlines. Where a replica hangs, so do the calls that its node has taken.
         let lies = self.groups.iter().any(|group| group.lies.is_some());
         let waiting = if slow || lies { self.waiting.max(8) } else { self.waiting };
         let weather = if slow { self.weather.near() } else { self.weather };

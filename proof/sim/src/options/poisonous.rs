@@ -1,4 +1,4 @@
-//! What a seed draws of calls that kill, and of programs that die.
+//! The draws for calls that kill, and for programs that die.
 
 use engine::Quorum;
 use wire::limits::MAX_WAITING;
@@ -9,8 +9,7 @@ use crate::cluster::{DiskPlan, PoisonPlan};
 use crate::draw::Draw;
 use crate::faults::FaultKind;
 
-/// Styles whose calls are ordered before anybody executes them: of these a call kills two services
-/// at most.
+/// Styles whose calls are ordered before they are executed: such a call kills two services at most.
 const GUARDED: [Style; 4] = [Style::SemiActive, Style::Active, Style::Voting, Style::ColdPassive];
 
 impl GroupPlan {
@@ -40,8 +39,7 @@ impl Options {
             !matches!(kind, FaultKind::Orphan | FaultKind::Flap | FaultKind::Ambush)
         });
         self.groups.iter_mut().for_each(|group| group.lies = None);
-        // Where there are disks the promise takes what has a state to be on them (seeds 2204 and
-        // 4232).
+        // Where there are disks, the promise demands that groups with a state are on them.
         let durability = self.durability();
         if !self.groups.iter().any(GroupPlan::is_guarded) {
             let first = &mut self.groups[0];
@@ -49,8 +47,8 @@ impl Options {
             first.styles.clear();
         }
         for group in &mut self.groups {
-            // What a node keeps of a cold passive group is of no use in another style, and the
-            // other way about (docs, "Open").
+            // A node's journal of a cold passive group is of no use in another style, and vice
+            // versa (docs, "Open").
             let changes = group.is_cold() && !group.styles.is_empty();
             group.program = !draw.one_in(4) && !changes;
             group.poisonous = group.is_guarded();

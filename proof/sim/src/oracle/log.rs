@@ -1,5 +1,5 @@
-//! The store's log, as plainly as can be: a list of records. Whatever befalls the disk, what comes
-//! back must be what this list says.
+//! The store's log in its simplest form: a list of records. After any damage to the disk the
+//! recovered data must be as this list says.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::trace::{digest, mix};
 
 const PROPERTY: &str = "durable";
 
-/// What was appended, and what was said of it.
+/// The appended records, and the store's reports about them.
 #[derive(Default)]
 pub struct Log {
     /// In order; the first is number 1.
     records: Vec<Record>,
-    /// What each holds, in short.
+    /// A digest of each record.
     digests: Vec<u64>,
     /// Said to be on the disk, up to here.
     persisted: u64,
@@ -31,21 +31,21 @@ pub struct Log {
     /// Snapshots, and strands to be forgotten, that were taken and of which nothing was said since:
     /// how many of each strand.
     owed: BTreeMap<Strand, usize>,
-    /// What befell the files before this opening.
+    /// The damage to the files before this opening.
     harm: Leniency,
-    /// What comes back at an opening.
+    /// The data that an opening brings back.
     back: Back,
 }
 
-/// What may be missing after an opening.
+/// The data that may be missing after an opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Leniency {
     /// Nothing that was said to be on the disk.
     #[default]
     None,
-    /// What could not be told from a write that was cut short: a bit had rotted.
+    /// Data that looks like a write that was cut short: a bit had rotted.
     Rot,
-    /// No record; but of snapshots and forgotten strands, what the manifest of another time knew.
+    /// No record, but perhaps snapshots and forgotten strands, as an older manifest had them.
     OldManifest,
 }
 
@@ -99,7 +99,7 @@ impl Log {
         self.answered(strand)
     }
 
-    /// What was asked for of a strand is given up.
+    /// A request for a strand is given up.
     pub fn refused(&mut self, strand: Strand) -> Verdict {
         self.answered(strand)
     }
@@ -146,7 +146,7 @@ impl Log {
         hash.to_le_bytes().repeat(words).into()
     }
 
-    /// An opening begins, of files that this has befallen.
+    /// An opening begins, of files with this damage.
     pub fn begin(&mut self, harm: Leniency) {
         self.back = Back::default();
         self.owed.clear();
@@ -168,12 +168,12 @@ impl Log {
         demand(!twice && covers <= self.last(), PROPERTY, || {
             format!("{strand:?} is restored twice, or up to {covers}, which never was")
         })?;
-        // What was taken since, without a record more, is the state of nothing.
+        // A snapshot taken since, without a new record, has an empty state.
         let since = covers.0 > self.gone(strand) || state.is_empty();
         demand(since || self.gone(strand) == 0, PROPERTY, || {
             format!("the state of {strand:?} up to {covers} comes back, which was forgotten")
         })?;
-        // Of a strand whose forgetting is not on the disk any old state may come back: nobody wants
+        // If a strand's forgetting is not on the disk, any old state may come back: nobody wants
         // it.
         let wanted = covers.0 > self.forgotten.get(&strand).copied().unwrap_or(0);
         demand(!wanted || *state == self.state(strand, covers), PROPERTY, || {

@@ -1,8 +1,8 @@
-//! What must come out, worked out a second time and so plainly that it can be seen to be right.
+//! The expected results, computed a second time and so simply that they are evidently right.
 //!
 //! - `service`: the replies of the simulated service
-//! - `sequencer`: what a ring may deliver
-//! - `log`: what a store must bring back
+//! - `sequencer`: the deliveries that a ring may make
+//! - `log`: the data that a store must bring back
 
 pub mod log;
 pub mod sequencer;

@@ -24,7 +24,7 @@ use crate::check::{Verdict, demand};
 
 const PROPERTY: &str = "the oracle's order";
 
-/// What one life was told in one ring.
+/// The deliveries to one life in one ring.
 #[derive(Clone, Debug, Default)]
 struct Term {
     ring: RingId,
@@ -138,7 +138,7 @@ impl Sequencer {
         })
     }
 
-    /// What was safe for one is there for all.
+    /// A message that was safe for one life is delivered by all.
     fn judge_safe(
         &self,
         by: Member,

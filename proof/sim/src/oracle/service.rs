@@ -13,7 +13,7 @@ use wire::client::{Outcome, Refusal};
 use crate::registers::unpack;
 use crate::service::{APPEND, Entry, FAIL, FAILED, RELAY, extend};
 
-/// What the call at this place of the history (from 1) must have answered.
+/// Returns the required answer to the call at this place of the history (from 1).
 pub fn reply(history: &[Entry], place: usize) -> Outcome {
     replies(&history[..place]).pop().expect("the history has this place")
 }

@@ -1,4 +1,4 @@
-//! What befalls the bare rings, and what is demanded of them in the end.
+//! The faults of the bare rings, and the final demands on them.
 
 use wire::{Duration, Member};
 

@@ -20,7 +20,7 @@ pub(super) fn stamp((member, count): MessageId, filling: usize) -> Bytes {
     bytes.into()
 }
 
-/// Whose message this is; objects to one that arrives in other bytes than it left in.
+/// Returns the id of this message. Objects if its bytes are not those that were sent.
 pub(super) fn stamped(bytes: &[u8]) -> Result<MessageId, Violation> {
     let word = |at: usize| {
         let word = bytes.get(at..at + 8)?;

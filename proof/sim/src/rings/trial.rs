@@ -6,7 +6,7 @@ use wire::{Duration, Time};
 
 use crate::trial::Trial;
 
-/// What happens in a trial.
+/// The stages of a trial.
 pub(super) enum Stage {
     /// Somebody has something to say.
     Say,

@@ -82,7 +82,7 @@ impl Watch {
         self.evs.heard(by, ring, sequence);
     }
 
-    /// A node says who has what.
+    /// A node reports how far its ring's members have the messages.
     pub fn held(&mut self, by: Member, ring: RingId, majority: u64, all: u64) -> Verdict {
         self.stability.held(by, ring, majority, all)
     }
@@ -94,7 +94,7 @@ impl Watch {
         self.sequencer.died(member);
     }
 
-    /// What of its own a node that lives has not delivered yet.
+    /// Returns an objection if a node that lives has not delivered its own messages.
     pub fn undelivered(&self, alive: &[Member]) -> Option<String> {
         self.evs.undelivered(alive).err().map(|violation| violation.to_string())
     }

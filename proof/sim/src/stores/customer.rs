@@ -1,4 +1,4 @@
-//! Who uses the store.
+//! The user of the store.
 
 use bytes::Bytes;
 use store::{AppendError, Record, RecordId, Snapshot, Strand};
@@ -75,8 +75,8 @@ impl World {
         }
     }
 
-    /// A record was refused as busy: what the disk does ends that, or else it should have been told
-    /// that it is full.
+    /// A record was refused as busy: the disk's operations end that, or else the store should have
+    /// reported that it is full.
     fn busy(&mut self) -> Verdict {
         let since = *self.life.busy_since.get_or_insert(self.now);
         let timeout = 4 * self.options.config.retry + 20 * self.options.slowest;

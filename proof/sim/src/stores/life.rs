@@ -1,4 +1,4 @@
-//! How a life ends, what befalls the files, and how the next one begins.
+//! The end of a life, the damage to the files, and the next beginning.
 
 use store::{Config, FileName, OpenError};
 use wire::Duration;
@@ -24,7 +24,7 @@ impl World {
         if end == End::Rest && self.life.open {
             self.rest()?;
         }
-        // What is under way when a process dies is done or not.
+        // An operation under way when a process dies is done or not.
         for (_, op, begun) in std::mem::take(&mut self.life.lanes).into_iter().flatten() {
             if begun.is_ok() && self.draw.one_in(2) {
                 let _ = self.disk.finish(&op);
@@ -66,7 +66,7 @@ impl World {
         while self.now < end {
             self.step(end)?;
         }
-        // Whatever waits, for want of room, keeps the log from resting.
+        // Records that wait for room keep the log from resting.
         let settled =
             self.log.persisted() == self.log.last().0 && self.now >= self.quiet_since + long;
         if self.life.open && settled && !self.is_short() {
@@ -77,7 +77,7 @@ impl World {
 
     /// The disk's room may keep the log from what it would do.
     pub(super) fn is_short(&self) -> bool {
-        // What found no room tries again after a while, and then makes itself a segment.
+        // A write that found no room is retried after a while, and then needs a new segment.
         let known = 2 * self.options.config.retry + 200 * self.options.slowest;
         self.disk.capacity < ROOM || self.now < self.roomy_since + known
     }
@@ -125,7 +125,7 @@ impl World {
         demand(false, "liveness", || "the store never opens".into())
     }
 
-    /// Whether this is a reason not to open. What is rotten is mended; what is full gets room.
+    /// Whether this is a reason not to open. Rotten files are mended; a full disk gets room.
     pub(super) fn judge(&mut self, error: &OpenError) -> Verdict {
         match error {
             OpenError::Full(_) => {
@@ -153,13 +153,13 @@ impl World {
         }
     }
 
-    /// Nothing goes wrong any more: what is appended must come to the disk.
+    /// Nothing goes wrong any more: appended records must come to the disk.
     pub(super) fn heal(&mut self) -> Verdict {
         self.trace.say(self.now, || "ALL HEALS".into());
         self.disk.troubles = Troubles::default();
         self.healed = true;
         self.make_room();
-        // What was under way may have failed already: all begins anew.
+        // Operations under way may have failed already: all begins anew.
         self.reopen(None)?;
         let end = self.now + WITHIN;
         let mut left = 20;

@@ -1,4 +1,4 @@
-//! What a seed draws: knobs, troubles, and how lives end.
+//! The draws of a seed: knobs, troubles, and how lives end.
 
 use store::{Config, Owner};
 use wire::{Duration, NodeId};
@@ -8,7 +8,7 @@ use crate::draw::Draw;
 use crate::options::CLUSTER_ID;
 use crate::run::Plant;
 
-/// What a seed draws.
+/// The draws of a seed.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub config: Config,
@@ -26,11 +26,11 @@ pub struct Options {
     pub strands: u64,
     /// How a life ends, each as often as it is named.
     pub ends: Vec<End>,
-    /// Bits rot, of 1,000 restarts.
+    /// Restarts at which bits rot, per 1,000.
     pub rot: u64,
-    /// An old manifest comes back, of 1,000 restarts.
+    /// Restarts at which an old manifest comes back, per 1,000.
     pub old: u64,
-    /// The disk is full, of 1,000 lives.
+    /// Lives in which the disk is full, per 1,000.
     pub full: u64,
     /// Snapshots that are asked for are taken.
     pub obliging: bool,

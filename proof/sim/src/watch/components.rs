@@ -6,7 +6,7 @@ use wire::{GroupId, Member, RingId};
 
 use crate::check::hashed::HashMap;
 
-/// What is known of components.
+/// The knowledge of components.
 pub struct Components {
     of: HashMap<Member, RingId>,
     /// Nodes have disks; replicas of which a view has said that they have the state.

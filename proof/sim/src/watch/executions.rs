@@ -1,4 +1,4 @@
-//! What replicas execute, and the histories that come of it.
+//! The replicas' executions, and the histories that result.
 
 use wire::{ClientId, GroupId, Member, RingId, Time};
 
@@ -20,8 +20,8 @@ pub struct Executions {
     clock: OrderedTime,
     /// Places of calls in histories, as services counted them.
     places: HashMap<Executed, u64>,
-    /// What primaries of warm passive groups have executed, and is part of the group's history only
-    /// when it is ordered.
+    /// Executions of warm passive primaries; each joins the group's history only when it is
+    /// ordered.
     ahead: HashMap<Executed, (Time, Step)>,
 }
 
@@ -36,7 +36,7 @@ pub struct Step {
     pub before: u64,
     /// The hash now.
     pub after: u64,
-    /// What the fastest wall clock says.
+    /// The fastest wall clock's reading.
     pub latest: Time,
 }
 
@@ -77,8 +77,8 @@ impl Executions {
         self.histories.reached(by, component, (group, place), after)
     }
 
-    /// What a replica had executed as primary went with its history: others may have executed the
-    /// same calls since.
+    /// The calls that a replica executed as primary went with its history. Others may have executed
+    /// the same calls since.
     pub fn gave_up(&mut self, by: Member, group: GroupId) {
         self.ahead.retain(|(who, of, ..), _| (*who, *of) != (by, group));
     }

@@ -14,11 +14,11 @@ use crate::trace::mix;
 
 const PROPERTY: &str = "failure atomicity";
 
-/// What each life delivered since its last regular configuration, as a hash.
+/// A hash of each life's deliveries since its last regular configuration.
 #[derive(Default)]
 pub struct Atomicity {
     lives: HashMap<Member, Life>,
-    /// Those who went from a ring to the same next one: what they delivered, and who was the first.
+    /// Lives that went from a ring to the same next one: their deliveries, and the first of them.
     passages: HashMap<(RingId, RingId), (Told, Told, Member)>,
 }
 
@@ -31,7 +31,7 @@ struct Life {
     all: Told,
 }
 
-/// What was delivered, as a hash, and how much it was.
+/// Deliveries: their hash and their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Told {
     history: u64,

@@ -13,7 +13,7 @@ use crate::check::hashed::{HashMap, HashSet};
 
 const PROPERTY: &str = "basic delivery";
 
-/// What was sent, and where each life is.
+/// The sent messages, and the ring of each life.
 #[derive(Default)]
 pub struct Basic {
     sent: HashMap<MessageId, Level>,

@@ -14,7 +14,7 @@ use crate::check::hashed::HashMap;
 
 const PROPERTY: &str = "causal order";
 
-/// What each message may be an answer to, and how far each node is with each sender.
+/// The possible causes of each message, and how far each node is with each sender.
 #[derive(Default)]
 pub struct Causal {
     /// The ring that each life is in.

@@ -1,10 +1,10 @@
 //! Specification 2, delivery of configuration changes: memberships are agreed upon and follow each
 //! other.
 //!
-//! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specifications 2.1 to 2.4:
-//! who delivers a configuration is in it; one configuration has one membership; between two regular
-//! configurations lies one transitional one, whose members are in both; docs/protocol/ring.md,
-//! "Installation".
+//! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specifications 2.1 to 2.4: a
+//! node that delivers a configuration is in it; one configuration has one membership; between two
+//! regular configurations lies one transitional one, whose members are in both;
+//! docs/protocol/ring.md, "Installation".
 
 use ring::{Configuration, ConfigurationKind};
 use wire::{Member, RingId};

@@ -1,9 +1,9 @@
-//! What the specifications are about: which node delivers which message where.
+//! The subject of the specifications: which node delivers which message where.
 
 use ring::Level;
 use wire::{Member, RingId};
 
-/// A message of the simulation: who multicast it, and which of its messages it is.
+/// A message of the simulation: its sender, and the sender's count.
 pub type MessageId = (Member, u64);
 
 /// A node delivers a message.
@@ -19,6 +19,6 @@ pub struct Delivered {
     pub sequence: u64,
     /// Everything before it was delivered here too.
     pub contiguous: bool,
-    /// What was promised of it.
+    /// The level at which it was sent.
     pub level: Level,
 }

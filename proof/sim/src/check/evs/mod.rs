@@ -96,7 +96,7 @@ impl Evs {
         self.safe.failed(member);
     }
 
-    /// What of its own a node that lives has not delivered yet.
+    /// Objects if a node that lives has not delivered its own messages.
     pub fn undelivered(&self, alive: &[Member]) -> Verdict {
         self.own.finish(alive)
     }
@@ -113,7 +113,7 @@ impl Evs {
     }
 }
 
-/// What the checkers' own tests are made of.
+/// Samples for the checkers' own tests.
 #[cfg(test)]
 pub(crate) mod samples {
     use super::*;

@@ -1,4 +1,5 @@
-//! Specification 7, safe delivery: what one delivers as safe, all deliver, unless they fail.
+//! Specification 7, safe delivery: a message that one delivers as safe is delivered by all, unless
+//! they fail.
 //!
 //! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specifications 7.1 and 7.2:
 //! if a process delivers a safe message in a regular configuration, every member of that
@@ -15,14 +16,14 @@ use crate::check::hashed::{HashMap, HashSet};
 
 const PROPERTY: &str = "safe delivery";
 
-/// Safe messages, who must deliver them, and what the network brought to whom.
+/// Safe messages, the members that must deliver them, and the datagrams that reached each member.
 #[derive(Default)]
 pub struct Safe {
     members: HashMap<RingId, Vec<Member>>,
     together: HashMap<Member, Vec<Member>>,
     heard: HashMap<(Member, RingId), HashSet<u64>>,
     delivered: HashMap<MessageId, (RingId, Vec<Member>)>,
-    /// Who promised what to whom.
+    /// Deliveries as safe: the member, the message, and the members that must deliver it too.
     promises: Vec<(Member, MessageId, Vec<Member>)>,
     failed: HashSet<Member>,
 }

@@ -1,4 +1,4 @@
-//! Specification 3, self-delivery: who sends a message and does not fail delivers it.
+//! Specification 3, self-delivery: a sender that does not fail delivers its own messages.
 //!
 //! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specification 3. Seen at the
 //! end of a run, when all is well again: a message that had to wait for another ring is delivered
@@ -33,7 +33,7 @@ impl SelfDelivery {
         }
     }
 
-    /// All being well: whoever still lives has delivered what it multicast.
+    /// All being well, each living member has delivered its own messages.
     pub fn finish(&self, alive: &[Member]) -> Verdict {
         for by in alive {
             let left = self.own.get(by).map_or(0, HashSet::len);

@@ -4,9 +4,9 @@
 //! Moser, Amir, Melliar-Smith, Agarwal, *Extended Virtual Synchrony*, specifications 6.1 to 6.3; Y.
 //! Amir et al., *The Totem Single-Ring Ordering and Membership Protocol*, TOCS 1995 (agreed order);
 //! docs/protocol/ring.md, "Ordering". A message's place is its ring, its sequence number there, and
-//! (several share a datagram, whose sender is one) its sender's count. Whoever delivers a message
-//! in a transitional configuration has delivered all before it that members of that configuration
-//! sent (6.3).
+//! (several share a datagram, whose sender is one) its sender's count. A member that delivers a
+//! message in a transitional configuration has delivered all before it that members of that
+//! configuration sent (6.3).
 
 use std::collections::BTreeMap;
 
@@ -82,8 +82,8 @@ impl Total {
         ordered.map_or(0, |ordered| ordered.range((from + 1, 0)..=(to, u64::MAX)).count())
     }
 
-    /// At the end: whoever delivered without a gap has what all others have, up to there; and over
-    /// a gap, all that those who went with it sent.
+    /// At the end: a member that delivered without a gap has the same as all others, up to there;
+    /// and over a gap, all messages that its companions sent.
     pub fn finish(&self) -> Verdict {
         let none = BTreeMap::new();
         for (&(by, ring), at) in &self.at {

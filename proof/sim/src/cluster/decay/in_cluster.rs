@@ -1,4 +1,4 @@
-//! What rot and full disks do to a cluster.
+//! The effects of rot and full disks on a cluster.
 
 use store::OpenError;
 use wire::GroupId;

@@ -1,4 +1,4 @@
-//! What people, placements and programs do in a cluster.
+//! People, placements and programs in a cluster.
 
 use bytes::Bytes;
 use engine::{Command as Run, Executed, HostError, ServiceOutcome};
@@ -136,7 +136,7 @@ impl Cluster {
         self.drain(node)
     }
 
-    /// What came of a call of a node's own.
+    /// A node's own call has ended.
     pub(in crate::cluster) fn own_ended(&mut self, node: usize, number: u64, outcome: &Outcome) {
         let me = self.fabric.member(node);
         let Some(deploying) = &mut self.deploying else { return };
@@ -153,8 +153,8 @@ impl Cluster {
                 let named = |group: &GroupPlan| group.name == deployment.group;
                 deploying.deployed.extend(self.options.groups.iter().position(named));
             }
-            // A node that has not told of itself yet is not drained. What was said twice is so
-            // since the first time.
+            // A node that has not introduced itself yet is not drained. A repeated command took
+            // effect at its first time.
             Some(Command::Drain { node }) if taken => _ = deploying.drained.insert(node),
             Some(Command::Return { node }) => _ = deploying.drained.remove(&node),
             _ => {}
@@ -240,7 +240,7 @@ impl Cluster {
         if stays || !there && wanted.as_ref().is_none_or(|wanted| !program.start(now, wanted)) {
             return Ok(());
         }
-        // Who would be the last one left, were somebody cut off now, is not what this is about.
+        // Leaving a replica that a cut would make the last one is not the subject here.
         let cut = self.options.faults.has(&[FaultKind::Flap, FaultKind::Ambush]);
         let steady = self.course.is_calm() || (!cut && self.is_whole());
         let spared =
@@ -254,7 +254,7 @@ impl Cluster {
             }
             return Ok(());
         }
-        // A node that is about to stop starts nothing (seed 8700).
+        // A node that is about to stop starts nothing.
         if !self.watch.promise.lives(me) {
             return Ok(());
         }
@@ -269,8 +269,8 @@ impl Cluster {
         }
     }
 
-    /// Whoever hosts the group is now demanded to, as the cluster state of who leads says. What is
-    /// not so yet.
+    /// Nodes that host a group are now demanded to do so, as the leader's cluster state says.
+    /// Returns a difference that remains.
     pub(in crate::cluster) fn missing_deployment(&mut self) -> Option<String> {
         let deploying = self.deploying.as_ref()?;
         if deploying.deployed.len() < deploying.plan.wanted.len() || deploying.said.is_some() {
@@ -288,7 +288,7 @@ impl Cluster {
             leads = group.primary.map(|member| place_of(member.node));
         }
         let cluster_state = &deploying.nodes[leads?].cluster_state;
-        // A command may be at its place at one node, and on its way to another (seed 75897).
+        // A command may be delivered at one node, and still be on its way to another.
         if deploying.nodes.iter().any(|desk| desk.cluster_state != *cluster_state) {
             return Some("the nodes' cluster states are not alike yet".into());
         }

@@ -1,11 +1,11 @@
-//! What people are to want, as a seed draws it.
+//! The deployments that people want, as a seed draws them.
 
 use manager::cluster_state::Replication;
 use wire::Duration;
 
 use crate::draw::Draw;
 
-/// What people say of one of the seed's groups.
+/// The wanted deployment of one of the seed's groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// Replicas that are wanted.
@@ -17,7 +17,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// What a seed draws for one more group.
+    /// Draws the wish for one more group.
     fn draw(draw: &mut Draw, nodes: usize) -> Wanted {
         let later = Replication::KeepAfter(Duration::from_millis(draw.pick(&[100, 1_000])));
         Wanted {
@@ -28,10 +28,10 @@ impl Wanted {
     }
 }
 
-/// What people say of the seed's first groups.
+/// The wanted deployments of the seed's first groups.
 #[derive(Clone, Debug)]
 pub struct DeployPlan {
-    /// What they want of each.
+    /// The wanted deployment of each group.
     pub wanted: Vec<Wanted>,
     /// Racks that hosts are in, if they are.
     pub racks: Option<usize>,
@@ -44,7 +44,7 @@ pub struct DeployPlan {
 }
 
 impl DeployPlan {
-    /// What a seed draws.
+    /// Draws the plan.
     pub fn draw(draw: &mut Draw, nodes: usize) -> DeployPlan {
         let later = Replication::KeepAfter(Duration::from_millis(draw.pick(&[100, 1_000])));
         let replicas = draw.count(1, nodes.min(3)) as u32;

@@ -1,4 +1,4 @@
-//! What a cluster does with its disks.
+//! A cluster's use of its disks.
 
 use engine::Recovery;
 use store::{Config, Done, Failure, Lane, OpenError, Output, Owner, Store, Strand};
@@ -51,8 +51,8 @@ impl Cluster {
         self.disks.mend();
     }
 
-    /// What a node has of this group is of no use any more. Where disks fill up the log must not
-    /// wait for it.
+    /// The data that a node has of this group is of no use any more. On disks that fill up the log
+    /// must not wait for it.
     pub(in crate::cluster) fn forget_kept(&mut self, node: usize, group: GroupId) {
         if self.disks.decay() {
             self.disks.of(node).forgotten.push(group);
@@ -117,7 +117,7 @@ impl Cluster {
                 Output::SnapshotRefused(strand) => {
                     let refused = own.flying.iter().position(|flying| flying.strand == strand);
                     let refused = refused.map(|at| own.flying.swap_remove(at));
-                    // One that has come since stands for it: seed 42 of decay.
+                    // A newer snapshot replaces the refused one.
                     let mut since = own.snapshots.iter().chain(&own.flying);
                     let newer = since.any(|since| since.strand == strand);
                     own.snapshots.extend(refused.filter(|_| !newer));

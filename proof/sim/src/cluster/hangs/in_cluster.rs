@@ -29,8 +29,8 @@ impl Cluster {
         let mut synced = self.watch.promise.newest(id).to_vec();
         let well = |member: &Member| {
             let executor = self.executors.get(place_of(member.node), id);
-            // Three long calls in a row, and nothing between them, would be a service that hangs:
-            // seed 507484.
+            // A service with three long calls in a row, and nothing between them, would count as
+            // hung.
             executor.is_some_and(|executor| executor.hang.is_none() && !executor.stalled)
         };
         let good = synced.len() >= 2
@@ -43,7 +43,7 @@ impl Cluster {
             return;
         }
         let hang = if self.hangs.one_in(2) { Hang::ForGood } else { Hang::Once(STALL) };
-        // Who has no state is not missed by the others; where all hang, nobody serves.
+        // A replica without state is not missed by the others; where all hang, nobody serves.
         let stateless = self.options.stateless().contains(&id);
         let most = synced.len() - usize::from(stateless);
         let many = if self.hangs.one_in(4) { self.hangs.count(1, most) } else { 1 };
@@ -83,7 +83,7 @@ impl Cluster {
             return Ok(());
         }
         if self.has_to_say(node) {
-            // That it is hung waits for the ring behind whatever else its node has to say: seed 312985.
+            // The report that it is hung waits for the ring, behind the node's other messages.
             self.fabric.later(AGAIN, Extra::HangFound { group, by, ring, serial });
             return Ok(());
         }
@@ -99,7 +99,7 @@ impl Cluster {
         self.summary.demotions += 1;
         self.executors.remove(node, group);
         self.watch.promise.unhosted(group, self.fabric.member(node));
-        // Of a deployed one the node sees to that, as the cluster state says.
+        // A deployed group's replica is replaced by its node, as the cluster state says.
         if self.deployed().iter().any(|plan| GroupId::of(&plan.name) == group) {
             return;
         }
@@ -109,7 +109,7 @@ impl Cluster {
         self.fabric.later(soon, Extra::Relief(Relief::Host(node, index)));
     }
 
-    /// The faults are over: who hangs goes on.
+    /// The faults are over: services that hang continue.
     pub(in crate::cluster) fn end_hangs(&mut self) {
         for node in 0..self.options.nodes {
             let all: Vec<GroupId> = self.executors.of_node(node).map(|(group, _)| group).collect();

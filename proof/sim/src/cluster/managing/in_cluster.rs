@@ -1,4 +1,4 @@
-//! What managers see and do in a cluster.
+//! The managers' view of a cluster, and their actions in it.
 
 use manager::{Picture, Proposal};
 use wire::{Duration, GroupId, Member};
@@ -26,7 +26,7 @@ impl Cluster {
     /// cluster.
     pub(in crate::cluster) fn sample(&mut self, node: usize) -> Verdict {
         let Some(management) = &mut self.management else { return Ok(()) };
-        // Whoever has nothing to tell lets the ring rest.
+        // Nodes without anything to report let the ring rest.
         if matches!(self.course.epilogue, Epilogue::Quiet(_) | Epilogue::Over) {
             return Ok(());
         }
@@ -141,7 +141,7 @@ impl Cluster {
         }
     }
 
-    /// What is still to come of what hosts have told.
+    /// Returns an effect of the hosts' reports that is still to come.
     pub(in crate::cluster) fn missing_rank(&self) -> Option<String> {
         let management = self.management.as_ref()?;
         if matches!(self.course.epilogue, Epilogue::Quiet(_)) {
@@ -152,7 +152,7 @@ impl Cluster {
             (None, Some(since)) => since,
             (None, None) => return Some("hosts have yet to tell what is so now".into()),
         };
-        // Whoever was whole late is looked at for a shorter time.
+        // If the cluster became whole late, it is watched for a shorter time.
         let last = self.course.calm().unwrap_or(since) + liveness::WITHIN / 2;
         let awaited = (since + management.plan.period * REPORTS).min(last);
         (self.fabric.now() < awaited).then(|| "nothing is to be ranked so far".into())
@@ -163,7 +163,7 @@ impl Cluster {
         running.map(|stack| stack.picture()).collect()
     }
 
-    /// What nodes do not know yet of hosts, or does not follow yet from what they know.
+    /// Returns reports of hosts that a node lacks, or backups that are not yet ranked by them.
     fn unranked(&self) -> Option<String> {
         let management = self.management.as_ref()?;
         let pictures = self.pictures();

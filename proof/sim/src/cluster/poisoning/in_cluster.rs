@@ -1,4 +1,4 @@
-//! What dies in a cluster, and how it comes back.
+//! Deaths in a cluster, and the restarts.
 
 use engine::{Begun, HostError};
 use wire::client::Request;
@@ -74,8 +74,7 @@ impl Cluster {
         if poisoning.killed.get(&call) == Some(&1) {
             let span = poisoning.draw.span(Duration::ZERO, Duration::from_micros(400));
             let serial = self.executors.at(node, group).serial;
-            // Its answer may be on its way: what its node has said of that is lost with the node
-            // alone.
+            // Its answer may be on its way: the node's report of it is lost only with the node.
             let dying = Dying { call, kind, node: true, late: true };
             let at = self.fabric.now() + span;
             self.fabric.deliver(at, node, Extra::Dies(serial, dying));
@@ -93,8 +92,7 @@ impl Cluster {
         let me = self.fabric.member(node);
         let may = if with_node { self.may_end(me) } else { self.may_fall(node, group) };
         if !may {
-            // Who waits for the group's state, or is to leave, may wait for this one (seed 199 of
-            // poison).
+            // A node that waits for the group's state, or is to leave, may depend on this one.
             let poisoning = self.poisoning.as_mut().expect("it kills");
             *poisoning.put_off.entry(call).or_default() += 1;
             self.watch.poisons.spare(call);
@@ -112,8 +110,8 @@ impl Cluster {
         *killed += 1;
         let first = *killed == 1;
         let asked = poisoning.asked.get(&(me, call)).is_some_and(|at| *at + KNOWN <= now);
-        // What a replica joins with in a cold passive group does not say who has died of what is in
-        // the log: seed 177 of poison.
+        // The state with which a replica joins a cold passive group does not say which services
+        // died of the calls in the log.
         let came = poisoning.since.get(&call).is_some_and(|last| serial > *last) && cold;
         self.summary.kills += 1;
         self.fabric.say(|| format!("{me} dies of {call:?}, {kind:?}"));
@@ -199,7 +197,7 @@ impl Cluster {
         self.watch.promise.unhosted(group, me);
         let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
         process.service_lost(now, group, begun);
-        // Of a deployed one the node sees to that, as the cluster state says.
+        // A deployed group's service is started again by its node, as the cluster state says.
         let place = self.options.groups.iter().position(|plan| GroupId::of(&plan.name) == group);
         if let Some(place) = place.filter(|place| *place >= self.options.deployed()) {
             let span = self.restart_within();
@@ -235,8 +233,8 @@ impl Cluster {
         if lost { self.reset(client) } else { Ok(()) }
     }
 
-    /// At the end a node keeps no more of a replica than it may. Of a cold passive group it keeps a
-    /// log beside.
+    /// At the end a node keeps no more of a replica than it may. For a cold passive group it keeps
+    /// a log in addition.
     pub(in crate::cluster) fn finish_journals(&self) -> Verdict {
         let most = self.options.snapshot_after();
         let running = self.fabric.hosts.iter().filter_map(|host| host.process.as_ref());

@@ -57,7 +57,7 @@ impl Cluster {
             .filter(|node| Some(*node) != primary.map(|member| member.node))
             .collect();
         let all: Vec<NodeId> = hosts.iter().map(|place| node_id(*place)).collect();
-        // Half of the times whoever leads is the one that it is about.
+        // Half of the times the operation concerns the leader.
         let leads = leader.map(|leader| leader.node).filter(|node| all.contains(node));
         let (drained, moved) = (script.draw.pick(&all), script.draw.pick(&others));
         let drained = leads.filter(|_| script.draw.one_in(2)).unwrap_or(drained);
@@ -78,7 +78,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Whoever wants a primary elsewhere asks until it is there.
+    /// A requester of a move repeats it until the primary is there.
     fn ask_for_move(&mut self, now: Time) -> Verdict {
         let script = self.script.as_mut().expect("it is followed");
         let waits = script.asked.is_some_and(|at| now < at + operations::AGAIN);
@@ -98,7 +98,7 @@ impl Cluster {
         self.drain(asked)
     }
 
-    /// What the operation was to bring about, and is not so yet; all is as the cluster state says.
+    /// Returns an effect that the operation still lacks, when all is as the cluster state says.
     fn missing_of_operation(&self) -> Option<String> {
         let script = self.script.as_ref()?;
         let deploying = self.deploying.as_ref()?;
@@ -129,7 +129,7 @@ impl Cluster {
         first.filter(|member| self.watch.promise.lives(*member))
     }
 
-    /// If this was the step, whoever leads dies; its host says so, or loses power.
+    /// If this was the step, the leader dies; its host reports that, or loses power.
     pub(in crate::cluster) fn interrupt(&mut self) -> Verdict {
         if !self.script.as_mut().is_some_and(|script| std::mem::take(&mut script.due)) {
             return Ok(());

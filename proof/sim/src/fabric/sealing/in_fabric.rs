@@ -1,4 +1,4 @@
-//! What is sealed on its way through the fabric.
+//! Sealing on the way through the fabric.
 
 use bytes::Bytes;
 use seal::{ClusterKey, Keys};
@@ -41,7 +41,7 @@ impl<P: Process, X> Fabric<P, X> {
         self.hosts[node].veil = veil;
     }
 
-    /// What leaves in place of this datagram. `None`: its sender has gone meanwhile.
+    /// Sends the sealed form of this datagram, unless its sender has gone meanwhile.
     pub(in crate::fabric) fn send_sealed(&mut self, from: usize, to: NodeSet, plain: &Bytes) {
         let (now, local) = (self.now(), self.local(from));
         let Some(veil) = &mut self.hosts[from].veil else { return };
@@ -67,7 +67,7 @@ impl<P: Process, X> Fabric<P, X> {
         }
     }
 
-    /// What sealing has to say itself.
+    /// Sends the contacts of the sealing layer itself.
     fn contact(&mut self, node: usize) {
         while let Some(contact) =
             self.hosts[node].veil.as_mut().and_then(|veil| veil.seal.poll_contact())
@@ -84,7 +84,7 @@ impl<P: Process, X> Fabric<P, X> {
         }
     }
 
-    /// What a datagram holds. `None`: it is worth nothing, or concerns sealing alone.
+    /// Returns the contents of a datagram. `None`: it is worth nothing, or concerns sealing alone.
     pub(in crate::fabric) fn unseal(&mut self, node: usize, bytes: &Bytes) -> Option<Bytes> {
         let (me, local) = (self.member(node), self.local(node));
         let veil = self.hosts[node].veil.as_mut()?;

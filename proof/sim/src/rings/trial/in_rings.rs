@@ -258,7 +258,7 @@ impl Rings {
             .then_some(bound + config.timing.want_retry)
     }
 
-    /// The formula's bound for who has fallen silent: whoever has seen long waits is more patient.
+    /// The formula's bound for a silent node: a node that has seen long waits is more patient.
     fn silent_host(&self, idle: bool) -> Duration {
         let timing = self.timing();
         let time_out = if self.options.faults.kinds.is_empty() {
