@@ -29,8 +29,8 @@ pub struct GroupEntry {
     /// Of a sleeping group: its last synced replicas, in order of rank. The group goes on when
     /// enough of them are back in the same life.
     pub asleep: Vec<Member>,
-    /// Members whose replicas left and will join again without the state. Until one has joined, the
-    /// only synced replica stays in the group.
+    /// Members whose replicas left and will join again without the state. While there are any, the
+    /// only synced replica must stay in the group.
     pub awaited: Vec<Member>,
     /// The deposited state with which the group begins, or has begun. `None`: it began with the
     /// service's initial state.
