@@ -1,8 +1,8 @@
-//! `steadfast bench ring`: how quick the ring of a running cluster is.
+//! `steadfast bench ring`: measures latency and throughput of a running cluster's ring.
 //!
-//! - here: the command, and one measure after the other
-//! - `bench/plan.rs`: which measures
-//! - `bench/table.rs`: how they are shown to people
+//! - this file: the command line, and the loop over the measures
+//! - `bench/plan.rs`: from the command line to the list of measures
+//! - `bench/table.rs`: the table of results
 
 mod plan;
 mod table;
@@ -41,33 +41,35 @@ Examples:
 const ABOUT: &str = "\
 Measures the ring of a running cluster: latency and throughput of ordered messages, each verified at every node.
 
-The nodes do it themselves: the node that is asked orders a plan, the senders send from within their data
-planes, every node checks content and order of every message, and reports. Clocks of different hosts
-are never compared: each sender measures by its own.
+The nodes send and check the messages themselves:
+  1. The node that this command connects to orders a plan.
+  2. The senders send from their data planes.
+  3. Every node checks content and order of every message, and reports.
+Each sender measures by its own clock. Clocks of different hosts are never compared.
 
-IT LOADS THE RING. Calls go on and keep all their promises, but wait among the messages of the benchmark, most of
-all with --pace full. A benchmark ends by itself, with Ctrl-C, or when a node comes or goes.";
+THE BENCHMARK LOADS THE RING. All guarantees hold meanwhile, but calls queue behind its messages, above
+all with --pace full. It ends by itself, on Ctrl-C, or when a node joins or leaves the ring.";
 
 const EXAMPLES: &str = "\
 Examples:
   steadfast bench ring                                     the usual measures, in a minute
   steadfast bench ring --config node.toml --size 1024 --senders 1,2,3 --pace full
-  steadfast bench ring --connect 10.0.0.1:7101 --tls plant/admin-ops      asked of another host
+  steadfast bench ring --connect 10.0.0.1:7101 --tls plant/admin-ops      through a node on another host
   steadfast bench ring --pace every=200 --seconds 20       sparse traffic: one message every 200 ms
   steadfast bench ring --latency echo --level safe         until the farthest node's ordered answer
   steadfast bench ring --json | jq 'select(.level == \"safe\") | .p99_us'
 
-What the columns say, in microseconds:
-  latency    until what --latency names has happened; with --pace full until the sender's own delivery
-  send       of that, until the token and the flow control let the message leave
-  own        until it was delivered at its sender
-  all        until its sender knew that every node has it
+Columns, each a time in microseconds from the message's creation:
+  latency    to the event that --latency names; with --pace full to the sender's own delivery
+  send       to its sending, when the token and the flow control allow it (a part of latency)
+  own        to its delivery at the sender
+  all        to the moment when the sender knows that every node has it
 
 Every combination of sizes, senders, levels and paces is one measure.
 
 Exit codes:
-  0  all was measured, and every message was verified
-  1  it failed, or a message was lost, corrupt or in another order: standard error says what
+  0  every measure is complete, and every message was verified
+  1  a measure failed, or a message was lost, corrupt or in another order: see standard error
   2  the command line or the configuration is wrong";
 
 /// Latency and throughput of the ring of a running cluster, verified at every node.
@@ -76,24 +78,26 @@ Exit codes:
 struct Ring {
     #[command(flatten)]
     at: At,
-    /// Bytes of an ordered message, 16 of them its header.
+    /// Bytes of an ordered message, with its header of 16 bytes.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [64, 1024, 8192],
           value_parser = clap::value_parser!(u32).range(16..=MAX_MESSAGE))]
     size: Vec<u32>,
-    /// How many nodes send at a time: the first ones of the ring.
+    /// Number of senders in a measure. The ring's first members send.
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_values_t = [1])]
     senders: Vec<usize>,
-    /// Which nodes send, instead of how many: one group of senders.
+    /// The nodes that send in every measure, instead of --senders.
     #[arg(long, value_name = "NODE", value_delimiter = ',', conflicts_with = "senders")]
     from: Vec<u32>,
-    /// When a message is delivered: agreed (in order), held (the same, and who holds it is asked for at once), safe (when all have it, too).
+    /// When a message is delivered: agreed (in order), held (in order, and the sender learns at
+    /// once which nodes have it), safe (in order, and once every node has it).
     #[arg(long, value_delimiter = ',', value_parser = plan::level, default_value = "agreed,safe")]
     level: Vec<Level>,
-    /// When a sender sends its next message: one (when the one before is done), full (as many
-    /// under way as fill the ring), window=N (as many), rate=N (so many a second), every=MS.
+    /// When a sender sends its next message: one (after the previous one is complete), full (as
+    /// soon as the ring has room), window=N (while fewer than N are under way), rate=N (N times
+    /// a second), every=MS (every MS milliseconds).
     #[arg(long, value_delimiter = ',', value_parser = plan::pace, default_value = "one,full")]
     pace: Vec<Pace>,
-    /// What a message's latency ends with: own (its delivery at the sender), all (the sender
+    /// The event that ends a message's latency: own (its delivery at the sender), all (the sender
     /// knows that every node has it), echo (the farthest node's ordered answer is delivered).
     #[arg(long, value_parser = plan::until, default_value = "all")]
     latency: Until,
@@ -103,10 +107,11 @@ struct Ring {
     /// The most messages of each sender in one measure.
     #[arg(long, value_name = "MESSAGES")]
     count: Option<u64>,
-    /// The first messages of each sender, not measured: 100, or 1 where they are sparse.
+    /// Messages that each sender sends first, unmeasured. Default: 100; with pauses of 20 ms or
+    /// more between messages, 1.
     #[arg(long, value_name = "MESSAGES")]
     warm: Option<u64>,
-    /// One JSON object a line for each measure, instead of a table.
+    /// Print one line of JSON for each measure, instead of a table.
     #[arg(long)]
     json: bool,
 }
@@ -154,7 +159,7 @@ fn one(node: &mut AdminClient, ask: &Ask, which: &str) -> Result<Outcome, Failur
     let outcome = node.bench(ask, |progress| {
         if told {
             let line = table::progress(which, ask, progress);
-            // Who looks at it does not mind a lost line.
+            // The line only shows progress: a failed write changes no result.
             let _ = write!(stderr(), "\r\x1b[K{line}");
         }
     });
@@ -162,7 +167,7 @@ fn one(node: &mut AdminClient, ask: &Ask, which: &str) -> Result<Outcome, Failur
         let _ = write!(stderr(), "\r\x1b[K");
     }
     outcome.map_err(|error| match error {
-        AdminError::Io(_) => Failure::Failed(format!("{error} What was measured so far counts")),
+        AdminError::Io(_) => Failure::Failed(format!("{error} The measures so far are valid")),
         _ => Failure::failed(error),
     })
 }
@@ -181,7 +186,7 @@ fn show(args: &Ring, outcome: &Outcome) -> Result<(), Failure> {
 }
 
 impl Ring {
-    /// Every combination, one after the other.
+    /// Every combination of pace, size, senders and level, in this order.
     fn asks(&self, status: &Status) -> Result<Vec<Ask>, Failure> {
         let groups = plan::senders(&self.senders, &self.from, status)?;
         let mut asks = Vec::new();

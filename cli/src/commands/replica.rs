@@ -1,4 +1,4 @@
-//! `steadfast replica`: a built-in service as a program of its own, for `steadfast run`.
+//! `steadfast replica`: a built-in service in a separate process, to try `steadfast run`.
 
 use std::process::ExitCode;
 
@@ -12,25 +12,25 @@ Examples:
   steadfast run --group counter -- steadfast replica counter
   steadfast call counter add '[5]' --at 127.0.0.1:7100
 
-It is started by a node, not by hand: the node leaves the way to itself in the environment.";
+A node starts this program, not a person: it finds the node's address in its environment.";
 
-/// Serves a built-in service in a process of its own: for `steadfast run`, to try it.
+/// Serves a built-in service in a separate process, to try `steadfast run`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
-    /// Which service.
+    /// The service.
     service: Service,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Service {
-    /// Whatever the method, the arguments come back.
+    /// Every method returns its arguments.
     Echo,
-    /// A number that is added to: add(n) and get().
+    /// A counter with the methods add(n) and get().
     Counter,
 }
 
-/// Runs the command, until the node needs it no more.
+/// Serves until the node ends the program.
 pub fn run(args: &Args) -> ExitCode {
     let served = match args.service {
         Service::Echo => attach(|| Echo),

@@ -1,7 +1,7 @@
 //! What the engine orders on the ring: the payload of the ring's messages.
 //!
-//! The first byte is the kind. A request's header is fixed, because every call passes here; the
-//! others are postcard, fields in the order of the type.
+//! The first byte is the kind. Requests have a fixed header, because every call is one. The other
+//! messages are postcard, with the fields in the order of the type.
 //!
 //! | kind | message | who orders it, and when |
 //! | --- | --- | --- |
@@ -9,26 +9,26 @@
 //! | 2 | [`Announce`] | every member, when a configuration is installed |
 //! | 3 | [`Install`] | one member, when it has everybody's announcement |
 //! | 4 | [`JoinGroup`] | a node that hosts a replica |
-//! | 5 | [`LeaveGroup`] | a node that takes its replica away |
+//! | 5 | [`LeaveGroup`] | a node whose replica leaves |
 //! | 6 | [`StateChunk`] | the donor of a state transfer |
 //! | 7 | [`Synced`] | a replica that has its state |
-//! | 8 | [`Bench`](bench::Word) | a node that was asked for a benchmark of the ring, and all while it lasts |
+//! | 8 | [`Bench`](bench::Word) | a node that was asked for a benchmark of the ring; then every node, while it runs |
 //! | 9 | [`Load`](bench::Load) | the senders of a benchmark |
-//! | 10 | [`Key`](KeyStep) | a node that was asked to change the cluster's key, and all while it changes |
-//! | 11 | [`Move`] | whoever proposes another primary; then, to take over, that one itself |
-//! | 12 | [`PrimaryChunk`] | a passive group's primary, for what it has executed, and for a checkpoint |
+//! | 10 | [`Key`](KeyStep) | a node that was asked to change the cluster's key; then every node, until it has changed |
+//! | 11 | [`Move`] | a node that proposes another primary; then the new primary, to take over |
+//! | 12 | [`PrimaryChunk`] | a passive group's primary, for executed calls and for a checkpoint |
 //! | 13 | [`Relay`] | a cold passive group's primary, for a call that another node had ordered |
-//! | 15 | [`Recalled`] | a node that hosts a replica again which its disk has |
+//! | 15 | [`Recalled`] | a node that hosts a replica whose state is on its disk |
 //! | 16 | [`NestedEnd`] | the callee's primary; the caller's, to give the call up |
-//! | 17 | [`Ballot`] | a replica of a voting group, for what it has executed |
+//! | 17 | [`Ballot`] | a replica of a voting group, for executed calls |
 //! | 18 | [`Absent`] | a node with a replica of a voting group, when another's votes are missing |
-//! | 19 | [`Restyle`] | whoever proposes another style of a group |
+//! | 19 | [`Restyle`] | a node that was asked to change a group's style |
 //! | 20 | [`Usage`] | every node, by period and when its host's use crosses a level |
 //! | 21 | [`Rank`] | the node that manages, when clients should try a group's backups in another order |
 //! | 22 | [`Demote`] | a node whose replica's service is hung |
-//! | 23 | [`Shedding`] | the node that manages, where a host has too much to do and no move helps |
-//! | 24 | [`Progress`] | a replica that leads, for what it has executed; before it tries what another died of |
-//! | 25 | [`Poisoned`] | a replica that leads, when two have died of a call |
+//! | 23 | [`Shedding`] | the node that manages, when a host is overloaded and no move helps |
+//! | 24 | [`Progress`] | a leading replica, for executed calls, and before a trial |
+//! | 25 | [`Poisoned`] | a leading replica, when two services have died of a call |
 //! | 28 | [`Backup`](BackupStep) | a node that was asked to save a group's state, or to restore it |
 
 use alloc::boxed::Box;
@@ -86,7 +86,7 @@ pub use votes::{Absent, Ballot, Digest};
 pub struct JoinGroup {
     /// The group's name.
     pub name: String,
-    /// Must be what the group was made with, if it exists.
+    /// The group's options. If the group exists, they must match.
     pub options: GroupOptions,
 }
 
@@ -97,25 +97,29 @@ impl JoinGroup {
     }
 }
 
-/// The sender's replica of this group is gone from here on. | group | going | died: 0, or 1 and (executed, given, ahead: count, each (client, number)) |
+/// The sender's replica leaves this group.
+///
+/// ```text
+/// | group | going | died: 0, or 1 and (executed, given, ahead: count, each (client, number)) |
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaveGroup {
     /// Which group.
     pub group: GroupId,
-    /// For how long.
+    /// How it leaves.
     pub going: Going,
-    /// Its service died.
+    /// If its service died: the service's progress.
     pub died: Option<Died>,
 }
 
-/// How a replica goes. | 0: for good | 1: it returns | 2: if it is spared |
+/// How a replica leaves. | 0: for good | 1: it returns | 2: if it is spared |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Going {
     /// For good. The group ends with its last replica.
     ForGood,
-    /// Its node goes on hosting it: it comes anew, without the state.
+    /// Its node still hosts it: the replica joins again, without the state.
     Returns,
-    /// For good, if another has the state; else not at all.
+    /// For good if another replica has the state. Otherwise the replica stays.
     IfSpared,
 }
 
@@ -135,8 +139,13 @@ pub struct Synced {
     pub transfer: ViewNumber,
 }
 
-/// The primary of this group is to be this replica. From anybody else it is a proposal; from that replica's own node it is the
-/// hand-over, at its place in the order. Of another view than the group's it is void. | group | to: node, incarnation | view |
+/// Makes this replica the primary of its group. From the replica's own node, this is the hand-over,
+/// which takes effect at its place in the order. From any other node, it is a proposal. It is void
+/// if the group's view is another one.
+///
+/// ```text
+/// | group | to: node, incarnation | view |
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
     /// Which group.
@@ -147,15 +156,19 @@ pub struct Move {
     pub view: ViewNumber,
 }
 
-/// The service of the sender's replica is hung: the replica is out of the group from here on, if another has the state. Of another
-/// view than the group's it is void. | group | view | died: executed, given, ahead: count, each (client, number) |
+/// The service of the sender's replica is hung. The replica leaves its group if another one has the
+/// state. This is void if the group's view is another one.
+///
+/// ```text
+/// | group | view | died: executed, given, ahead: count, each (client, number) |
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demote {
     /// Which group.
     pub group: GroupId,
     /// The view that is to be changed.
     pub view: ViewNumber,
-    /// How far the service is.
+    /// The service's progress.
     pub died: Died,
 }
 
@@ -166,7 +179,11 @@ impl Demote {
     }
 }
 
-/// The sender hosts a replica whose state is on its disk, and did not when it announced itself. | group | taken: place |
+/// Since its announcement, the sender has begun to host a replica whose state is on its disk.
+///
+/// ```text
+/// | group | taken: place |
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recalled {
     /// Which group.
@@ -180,19 +197,19 @@ pub struct Recalled {
 pub enum Ordered {
     /// A client's call.
     Request(Request),
-    /// What a member brings to a configuration.
+    /// What a member has at the start of a configuration.
     Announce(Box<Announce>),
-    /// The groups in a configuration.
+    /// The groups at the start of a component.
     Install(Box<Install>),
-    /// A replica comes.
+    /// A replica joins.
     JoinGroup(JoinGroup),
-    /// A replica goes.
+    /// A replica leaves.
     LeaveGroup(LeaveGroup),
     /// A piece of state.
     StateChunk(StateChunk),
     /// A replica has its state.
     Synced(Synced),
-    /// About a benchmark of the ring.
+    /// A benchmark of the ring: its plan, reports and end.
     Bench(Box<bench::Word>),
     /// A step of a change of the cluster's key.
     Key(KeyStep),
@@ -200,7 +217,7 @@ pub enum Ordered {
     Load(bench::Load),
     /// A primary is to move, or moves.
     Move(Move),
-    /// A piece of what a passive group's primary tells its backups.
+    /// A chunk of an update or a checkpoint from a passive group's primary.
     PrimaryChunk(PrimaryChunk),
     /// The reply to a call whose client is at another node than a cold passive group's primary.
     Relay(Relay),
@@ -208,23 +225,23 @@ pub enum Ordered {
     Recalled(Recalled),
     /// A call between groups has ended.
     NestedEnd(NestedEnd),
-    /// What a replica makes of calls.
+    /// A voting replica's votes.
     Ballot(Ballot),
     /// A replica's votes are missing.
     Absent(Absent),
     /// A group has another style from here on.
     Restyle(Restyle),
-    /// What a host has to do.
+    /// How much of its processors a host uses.
     Usage(Usage),
     /// A group's backups are tried in another order from here on.
     Rank(Rank),
-    /// A replica whose service is hung goes.
+    /// A replica whose service is hung leaves.
     Demote(Demote),
-    /// A host refuses calls, or none any more.
+    /// A host begins or ceases to refuse calls.
     Shedding(Shedding),
-    /// How far a replica is that leads.
+    /// How many calls a leading replica has executed.
     Progress(Progress),
-    /// A call kills whoever executes it.
+    /// Nobody executes this call any more: services died of it.
     Poisoned(Poisoned),
     /// A group's state is saved, or restored.
     Backup(BackupStep),
@@ -264,7 +281,7 @@ impl Ordered {
         .into()
     }
 
-    /// The same in one piece.
+    /// The payload in one piece.
     pub fn encode(&self) -> Bytes {
         self.payload().whole()
     }

@@ -1,4 +1,4 @@
-//! The file that says what is to be deployed.
+//! Reads a deployment from its TOML file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ enum ReplicationName {
     Minimum,
 }
 
-/// What is wrong with a file: the key to look at, and words.
+/// An error in a file: the key that is wrong, and the text.
 #[derive(Debug, PartialEq, Eq)]
 struct Wrong(&'static str, String);
 
@@ -86,7 +86,7 @@ pub fn read(path: &Path) -> Result<Deployment, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::Usage(format!(
-            "cannot read {shown}: {error}; examples/deploy/service.toml is one to start from"
+            "cannot read {shown}: {error}; examples/deploy/service.toml is an example"
         ))
     })?;
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -99,7 +99,8 @@ pub fn read(path: &Path) -> Result<Deployment, Failure> {
     })
 }
 
-/// The deployment; or the line, from 1, and what is wrong there. Its folder is relative to `here`.
+/// Parses a file. An error has its line, from 1, and its text. A relative `folder` is relative to
+/// `here`, the file's own folder.
 fn parse(text: &str, here: &Path) -> Result<Deployment, (Option<usize>, String)> {
     let line_at = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
     let file: File = toml::from_str(text).map_err(|error| {
@@ -137,7 +138,7 @@ fn span(key: &'static str, value: f64, each: f64) -> Result<Duration, Wrong> {
     if (1e-6..=86_400.0).contains(&seconds) {
         Ok(Duration::from_secs_f64(seconds))
     } else {
-        Err(Wrong(key, format!("{key} = {value} is not possible: give it a microsecond to a day")))
+        Err(Wrong(key, format!("{key} = {value} is out of range: one microsecond to one day")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A group's state in a file, and back.
+//! Saves a group's state to a file, and restores it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,11 +16,12 @@ pub struct Saved {
     pub name: String,
     /// Its options.
     pub options: GroupOptions,
-    /// It has all that was ordered before this place, and nothing else. Of a warm passive group: its updates up to there.
+    /// The state contains exactly the requests ordered before this place; in a warm passive group,
+    /// exactly the updates.
     pub place: Place,
-    /// What it is.
+    /// The form of `state`.
     pub form: Form,
-    /// It.
+    /// The state.
     pub state: Bytes,
 }
 
@@ -29,17 +30,17 @@ pub struct Saved {
 pub struct Restore {
     /// The group's name.
     pub name: String,
-    /// Its options, if it does not exist yet.
+    /// The group's options, used if it does not exist yet.
     pub options: GroupOptions,
-    /// What the state is.
+    /// The form of `state`.
     pub form: Form,
-    /// It: [`Form::look`] has found nothing wrong with it.
+    /// The state; [`Form::look`] has accepted it.
     pub state: Bytes,
-    /// What the group has executed is given up for it.
+    /// Discard the state of a group that has executed calls.
     pub replace: bool,
 }
 
-/// Nodes, for people.
+/// Nodes, separated by commas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes(pub Vec<NodeId>);
 
@@ -75,26 +76,24 @@ pub enum SaveError {
     /// This node has no replica with the state.
     #[error("this node has no replica with the group's state: ask a node that has, {0}")]
     NotHere(Nodes),
-    /// A save of the group that was asked for here is not over.
+    /// An earlier save of the group, requested at this node, is not over.
     #[error("the group is being saved by this node already: wait for that")]
     UnderWay,
     /// Too many saves at a time.
-    #[error(
-        "{MAX_SAVES} saves were asked for at this node and are not over, the limit: wait for them"
-    )]
+    #[error("this node has {MAX_SAVES} saves under way, the limit: wait for them")]
     TooMany,
-    /// The service's own words.
-    #[error("the group's service could not say what its state is: {0}")]
+    /// The service failed, with its own error text.
+    #[error("the group's service could not serialize its state: {0}")]
     Service(String),
     /// The replica has lost the state meanwhile.
     #[error(
-        "the replica at this node left the group, or came anew, while its state was taken: ask again"
+        "the replica at this node left the group, or lost its state, during the save: try again"
     )]
     Lost,
-    /// It was not ordered and held in time.
+    /// The save was not ordered, or not held by enough members, in time.
     #[error(
-        "the state was not taken in time: the ring is being formed, or the service is slow to tell its state; see \
-         `steadfast status`, and ask again"
+        "the save was not complete in time: the ring is being formed, or the service is slow to \
+         serialize its state; see `steadfast status`, and try again"
     )]
     Late,
 }
@@ -105,10 +104,10 @@ pub enum RestoreError {
     /// The name is empty or too long.
     #[error("a group's name has 1 to {MAX_NAME} bytes, this one {0}")]
     Name(usize),
-    /// The group is the system's own.
+    /// The group belongs to the system.
     #[error(
-        "the groups steadfast.* are the cluster's own and cannot be restored: deploy the services again from their files, \
-         and bind the names again"
+        "the groups steadfast.* belong to the cluster and cannot be restored: deploy the services \
+         again from their files, and bind the names again"
     )]
     System,
     /// Groups do not act here.
@@ -118,14 +117,15 @@ pub enum RestoreError {
     NoQuorum,
     /// The group has executed calls.
     #[error(
-        "the group lives, and has executed calls that would be lost: save it first, then end it (`steadfast withdraw`, or stop its \
-         replicas at all nodes) and restore it, or say --replace to give up what it has"
+        "the group exists, and has executed calls that a restore would lose: save it, end it \
+         (`steadfast withdraw`, or stop its replicas at all nodes), then restore it; or discard its \
+         state with --replace"
     )]
     Lives,
-    /// Such a group cannot begin with such a state.
+    /// A group of this style cannot begin with a state of this form.
     #[error("{}", apart(*.form, *.style))]
     Apart {
-        /// What the state is.
+        /// The state's form.
         form: Form,
         /// The group's style.
         style: Style,
@@ -133,25 +133,29 @@ pub enum RestoreError {
     /// The table of groups is full, or the name's hash is another group's.
     #[error("the cluster has no room for the group: end another one first")]
     Full,
-    /// A restore of the group that was asked for here is not over.
+    /// An earlier restore of the group, requested at this node, is not over.
     #[error(
-        "this node is restoring the group already: wait for that, or give it up with `steadfast state discard`"
+        "this node is restoring the group already: wait for that, or cancel it with \
+         `steadfast state discard`"
     )]
     UnderWay,
-    /// Too many at a time.
+    /// Too many deposits at a time.
     #[error(
-        "this node has {MAX_DEPOSITS} states, or {MAX_DEPOSITS_BYTES} bytes of them, that no replica has taken yet, the limit: host \
-         their groups, give some up with `steadfast state discard`, or ask another node"
+        "this node is at its limit of {MAX_DEPOSITS} states, or {MAX_DEPOSITS_BYTES} bytes, that no \
+         replica has taken yet: host their groups, discard some with `steadfast state discard`, or \
+         restore at another node"
     )]
     TooMany,
-    /// Another state was restored meanwhile, or this one was given up.
+    /// Another state was restored meanwhile, or this one was discarded.
     #[error(
-        "the group was restored from another file meanwhile, or this restore was given up: see `steadfast status`"
+        "the group was restored from another file meanwhile, or this state was discarded: see \
+         `steadfast status`"
     )]
     Replaced,
-    /// It was not ordered in time.
+    /// The restore was not ordered in time.
     #[error(
-        "the restore was not ordered in time: the ring is being formed, or is overloaded; see `steadfast status`, and ask again"
+        "the restore was not ordered in time: the ring is being formed, or is overloaded; see \
+         `steadfast status`, and try again"
     )]
     Late,
 }
@@ -160,25 +164,29 @@ pub enum RestoreError {
 fn apart(form: Form, style: Style) -> String {
     match (form, style) {
         (_, Style::Stateless) => {
-            "the group is stateless, so nothing can be restored in it: end it, and host it in the style that the file names".into()
+            "the group is stateless, so it has no state to restore: end it, and host it in the style \
+             that the file names"
+                .into()
         }
         (Form::Log, style) => alloc::format!(
-            "the file was saved of a cold-passive group, and has a log that a {style} group cannot execute: end the group, restore \
-             it in a cold-passive one, then give that the style with `steadfast style`"
+            "the file is from a cold-passive group and contains a log, which a {style} group cannot \
+             execute: end the group, restore the file into a cold-passive group, then change the \
+             style with `steadfast style`"
         ),
         (Form::State, style) => alloc::format!("a {style} group cannot begin with this file"),
     }
 }
 
-/// Why a restore is not given up.
+/// Why a deposit is not discarded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiscardError {
     /// Groups do not act here.
     #[error(
-        "no quorum: nothing can be given up until more nodes are in the ring; `steadfast status` names those that are missing"
+        "no quorum: nothing can be discarded until more nodes are in the ring; `steadfast status` \
+         names those that are missing"
     )]
     NoQuorum,
-    /// There is nothing to give up.
-    #[error("no state waits for this group: `steadfast status` says which groups wait for one")]
+    /// There is nothing to discard.
+    #[error("no state waits for this group: `steadfast status` lists the groups that wait for one")]
     Nothing,
 }

@@ -1,4 +1,4 @@
-//! Benchmarks: what is asked, and what comes of it.
+//! Benchmarks of the ring: request, progress, result, errors.
 
 use alloc::vec::Vec;
 
@@ -6,75 +6,75 @@ use wire::bench::{Pacing, Plan, PlanError, Report, Until};
 use wire::ring::Level;
 use wire::{Duration, Member, NodeId};
 
-/// What a benchmark is to measure. The values' bounds are those of [`Plan::check`].
+/// A benchmark to run. [`Plan::check`] has the limits of the values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BenchRequest {
-    /// Who sends, in order of id.
+    /// The senders, in order of id.
     pub senders: Vec<NodeId>,
     /// Bytes of each ordered message.
     pub size: u32,
-    /// Messages of each sender, at most.
+    /// The most messages of each sender.
     pub count: u64,
-    /// The first of these are not measured.
+    /// Messages that each sender sends first, unmeasured.
     pub warm: u64,
-    /// No message is begun after this time.
+    /// After this time, a sender creates no further message.
     pub span: Duration,
     /// When each message is delivered.
     pub level: Level,
-    /// When the next message is sent.
+    /// When a sender sends its next message.
     pub pacing: Pacing,
-    /// What is waited for.
+    /// The event that completes a message.
     pub until: Until,
 }
 
-/// What a benchmark gave.
+/// The result of a benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BenchResult {
-    /// What was done.
+    /// The plan that was carried out.
     pub plan: Plan,
-    /// What each sender says that it sent, in the plan's order.
+    /// Messages that each sender reports as sent, in the plan's order of senders.
     pub sent: Vec<u64>,
-    /// What every member saw, in order of member.
+    /// Every member's report, in order of member.
     pub reports: Vec<(Member, Report)>,
 }
 
-/// How far a benchmark is.
+/// The progress of a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BenchProgress {
     /// Messages delivered at this node.
     pub delivered: u64,
-    /// Messages at the most: the time may be over before.
+    /// The most messages; there are fewer if the time ends first.
     pub expected: u64,
 }
 
-/// Why there is no benchmark, or none that counts.
+/// Why a benchmark has no valid result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BenchError {
     /// A value is out of its bounds.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The node is in no configuration that acts.
+    /// The node is in no quorate configuration.
     #[error(
         "the cluster has no quorum here, or is just forming: wait until `steadfast status` says that \
          it is quorate"
     )]
     NoQuorum,
     /// There is one already.
-    #[error("a benchmark that {by} was asked for is under way: wait for its end")]
+    #[error("a benchmark started at {by} is under way: wait for its end")]
     Running {
-        /// Who was asked for it.
+        /// The node that was asked for it.
         by: NodeId,
     },
-    /// A sender is not there.
+    /// A sender is not in the ring.
     #[error("{0} is not in the ring: name members as senders, `steadfast status` lists them")]
     NotAMember(NodeId),
     /// Another configuration was installed meanwhile.
     #[error(
-        "the configuration changed, so what was measured is worth nothing: a node came, went or was \
-         held up; see `steadfast status`, and try again when all are there"
+        "the configuration changed, so this measure is void: a node joined, left or stalled; see \
+         `steadfast status`, and try again when all nodes are in the ring"
     )]
     Interrupted,
-    /// Whoever asked for it ended it.
+    /// Its client stopped it, or disconnected.
     #[error("the benchmark was stopped")]
     Stopped,
 }

@@ -1,31 +1,31 @@
-//! Why a replica or a member is no longer relied upon.
+//! Reasons for the removal of a voting replica and for the suspicion of a member.
 
 use wire::Duration;
 
-/// Why a replica of a voting group is taken out.
+/// Why a voting group removes a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deviation {
-    /// It has another outcome of a call than a majority, or asks another group for something else.
+    /// Its outcome of a call, or its nested call, differs from the majority's.
     Outcome {
-        /// What stands for what it has: the first bytes of the [digest](wire::ordered::Digest).
+        /// First bytes of the replica's [digest](wire::ordered::Digest).
         told: u64,
-        /// What stands for the majority's.
+        /// First bytes of the majority's digest.
         agreed: u64,
-        /// So many replicas had the state.
+        /// The number of synced replicas.
         voters: usize,
     },
-    /// It has not told its outcome, or what it asks, in time.
+    /// It did not vote in time.
     Silent,
     /// It is more than [`MAX_UNSETTLED`](wire::limits::MAX_UNSETTLED) votes behind.
     Behind,
 }
 
-/// Why a member is held to have failed.
+/// Why a member is suspected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suspicion {
-    /// It had the token when that was lost: there was no sign of the token for this long.
+    /// It had the token when the token was lost. There was no sign of the token for this long.
     Silence(Duration),
-    /// Its host says that its process is gone.
+    /// Its host reports that its process is gone.
     Gone,
     /// It did not agree to a membership in time.
     NoAnswer,
@@ -34,7 +34,7 @@ pub enum Suspicion {
 }
 
 impl Suspicion {
-    /// How long there was no sign of life before, as far as that was measured.
+    /// How long the member had been silent; zero where that was not measured.
     pub fn silent(self) -> Duration {
         match self {
             Suspicion::Silence(span) => span,

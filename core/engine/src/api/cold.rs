@@ -1,27 +1,31 @@
-//! What cold passive groups are told and tell.
+//! Cold passive groups: when they take checkpoints, and the status of their logs.
 
 use wire::limits::{MAX_LOG, MAX_LOG_BYTES};
 use wire::{Duration, Time};
 
-/// When the primary of a cold passive group takes a checkpoint: at whichever comes first, of what is in none yet.
+/// When the primary of a cold passive group takes a checkpoint: as soon as the requests after the
+/// last checkpoint reach one of these limits.
 ///
-/// A checkpoint costs each replica the state's bytes on the wire, and the primary's calls the time of a snapshot, in which none is
-/// executed; so a state of `S` bytes that is written at a rate of `R` bytes a second holds calls up for about `S / R` each time. After a
-/// failure the service's start, its restoration, and at most `requests` executions (and those of the calls that come while a
-/// checkpoint is under way) lie between the new primary's view and its first reply.
+/// A checkpoint sends the whole state over the ring. The service executes no call while it takes
+/// the snapshot: a state of `S` bytes, serialized at `R` bytes a second, delays calls by about `S /
+/// R`.
+///
+/// After a failure, the new primary starts the service, restores the checkpoint and executes the
+/// log before its first reply. The log has at most `requests` requests, and those that arrived
+/// during the last checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoints {
-    /// So many requests.
+    /// Number of requests.
     pub requests: u64,
-    /// So many bytes of their arguments.
+    /// Bytes of their arguments.
     pub bytes: usize,
-    /// The first of them is so old.
+    /// Age of the first of them.
     pub interval: Duration,
 }
 
 impl Checkpoints {
-    /// What can be: at least one request, byte and millisecond, and no more than half of what a log may have, so that a
-    /// checkpoint is done before calls are refused.
+    /// Whether the limits are valid: at least one request, one byte and one millisecond, and at
+    /// most half of a log's limits. So a checkpoint is complete before a full log refuses calls.
     pub fn is_possible(&self) -> bool {
         (1..=MAX_LOG as u64 / 2).contains(&self.requests)
             && (1..=MAX_LOG_BYTES / 2).contains(&self.bytes)
@@ -35,17 +39,18 @@ impl Default for Checkpoints {
     }
 }
 
-/// What this node's replica of a cold passive group keeps.
+/// The checkpoint and the log of this node's replica of a cold passive group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogStatus {
-    /// Requests that are in no checkpoint.
+    /// Requests after the last checkpoint.
     pub requests: u64,
     /// Bytes of their arguments.
     pub bytes: usize,
     /// Bytes of the last checkpoint, with its sessions.
     pub checkpoint_bytes: usize,
-    /// When that came, by this node's clock. `None`: there was none since this replica joined.
+    /// When the last checkpoint arrived, by this node's clock. `None`: none arrived since this
+    /// replica joined.
     pub checkpointed: Option<Time>,
-    /// Its service runs here.
+    /// The service runs here.
     pub runs: bool,
 }

@@ -1,4 +1,4 @@
-//! What replicas' services are told to do, and what they answer.
+//! Commands to the services of replicas, and their results.
 
 use alloc::string::String;
 
@@ -7,12 +7,13 @@ use wire::client::Refusal;
 use wire::ordered::Style;
 use wire::{ClientId, MethodId, Time};
 
-/// Tells which command a result belongs to.
+/// Matches a result to its command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// What a replica is told to do, strictly in the order given. Each but `Start`, `Style`, `Reset` and `Stop` is answered by
-/// [`Executed`] with its ticket, in the same order.
+/// A command to a replica's service. The executor carries out commands strictly in order, and
+/// answers them in that order with [`Executed`] and the ticket. `Start`, `Style`, `Reset` and
+/// `Stop` have no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Execute a request.
@@ -48,34 +49,35 @@ pub enum Command {
         /// What another replica's snapshot gave.
         state: Bytes,
     },
-    /// Say what the requests so far have changed since the last change was said or applied
-    /// ([`Changes::take`](crate::Changes::take)). Only to the primary of a warm passive group.
+    /// Report what the requests have changed since the last reported or applied change
+    /// ([`Changes::take`](crate::Changes::take)). Only for the primary of a warm passive group.
     Change {
         /// To be handed back.
         ticket: Ticket,
     },
-    /// Make the state what it became at the primary ([`Changes::apply`](crate::Changes::apply)).
+    /// Apply the primary's change to the state ([`Changes::apply`](crate::Changes::apply)).
     Apply {
         /// To be handed back.
         ticket: Ticket,
-        /// What the primary's service has said.
+        /// The change, as the primary's service reported it.
         change: Bytes,
     },
-    /// The service is to run from here on, from its initial state, in a group of this style. It does not run: its group was cold
-    /// passive when it was hosted, or [`Stop`](Command::Stop) came. Services of other styles run from the beginning.
+    /// Start the service from its initial state, in a group of this style. It is not running: the
+    /// group was cold passive when the replica was hosted, or [`Stop`](Command::Stop) came. In
+    /// other styles services run from the beginning.
     Start(Style),
-    /// The group has this style from here on: that of a service which has begun in another, and which has executed all that was ordered
-    /// before. Where it is warm passive, what has changed is told from here on.
+    /// The group has this style from here on. The service keeps running: it has executed every
+    /// request ordered before. In a warm passive group it records its changes from here on.
     Style(Style),
-    /// The replica's state is of no use any more: begin anew, as at the start.
+    /// Discard the state, and begin again from the initial one.
     Reset,
-    /// The service is to run no more: its group is cold passive, and another is primary. Nothing but [`Start`](Command::Start) comes before it
-    /// runs again.
+    /// Stop the service: its group is cold passive, and another replica is primary. The next
+    /// command can only be [`Start`](Command::Start).
     Stop,
 }
 
 impl Command {
-    /// What its answer is to bring back, if it is answered.
+    /// The ticket of a command that has an answer.
     pub fn ticket(&self) -> Option<Ticket> {
         match self {
             Command::Execute { ticket, .. }
@@ -88,22 +90,22 @@ impl Command {
     }
 }
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Executed {
-    /// A request was executed.
+    /// Of [`Command::Execute`]: the request's outcome.
     Reply(ServiceOutcome),
-    /// The state.
+    /// Of [`Command::Snapshot`]: the state.
     Snapshot(Result<Bytes, String>),
-    /// The state was replaced, or could not be read.
+    /// Of [`Command::Restore`]: done, or the state could not be read.
     Restored(Result<(), String>),
-    /// What has changed.
+    /// Of [`Command::Change`]: the change.
     Change(Result<Bytes, String>),
-    /// The state is what it became at the primary, or cannot be made so.
+    /// Of [`Command::Apply`]: done, or the change could not be applied.
     Applied(Result<(), String>),
 }
 
-/// What the service made of a request.
+/// A service's outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServiceOutcome {
     /// The method's result.

@@ -1,4 +1,4 @@
-//! Who a node is, and its knobs.
+//! A node's identity and its settings.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,40 +16,43 @@ pub enum Quorum {
     /// A majority of the last quorate configuration, and of the configured nodes.
     #[default]
     Majority,
-    /// Every configuration. A partition then splits every group: only for two hosts that cannot
-    /// lose sight of each other without one of them being dead, or for a single node.
+    /// Every configuration. A partition then splits every group. Use it only for a single node, or
+    /// for two hosts between which a partition is impossible while both live.
     Off,
 }
 
-/// A node without its sockets and what orders its messages: who it is and its knobs.
+/// The identity and the settings of a node's [`Stack`](crate::Stack). The sockets and the ring have
+/// their own.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// This node, in this life.
     pub me: Member,
-    /// Every node that may be there, this one included, in order of id.
+    /// All nodes of the cluster, this one included, in order of id.
     pub nodes: Vec<NodeId>,
     /// Seed of the random numbers that are ordered with requests.
     pub seed: u64,
-    /// The cluster's name, told to clients.
+    /// The cluster's name, sent to clients.
     pub cluster: String,
-    /// Which configurations may acknowledge anything.
+    /// Which configurations may acknowledge requests.
     pub quorum: Quorum,
-    /// This node never ran before, as its disk knows: it cannot have forgotten anything. Without
-    /// a disk nobody knows, so it is false, and a cluster's first start waits for every node.
+    /// The disk shows that this node never ran before, so it cannot have forgotten anything.
+    /// Without a disk this is unknown, hence false: a cluster's first start waits for every node.
     pub first_life: bool,
-    /// Where clients connect to this node, as told to them. `None`: it takes no clients.
+    /// The address for clients, sent to them. `None`: this node accepts no clients.
     pub address: Option<SocketAddr>,
     /// The key that seals this node's datagrams. `None`: they are not sealed.
     pub sealing: Option<KeyName>,
-    /// Calls that may wait here for a view, an execution or their hold, at most [`MAX_WAITING`]. More are refused as busy.
+    /// The most calls that may wait here for a view, an execution or acknowledgement, up to
+    /// [`MAX_WAITING`]. Further calls are refused as busy.
     pub waiting: usize,
-    /// What this node's store gave back; `None`: it has no storage, and cannot host groups on disk.
+    /// What this node's store recovered. `None`: there is no storage, so this node cannot host
+    /// groups on disk.
     pub storage: Option<crate::Recovery>,
-    /// After so many records of a group, or [`SNAPSHOT_BYTES`](Config::SNAPSHOT_BYTES), a snapshot stands for
-    /// them: so much a restart has to give to its service again.
+    /// A group's snapshot is taken after this many records, or after
+    /// [`SNAPSHOT_BYTES`](Config::SNAPSHOT_BYTES). A restart replays the records after it.
     pub snapshot_after: u64,
-    /// In a voting group: how long a replica's vote may be missing after a majority has told theirs, before it is said so.
-    /// Where the slowest replica takes long as a rule, eight times as long as that.
+    /// In a voting group: how long a vote may be missing, after a majority has voted, before it is
+    /// reported. If the slowest replica usually takes longer, eight times its usual delay.
     pub vote_timeout: Duration,
     /// When a replica's service is hung.
     pub hang: HangRule,
@@ -62,7 +65,7 @@ impl Config {
     /// See [`snapshot_after`](Config::snapshot_after).
     pub const SNAPSHOT_BYTES: usize = 32 << 20;
 
-    /// Default knobs for `me` among `nodes`, in the cluster of this name.
+    /// Default settings for `me` among `nodes`, in the cluster of this name.
     pub fn new(me: Member, nodes: Vec<NodeId>, cluster: String) -> Self {
         Config {
             me,

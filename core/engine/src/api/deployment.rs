@@ -1,4 +1,4 @@
-//! What people have said of a service, and what the manager has decided of it. the driver knows it; it is told in the one stream of events.
+//! What happened to a deployment. The I/O driver reports it; the events of the engine carry it on.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,40 +8,41 @@ use wire::NodeId;
 /// What happened to a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentNews {
-    /// It was said, or said anew.
+    /// It was created or changed.
     Deployed {
         /// How many replicas are wanted.
         replicas: u32,
     },
-    /// Its replicas are to be on these nodes.
+    /// The manager placed its replicas on these nodes.
     Placed {
         /// The nodes.
         on: Vec<NodeId>,
     },
-    /// The replica at this node is to run another program: the new one, or after it was taken back the former.
+    /// The replica at this node changes its program: to the new one, or back to the former one
+    /// after a failed upgrade.
     Changing {
         /// The node.
         node: NodeId,
         /// The program and its arguments.
         program: String,
     },
-    /// All replicas run it.
+    /// All replicas run the new program.
     Changed {
         /// The program and its arguments.
         program: String,
     },
-    /// The new program is taken back.
+    /// The new program failed, and the replicas go back to the former one.
     TakenBack {
-        /// Where it failed.
+        /// The node where it failed.
         node: NodeId,
-        /// Why, in words.
+        /// The reason.
         why: String,
     },
-    /// Its program ends again and again at this node: it is tried elsewhere.
+    /// Its program keeps ending at this node, so the replica is placed elsewhere.
     Failing {
         /// The node.
         node: NodeId,
     },
-    /// It is forgotten, and its replicas end.
+    /// The cluster state no longer has it, and its replicas end.
     Withdrawn,
 }

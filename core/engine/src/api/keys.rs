@@ -5,17 +5,18 @@ use alloc::vec::Vec;
 use wire::NodeId;
 use wire::keys::{KeyName, OfferedKey};
 
-/// What a node is to do with its keys, strictly in the order given. `Store` and `SealWith` are
-/// answered by [`Stack::handle_key_kept`](crate::Stack::handle_key_kept) when the file has it too.
+/// A command to the driver about the node's keys, carried out strictly in order. When the key file
+/// is written, [`Stack::handle_key_kept`](crate::Stack::handle_key_kept) answers `Store` and
+/// `SealWith`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyCommand {
-    /// Keep this key, and open with it.
+    /// Store this key, and open datagrams with it.
     Store(OfferedKey),
-    /// Seal with the key of this name, if it is there.
+    /// Seal datagrams with this key, if the node has it.
     SealWith(KeyName),
-    /// Forget every key but this one, which seals.
+    /// Delete all keys but this one, which seals.
     Keep(KeyName),
-    /// Forget this key, which does not seal.
+    /// Delete this key, which does not seal.
     Forget(KeyName),
 }
 
@@ -26,29 +27,29 @@ pub enum KeyError {
     #[error("this node seals nothing: set [security] cluster_key at every node first")]
     NotSealed,
     /// Nothing can be ordered.
-    #[error("no quorum: a key is changed in order, as everything else; start the missing nodes")]
+    #[error("no quorum: a change of the key needs one; start the missing nodes")]
     NoQuorum,
-    /// One change at a time.
+    /// Another change is under way.
     #[error(
-        "a change to key {0} is under way: `steadfast key status` tells who is waited for; \
-         `steadfast key rotate --force` goes on without them, `steadfast key abort` gives it up"
+        "a change to key {0} is under way: `steadfast key status` lists the nodes that it waits \
+         for; `steadfast key rotate --force` goes on without them, `steadfast key abort` cancels it"
     )]
     UnderWay(u8),
-    /// A number tells one key from another.
-    #[error("the cluster's key has number {0} already: give the next one another")]
+    /// The current key has the same number, and numbers identify keys.
+    #[error("the cluster's key has number {0} already: choose another number for the next key")]
     NumberTaken(u8),
-    /// There is nothing to go on with or to give up.
+    /// There is no change to force or to abort.
     #[error("no change of the key is under way")]
     NoChange,
-    /// Some seal with the new key already.
-    #[error("key {0} is in use already: the change can only go on (or change the key once more)")]
+    /// Some nodes seal with the new key already.
+    #[error("key {0} is in use already: complete the change, then change the key once more")]
     TooLate(u8),
 }
 
-/// The cluster's keys, for people: names only.
+/// The names of the cluster's keys, for `steadfast status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyStatus {
-    /// What seals, when nothing changes.
+    /// The key that seals when no change is under way.
     pub sealing: KeyName,
     /// The change that is under way.
     pub change: Option<KeyChangeStatus>,
@@ -59,10 +60,10 @@ pub struct KeyStatus {
 pub struct KeyChangeStatus {
     /// The next key.
     pub key: KeyName,
-    /// It seals already; the last one still opens.
+    /// The next key seals already; the last one still opens.
     pub switched: bool,
-    /// Only those that are here are waited for.
+    /// The change waits only for the nodes that are in the ring.
     pub forced: bool,
-    /// Who is waited for.
+    /// The nodes that the change waits for.
     pub lacking: Vec<NodeId>,
 }

@@ -1,4 +1,4 @@
-//! Primaries that move.
+//! Requested moves of a group's primary.
 
 use wire::NodeId;
 use wire::limits::MAX_MOVES;
@@ -23,27 +23,26 @@ pub enum MoveError {
     NoPrimary,
     /// There is no replica at this node.
     #[error(
-        "{0} has no replica of the group: host one there ([[replica]] in its configuration, or Node::host), and \
-         move when `steadfast status` shows it without brackets"
+        "{0} has no replica of the group: host one there ([[replica]] in its configuration, or \
+         Node::host), and move the primary when `steadfast status` shows it without brackets"
     )]
     NotAReplica(NodeId),
-    /// The replica at this node has not got the state yet.
+    /// The replica at this node does not have the state yet.
     #[error(
-        "the replica at {0} is still being given the state: move when `steadfast status` shows it without brackets"
+        "the replica at {0} is still receiving the state: move the primary when `steadfast status` \
+         shows the replica without brackets"
     )]
     NotSynced(NodeId),
-    /// A move of the group that was asked for here is not over.
-    #[error("the group is being moved to {0} already: wait for that")]
+    /// An earlier move of the group, requested at this node, is not over.
+    #[error("the primary is being moved to {0} already: wait for that")]
     UnderWay(NodeId),
     /// Too many moves at a time.
-    #[error(
-        "{MAX_MOVES} moves were asked for at this node and are not over, the limit: wait for them"
-    )]
+    #[error("this node has {MAX_MOVES} moves under way, the limit: wait for them")]
     TooMany,
-    /// The node that was to take over has not done so in time.
+    /// The target node did not take over in time.
     #[error(
-        "{0} did not take over in time: is it held up, or about to stop? See its log, and ask again; \
-         `steadfast status` says who is primary"
+        "{0} did not take over in time: is it overloaded, or about to stop? See its log, and try \
+         again; `steadfast status` shows the primary"
     )]
     Late(NodeId),
 }

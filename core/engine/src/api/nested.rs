@@ -1,4 +1,4 @@
-//! Calls between groups, as an executor sees them.
+//! Nested calls: the interface between an executor and the stack.
 
 use alloc::string::String;
 
@@ -11,53 +11,54 @@ use wire::{Duration, MethodId};
 
 use super::Ticket;
 
-/// What a handler asks of another group. It waits for [`Output::Resume`](super::Output::Resume), and until then for nothing else.
+/// A handler's call to another group. The handler waits until
+/// [`Output::Resume`](super::Output::Resume) brings the outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NestedCall {
-    /// The command that is being executed.
+    /// The command that the handler executes.
     pub ticket: Ticket,
     /// The name of the group that is called.
     pub callee: String,
-    /// Which method.
+    /// The method.
     pub method: MethodId,
     /// Arguments and result are JSON instead of postcard.
     pub json: bool,
     /// The arguments.
     pub body: Bytes,
-    /// How long it may take; no longer than what is left to the call that is being executed.
+    /// The call's time-out, at most the time left to the handler's own call.
     pub timeout: Duration,
 }
 
-/// What a node's replicas had ordered of calls between groups, since its start. Of each message that this node has sent: how many
-/// there were is how often a time was counted.
+/// Times of the nested calls that this node's replicas have ordered since the node's start. Each
+/// histogram has one entry for each message, so it also counts the messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NestedStatus {
-    /// Send delays of calls: from when one was handed in to be ordered until it was sent.
+    /// Send delays of calls: from the request to order a call until its sending.
     pub call_delays: Times,
     /// Send delays of ends.
     pub end_delays: Times,
-    /// How long calls were served here: from when one was delivered until its end was handed in. Also of ends that
-    /// another replica was quicker to send.
+    /// Service times: from a call's delivery until the request to order its end. Includes ends that
+    /// another replica sent first.
     pub services: Times,
 }
 
-/// Why a nested call has no result: the same at every replica of the caller, but for [`Void`](NestedError::Void) and
-/// [`Unable`](NestedError::Unable).
+/// Why a nested call has no result. Every replica of the caller gets the same error, except for
+/// [`Void`](NestedError::Void) and [`Unable`](NestedError::Unable).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NestedError {
-    /// Executed: the callee's own error.
-    #[error("the service that was called answers with an error of its own ({} bytes)", .0.len())]
+    /// The callee executed the call, and its service returned an error.
+    #[error("the called service returned an error ({} bytes)", .0.len())]
     Service(Bytes),
-    /// The callee refuses, and says why.
+    /// The callee refuses the call, for a reason.
     #[error("refused: {1}")]
     Refused(Refusal, String),
-    /// The deadline has come. The call may have been executed, or may be yet.
+    /// The deadline has passed. The call may have been executed, or may be executed later.
     #[error(
-        "the deadline has come before the reply: give the calls of clients more time, or let handlers ask for less; groups that \
-         wait for each other end like this"
+        "the deadline passed before the reply: give the clients' calls more time, or make fewer \
+         nested calls; groups that wait for each other also end like this"
     )]
     Deadline,
-    /// The deadline has come, and the callee had nobody to execute the call.
+    /// The deadline has passed, and the callee had no replica to execute the call.
     #[error(
         "no replica of the called group has its state: start the nodes that `steadfast status` shows as missing"
     )]
@@ -65,39 +66,40 @@ pub enum NestedError {
     /// There is no such group.
     #[error("the cluster has no group of this name: `steadfast status` lists the groups")]
     NoSuchGroup,
-    /// The callee has executed another call in this one's place.
+    /// The callee has executed another call under this call's number.
     #[error(
-        "another call was executed in this one's place: the handler asked for something else when it was executed before; handlers must be \
-         deterministic, and those of a passive group must ask for the same again"
+        "the callee executed a different call under this number: an earlier execution of the handler \
+         made another call; handlers must be deterministic, and a passive group's handler must \
+         repeat its calls"
     )]
     Diverged,
-    /// The call would come back to a group that waits for it.
+    /// The callee is one of the groups that wait for this call.
     #[error(
-        "the called group is already waiting for this call, directly or through others: a group cannot be called by its own \
-         calls; break the cycle"
+        "the called group is already waiting for this call, directly or through others: break the \
+         cycle"
     )]
     Cycle,
-    /// Too many groups wait for each other.
+    /// The path of calling groups would be too long.
     #[error("a call may go through {} groups, this would be one more: call less deeply", MAX_NESTED_DEPTH + 1)]
     TooDeep,
-    /// The handler has made as many calls as it may.
-    #[error("one handler may make {MAX_NESTED_CALLS} calls: ask for more at a time")]
+    /// The handler has made the most calls that it may.
+    #[error("one handler may make {MAX_NESTED_CALLS} calls: request more in each call")]
     TooMany,
     /// The arguments are too large.
     #[error("the arguments have {0} bytes, the limit is {MAX_BODY}: send less at a time")]
     TooLarge(usize),
-    /// Handlers cannot call from where they run.
-    #[error("nothing was asked: {0}")]
+    /// The handler cannot make nested calls from where it runs.
+    #[error("the call was not made: {0}")]
     Unable(&'static str),
-    /// The replica begins anew, or leaves: what this handler does has no effect any more.
+    /// The replica receives its state anew, or leaves: this execution has no effect any more.
     #[error(
-        "this replica is given its state anew or leaves its group: what the handler does now is forgotten"
+        "this replica receives its state anew or leaves its group: this execution has no effect"
     )]
     Void,
 }
 
 impl NestedError {
-    /// Whether the call was executed; `None` if nobody knows.
+    /// Whether the call was executed; `None`: unknown.
     pub fn was_executed(&self) -> Option<bool> {
         match self {
             NestedError::Service(_) => Some(true),

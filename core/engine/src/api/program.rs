@@ -1,5 +1,5 @@
-//! What happens to a program that serves a replica in a process of its own. the driver knows it; it is told in
-//! the one stream of events.
+//! What happened to a program that serves a replica in a separate process. The I/O driver reports
+//! it; the events of the engine carry it on.
 
 use alloc::string::String;
 
@@ -7,14 +7,14 @@ use wire::Duration;
 
 use super::Ticket;
 
-/// What a service that was lost had begun of the calls that it was given.
+/// The commands that a lost service may have begun to execute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// Any of them, for all that is known.
+    /// Possibly all that it received.
     Any,
-    /// Nothing from this command on.
+    /// Only commands before this one.
     Before(Ticket),
-    /// Nothing: its program never came.
+    /// None: its program never attached.
     Nothing,
 }
 
@@ -31,22 +31,22 @@ pub enum ProgramNews {
         /// The process.
         pid: u32,
     },
-    /// A process has ended, or could not be started (then it has no number: 0).
+    /// A process has ended, or could not be started.
     Ended {
-        /// The process.
+        /// The process; 0 if it could not be started.
         pid: u32,
-        /// How, in words.
+        /// How it ended: exit code, signal or error.
         how: String,
     },
-    /// It has ended again and again.
+    /// It has ended several times in a row.
     CrashLoop {
-        /// How often in a row.
+        /// Ends in a row.
         ends: u32,
-        /// How long its next start waits.
+        /// The delay of its next start.
         wait: Duration,
     },
-    /// It was in a crash loop, and serves well again.
+    /// Its crash loop is over.
     Recovered,
-    /// It was stopped, and is not started any more.
+    /// It was stopped, and is not started again.
     Stopped,
 }

@@ -1,9 +1,9 @@
-//! What may come of a proposal for another style.
+//! Errors of a requested change of style.
 
 use wire::limits::MAX_RESTYLES;
 use wire::ordered::Style;
 
-/// Why a group does not get another style.
+/// Why a group keeps its style.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestyleError {
     /// Groups do not act here.
@@ -22,26 +22,25 @@ pub enum RestyleError {
     NoPrimary,
     /// A stateless group keeps nothing.
     #[error(
-        "a {from} group has a state, and a stateless group keeps none: what its clients were told is done would be lost, and a \
-         retry would be executed again; if that is meant, save the state with `steadfast state save`, stop the group's replicas at \
-         all nodes, and start them with style = \"stateless\""
+        "a {from} group has a state, and a stateless group keeps none: acknowledged requests would \
+         be lost, and retries executed again; to do that all the same, save the state with \
+         `steadfast state save`, stop the group's replicas at all nodes, and start them with style = \
+         \"stateless\""
     )]
     LosesState {
         /// The group's style.
         from: Style,
     },
-    /// A change of the group's style that was asked for here is not over.
+    /// An earlier change of the group's style, requested at this node, is not over.
     #[error("the group's style is being changed to {0} already: wait for that")]
     UnderWay(Style),
     /// Too many changes at a time.
-    #[error(
-        "{MAX_RESTYLES} changes of style were asked for at this node and are not over, the limit: wait for them"
-    )]
+    #[error("this node has {MAX_RESTYLES} changes of style under way, the limit: wait for them")]
     TooMany,
-    /// It was not ordered in time.
+    /// The change was not ordered in time.
     #[error(
-        "the change was not ordered in time: the ring is being formed, or is overloaded; `steadfast status` says which style the \
-         group has, ask again if it is not {0}"
+        "the change was not ordered in time: the ring is being formed, or is overloaded; \
+         `steadfast status` shows the group's style, try again if it is not {0}"
     )]
     Late(Style),
 }

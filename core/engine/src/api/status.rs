@@ -1,4 +1,4 @@
-//! What a node knows of its ring and of groups, for people.
+//! The status of a node: its ring, its groups, its keys.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use wire::{Member, RingId, ViewNumber};
 
 use super::{KeyStatus, LogStatus, NestedStatus};
 
-/// What a node knows of the cluster, for people.
+/// A node's view of the cluster, for `steadfast status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// This node.
@@ -19,13 +19,13 @@ pub struct Status {
     pub ring: RingStatus,
     /// The groups that this node knows, in order of name.
     pub groups: Vec<GroupStatus>,
-    /// The keys that seal datagrams; `None` where they are not sealed.
+    /// The keys that seal datagrams; `None`: datagrams are not sealed.
     pub keys: Option<KeyStatus>,
-    /// What this node's replicas had ordered of calls between groups.
+    /// The nested calls that this node's replicas have ordered.
     pub nested: NestedStatus,
 }
 
-/// What a node knows of its ring.
+/// A node's view of its ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingStatus {
     /// `operational`, `gather`, `commit` or `recovery`.
@@ -34,19 +34,19 @@ pub struct RingStatus {
     pub id: RingId,
     /// Its members, in order of id.
     pub members: Vec<Member>,
-    /// It has the quorum, and groups act in it; `None` until that is decided.
+    /// The ring has the quorum, so groups act in it; `None` until the verdict.
     pub quorate: Option<bool>,
     /// The number of the last quorate component that this node was in.
     pub epoch: u64,
     /// The last sequence number delivered here.
     pub delivered: u64,
-    /// How full the ring's buffers are, if what orders the messages knows.
+    /// How full the ring's buffers are; `None` if the ordering layer does not report it.
     pub buffers: Option<ring::Buffers>,
-    /// How long the token was away each time, on a ring where it always circulates.
+    /// How long the token was away from this node, each time; `None` if the token parks.
     pub rotations: Option<Times>,
 }
 
-/// What a node knows of a group.
+/// A node's view of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupStatus {
     /// Its name.
@@ -59,30 +59,30 @@ pub struct GroupStatus {
     pub primary: Option<Member>,
     /// The replicas in order of rank.
     pub replicas: Vec<ReplicaStatus>,
-    /// Sessions kept by this node's replica, if it has one, and its service runs.
+    /// Sessions of this node's replica; `None` without a replica or a running service.
     pub sessions: Option<usize>,
-    /// Requests executed in the group's history, by this node's replica, if it has one.
+    /// Requests of the group's history that this node's replica has executed, if it has one.
     pub executed: Option<u64>,
     /// The service of this node's replica is hung.
     pub hung: bool,
-    /// The node that has the state that the group waits for to begin with.
+    /// The node that has the [deposit](super::Restore) with which the group is to begin.
     pub depositor: Option<Member>,
-    /// If the group is a cold passive one and this node's replica has its state.
+    /// The log of this node's replica; only of a synced replica of a cold passive group.
     pub log: Option<LogStatus>,
-    /// If a program serves this node's replica: what is kept here in case that it dies.
+    /// The journal of this node's replica, if a program serves it.
     pub journal: Option<JournalStatus>,
 }
 
-/// What a node keeps in case that a program dies.
+/// A journal: the state and the messages after it, from which a new program continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalStatus {
-    /// The group's state follows from it.
+    /// The journal is complete: it suffices to rebuild the group's state.
     pub whole: bool,
-    /// Messages that were delivered since the state was taken.
+    /// Messages that were delivered after the journal's snapshot.
     pub records: usize,
     /// Their bytes.
     pub bytes: usize,
-    /// Bytes of the state.
+    /// Bytes of the snapshot.
     pub state_bytes: usize,
 }
 

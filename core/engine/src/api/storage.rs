@@ -1,16 +1,17 @@
-//! What happens to a node's storage.
+//! Faults of a node's storage.
 
 use alloc::string::String;
 use core::fmt;
 
-/// What happened to a node's storage.
+/// A change of the storage's condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StorageNews {
-    /// The disk is full: there is room for some records more, then the node leaves. With what the system says.
+    /// The disk is full, with the system's error text. The reserve holds some further records. When
+    /// it is used up, the node leaves.
     Full(String),
-    /// There is room again.
+    /// The disk has room again.
     Room,
-    /// Nothing can be kept any more, for this reason: the node leaves, so that others go on.
+    /// Writing has failed, for this reason. The node leaves, so that the others go on.
     Failed(String),
 }
 
@@ -19,7 +20,8 @@ impl fmt::Display for StorageNews {
         match self {
             StorageNews::Full(text) => write!(
                 f,
-                "the disk of the storage is full ({text}): free some room, or the node leaves when what is left is used up"
+                "the disk of the storage is full ({text}): free some space, or the node leaves when its \
+                 reserve is used up"
             ),
             StorageNews::Room => f.write_str("the disk of the storage has room again"),
             StorageNews::Failed(reason) => write!(

@@ -1,4 +1,4 @@
-//! Clients here: the calls that wait for them, and how quickly those are answered.
+//! This node's clients: their waiting calls, reads and watches, and the rate of replies.
 
 use alloc::string::String;
 
@@ -8,18 +8,18 @@ use super::{Reads, Watches};
 use crate::callers::Callers;
 use crate::pace::Pace;
 
-/// All that this node knows of clients.
+/// This node's clients.
 pub(crate) struct Clients {
-    /// Their connections, and the calls that wait.
+    /// Connections, and calls that wait for a reply.
     pub(crate) callers: Callers,
     pub(crate) watches: Watches,
     pub(crate) reads: Reads,
-    /// The name of the cluster, for those who connect.
+    /// The cluster's name, sent to each client that connects.
     cluster: String,
-    /// Calls that may wait here.
+    /// The most calls that may wait here.
     room: usize,
     pace: Pace,
-    /// Calls answered by their service.
+    /// Calls that services have answered since the start; `pace` derives its rate from it.
     answered: u64,
 }
 
@@ -40,22 +40,22 @@ impl Clients {
         &self.cluster
     }
 
-    /// No further call may wait.
+    /// Whether a further call must be refused.
     pub(crate) fn is_full(&self) -> bool {
         self.callers.len() >= self.room
     }
 
-    /// A service has answered.
+    /// Counts a reply of a service.
     pub(crate) fn answer(&mut self) {
         self.answered += 1;
     }
 
-    /// A call comes.
+    /// Updates the rate of replies. Called for each incoming call.
     pub(crate) fn observe(&mut self, now: Time) {
         self.pace.observe(now, self.answered);
     }
 
-    /// When half of so many calls will have been answered.
+    /// The time until half of `waiting` calls will have been answered.
     pub(crate) fn retry_after(&self, waiting: usize) -> Duration {
         self.pace.retry_after(waiting)
     }

@@ -1,4 +1,4 @@
-//! The cluster's keys, as they change.
+//! Changes of the cluster key, in the ring's order.
 
 use alloc::vec::Vec;
 
@@ -11,13 +11,14 @@ use crate::base::Base;
 use crate::keys::{Effect, Keys, Stage};
 use crate::ordering::Ordering;
 
-/// Changes keys, and does what that asks for.
+/// Orders the steps of a key change, and carries out their effects on this node.
 pub(super) struct KeyHandler<'a, O> {
     pub(super) base: &'a mut Base<O>,
     pub(super) keys: &'a mut Keys,
 }
 
 impl<O: Ordering> KeyHandler<'_, O> {
+    /// Orders a step, or passes the error on.
     pub(super) fn order(
         &mut self,
         now: Time,
@@ -31,7 +32,8 @@ impl<O: Ordering> KeyHandler<'_, O> {
         Ok(())
     }
 
-    /// A key is in this node's file, and opens; if `sealing`, it seals too.
+    /// The driver has stored this key in the node's file, and opens with it; with `sealing`, it
+    /// seals with it too. The node confirms that to the others.
     pub(super) fn kept(&mut self, now: Time, key: KeyName, sealing: bool) {
         if self.base.membership.is_active()
             && let Some(step) = self.keys.kept(key, sealing)
@@ -40,13 +42,14 @@ impl<O: Ordering> KeyHandler<'_, O> {
         }
     }
 
-    /// A component begins with this table.
+    /// Begins a component with the key table that its members agreed on.
     pub(super) fn install(&mut self, table: Option<&KeyTable>) {
         let (present, mut effects) = (self.base.present(), Vec::new());
         self.keys.install(table, &present, &mut effects);
         self.act_on(effects);
     }
 
+    /// Acts on a delivered step.
     pub(crate) fn act(&mut self, sender: Member, step: KeyStep) {
         let mut effects = Vec::new();
         let present = self.base.present();

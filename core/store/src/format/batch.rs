@@ -12,27 +12,28 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{BLOCK, FORMAT};
 use crate::api::{Record, RecordId, Strand};
 
-/// Bytes of a batch's head.
+/// Size of a batch's head.
 pub const BATCH_HEAD: usize = size_of::<Head>();
 
-/// Bytes of a record's head.
+/// Size of a record's head.
 pub(crate) const RECORD_HEAD: usize = size_of::<RecordHead>();
 
 const MAGIC: [u8; 4] = *b"SFLB";
 
-/// Set in `flags` of a batch that says again what the last batch of the life before had said.
+/// Bit of `flags`: the batch repeats the last batch of the node's previous life.
 const REPEAT: u16 = 1;
 
-/// The store and segment of a batch: bytes with another identity are stale, or another store's.
+/// The segment that a batch belongs to. A batch with another identity is stale, or of another
+/// store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The store, drawn at random when it was made.
+    /// The store's id, drawn at random when the store was created.
     pub store: u64,
     /// The segment's number.
     pub segment: u64,
 }
 
-/// Some records under one head.
+/// Records under a common head, written at once.
 ///
 /// ```text
 ///  0      4          8         10      12     16      24        32       40       48      52       56       60     64
@@ -40,11 +41,14 @@ pub struct Identity {
 /// | SFLB | checksum | version | flags |  0   | store | segment | number | first  | count | length | before | body | records
 /// +------+----------+---------+-------+------+-------+---------+--------+--------+-------+--------+--------+------+---------
 ///
-/// checksum  CRC-32C of the bytes 8 to 63            flags   bit 0: repeat
-/// number    of the batch, from 1; of a mark, that of the batch which is marked
-/// first     number of its first record, from 1      before  checksum of the batch before; of a mark, of the marked one
-/// count     of records; 0: a mark                   length  bytes of the records
-/// body      check of the last record; of a mark 0
+/// checksum  CRC-32C of bytes 8 to 63
+/// flags     bit 0: repeat
+/// number    the batch's, from 1; in a mark, the marked batch's
+/// first     number of the first record, from 1; in a mark, of the next record
+/// count     number of records; 0: a mark
+/// length    bytes of the records
+/// before    checksum of the previous batch; in a mark, of the marked batch
+/// body      check of the last record; in a mark 0
 ///
 /// record
 ///  0        4       8      9        10     12         16      24      32         40         48
@@ -52,22 +56,23 @@ pub struct Identity {
 /// | length | check | kind | strand |  0   | ring.rep | group | epoch | ring.seq | sequence | bytes
 /// +--------+-------+------+--------+------+----------+-------+-------+----------+----------+-------
 ///
-/// check     CRC-32C of bytes 0 to 3 and 8 to the end, begun with the check of the record before (0)
+/// check     CRC-32C of bytes 0 to 3 and 8 to the end; it starts from the check of the previous
+///           record in the batch, the first one from 0
 /// strand    0: the node's, and group is 0; 1: a group's
 /// ```
 ///
-/// A batch begins at a block, and zeros fill its last one.
+/// A batch begins at a block's boundary. Zeros fill the rest of its last block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Its place in the log, from 1 without gaps; of a mark, that of the batch which is marked.
+    /// The batch's number in the log, from 1 without gaps; in a mark, the marked batch's number.
     pub number: u64,
-    /// The number of its first record; of a mark, that of the record that comes next.
+    /// The number of the first record; in a mark, of the next record.
     pub first: RecordId,
-    /// The checksum of the batch before it; of a mark, of the batch which is marked.
+    /// The checksum of the previous batch; in a mark, of the marked batch.
     pub before: u32,
-    /// It says again what the last batch of the life before had said.
+    /// The batch repeats the last batch of the node's previous life.
     pub repeat: bool,
-    /// None in a mark, which only says that all before it is on the disk.
+    /// Empty in a mark, which only confirms that the marked batch is on the disk.
     pub records: Vec<Record>,
 }
 
@@ -104,42 +109,42 @@ struct RecordHead {
     sequence: U64,
 }
 
-/// Bytes of whole blocks that hold so many.
+/// Rounds a number of bytes up to whole blocks.
 pub fn padded(bytes: usize) -> usize {
     bytes.div_ceil(BLOCK) * BLOCK
 }
 
-/// The bytes found where a batch may begin.
+/// The result of reading at a place where a batch may begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A batch, with its checksum and the bytes of its blocks.
     Whole(Batch, u32, usize),
-    /// The head of a batch of this segment, of this number, whose records are not what it says.
+    /// A batch of this segment with this number: the head is valid, the records are not.
     Torn(u64),
     /// No batch of this segment.
     Nothing,
 }
 
 impl Batch {
-    /// It has no records, and only says that the batch of its number is on the disk.
+    /// Whether this is a mark: no records, a confirmation that the batch `number` is on the disk.
     pub fn is_mark(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// The number of the record that comes after it.
+    /// The number of the first record after this batch.
     pub fn next(&self) -> RecordId {
         RecordId(self.first.0.saturating_add(self.records.len() as u64))
     }
 
-    /// Bytes of its blocks.
+    /// Bytes of the batch on the disk, in whole blocks.
     pub fn size(&self) -> usize {
         padded(self.records.iter().fold(BATCH_HEAD, |sum, record| sum + size_of_record(record)))
     }
 
-    /// Its blocks, and its checksum.
+    /// The batch's bytes in whole blocks, and its checksum.
     ///
     /// # Panics
-    /// If a record or all together are longer than their limits.
+    /// If a record or the batch is longer than its limit.
     pub(crate) fn encode(&self, identity: Identity) -> (Bytes, u32) {
         let mut buffer = Vec::with_capacity(self.size());
         buffer.resize(BATCH_HEAD, 0);
@@ -170,7 +175,7 @@ impl Batch {
         (buffer.into(), checksum)
     }
 
-    /// Reads the batch that begins at `bytes`. Records share them.
+    /// Reads the batch at the beginning of `bytes`. Its records share them.
     pub(crate) fn decode(bytes: &Bytes, identity: Identity) -> Found {
         let Some(head) = head_of(bytes, identity) else { return Found::Nothing };
         let number = head.number.get();
@@ -220,12 +225,12 @@ fn head_of(bytes: &[u8], identity: Identity) -> Option<Head> {
     ours.then_some(head)
 }
 
-/// Bytes of a record with its head.
+/// Size of a record with its head.
 pub(crate) fn size_of_record(record: &Record) -> usize {
     RECORD_HEAD + record.bytes.len()
 }
 
-/// Appends a record, and gives its check.
+/// Appends a record, and returns its check. `before` is the check of the previous record.
 fn append(buffer: &mut Vec<u8>, record: &Record, before: u32) -> u32 {
     assert!(record.bytes.len() <= MAX_RECORD, "longer ones are refused at the door");
     let (strand, group) = match record.strand {
@@ -256,7 +261,7 @@ fn check(before: u32, head: &[u8], bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(length, &head[8..]), bytes)
 }
 
-/// Takes a record off the front, and gives its check; `None` if it is not what its head says.
+/// Takes a record off the front, and returns it with its check; `None` if it is not valid.
 fn take(rest: &mut Bytes, before: u32) -> Option<(Record, u32)> {
     let (head, _) = RecordHead::read_from_prefix(rest).ok()?;
     let length = head.length.get() as usize;

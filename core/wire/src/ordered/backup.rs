@@ -1,4 +1,4 @@
-//! A group's state in a file, and back (`docs/protocol/backup.md`).
+//! Saves and restores of a group's state (`docs/protocol/backup.md`).
 
 use alloc::string::String;
 
@@ -10,18 +10,19 @@ use crate::codec::at_most;
 use crate::limits::{MAX_LOGGED_STATE, MAX_NAME, MAX_STATE};
 use crate::{GroupId, Malformed, Member};
 
-/// What a saved state is.
+/// The form of a saved state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
     /// A [`ReplicaState`](super::ReplicaState).
     State,
-    /// A [`LoggedState`](super::LoggedState): a checkpoint and the log behind it, of a cold passive group.
+    /// A [`LoggedState`](super::LoggedState): a checkpoint and the log behind it, of a cold passive
+    /// group.
     Log,
 }
 
 impl Form {
-    /// In which form the state of a group in this style is saved.
+    /// The form in which a group of this style is saved.
     pub const fn of(style: Style) -> Form {
         match style {
             Style::ColdPassive => Form::Log,
@@ -33,7 +34,9 @@ impl Form {
         }
     }
 
-    /// Whether a group in this style can begin with it. A state is a checkpoint, too; a log has to be executed first.
+    /// Whether a group of this style can begin with a state of this form. A cold passive group
+    /// takes a state as its checkpoint. Other styles cannot begin with a log, which must be
+    /// executed first.
     pub const fn fits(self, style: Style) -> bool {
         match (self, style) {
             (_, Style::Stateless) => false,
@@ -50,10 +53,10 @@ impl Form {
         }
     }
 
-    /// What there is in a state of this form, which is looked at as a replica will.
+    /// Decodes a state of this form as a replica does, and returns a summary.
     ///
     /// # Errors
-    /// [`Malformed`] says what is wrong: no replica wrote it.
+    /// [`Malformed`] if no replica can have written it.
     pub fn look(self, state: &Bytes) -> Result<Content, Malformed> {
         at_most(state.len(), self.limit(), "state")?;
         match self {
@@ -75,31 +78,32 @@ impl Form {
     }
 }
 
-/// What there is in a saved state.
+/// The summary of a saved state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     /// Requests in the group's history.
     pub executed: u64,
     /// Sessions of clients, with their kept replies.
     pub sessions: usize,
-    /// The last of the requests, which are to be executed behind the state.
+    /// How many of these requests, the last ones, are in the log and not in the service's state.
     pub logged: usize,
-    /// The service's own state; none where it is the initial one.
+    /// The service's own state; `None`: its initial state.
     pub service: Option<Bytes>,
 }
 
-/// A state that a group begins with, and who has it. It stays in the table when the group has begun.
+/// A deposited state with which a group begins, and the node that has it. It stays in the group's
+/// entry after the group has begun.
 ///
 /// ```text
 /// | holder: node, incarnation | number | form | pending |
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deposit {
-    /// Whoever has the state.
+    /// The node that has the state.
     pub holder: Member,
-    /// No other deposit has this number.
+    /// The deposit's unique number.
     pub number: u64,
-    /// What it is.
+    /// The state's form.
     pub form: Form,
     /// No replica has taken it yet.
     pub pending: bool,
@@ -108,33 +112,36 @@ pub struct Deposit {
 /// A step of a save or of a restore. Postcard: the variant's number, then the fields in this order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackupStep {
-    /// The sender takes its replica's state at this place. | group | number |
+    /// The sender saves its replica's state at this place. | group | number |
     Save {
         /// Which group.
         group: GroupId,
         /// The sender's own number of the save.
         number: u64,
     },
-    /// The sender has a state, and the group begins with it from this place on. Its replicas go, and come anew.
+    /// From this place on, the group begins with a state that the sender has. Its replicas leave,
+    /// and join again without the state.
     /// | name | options | form | number | replace |
     Deposit {
         /// The group's name.
         name: String,
-        /// Those of a group that does not exist yet.
+        /// The group's options, used if it does not exist yet.
         options: GroupOptions,
-        /// What the state is.
+        /// The state's form.
         form: Form,
-        /// No other deposit has this number.
+        /// The deposit's unique number.
         number: u64,
-        /// What the group has executed is given up. Without this the step is void for a group that was called.
+        /// Discard the group's state. If this is false, the step is void for a group that has
+        /// executed calls.
         replace: bool,
     },
-    /// A deposit that no replica has taken is given up: the group begins with its service's initial state.
+    /// Discards a deposit that no replica has taken. The group begins with its service's initial
+    /// state.
     /// | group | number |
     Discard {
         /// Which group.
         group: GroupId,
-        /// The deposit's.
+        /// The deposit's number.
         number: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! How a service's state has changed.
+//! Changes of a service's state, from a warm passive primary to its backups.
 
 use alloc::vec::Vec;
 
@@ -9,42 +9,42 @@ use crate::Malformed;
 use crate::codec::{append, at_most, read};
 use crate::limits::MAX_EDITS;
 
-/// What became of a service's state.
+/// A change of a service's state.
 ///
 /// ```text
 /// | 1 | the whole state                                                                  |
 /// | 2 | length of the edits 4 | base, edits: count, each (keep, drop, put) | bytes put   |
-/// | 3 | the service's own words: what its `delta` gave                                   |
+/// | 3 | the service's own format: the result of its `delta`                              |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// This is all of it.
+    /// The whole new state.
     Whole(Bytes),
-    /// These edits of what it was make what it is.
+    /// Edits that turn the old state into the new one.
     Difference(Difference),
-    /// The service knows how to apply this.
+    /// A delta in the service's own format. Only the service can apply it.
     Own(Bytes),
 }
 
-/// Edits of one sequence of bytes that make another.
+/// Edits that turn the bytes of a base into other bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// FNV-1a (64 bits) of the bytes that the edits are of.
+    /// FNV-1a (64 bits) of the base.
     pub base: u64,
-    /// In order. What is left of the base after the last is dropped.
+    /// The edits in order. The rest of the base after the last edit is dropped.
     pub edits: Vec<Edit>,
-    /// All that the edits put, one after the other.
+    /// The new bytes of all edits, one after the other.
     pub put: Bytes,
 }
 
-/// A step: so many bytes of the base stay, so many go, and so many new ones come.
+/// One edit: keeps bytes of the base, drops the bytes after them, then inserts new ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edit {
-    /// Bytes of the base that stay.
+    /// Bytes of the base to keep.
     pub keep: u32,
-    /// Bytes of the base, after these, that go.
+    /// Bytes of the base to drop after these.
     pub drop: u32,
-    /// New bytes.
+    /// New bytes to insert.
     pub put: u32,
 }
 

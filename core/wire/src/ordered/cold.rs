@@ -1,4 +1,4 @@
-//! What the replicas of a cold passive group keep, and how its primary's replies reach clients elsewhere.
+//! The state of a cold passive group's replicas, and the relay of its primary's replies.
 
 use alloc::vec::Vec;
 
@@ -13,19 +13,24 @@ use crate::codec::{append, at_most, read};
 use crate::limits::{MAX_BODY, MAX_CONDEMNED, MAX_DEATHS, MAX_LOG_KEPT, MAX_REASON};
 use crate::{ClientId, GroupId, Malformed, NodeId, Payload};
 
-/// The reply to a call that another node than the primary's had ordered. It counts only if its sender is primary, since
-/// `since`, at its own place. | group | since | client | number | reply |
+/// The primary's reply to a call that another node had ordered. It is valid only if, at its place
+/// in the order, its sender is the primary, and became so at `since`.
+///
+/// ```text
+/// | group | since | client | number | reply |
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relay {
     /// Which group.
     pub group: GroupId,
-    /// Where its sender became the group's primary, or was when the component was installed.
+    /// Where its sender became the group's primary. If it was primary when the component was
+    /// installed: that place.
     pub since: Place,
-    /// Whose call.
+    /// The client that called.
     pub client: ClientId,
-    /// Which.
+    /// The number of the client's call.
     pub number: u64,
-    /// What became of it.
+    /// The outcome.
     pub reply: KeptReply,
 }
 
@@ -41,7 +46,7 @@ impl Relay {
     }
 }
 
-/// All that a replica of a cold passive group keeps, as the chunks of a transfer carry it.
+/// The state of a cold passive group's replica, as the chunks of a transfer carry it.
 ///
 /// ```text
 /// | length of the head 4 | head | checkpoint, as ReplicaState | requests, as on the ring |
@@ -52,18 +57,18 @@ impl Relay {
 pub struct LoggedState {
     /// Requests in the group's history.
     pub logged: u64,
-    /// The last of them that is in the checkpoint that was ordered last, whoever has that.
+    /// The last request in the last ordered checkpoint, which this replica may not have yet.
     pub cut: u64,
-    /// Calls of the group's history that a replica has executed.
+    /// Calls of the group's history that a replica is known to have executed.
     pub proven: u64,
-    /// Calls of the log that nobody executes, by number in the history, and where services died of them.
+    /// Poisonous calls of the log: their numbers in the history, and the nodes where services died.
     pub poisoned: Vec<(u64, Vec<NodeId>)>,
-    /// The state, as a [`ReplicaState`](super::ReplicaState), after all requests that are not in the log. Nothing: the
-    /// service's initial one.
+    /// The state after all requests before the log, as a [`ReplicaState`](super::ReplicaState).
+    /// Empty: the service's initial state.
     pub checkpoint: Bytes,
-    /// The requests since, in order.
+    /// The requests after the checkpoint, in order.
     pub log: Vec<Request>,
-    /// The ends of the calls that their handlers made, each with the last request that was in the log when it came.
+    /// The ends of nested calls, each with the number of the last request before it in the log.
     pub ends: Vec<(u64, NestedEnd)>,
 }
 

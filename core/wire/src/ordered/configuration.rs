@@ -1,4 +1,4 @@
-//! What a new configuration's members tell each other: who brings what, and how the groups stand.
+//! The messages at the start of a configuration: each member's announcement, and the group table.
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -14,15 +14,16 @@ use crate::{GroupId, Malformed, Member, RingId};
 /// A configuration that had the quorum: its number, and who was in it.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Component {
-    /// One more than all that its members named. 0: there was none.
+    /// One more than the highest epoch that its members announced. 0: there was no component.
     pub epoch: u64,
-    /// Its ring. Of two components with one epoch that of the larger ring came later, as long as nobody has forgotten one of them.
+    /// Its ring. If two components have the same epoch, the one with the larger ring is later,
+    /// unless a member has forgotten one of them.
     pub ring: RingId,
     /// Its members, in order of id.
     pub members: Vec<Member>,
 }
 
-/// What a member brings to a new configuration, said by each of its members.
+/// What a member has at the start of a configuration. Every member orders one.
 ///
 /// ```text
 /// | ring.seq | rep | first life | last: component | attempts: count, each component | position |
@@ -34,29 +35,29 @@ pub struct Component {
 pub struct Announce {
     /// The configuration that this is about.
     pub ring: RingId,
-    /// The sender knows that its node never ran before: it cannot have forgotten anything.
+    /// The sender's node never ran before, as its disk shows. So it cannot have forgotten anything.
     pub first_life: bool,
     /// The last component that the sender knows to have been installed by all its members.
     pub last: Component,
     /// Later components, oldest first, that the sender installed without learning whether all
     /// their members did.
     pub attempts: Vec<Component>,
-    /// The sender has executed all that was ordered, up to this sequence number, in the newest
+    /// The last sequence number up to which the sender has executed the order of the newest
     /// component named here.
     pub position: u64,
-    /// The groups of which the sender has a replica with the state, in order, each with the place
-    /// of the last request that it took.
+    /// The sender's synced replicas, in order of group, each with the place of the last request
+    /// that it took.
     pub replicas: Vec<(GroupId, Place)>,
-    /// Those of these groups, in order, of whose calls the sender has executed some that are in no update yet: it
-    /// can only go on as their primary.
+    /// Those of the replicas that have executed calls of which no update was delivered. Such a
+    /// replica can only go on as the primary.
     pub ahead: Vec<GroupId>,
-    /// Where the sender's clients connect.
+    /// The sender's address for clients.
     pub address: Option<SocketAddr>,
-    /// What its disk knows; `None` of a node without storage.
+    /// The disk's part; `None`: the node has no storage.
     pub recall: Option<Recall>,
 }
 
-/// Attempts that an announcement may carry.
+/// The most attempts in an announcement.
 pub const MAX_ATTEMPTS: usize = 16;
 
 impl Announce {
@@ -73,7 +74,8 @@ impl Announce {
     }
 }
 
-/// The groups as they stand after a configuration's announcements, from a member that knows.
+/// The group table that follows from a configuration's announcements, from a member of the
+/// authority.
 ///
 /// ```text
 /// | ring.seq | rep | epoch | groups: count, each group | keys: 0 or 1, the table |
@@ -83,13 +85,13 @@ impl Announce {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Install {
-    /// The configuration that this is about.
+    /// The configuration that becomes a component.
     pub ring: RingId,
-    /// The number of the component that is hereby installed.
+    /// The component's number.
     pub epoch: u64,
     /// Every group, in order of name.
     pub groups: Vec<GroupEntry>,
-    /// The keys that seal datagrams; `None` where they are not sealed.
+    /// The keys that seal datagrams; `None`: datagrams are not sealed.
     pub keys: Option<KeyTable>,
 }
 

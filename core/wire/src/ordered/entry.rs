@@ -1,4 +1,4 @@
-//! How one group stands, in the table that all members share.
+//! A group's entry in the table that all members share.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,28 +10,30 @@ use crate::codec::at_most;
 use crate::limits::{MAX_NAME, MAX_REPLICAS};
 use crate::{Malformed, Member, ViewNumber};
 
-/// One group.
+/// A group's entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupEntry {
     /// Its name.
     pub name: String,
-    /// What its members agreed on.
+    /// Its options.
     pub options: GroupOptions,
     /// The number of its view.
     pub view: ViewNumber,
-    /// The place of the last request to it: who has taken that has the group's state.
+    /// The place of the group's last request. A replica that has taken it has the group's state.
     pub last: Place,
-    /// The place of the last request before its synced replicas became just these: what was answered up to
-    /// there may have been held by others.
+    /// The place of the last request before the present set of synced replicas. Other replicas may
+    /// have counted for the acknowledgement of the requests up to there.
     pub floor: Place,
-    /// Its replicas in order of rank: the first that is synced is the primary.
+    /// Its replicas in order of rank. The first synced one is the primary.
     pub replicas: Vec<ReplicaEntry>,
-    /// While no replica in the component is known to have all that was answered: who were the synced ones, in
-    /// order of rank. The group goes on when enough of them are back in the same life.
+    /// Of a sleeping group: its last synced replicas, in order of rank. The group goes on when
+    /// enough of them are back in the same life.
     pub asleep: Vec<Member>,
-    /// Whose replicas were taken out, or went to come anew, and are to come back: until then the only one with the state stays.
+    /// Members whose replicas left and will join again without the state. While there are any, the
+    /// only synced replica must stay in the group.
     pub awaited: Vec<Member>,
-    /// The state that it begins with, or has begun with, if that is not its service's initial one.
+    /// The deposited state with which the group begins, or has begun. `None`: it began with the
+    /// service's initial state.
     pub deposit: Option<Deposit>,
 }
 
@@ -44,12 +46,12 @@ impl GroupEntry {
         at_most(self.awaited.len(), MAX_REPLICAS, "awaited")
     }
 
-    /// Nobody has a replica any more, or waits to have one again, and no state waits for one.
+    /// Whether the group has ended: it has no replica, awake or asleep, and no pending deposit.
     pub fn is_gone(&self) -> bool {
         self.replicas.is_empty() && self.asleep.is_empty() && !self.waits()
     }
 
-    /// A state that was deposited waits for the group's first replica.
+    /// Whether a deposited state waits for the group's first replica.
     pub fn waits(&self) -> bool {
         self.deposit.is_some_and(|deposit| deposit.pending)
     }

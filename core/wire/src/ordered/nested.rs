@@ -1,7 +1,7 @@
-//! Calls between groups (`docs/protocol/nested.md`).
+//! Nested calls (`docs/protocol/nested.md`).
 //!
-//! A nested call is a [`Request`](super::Request) with an [`Origin`]. Its client and number follow from its parent's, so
-//! whoever executes the parent, at whatever place of whatever history, asks for the same call.
+//! A nested call is a [`Request`](super::Request) with an [`Origin`]. Its client and number derive
+//! from its parent's. So every execution of the parent, at any replica, makes the same call.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,51 +13,51 @@ use crate::codec::at_most;
 use crate::limits::{MAX_BODY, MAX_NESTED_CALLS, MAX_NESTED_DEPTH, MAX_REASON};
 use crate::{ClientId, GroupId, Malformed, MethodId, Random};
 
-/// Bits of a call's number that count the calls of one handler.
+/// The low bits of a call's number, which count the calls of one handler.
 const BITS: u32 = 8;
 
 /// Where a nested call comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Whose the parent call is.
+    /// The client of the parent call.
     pub client: ClientId,
-    /// The groups above, the first of them called by a client, the last of them the caller.
+    /// The calling groups: the first was called by a client, the last is the caller.
     pub path: Vec<GroupId>,
 }
 
 impl Origin {
-    /// The group that calls.
+    /// The calling group.
     pub fn caller(&self) -> GroupId {
         *self.path.last().expect("a nested call has a caller")
     }
 }
 
-/// The session in which a group's calls for this client's calls are made.
+/// The client id of the nested calls that `caller` makes for calls of the client `parent`.
 pub fn nested_client(caller: GroupId, parent: ClientId) -> ClientId {
-    // Drawn like a client's own, so that no two are the same but by chance.
+    // A pseudorandom number like a client's own id, so collisions are as improbable.
     let seed = caller.0 ^ parent.0.rotate_left(32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ClientId(Random::new(seed).next_u64())
 }
 
-/// The number of the `call`th call, from 1, that the handler of the call `parent` makes. `None`: there is no room
-/// for it, after some 10^12 calls of one client.
+/// The number of the `call`th call, from 1, that the handler of the call `parent` makes. `None`:
+/// the numbers are exhausted, after some 10^12 calls of one client.
 pub fn nested_number(parent: u64, call: u8) -> Option<u64> {
     let shifted = parent.checked_mul(1 << BITS)?;
     Some(shifted | u64::from(call))
 }
 
-/// The parent's number, and the place among its handler's calls.
+/// The parent's number, and the index among its handler's calls.
 pub fn nested_parts(number: u64) -> (u64, u8) {
     (number >> BITS, (number & u64::from(MAX_NESTED_CALLS)) as u8)
 }
 
-/// As many times larger is the window of a session whose calls are made at this depth: for each call that a client
-/// has under way a handler may make [`MAX_NESTED_CALLS`].
+/// The window of a session of nested calls at this depth. It is larger than a client's: for each of
+/// a client's open calls, a handler may make [`MAX_NESTED_CALLS`].
 pub fn nested_window(window: u64, depth: usize) -> u64 {
     window << (BITS * depth.min(MAX_NESTED_DEPTH) as u32)
 }
 
-/// What tells two calls with one id apart: their group, method and arguments.
+/// A hash of a call's group, method and arguments. It distinguishes different calls with one id.
 pub fn asked(group: GroupId, method: MethodId, json: bool, body: &[u8]) -> u64 {
     let mut hash = group.0 ^ u64::from(method.0) << 1 ^ u64::from(json) ^ body.len() as u64;
     let mut add = |word: u64| {
@@ -69,50 +69,52 @@ pub fn asked(group: GroupId, method: MethodId, json: bool, body: &[u8]) -> u64 {
     let mut last = [0; 8];
     last[..words.remainder().len()].copy_from_slice(words.remainder());
     add(u64::from_le_bytes(last));
-    // 0 stands for calls that are not told apart.
+    // 0 is reserved for the calls of clients, which are not compared.
     hash.max(1)
 }
 
-/// How a nested call ended, for all replicas of the caller. The first that is ordered for a call counts.
+/// The end of a nested call, for all replicas of the caller. Only the first ordered end of a call
+/// counts.
 ///
 /// | callee | caller | client | number | call | asked | end |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NestedEnd {
-    /// The group that was called.
+    /// The called group.
     pub callee: GroupId,
-    /// The group that calls.
+    /// The calling group.
     pub caller: GroupId,
-    /// Whose the parent call is.
+    /// The client of the parent call.
     pub client: ClientId,
     /// The parent call's number.
     pub number: u64,
-    /// Which of the calls of its handler, from 1.
+    /// The index among the calls of the parent's handler, from 1.
     pub call: u8,
-    /// What was asked: see [`asked`].
+    /// The hash of the call: see [`asked`].
     pub asked: u64,
-    /// How it ended.
+    /// The outcome.
     pub end: End,
 }
 
-/// How a nested call ended.
+/// The outcome of a nested call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
-    /// The callee executed it, or says why not.
+    /// The callee executed the call, or refused it for a reason.
     Reply(KeptReply),
     /// The callee has executed another call with this id.
     Diverged,
-    /// The caller waits no longer: the deadline has come. The callee may have executed it, or may do so yet.
+    /// The deadline has passed, so the caller no longer waits. The callee may have executed the
+    /// call, or may still do so.
     Deadline,
-    /// The same; the callee had nobody who could execute it.
+    /// The deadline has passed, and the callee had no replica that could execute the call.
     NoReplica,
     /// The cluster has no such group.
     NoSuchGroup,
-    /// The caller's replicas vote, and no majority of them asks the same: nothing was asked.
+    /// The caller's replicas vote, and no majority made the same call. No call was made.
     Split,
 }
 
 impl End {
-    /// Bytes that it brings.
+    /// Bytes of the reply.
     pub fn size(&self) -> usize {
         match self {
             End::Reply(KeptReply::Ok(bytes) | KeptReply::Service(bytes)) => bytes.len(),
@@ -123,7 +125,7 @@ impl End {
 }
 
 impl NestedEnd {
-    /// Refuses what is longer than its limit, and a call that no handler makes.
+    /// Refuses replies longer than their limit, and numbers that no handler's call has.
     pub(super) fn checked(self) -> Result<NestedEnd, Malformed> {
         if self.call == 0 || self.number == 0 {
             return Err(Malformed::Field("nested call"));

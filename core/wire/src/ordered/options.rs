@@ -1,34 +1,36 @@
-//! What a group's members must agree on.
+//! A group's options: style, ack level, durability.
 
 use core::fmt;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How a group is replicated (`docs/protocol/group.md`, "Styles"; `ft-corba-totem.txt`, section 2.1).
+/// How a group is replicated (`docs/protocol/group.md`, "Styles"; `ft-corba-totem.txt`, section
+/// 2.1).
 ///
-/// In text it is its [name](Style::name), in messages its number. The numbers never change, and are in the
-/// order of what a style spends on a fault that has not happened yet.
+/// Text has the style's [name](Style::name), messages have its number. The numbers never change.
+/// Their order is that of the effort without faults: later styles spend more to fail over faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Style {
-    /// Nothing is ordered: whichever replica a call comes to executes it at once and answers. A retry may be
-    /// executed again. Replicas have no state in common, and serve with or without a quorum.
+    /// Calls are not ordered. The replica that receives a call executes it at once and replies. A
+    /// retry may be executed again. Replicas share no state, and serve with or without a quorum.
     Stateless = 1,
-    /// The primary alone executes, what is ordered. The others log the requests, keep its last checkpoint, and run no
-    /// service until one of them becomes primary: that one restores the checkpoint and replays the log.
+    /// Only the primary executes the ordered calls. The backups keep its last checkpoint and the
+    /// log of requests, and run no service. A new primary restores the checkpoint and replays the
+    /// log.
     ColdPassive = 2,
-    /// The primary alone executes, when a call comes, and its replies wait until the others hold what that has
-    /// changed. Handlers need not be deterministic.
+    /// Only the primary executes, as calls arrive. Its replies wait until the backups hold the
+    /// update. Handlers need not be deterministic.
     WarmPassive = 3,
-    /// Every replica executes in the same order; the primary orders and answers.
+    /// Every replica executes in the same order; the primary orders and replies.
     #[default]
     SemiActive = 4,
-    /// Every replica executes in the same order; any of them orders and answers the calls of the clients
-    /// that come to it, and a client may ask two of them at a time.
+    /// Every replica executes in the same order. Each orders the calls that clients send to it, and
+    /// replies to them. A client may send a call to two replicas.
     Active = 5,
-    /// As active, and an answer leaves when a majority of the replicas has told that it has the same. A replica that
-    /// has another, or tells none, is taken out and given the state anew.
+    /// As active, but a reply leaves only when a majority of the replicas reports the same outcome.
+    /// A replica that reports another outcome, or none, is removed and receives the state anew.
     Voting = 6,
 }
 
@@ -106,40 +108,42 @@ impl serde::de::Visitor<'_> for Name {
     }
 }
 
-/// Who must hold a request before its reply may leave.
+/// Which nodes must have a request before its reply may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AckLevel {
-    /// The node alone that ordered it (agreed delivery): quickest; a crash may lose an answered request.
+    /// Only the node that ordered it (agreed delivery). This is the fastest level, but a crash may
+    /// lose an acknowledged request.
     One,
-    /// A majority of the configuration, and of the group's synced replicas: as long as half of these live, no
-    /// answered request is lost.
+    /// A majority of the configuration, and of the group's synced replicas. No acknowledged request
+    /// is lost as long as half of them live.
     Majority,
     /// Every member of the configuration (safe delivery).
     All,
 }
 
-/// What a group's requests survive.
+/// Which faults a group's acknowledged requests survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
-    /// They are kept in the memory of the replicas' nodes: an answered request survives as long as
-    /// [`AckLevel`] says.
+    /// Requests are in the memory of the replicas' nodes. [`AckLevel`] states which failures of
+    /// nodes they survive.
     #[default]
     Memory,
-    /// They are on the disks of the replicas' nodes before the reply leaves: an answered request survives the loss of
-    /// power at every node at once.
+    /// Requests are on the disks of the replicas' nodes before the reply leaves. They survive the
+    /// loss of power at all nodes at once.
     Disk,
 }
 
-/// What a group's members must agree on.
+/// A group's options. All its replicas must have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GroupOptions {
     /// How the group is replicated.
     pub style: Style,
-    /// When a reply may leave. Means nothing to a stateless group, whose members must agree on it all the same.
+    /// When a reply may leave. It has no effect in a stateless group, but its replicas must have
+    /// the same all the same.
     pub ack: AckLevel,
-    /// Where its requests are kept. In text it may be left out.
+    /// Where its requests are kept. Optional in text.
     #[serde(default)]
     pub durability: Durability,
 }

@@ -1,4 +1,4 @@
-//! Where in the order something stands.
+//! Places in the total order.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Later than all: the place of a last request that nobody knows.
+    /// Later than every real place: stands for a last request whose place is unknown.
     pub const UNKNOWN: Place = Place {
         epoch: u64::MAX,
         ring: RingId { sequence: u64::MAX, representative: NodeId(u32::MAX) },

@@ -1,4 +1,4 @@
-//! Requests that kill whoever executes them (`docs/protocol/poison.md`).
+//! Poisonous calls, which kill the services that execute them (`docs/protocol/poison.md`).
 
 use alloc::vec::Vec;
 
@@ -8,14 +8,14 @@ use crate::codec::at_most;
 use crate::limits::{MAX_DEATHS, MAX_POISON_BYTES, MAX_UPDATE_CALLS};
 use crate::{ClientId, GroupId, Malformed, MethodId, NodeId, Time};
 
-/// How far a service was when it died, or is when it hangs, in numbers of the calls of its group's history.
+/// The progress of a service when it died or hung. Calls have their numbers in the group's history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Died {
-    /// It had executed so many.
+    /// The last call that it had executed.
     pub executed: u64,
-    /// It had been given the next ones up to this one, and has answered none of them.
+    /// The last call that it had received. It has answered none after `executed`.
     pub given: u64,
-    /// What it had been given and has not answered, in order, of calls that are in no history yet: whose, and which of the client's.
+    /// Received and unanswered calls that are in no history yet, in order: client and number.
     pub ahead: Vec<(ClientId, u64)>,
 }
 
@@ -28,24 +28,24 @@ impl Died {
     }
 }
 
-/// The sender executes the next call alone: others have died of it, or may have.
+/// The trial of the next call: only the sender executes it, because a service may have died of it.
 ///
 /// ```text
 /// | node | deaths: count, each node | answered | beside |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Where it is executed.
+    /// The node that executes it.
     pub node: NodeId,
-    /// Where services died that had been given it, in order.
+    /// The nodes where services died after they had received the call, in order of their deaths.
     pub deaths: Vec<NodeId>,
-    /// One of them may have answered it.
+    /// One of these services may have answered the call.
     pub answered: bool,
-    /// Another tries it, and has been silent for long.
+    /// Another node's trial of the call has been silent for long, so this one runs beside it.
     pub beside: bool,
 }
 
-/// The sender's replica has executed so many of the group's calls, which the others may execute from here on.
+/// The number of calls that the sender's replica has executed. The others may now execute them too.
 ///
 /// ```text
 /// | group | executed | trial: 0, or 1 and trial |
@@ -56,7 +56,7 @@ pub struct Progress {
     pub group: GroupId,
     /// Calls in the group's history that the sender has executed.
     pub executed: u64,
-    /// The next call is tried.
+    /// The trial of the next call, if it needs one.
     pub trial: Option<Trial>,
 }
 
@@ -69,7 +69,7 @@ impl Progress {
     }
 }
 
-/// This call of the group's history is executed by nobody from here on: each service that executed it died.
+/// From here on, no replica executes this call of the group's history: services died of it.
 ///
 /// ```text
 /// | group | number | nodes: count, each node |
@@ -78,9 +78,9 @@ impl Progress {
 pub struct Poisoned {
     /// Which group.
     pub group: GroupId,
-    /// Which call of the group's history, from 1.
+    /// The call's number in the group's history, from 1.
     pub number: u64,
-    /// Where services died, in order.
+    /// The nodes where services died, in order.
     pub nodes: Vec<NodeId>,
 }
 
@@ -96,23 +96,24 @@ impl Poisoned {
     }
 }
 
-/// Far above what any history reaches, far below what counting on from it could overflow.
+/// Refuses numbers that no history reaches. The limit is so low that counting on from it cannot
+/// overflow.
 pub(super) fn check_number(number: u64) -> Result<(), Malformed> {
     if number < u64::MAX / 2 { Ok(()) } else { Err(Malformed::Field("number of a call")) }
 }
 
-/// A call that killed whoever executed it, as a group keeps it for people.
+/// A poisonous call, as its group keeps it for `steadfast poisoned`.
 ///
 /// ```text
 /// | number | client | call | method | json | time | nodes: count, each node | size | body |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Poison {
-    /// Which call of the group's history, from 1.
+    /// The call's number in the group's history, from 1.
     pub number: u64,
-    /// Whose call.
+    /// The client that called.
     pub client: ClientId,
-    /// Which of the client's calls.
+    /// The number of the client's call.
     pub call: u64,
     /// The method.
     pub method: MethodId,
@@ -120,7 +121,7 @@ pub struct Poison {
     pub json: bool,
     /// Ordered time of the call.
     pub time: Time,
-    /// Where services died, in order.
+    /// The nodes where services died, in order.
     pub nodes: Vec<NodeId>,
     /// Bytes of the arguments.
     pub size: u64,

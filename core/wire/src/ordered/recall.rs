@@ -1,4 +1,4 @@
-//! What a node that has storage brings along from its earlier lives.
+//! What a node's disk knows about the node's earlier lives.
 
 use alloc::vec::Vec;
 
@@ -9,24 +9,25 @@ use crate::codec::at_most;
 use crate::limits::MAX_GROUPS;
 use crate::{GroupId, Incarnation, Malformed};
 
-/// What the disk of a member knows, beside what the rest of its announcement says.
+/// The disk's part of a member's announcement.
 ///
 /// ```text
 /// | since | restarted | volatile | groups: count, each (entry, at: place) | waiting: count, each group |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recall {
-    /// The sender has not forgotten anything that it said was stored since this life of its node.
+    /// The node's earliest life that the disk covers: everything that this life or a later one
+    /// reported as stored is still there.
     pub since: Incarnation,
-    /// It was in no component in this life: components, position and replicas that it announces are those of
-    /// its disk.
+    /// The sender has joined no component in this life. The components, the position and the
+    /// replicas of its announcement come from its disk.
     pub restarted: bool,
-    /// There were groups in memory, of which it has forgotten what it held.
+    /// The earlier lives knew groups in memory. The sender has lost their state.
     pub volatile: bool,
-    /// If it is restarted: every group on disk, each with the place at which its entry was last changed. One without any
-    /// replica, asleep or not, is gone. What an entry says of the last request is old.
+    /// If `restarted`: every group on disk, with the place at which its entry last changed. A group
+    /// without replicas, awake or asleep, has ended. An entry's last request may be out of date.
     pub groups: Vec<(GroupEntry, Place)>,
-    /// Groups of which it has the state on its disk, while nobody hosts the replica yet.
+    /// Groups whose state is on the sender's disk, but whose replica it does not host yet.
     pub waiting: Vec<GroupId>,
 }
 

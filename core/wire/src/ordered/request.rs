@@ -1,4 +1,4 @@
-//! A client's call, on the ring.
+//! A call, as the ring orders it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::codec::at_most;
 use crate::limits::{MAX_BODY, MAX_NESTED_DEPTH};
 use crate::{ClientId, GroupId, Malformed, MethodId, Payload, Time};
 
-/// A client's call, with what makes its execution the same everywhere.
+/// A call, with the time and the seed that make its execution the same at every replica.
 ///
 /// ```text
 ///  0      1       2       3   4        8       16       24       32           40     48     56       64         68
@@ -23,7 +23,7 @@ use crate::{ClientId, GroupId, Malformed, MethodId, Payload, Time};
 /// flags  bit 0: the body is JSON, and so shall the reply be (calls by hand)
 ///        bit 1: a read that its group has ordered: it changes nothing
 /// c      priority: larger is more critical
-/// depth  0: a client's call. Else a group's, and before the body stands its origin:
+/// depth  0: a client's call. Otherwise a nested call, whose body follows its origin:
 ///        | the parent's client 8 | groups: depth times 8, the caller last |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,25 +34,25 @@ pub struct Request {
     pub method: MethodId,
     /// Body and reply are JSON instead of postcard.
     pub json: bool,
-    /// It changes nothing: its group's options order even reads.
+    /// It changes nothing. It is ordered because its group's options order even reads.
     pub read: bool,
-    /// Whose call.
+    /// The client that calls.
     pub client: ClientId,
-    /// Which of its calls, from 1.
+    /// The number of the client's call, from 1.
     pub number: u64,
-    /// The client has the replies to all calls below this number: theirs need not be kept.
+    /// The client has the replies to all calls below this number, so they need not be kept.
     pub unanswered: u64,
     /// The primary's clock, nanoseconds since the Unix epoch.
     pub time: Time,
     /// Seed of the handler's random numbers.
     pub seed: u64,
-    /// A replica has executed so many of the group's calls: the others may execute them too.
+    /// How many of the group's calls a replica has executed. The others may execute them too.
     pub proven: u64,
-    /// What was left of the deadline when it was ordered, in microseconds: its handler's own calls have no more.
+    /// Microseconds until the deadline, when the call was ordered. The limit for its nested calls.
     pub timeout_us: u32,
-    /// What its client said of it; its handler's own calls have the same.
+    /// The priority. Its nested calls inherit it.
     pub priority: u8,
-    /// Where it comes from, if a group calls: its client and number follow from its parent's.
+    /// The origin of a nested call: its client and number derive from the parent's.
     pub origin: Option<Box<Origin>>,
     /// The arguments.
     pub body: Bytes,
@@ -80,7 +80,7 @@ const JSON: u8 = 1;
 const READ: u8 = 2;
 
 impl Request {
-    /// The groups above it: none of a client's call.
+    /// The calling groups; empty for a client's call.
     pub fn path(&self) -> &[GroupId] {
         self.origin.as_ref().map_or(&[], |origin| &origin.path)
     }

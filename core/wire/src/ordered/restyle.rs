@@ -1,12 +1,16 @@
-//! Another style for a group that runs (`docs/protocol/group.md`, "Change of style").
+//! The change of a running group's style (`docs/protocol/group.md`, "Change of style").
 
 use serde::{Deserialize, Serialize};
 
 use super::{GroupOptions, Style};
 use crate::{GroupId, ViewNumber};
 
-/// The group has this style from here on, if it is still in this view and its style [may change so](GroupOptions::may_become).
+/// Gives the group this style. It is void if the group's view is another one, or if the style
+/// [may not change so](GroupOptions::may_become).
+///
+/// ```text
 /// | group | view | style |
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restyle {
     /// Which group.
@@ -18,7 +22,8 @@ pub struct Restyle {
 }
 
 impl Style {
-    /// Replicas have a state in common: it can be kept on disk, and goes on in another style that has one.
+    /// Whether the replicas share a state. Such a state can be kept on disk, and survives a change
+    /// to another style that has one.
     pub const fn has_state(self) -> bool {
         match self {
             Style::SemiActive
@@ -32,14 +37,15 @@ impl Style {
 }
 
 impl GroupOptions {
-    /// Whether a group with these options may get this style while it runs. From stateless it begins with the service's initial
-    /// state; to stateless it would lose what it has.
+    /// Whether a running group with these options may change to this style. A stateless group
+    /// begins with the service's initial state. A change to stateless is refused: it would lose the
+    /// state.
     pub fn may_become(self, style: Style) -> bool {
         style.has_state() || !self.style.has_state()
     }
 
-    /// Whether a replica that was configured with `begun` may be one of a group with these options: they are the same, but for a
-    /// style that may have changed since the group began.
+    /// Whether a replica configured with `begun` may join a group with these options. They must be
+    /// the same, except for the style, which may have changed since the group began.
     pub fn may_have_been(self, begun: GroupOptions) -> bool {
         let same_but_for_style = GroupOptions { style: self.style, ..begun } == self;
         same_but_for_style && (begun.style == self.style || begun.may_become(self.style))

@@ -1,4 +1,4 @@
-//! What a host refuses because it has too much to do (`docs/protocol/manager.md`, "Shedding").
+//! Refusal of calls by an overloaded host (`docs/protocol/manager.md`, "Shedding").
 
 use alloc::vec::Vec;
 
@@ -8,12 +8,17 @@ use crate::codec::at_most;
 use crate::limits::{MAX_SHEDDING_ROOM, MAX_SHEDDING_TERM};
 use crate::{Duration, Malformed, NodeId};
 
-/// The criticalities of calls that came to a host of late: a bit each, from the lowest of the first word. | four words |
+/// The priorities of the calls that a host received recently. Each priority is a bit, from the
+/// lowest bit of the first word on.
+///
+/// ```text
+/// | four words |
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Classes([u64; 4]);
 
 impl Classes {
-    /// Those in order, the least critical first.
+    /// The priorities in ascending order.
     pub fn iter(self) -> impl Iterator<Item = u8> {
         (0..=u8::MAX).filter(move |class| self.0[usize::from(class / 64)] >> (class % 64) & 1 == 1)
     }
@@ -29,22 +34,27 @@ impl FromIterator<u8> for Classes {
     }
 }
 
-/// A node refuses calls of clients that are less critical than `level` from here on, until it is told otherwise, and for `term_ms` at most.
-/// It ends with the life that it was said to. | node | level | term in ms | room: count, each node |
+/// Makes a node refuse clients' calls of a priority below `level`. It ends with the next such
+/// message to the node, after `term_ms`, or with the node's life.
+///
+/// ```text
+/// | node | level | term in ms | room: count, each node |
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shedding {
-    /// Whose host has too much to do.
+    /// The node whose host is overloaded.
     pub node: NodeId,
-    /// Calls of this priority and more are taken; 0: all are.
+    /// The lowest priority that the node accepts; 0: it accepts all calls.
     pub level: u8,
-    /// For so many milliseconds, if nothing else is said before.
+    /// The longest time that this is in force, in milliseconds.
     pub term_ms: u32,
-    /// Nodes whose hosts have room, the one with the most first: clients are sent there that may be answered there.
+    /// Nodes whose hosts have room, the one with the most first. The node directs refused clients
+    /// to those that can answer them.
     pub room: Vec<NodeId>,
 }
 
 impl Shedding {
-    /// For so long.
+    /// The longest time that this is in force.
     pub fn term(&self) -> Duration {
         Duration::from_millis(self.term_ms.into())
     }

@@ -1,4 +1,4 @@
-//! A replica's state on its way to those that have none.
+//! The transfer of a replica's state to replicas that have none.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use crate::codec::{append, at_most, read};
 use crate::limits::{MAX_POISONED, MAX_SESSION_REPLIES, MAX_SESSIONS, STATE_CHUNK};
 use crate::{ClientId, GroupId, Malformed, Payload, Time, ViewNumber};
 
-/// A piece of a replica's state for those that have none.
+/// A chunk of a replica's state, for replicas that have none.
 ///
 /// ```text
 ///  0      1      2        4       8       16         24
@@ -27,9 +27,9 @@ use crate::{ClientId, GroupId, Malformed, Payload, Time, ViewNumber};
 pub struct StateChunk {
     /// Which group.
     pub group: GroupId,
-    /// The view at whose installation the state was taken: names the transfer.
+    /// The view at whose installation the state was taken. It identifies the transfer.
     pub transfer: ViewNumber,
-    /// Place of the chunk, from 0.
+    /// Index of the chunk, from 0.
     pub index: u32,
     /// No chunk follows.
     pub last: bool,
@@ -80,7 +80,7 @@ impl StateChunk {
     }
 }
 
-/// All that a replica knows, as the chunks of a transfer carry it.
+/// A replica's whole state, as the chunks of a transfer carry it.
 ///
 /// ```text
 /// | length of the head 4 | head: executed, asks, updates, clock, sessions, poisoned | the service's own state |
@@ -89,7 +89,7 @@ impl StateChunk {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaState {
-    /// What is kept beside the service's state.
+    /// The part that is not the service's.
     pub head: StateHead,
     /// The service's own state.
     pub service: Bytes,
@@ -100,15 +100,15 @@ pub struct ReplicaState {
 pub struct StateHead {
     /// Requests executed in the group's history.
     pub executed: u64,
-    /// What the handlers of those have asked of other groups, if that is voted on: since the group votes.
+    /// In a voting group: nested calls that their handlers made since the group votes.
     pub asks: u64,
-    /// Updates taken in the group's history, if it is passive.
+    /// In a passive group: updates taken in the group's history.
     pub updates: u64,
     /// Ordered time.
     pub clock: Time,
-    /// In order of client.
+    /// The clients' sessions, in order of client.
     pub sessions: Vec<SessionState>,
-    /// The last calls that were found to kill whoever executes them, the oldest first.
+    /// The latest poisonous calls, the oldest first.
     pub poisoned: Vec<Poison>,
 }
 
@@ -129,15 +129,16 @@ impl StateHead {
 /// One client's session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionState {
-    /// Whose.
+    /// The client.
     pub client: ClientId,
-    /// No reply below this number is wanted any more.
+    /// The client has the replies to all calls below this number.
     pub unanswered: u64,
     /// Ordered time of its last request.
     pub last_used: Time,
     /// Replies by number, in order.
     pub replies: Vec<(u64, KeptReply)>,
-    /// What was asked, by number, in order: of a group's calls only.
+    /// In the session of a calling group: the hash of each call (see [`asked`](super::asked)), by
+    /// number, in order.
     pub asked: Vec<(u64, u64)>,
 }
 

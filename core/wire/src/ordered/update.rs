@@ -1,4 +1,4 @@
-//! What a passive group's primary has executed, on its way to the backups.
+//! Updates and checkpoints, from a passive group's primary to its backups.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,8 @@ use crate::codec::{append, at_most, read};
 use crate::limits::{MAX_POISONED, MAX_UPDATE_CALLS, UPDATE_CHUNK};
 use crate::{ClientId, GroupId, Malformed, NodeId, Payload, RingId, Time};
 
-/// A piece of what a passive group's primary tells its backups. That has its place in the order where its last piece has.
+/// A chunk of an update or a checkpoint, from a passive group's primary to its backups. The place
+/// of the whole in the order is that of its last chunk.
 ///
 /// ```text
 ///  0      1      2      3     4       8       16       24      32         40    44         52
@@ -27,28 +28,30 @@ use crate::{ClientId, GroupId, Malformed, NodeId, Payload, RingId, Time};
 pub struct PrimaryChunk {
     /// Which group.
     pub group: GroupId,
-    /// What it is a piece of.
+    /// Whether it is part of an update or of a checkpoint.
     pub what: Told,
-    /// Where its sender became the group's primary, or was when the component was installed. It counts only
-    /// if that is so at its own place.
+    /// Where its sender became the group's primary. If it was primary when the component was
+    /// installed: that place. The chunk is valid only if this still holds at its place in the
+    /// order.
     pub since: Place,
-    /// The number of the update in the group's history, from 1; of a checkpoint, the number of the last request that is in it.
+    /// The update's number in the group's history, from 1. Of a checkpoint: the number of the last
+    /// request that it contains.
     pub number: u64,
-    /// Place of the piece, from 0.
+    /// Index of the chunk, from 0.
     pub index: u32,
-    /// No piece follows.
+    /// No chunk follows.
     pub last: bool,
     /// The bytes.
     pub bytes: Bytes,
 }
 
-/// What a passive group's primary tells its backups.
+/// What a passive group's primary sends to its backups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Told {
-    /// What it has executed: an [`Update`]. Of a warm passive group.
+    /// In a warm passive group: the executed calls and their effects, an [`Update`].
     Update = 0,
-    /// The state as it is after some request: a [`ReplicaState`](super::ReplicaState). Of a cold passive group.
+    /// In a cold passive group: the state after a request, a [`ReplicaState`](super::ReplicaState).
     Checkpoint = 1,
 }
 
@@ -115,7 +118,7 @@ impl PrimaryChunk {
     }
 }
 
-/// Calls that a primary has executed, and what they changed.
+/// Calls that a warm passive primary has executed, and their effects.
 ///
 /// ```text
 /// | length of the head 4 | head: clock, entries: count, each, poisoned: count, each | change |
@@ -125,7 +128,7 @@ impl PrimaryChunk {
 pub struct Update {
     /// The calls.
     pub head: UpdateHead,
-    /// What they did to the service's state: a [`Change`](super::Change).
+    /// Their effect on the service's state: a [`Change`](super::Change).
     pub change: Bytes,
 }
 
@@ -134,24 +137,24 @@ pub struct Update {
 pub struct UpdateHead {
     /// The ordered time of the last of them.
     pub clock: Time,
-    /// In the order in which they were executed.
+    /// The calls in the order of their execution.
     pub entries: Vec<UpdateEntry>,
-    /// Those of them that killed whoever executed them, and were executed by nobody here.
+    /// Those of them that are poisonous. The primary refused them.
     pub poisoned: Vec<Poison>,
 }
 
 /// One executed call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateEntry {
-    /// Whose call.
+    /// The client that called.
     pub client: ClientId,
-    /// Which.
+    /// The number of the client's call.
     pub number: u64,
     /// The client has the replies to all calls below this number.
     pub unanswered: u64,
-    /// What was asked, if a group called: see [`asked`](super::asked). 0: a client did.
+    /// The hash of a nested call: see [`asked`](super::asked). 0: a client's call.
     pub asked: u64,
-    /// What the service made of it.
+    /// The outcome.
     pub reply: KeptReply,
 }
 

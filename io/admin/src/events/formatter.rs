@@ -1,27 +1,28 @@
-//! Events as lines for people who follow them: when, who tells it, how long after the fault, and what.
+//! Formats an event as a line for `steadfast events`: time of day, reporting node, time since the
+//! fault, sentence.
 
 use super::known::Names;
 use super::record::EventRecord;
 use super::table::{EventKind, sentence};
 
-/// So long after a fault, what happens is told with its time since then, in nanoseconds.
+/// For this many nanoseconds after a fault, lines have the time since the fault.
 const STORY: u64 = 5_000_000_000;
 
-/// Tells events one after the other: it remembers the names of groups, and when the last fault was.
+/// Formats a sequence of events. It remembers the names of groups, and the time of the last fault.
 #[derive(Clone, Debug, Default)]
 pub struct EventFormatter {
     names: Names,
-    /// The last sign of life of whoever was suspected first.
+    /// The last sign of life of the member that was suspected first.
     fault: Option<u64>,
 }
 
 impl EventFormatter {
-    /// One that has told nothing yet.
+    /// A formatter without history.
     pub fn new() -> EventFormatter {
         EventFormatter::default()
     }
 
-    /// The event in one line, without its end.
+    /// The event's line, without a line break.
     pub fn line(&mut self, record: &EventRecord) -> String {
         let EventRecord { time, node, kind } = record;
         if let EventKind::View { group, .. } = kind {
@@ -45,7 +46,7 @@ fn json(kind: &EventKind) -> String {
     serde_json::to_string(kind).unwrap_or_else(|_| format!("{kind:?}"))
 }
 
-/// The time of day, UTC, as the logs have it.
+/// The time of day in UTC, in the format of the logs.
 fn clock(time: u64) -> String {
     let (seconds, micros) = (time / 1_000_000_000 % 86_400, time / 1_000 % 1_000_000);
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);

@@ -1,4 +1,4 @@
-//! What it takes to tell events to people.
+//! What the log and the event formatter remember: names of groups, and the ring's members.
 
 use std::collections::BTreeMap;
 
@@ -15,24 +15,24 @@ pub(super) struct Names(BTreeMap<GroupId, String>);
 impl Names {
     pub fn learn(&mut self, name: &str) {
         if self.0.len() >= MAX_GROUPS {
-            // Groups come and go; names of those that are gone are worth nothing.
+            // Bounds the map: most of so many names belong to groups that have ended.
             self.0.clear();
         }
         self.0.insert(GroupId::of(name), name.to_owned());
     }
 
-    /// The group's name, or its number as long as that is all.
+    /// The group's name, or its id if no view of it was seen.
     pub fn name(&self, group: &GroupId) -> String {
         self.0.get(group).cloned().unwrap_or_else(|| group.to_string())
     }
 }
 
-/// What the log knows of the cluster.
+/// The log's context: this node, the cluster's nodes and the names of groups.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     me: Option<NodeId>,
     configured: Vec<NodeId>,
-    /// Those of the configuration that was installed last.
+    /// The members of the last installed configuration.
     members: Vec<Member>,
     names: Names,
 }
@@ -58,7 +58,7 @@ impl Known {
         self.names.name(group)
     }
 
-    /// The configured nodes that are not in the configuration.
+    /// The configured nodes that are not members.
     pub fn absent(&self) -> Vec<NodeId> {
         absent(&self.configured, &self.members)
     }

@@ -1,4 +1,4 @@
-//! Events as lines of the log: one fact a line, nodes by their short names.
+//! Writes events as lines of the log: one fact a line, nodes by their short names.
 
 use engine::Event;
 use wire::NodeId;
@@ -6,12 +6,12 @@ use wire::NodeId;
 use super::known::Known;
 use super::table;
 
-/// Writes the log, and remembers what it takes to write it for people.
+/// Writes events into the log. It remembers names and members, to write them instead of ids.
 #[derive(Debug, Default)]
 pub struct Log(Known);
 
 impl Log {
-    /// The log of node `me`. `configured`: the cluster's nodes.
+    /// The log of node `me`. `configured` are the cluster's nodes.
     pub fn new(me: NodeId, configured: Vec<NodeId>) -> Self {
         Log(Known::new(me, configured))
     }

@@ -1,16 +1,16 @@
-//! What events are made of in their JSON form, where it is not what the engine has.
+//! Types of the events' JSON form that differ from the engine's types.
 
 use engine::{Deviation, Suspicion};
 use serde::{Deserialize, Serialize};
 use wire::{Duration, Member};
 
-/// By what a member was first held to have failed.
+/// Why a member was first suspected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultCause {
-    /// There was no sign of the token, which it had.
+    /// It had the token, and there was no sign of the token.
     Silence,
-    /// Its host says that its process is gone.
+    /// Its host reports that its process is gone.
     Gone,
     /// It did not agree to a membership in time.
     NoAnswer,
@@ -29,22 +29,22 @@ impl From<Suspicion> for FaultCause {
     }
 }
 
-/// Why a replica of a voting group is taken out.
+/// Why a voting group removes a replica.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviationCause {
-    /// It has another outcome of a call than a majority, or asks another group for something else. Digests stand for the two.
+    /// Its outcome of a call, or its nested call, differs from the majority's.
     Outcome {
-        /// Its own.
+        /// The replica's digest.
         told: String,
-        /// The majority's.
+        /// The majority's digest.
         agreed: String,
-        /// Replicas that had the state.
+        /// The number of synced replicas.
         voters: usize,
     },
-    /// It has not told its outcome, or what it asks, in time.
+    /// It did not vote in time.
     Silent,
-    /// It is too far behind.
+    /// Its votes are too far behind.
     Behind,
 }
 
@@ -65,7 +65,7 @@ impl From<Deviation> for DeviationCause {
 /// One replica of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaRecord {
-    /// Where it is.
+    /// The member that hosts it.
     pub member: Member,
     /// It has the state.
     pub synced: bool,
@@ -79,7 +79,7 @@ pub(super) fn ns(span: &Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// How long there was no sign of life, where that was measured.
+/// How long the member had been silent, if that was measured.
 pub(super) fn silent(cause: Option<Suspicion>) -> Option<u64> {
     cause.map(Suspicion::silent).filter(|span| !span.is_zero()).as_ref().map(ns)
 }

@@ -1,5 +1,5 @@
-//! The JSON form of events: one object, `time`, `node` and `event` first, the event's own fields
-//! after.
+//! The JSON form of an event: one object with `time`, `node` and `event`, then the event's own
+//! fields.
 
 use engine::Event;
 use serde::{Deserialize, Serialize};
@@ -7,20 +7,20 @@ use wire::NodeId;
 
 use super::table::EventKind;
 
-/// An event as tools read it.
+/// An event, for tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRecord {
-    /// Nanoseconds since the Unix epoch when it left the stack.
+    /// When the event left the stack: nanoseconds since the Unix epoch.
     pub time: u64,
-    /// The node that tells it.
+    /// The node that reports it.
     pub node: NodeId,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
 impl EventRecord {
-    /// The record of an event that `node` tells.
+    /// The record of an event that `node` reports.
     pub fn new(time: u64, node: NodeId, event: &Event) -> EventRecord {
         EventRecord { time, node, kind: EventKind::from(event) }
     }

@@ -1,18 +1,18 @@
-//! How the [table](super::table) of events is read.
+//! The macro that turns the [table](super::table) of events into code.
 
-/// The target of what is logged of events: people filter by it.
+/// The `tracing` target of the log lines. Operators filter by it, so it never changes.
 pub(super) const TARGET: &str = "steadfast_node::events::log";
 
-/// Makes [`EventKind`](super::EventKind) of a table of events, with its conversion, its lines of
-/// the log and its sentences. A row has:
+/// Generates [`EventKind`](super::EventKind) from a table of events, with the conversion from the
+/// engine's event, the log lines and the sentences. A row has:
 ///
-/// 1. the name and the fields of the JSON form. A field is what the source binds under its name,
-///    or what stands after `=`;
-/// 2. `from`, the pattern of the engine's event; without it, that event has the same name and
-///    fields;
-/// 3. `log`, the level and what [`tracing`] is given; without arguments, the event in full. The
-///    first line whose condition holds is written; without any, the event is for debugging;
-/// 4. `says`, the sentence for people who follow the events; without it they get JSON.
+/// 1. The name and the fields of the JSON form. A field's value is the binding of that name in the
+///    source pattern, or the expression after `=`.
+/// 2. `from`: the pattern of the engine's event. The default is the same name and fields.
+/// 3. `log`: the level and the arguments of the [`tracing`] macro. Without arguments it logs the
+///    whole event. The first `log` whose condition is true is written. If there is none, the event
+///    is logged at level `debug`.
+/// 4. `says`: the sentence for `steadfast events`. The default is the JSON form.
 macro_rules! events {
     (
         ($event:ident, $known:ident)
@@ -23,7 +23,7 @@ macro_rules! events {
             $(says($($words:tt)*),)?
         )*
     ) => {
-        /// What happened; the fields are those of [`engine::Event`] and [`ring::Event`].
+        /// The event and its fields, which [`engine::Event`] and [`ring::Event`] document.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(tag = "event", rename_all = "kebab-case")]
         #[expect(missing_docs, reason = "the engine's and the ring's events document the fields")]
@@ -46,7 +46,7 @@ macro_rules! events {
         }
 
         /// Writes the event into the log.
-        #[allow(unused_variables, reason = "no row logs all that it has")]
+        #[allow(unused_variables, reason = "rows log only some of their fields")]
         pub(super) fn log($event: &Event, $known: &Known) {
             match $event {
                 $(events!(@source $name [$($($field)*)?] $($source)?) => {
@@ -60,7 +60,7 @@ macro_rules! events {
         }
 
         /// The event's sentence, if it has one.
-        #[allow(unused_variables, reason = "no row says all that it has")]
+        #[allow(unused_variables, reason = "sentences use only some of the fields")]
         pub(super) fn sentence(kind: &EventKind, $known: &Names) -> Option<String> {
             match kind {
                 $(EventKind::$name $({ $($field),* })? => events!(@sentence $($($words)*)?),)*

@@ -1,4 +1,4 @@
-//! Every event, once: its JSON form, where it comes from, its line of the log, and its sentence.
+//! The table of all events: JSON form, source, log line and sentence of each.
 
 use engine::{DeploymentNews, Event, ProgramNews, StorageNews};
 use ring::Event as Ring;

@@ -17,7 +17,7 @@ use wire::{
 
 use super::{EventFormatter, EventRecord, Log};
 
-/// Writes down what is logged: level, target and fields.
+/// Records each log line: level, target and fields.
 struct Writer(Arc<Mutex<String>>);
 
 struct Fields<'a>(&'a mut String);

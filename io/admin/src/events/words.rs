@@ -1,4 +1,4 @@
-//! Words of sentences and log lines.
+//! Parts of sentences and of log lines.
 
 use wire::{Member, NodeId};
 
@@ -43,7 +43,7 @@ pub(super) fn refuses(level: u8, refused: u64) -> String {
     }
 }
 
-/// What an excluded node did to `by`, by the ring's own account.
+/// The ring's accusation of an excluded node: how long it stopped `by`'s sending.
 pub(super) fn charged(by: &Member, charge: Option<ring::Charge>) -> String {
     owed(by.node, charge.map(ChargeStatus::from).as_ref())
 }
@@ -61,7 +61,7 @@ pub(super) fn joined(nodes: &[NodeId], separator: &str) -> String {
     names.join(separator)
 }
 
-/// The nodes with commas, or that there is none.
+/// The nodes, separated by commas, or `none`.
 pub(super) fn list(nodes: &[NodeId]) -> String {
     if nodes.is_empty() { "none".to_owned() } else { joined(nodes, ",") }
 }
@@ -70,7 +70,7 @@ pub(super) fn or_none(member: &Option<Member>) -> String {
     member.map_or("none".to_owned(), |member| member.node.to_string())
 }
 
-/// As `steadfast status` shows them: in order of rank, those without the state in brackets.
+/// The replicas as `steadfast status` shows them: in order of rank, unsynced ones in brackets.
 pub(super) fn ranks(replicas: &[ReplicaRecord], separator: &str) -> String {
     let rank = |replica: &ReplicaRecord| match replica.synced {
         true => replica.member.node.to_string(),

@@ -1,45 +1,45 @@
-//! What a node has counted since its start.
+//! A node's counters.
 
 use serde::{Deserialize, Serialize};
 use wire::Malformed;
 
-/// What was counted since the node's start.
+/// A node's counters, from its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Datagrams received.
     pub datagrams_in: u64,
     /// Datagrams sent.
     pub datagrams_out: u64,
-    /// Runs of datagrams that left in one system call each.
+    /// System calls that each sent several datagrams (`UDP_SEGMENT`).
     #[serde(default)]
     pub runs_out: u64,
-    /// Datagrams that could not be sent: the socket was full, or the host knows no way.
+    /// Datagrams that the kernel did not take: the socket was full, or there was no route.
     pub datagrams_unsent: u64,
     /// Datagrams dropped, by reason.
     pub malformed: MalformedCounters,
-    /// Times that a node's host said that its process is gone.
+    /// Times that a peer's host reported that the peer's process is gone.
     pub unreachable: u64,
-    /// Those among them that were not believed, because the connection to the node stood: forged,
-    /// or just ahead of the connection's end.
+    /// Refused datagrams that did not count as such a report, because the connection to the peer
+    /// was open. The refusal was forged, or arrived just before the end of the connection.
     #[serde(default)]
     pub unreachable_doubted: u64,
     /// Times that a link to a node was lost while another one worked.
     #[serde(default)]
     pub links_lost: u64,
-    /// Times that this node was excluded because it could not keep up, as others told it.
+    /// Times that the other members excluded this node because it could not keep up.
     #[serde(default)]
     pub excluded_slow: u64,
     /// Times that another node was excluded because it could not keep up.
     #[serde(default)]
     pub others_slow: u64,
-    /// Times that a lost link came back.
+    /// Times that a lost link worked again.
     #[serde(default)]
     pub links_back: u64,
     /// Frames received from clients.
     pub frames_in: u64,
     /// Frames written to clients.
     pub frames_out: u64,
-    /// Client connections closed because of what they sent, by reason.
+    /// Client connections closed because they sent malformed bytes, by reason.
     pub frames_malformed: MalformedCounters,
     /// Client connections accepted.
     pub connections: u64,
@@ -51,47 +51,48 @@ pub struct Counters {
     /// Handshakes at the port for administrators.
     #[serde(default)]
     pub admin_handshakes: HandshakeCounters,
-    /// Client connections closed because the client does not read.
+    /// Client connections closed because the client did not read its frames.
     pub clients_slow: u64,
-    /// Client connections now.
+    /// Open client connections.
     pub clients: u64,
-    /// Commands given to replicas.
+    /// Commands sent to the services of replicas.
     pub commands: u64,
-    /// Calls that came to a replica again, by a retry or from another entry, and were not executed again.
+    /// Repeated calls that a replica recognized and did not execute again: retries, or the same
+    /// call through another entry node.
     #[serde(default)]
     pub copies: u64,
-    /// Calls that handlers here made of other groups.
+    /// Nested calls that handlers on this node made.
     #[serde(default)]
     pub nested_calls: u64,
-    /// Ends of groups' calls that were ordered, of groups with a replica here.
+    /// Ordered ends of nested calls whose callee has a replica here.
     #[serde(default)]
     pub nested_ends: u64,
-    /// The same, once more than needed.
+    /// Redundant ends: another replica of the callee had sent the same end before.
     #[serde(default)]
     pub nested_copies: u64,
     /// Handlers that panicked.
     pub handlers_panicked: u64,
-    /// Replicas taken out because they could not keep up.
+    /// Replicas that left their group because they could not keep up.
     pub replicas_overloaded: u64,
-    /// Replicas taken out because their services were hung.
+    /// Replicas that left their group because their service was hung.
     #[serde(default)]
     pub replicas_hung: u64,
-    /// Times that the program of a replica went without having been told to.
+    /// Unrequested exits of programs that served a replica.
     #[serde(default)]
     pub programs_lost: u64,
-    /// Times that the data plane slept and was woken by a socket or another thread.
+    /// Times that a socket or another thread woke the sleeping data plane.
     #[serde(default)]
     pub wakeups: u64,
-    /// Those of them that were by another thread of this process: a result, or an order.
+    /// Wake-ups by another thread of this process, which had a result or a command.
     #[serde(default)]
     pub wakeups_by_threads: u64,
-    /// Times that the data plane looked for work before it slept.
+    /// Times that the data plane polled for work before it slept.
     #[serde(default)]
     pub spins: u64,
-    /// Those of them that found work, and so saved a wake-up.
+    /// Polls that found work, so that the data plane did not sleep.
     #[serde(default)]
     pub spins_won: u64,
-    /// Events that a subscriber did not take in time.
+    /// Events dropped because a subscriber did not read them in time.
     pub events_dropped: u64,
     /// Requests at the admin socket.
     pub admin_requests: u64,
@@ -99,29 +100,30 @@ pub struct Counters {
     pub admin_malformed: u64,
 }
 
-/// What became of those who began a TLS handshake.
+/// The outcomes of TLS handshakes at one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandshakeCounters {
-    /// They came in.
+    /// Completed handshakes.
     pub done: u64,
-    /// Those of them whose handshake was a short one, by a ticket.
+    /// Completed handshakes that resumed a session by its ticket.
     pub resumed: u64,
-    /// They did not speak TLS.
+    /// Connections that did not begin a TLS handshake.
     pub plaintext: u64,
-    /// The handshake failed: no certificate, one of another authority or out of its time, or nonsense.
+    /// Failed handshakes: the certificate was missing, expired or of another authority, or the
+    /// bytes were not valid TLS.
     pub failed: u64,
-    /// The certificate was genuine, and of another cluster or role.
+    /// Refused connections: the certificate was valid, but for another cluster or role.
     pub refused: u64,
-    /// They took too long.
+    /// Handshakes that took too long.
     pub late: u64,
-    /// They had to go for others: too many handshakes were under way.
+    /// Handshakes ended in favour of new ones, because too many were under way.
     pub crowded: u64,
 }
 
-/// What made bytes worthless.
+/// Why received bytes were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MalformedCounters {
-    /// Another program's bytes.
+    /// They do not begin with Steadfast's magic number.
     pub magic: u64,
     /// Another version of the protocol.
     pub version: u64,
@@ -129,14 +131,14 @@ pub struct MalformedCounters {
     pub cluster: u64,
     /// An unknown kind of message.
     pub kind: u64,
-    /// Too short or too long.
+    /// A message that is too short or too long.
     pub length: u64,
-    /// An impossible value in a field.
+    /// An invalid value in a field.
     pub field: u64,
 }
 
 impl MalformedCounters {
-    /// Counts one.
+    /// Counts one message.
     pub fn count(&mut self, reason: &Malformed) {
         *match reason {
             Malformed::Magic => &mut self.magic,
@@ -148,7 +150,7 @@ impl MalformedCounters {
         } += 1;
     }
 
-    /// All of them.
+    /// The sum over all reasons.
     pub fn total(&self) -> u64 {
         self.magic + self.version + self.cluster + self.kind + self.length + self.field
     }

@@ -1,4 +1,4 @@
-//! Why a node was excluded from the ring, as people and tools read it.
+//! Why a node was excluded from the ring, for people and tools.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use os::own_time::OwnTime;
 use serde::{Deserialize, Serialize};
 use wire::{Duration, NodeId};
 
-/// What to do about a node that is too slow for the ring.
+/// The remedy for a node that is too slow for the ring.
 pub const SLOW_REMEDY: &str = "See what was slow there: the processor (a CPU quota, busy neighbours, no priority: `steadfast doctor` \
      says what the host grants), memory that is swapped to a disk, a handler that is `inline` and takes long, or the network \
      to it; or let it hold the others up for longer ([ring] slow_limit_ms, slow_share)";
@@ -14,26 +14,26 @@ pub const SLOW_REMEDY: &str = "See what was slow there: the processor (a CPU quo
 /// The last time that this node was excluded because it did not keep up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExclusionStatus {
-    /// When this node was told: nanoseconds since the Unix epoch.
+    /// When this node learned of it: nanoseconds since the Unix epoch.
     pub time: u64,
-    /// Whom it kept from sending.
+    /// The member whose sending this node stopped.
     pub by: NodeId,
-    /// What it was charged with, if that was told.
+    /// The figures of the accusation, if it had any.
     pub charge: Option<ChargeStatus>,
-    /// Where its own time went, if the kernel tells.
+    /// Where this node's own time went, if the kernel reports it.
     pub own_time: Option<OwnTime>,
 }
 
-/// What a node was charged with that did not keep up: the account of the one that it kept from sending.
+/// The accusation of a slow node: figures from the account of the member whose sending it stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChargeStatus {
-    /// It stopped the other's sending for so many nanoseconds
+    /// Nanoseconds for which the node stopped the member's sending.
     pub stopped_ns: u64,
-    /// within so many.
+    /// The span in which it did so, in nanoseconds.
     pub within_ns: u64,
-    /// So many nanoseconds are granted once (`slow_limit_ms`, or `token_timeout_max_ms` if that is more),
+    /// Nanoseconds allowed once: `slow_limit_ms`, or `token_timeout_max_ms` if that is more.
     pub limit_ns: u64,
-    /// and for ever so many percent of the time (`slow_share`).
+    /// Percent of the time allowed permanently (`slow_share`).
     pub share: u32,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for ChargeStatus {
     }
 }
 
-/// What an excluded node did to `by`.
+/// The accusation in words: how long the excluded node stopped `by`'s sending.
 pub fn owed(by: NodeId, charge: Option<&ChargeStatus>) -> String {
     match charge {
         Some(charge) => format!("it stopped {by}'s sending {charge}"),
@@ -70,12 +70,12 @@ pub fn owed(by: NodeId, charge: Option<&ChargeStatus>) -> String {
 }
 
 impl ExclusionStatus {
-    /// Why, in words.
+    /// The reason of the exclusion.
     pub fn why(&self) -> String {
         owed(self.by, self.charge.as_ref())
     }
 
-    /// What was slow, as far as this node knows, and what to do.
+    /// Where this node's time went; if that is unknown, what to examine.
     pub fn remedy(&self) -> String {
         match self.own_time {
             Some(own_time) => format!("Here {}", own_time.words()),

@@ -1,11 +1,11 @@
-//! A group and its replicas, as a node sees them.
+//! The status of a group and its replicas, as seen by a node.
 
 use engine::JournalStatus;
 use serde::{Deserialize, Serialize};
 use wire::ordered::{AckLevel, Durability, Style};
 use wire::{Incarnation, Member, NodeId, Time, ViewNumber};
 
-/// What a node knows of a group.
+/// A node's view of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupStatus {
     /// Its name.
@@ -14,7 +14,7 @@ pub struct GroupStatus {
     pub style: Style,
     /// When a reply may leave.
     pub ack: AckLevel,
-    /// Where it is kept.
+    /// Where its requests are kept.
     #[serde(default)]
     pub durability: Durability,
     /// The number of its view.
@@ -23,36 +23,38 @@ pub struct GroupStatus {
     pub primary: Option<Member>,
     /// The replicas in order of rank.
     pub replicas: Vec<ReplicaStatus>,
-    /// Sessions kept by this node's replica, if it has one.
+    /// Sessions of this node's replica, if it has one.
     pub sessions: Option<usize>,
-    /// Requests executed in the group's history, by this node's replica, if it has one.
+    /// Requests of the group's history that this node's replica has executed, if it has one.
     pub executed: Option<u64>,
-    /// The service of this node's replica is hung, and stays as no other has the state, or is about to go.
+    /// The service of this node's replica is hung. The replica is about to leave, or stays because
+    /// no other replica has the state.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hung: bool,
-    /// The node that has the state with which the group is to begin, and that no replica has yet.
+    /// The node with the restored state with which the group is to begin, until a replica takes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depositor: Option<Member>,
-    /// What this node's replica of a cold passive group keeps.
+    /// The checkpoint and log of this node's replica of a cold passive group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogStatus>,
-    /// What this node keeps for the program that serves its replica, in case that it dies.
+    /// The journal of this node's replica, if a program serves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<JournalStatus>,
 }
 
-/// What a replica of a cold passive group keeps.
+/// The checkpoint and the log of a cold passive group's replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogStatus {
-    /// Requests that are in no checkpoint.
+    /// Requests after the last checkpoint.
     pub requests: u64,
     /// Bytes of their arguments.
     pub bytes: usize,
     /// Bytes of the last checkpoint, with its sessions. 0: the service's initial state.
     pub checkpoint_bytes: usize,
-    /// Milliseconds since that came. `None`: there was none since this replica joined.
+    /// Milliseconds since the last checkpoint arrived. `None`: none arrived since this replica
+    /// joined.
     pub checkpoint_age_ms: Option<u64>,
-    /// Its service runs here.
+    /// The service runs here.
     pub runs: bool,
 }
 
@@ -61,14 +63,14 @@ pub struct LogStatus {
 pub struct ReplicaStatus {
     /// Its node.
     pub node: NodeId,
-    /// Which of the node's lives.
+    /// The node's incarnation.
     pub incarnation: Incarnation,
     /// It has the state.
     pub synced: bool,
 }
 
 impl GroupStatus {
-    /// As the engine says at this moment.
+    /// Converts the engine's status. `now` turns times into ages.
     pub fn new(group: engine::GroupStatus, now: Time) -> Self {
         let replica = |replica: engine::ReplicaStatus| ReplicaStatus {
             node: replica.member.node,

@@ -1,46 +1,46 @@
-//! What hosts have to do, as their nodes have told.
+//! The load of hosts, as their nodes last reported it, and the manager.
 
 use serde::{Deserialize, Serialize};
 use wire::{Incarnation, NodeId, Share};
 
-/// A node's host. Shares are in millionths of a processor.
+/// The load of a node's host. Shares are in millionths of a processor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostStatus {
     /// The node.
     pub node: NodeId,
-    /// Which of its lives.
+    /// The node's incarnation.
     pub incarnation: Incarnation,
-    /// What is used of the capacity, by whomever.
+    /// The used part of the capacity, by all processes.
     pub used: Share,
     /// The host's processors, or the node's quota of them.
     pub capacity: Share,
-    /// The use is above the level at which it is told at once.
+    /// The use is above the level whose crossing is reported at once.
     pub above: bool,
-    /// Milliseconds since this was told.
+    /// Milliseconds since the report.
     pub age_ms: u64,
-    /// What the node's replicas use, those that use anything worth telling, in order of their groups' names.
+    /// The use of the node's replicas, without those of negligible use, in order of group name.
     pub replicas: Vec<ReplicaUse>,
-    /// Calls less critical than this are refused there; 0: none are.
+    /// The node refuses calls of a lower priority than this; 0: it refuses none.
     #[serde(default)]
     pub sheds: u8,
-    /// Calls that were refused there for that since the node's start.
+    /// Calls that the node has refused for their priority since its start.
     #[serde(default)]
     pub refused: u64,
-    /// How critical the calls are that came there in the last ten seconds.
+    /// The priorities of the calls that the node received in the last ten seconds.
     #[serde(default)]
     pub callers: Vec<u8>,
 }
 
-/// What a replica uses.
+/// The use of one replica.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ReplicaUse {
     /// The group's name.
     pub group: String,
-    /// Of a processor.
+    /// The used share of a processor.
     pub used: Share,
 }
 
-/// Who decides about ranks and relief.
+/// The manager, which decides about ranks and relief.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManagerStatus {
     /// The node that manages; `None` without a quorum.

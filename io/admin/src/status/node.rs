@@ -1,4 +1,4 @@
-//! All that a node knows.
+//! The status of a node.
 
 use std::net::SocketAddr;
 
@@ -16,69 +16,68 @@ use super::ring::RingStatus;
 use super::security::{SealStatus, TlsStatus};
 use super::storage::StorageStatus;
 
-/// What a node knows.
+/// The status of a node, as `steadfast status --json` shows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// This node.
     pub node: NodeId,
-    /// Which of its lives.
+    /// The node's incarnation.
     pub incarnation: Incarnation,
     /// The cluster's name.
     pub cluster: String,
-    /// Where clients connect.
+    /// The address for clients.
     pub client: Option<SocketAddr>,
     /// The ring.
     pub ring: RingStatus,
     /// The groups that this node knows, in order of name.
     pub groups: Vec<GroupStatus>,
-    /// What hosts have to do, as their nodes have told, in order of id.
+    /// The load of hosts, as their nodes last reported it, in order of id.
     #[serde(default)]
     pub hosts: Vec<HostStatus>,
-    /// Who manages; `None` where this node has `[manager]` off.
+    /// The manager; `None`: this node has `[manager]` off.
     #[serde(default)]
     pub manager: Option<ManagerStatus>,
-    /// Programs that serve replicas in processes of their own, in order of their groups' names.
+    /// Programs that serve replicas in separate processes, in order of group name.
     #[serde(default)]
     pub programs: Vec<ProgramStatus>,
-    /// What of the requests in `[realtime]` the system has granted.
+    /// Which of the settings in `[realtime]` the system has granted.
     #[serde(default)]
     pub realtime: RealtimeStatus,
     /// TLS at the ports for clients and administrators.
     #[serde(default)]
     pub tls: TlsStatus,
-    /// How the ring's datagrams are sealed; `None`: not at all.
+    /// The seal of the ring's datagrams; `None`: they are not sealed.
     #[serde(default)]
     pub seal: Option<SealStatus>,
-    /// Where groups on disk are kept; `None`: nowhere.
+    /// The storage of groups on disk; `None`: there is none.
     #[serde(default)]
     pub storage: Option<StorageStatus>,
     /// The ring's sockets.
     #[serde(default)]
     pub sockets: SocketStatus,
-    /// Calls between groups.
+    /// Nested calls.
     #[serde(default)]
     pub nested: NestedStatus,
-    /// What was counted since the start.
+    /// Counters since the start.
     pub counters: Counters,
 }
 
 /// What the system grants the ring's sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketStatus {
-    /// The other nodes, on each link.
+    /// The number of the other nodes, summed over the links.
     pub peers: usize,
-    /// To so many of them runs of datagrams leave in one system call (`UDP_SEGMENT`); to the rest
-    /// one by one.
+    /// Peers to which one system call sends several datagrams (`UDP_SEGMENT`). To the others, each
+    /// datagram needs its own.
     pub runs_out: usize,
-    /// Runs of datagrams are read in one system call (`UDP_GRO`).
+    /// One system call reads several datagrams (`UDP_GRO`).
     pub runs_in: bool,
-    /// Bytes that the kernel keeps of what one peer has sent until it is read, its own
-    /// bookkeeping included.
+    /// The kernel's receive buffer for one peer in bytes, with the kernel's overhead.
     pub receive_buffer: usize,
 }
 
 impl SocketStatus {
-    /// Of two links together.
+    /// Combines the status of two links.
     pub fn and(self, other: SocketStatus) -> SocketStatus {
         SocketStatus {
             peers: self.peers + other.peers,
@@ -90,7 +89,7 @@ impl SocketStatus {
 }
 
 impl Status {
-    /// The engine's status, and who says it. the driver adds what it knows of itself.
+    /// Converts the engine's status. The I/O driver fills in the fields that only it knows.
     pub fn new(
         status: engine::Status,
         cluster: &str,
@@ -123,7 +122,7 @@ impl Status {
         }
     }
 
-    /// What is left to say of a node that runs no more.
+    /// The status of a node that has stopped.
     pub fn stopped(me: Member, cluster: &str) -> Status {
         Status {
             node: me.node,

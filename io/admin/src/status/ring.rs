@@ -1,4 +1,4 @@
-//! The ring and its links, as a node sees them.
+//! The status of the ring and its links, as seen by a node.
 
 use ring::Buffers;
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use wire::{Member, NodeId, RingId};
 
 use super::exclusion::ExclusionStatus;
 
-/// What a node knows of its ring.
+/// A node's view of its ring.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RingStatus {
-    /// `operational`, `gather`, `commit`, `recovery`, or `stopped` when the node runs no more.
+    /// `operational`, `gather`, `commit`, `recovery`, or `stopped` of a node that has stopped.
     pub state: String,
     /// Its id.
     pub id: RingId,
@@ -18,7 +18,7 @@ pub struct RingStatus {
     pub configured: Vec<NodeId>,
     /// Its members, in order of id.
     pub members: Vec<Member>,
-    /// It has the quorum, and groups act in it; `None` until that is decided.
+    /// The ring has the quorum, so groups act in it; `None` until the verdict.
     pub quorate: Option<bool>,
     /// The number of the last quorate component that this node was in.
     pub epoch: u64,
@@ -30,30 +30,31 @@ pub struct RingStatus {
     /// The last time that this node was excluded because it did not keep up.
     #[serde(default)]
     pub excluded: Option<ExclusionStatus>,
-    /// How full its buffers are, and were.
+    /// How full its buffers are, and the most that they were.
     #[serde(default)]
     pub buffers: Buffers,
-    /// How long the token was away from this node each time, on the present ring; `None` where it parks.
+    /// How long the token was away from this node, each time, on the present ring; `None` if it
+    /// parks.
     #[serde(default)]
     pub rotations: Option<Times>,
 }
 
-/// What a node knows of the links to another one.
+/// A node's view of the links to another node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeLinks {
     /// The other node.
     pub node: NodeId,
-    /// Each link, as the configuration lists them.
+    /// The links in the configuration's order.
     pub links: Vec<LinkStatus>,
 }
 
-/// What a node knows of one link to another one.
+/// A node's view of one link to another node.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkStatus {
-    /// It carries from here to there, as far as is known; of a node that is silent, what was known
-    /// last.
+    /// The link works from here to there. If the other node is silent: its last known state.
     pub up: bool,
-    /// Milliseconds since anything came by it from there; none if nothing ever did.
+    /// Milliseconds since the last datagram from the other node on this link; `None`: there was
+    /// none.
     pub heard_ms: Option<f64>,
 }
 
@@ -63,7 +64,7 @@ impl RingStatus {
         absent(&self.configured, &self.members)
     }
 
-    /// If the ring is known to lack the quorum: why, and what to do.
+    /// Why the ring lacks the quorum, and the remedy; `None` unless it is known to lack it.
     pub fn no_quorum(&self) -> Option<String> {
         (self.quorate == Some(false)).then(|| no_quorum(&self.configured, &self.members))
     }
@@ -75,7 +76,7 @@ pub fn absent(configured: &[NodeId], members: &[Member]) -> Vec<NodeId> {
     configured.iter().filter(|node| !is_member(node)).copied().collect()
 }
 
-/// Why these members have no quorum, and what to do.
+/// Why these members have no quorum, and the remedy.
 pub fn no_quorum(configured: &[NodeId], members: &[Member]) -> String {
     let absent = absent(configured, members);
     let (all, here) = (configured.len(), configured.len() - absent.len());

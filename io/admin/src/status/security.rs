@@ -1,22 +1,23 @@
-//! How a node is secured: TLS at its ports, and the seal of its datagrams.
+//! The status of a node's security: TLS at its ports, and the seal of its datagrams.
 
 use serde::{Deserialize, Serialize};
 use wire::NodeId;
 
 use seal::Counters as SealCounters;
 
-/// How this node is secured.
+/// TLS at this node's ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsStatus {
-    /// Whom the node's certificate is for; `None`: there is none, and clients are not encrypted.
+    /// The name in the node's certificate; `None`: it has none, and connections are not encrypted.
     pub certificate: Option<String>,
-    /// The certificate has less than two months left.
+    /// The certificate expires within two months.
     pub expires_soon: bool,
-    /// Connections by the names in clients' certificates, in order of name, the first 64.
+    /// The number of connections for each name in clients' certificates. In order of name, the
+    /// first 64.
     pub clients: Vec<(String, u64)>,
 }
 
-/// How a node's datagrams are sealed.
+/// The seal of a node's datagrams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealStatus {
     /// The number of the cluster key that seals.
@@ -28,7 +29,7 @@ pub struct SealStatus {
     /// The change of the key that is under way.
     #[serde(default)]
     pub change: Option<KeyChange>,
-    /// What was counted since the start.
+    /// Counters since the start.
     pub counters: SealCounters,
 }
 
@@ -39,16 +40,16 @@ pub struct KeyChange {
     pub key: u8,
     /// Its fingerprint, in hexadecimal digits.
     pub fingerprint: String,
-    /// It seals already; the last one still opens.
+    /// The next key seals already; the last one still opens.
     pub switched: bool,
-    /// Nodes that are away are not waited for.
+    /// The change waits only for the nodes that are in the ring.
     pub forced: bool,
-    /// Who is waited for.
+    /// The nodes that the change waits for.
     pub lacking: Vec<NodeId>,
 }
 
 impl SealStatus {
-    /// What the sealing of this life of the node is.
+    /// The status of the seal, without a change of the key.
     pub fn new(seal: &seal::Seal) -> SealStatus {
         let key = seal.keys().sealing();
         SealStatus {
@@ -60,7 +61,7 @@ impl SealStatus {
         }
     }
 
-    /// With the change that is under way, if one is.
+    /// Adds the change that is under way, if any.
     pub fn with_change(self, keys: Option<&engine::KeyStatus>) -> SealStatus {
         let change = keys.and_then(|keys| keys.change.as_ref()).map(|change| KeyChange {
             key: change.key.number,

@@ -1,26 +1,26 @@
-//! A node's storage, as people and tools read it.
+//! The status of a node's storage.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What a node keeps on disk.
+/// A node's storage. Counters begin with the node's life.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageStatus {
-    /// Where.
+    /// The folder of the storage.
     pub folder: PathBuf,
-    /// Records that earlier lives had left in the log.
+    /// Records of earlier lives that the log had at the start.
     pub recovered: u64,
-    /// Records of this life, and their bytes.
+    /// Records written.
     pub records: u64,
-    /// See `records`.
+    /// Bytes of these records.
     pub bytes: u64,
-    /// Snapshots of this life.
+    /// Snapshots written.
     pub snapshots: u64,
     /// Writes to the log, each with one sync.
     pub syncs: u64,
-    /// Microseconds that the last of them took.
+    /// Duration of the last write and sync, in microseconds.
     pub last_sync_us: u64,
-    /// The disk is full, says the system.
+    /// The system's error text, if the disk is full.
     pub full: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What a node's host and replicas use, looked at again and again.
+//! Samples how much of the processors the host and this node's replicas use.
 
 use std::collections::BTreeMap;
 
@@ -19,25 +19,25 @@ use wire::{Duration, GroupId, Share, Time};
 use super::clocks::Clocks;
 use super::own::Own;
 
-/// A replica that uses less of a processor than this is not told.
+/// A report leaves out replicas that use less of a processor than this.
 const LEAST_TOLD: Share = Share(1_000);
 
-/// What is measured.
+/// The counters that are read.
 #[derive(Debug)]
 enum Source {
-    /// All that run on the host; and in this node's control group, if that has a quota.
+    /// All processes of the host, and those of this node's control group, if it has a quota.
     Host { host: Host, budget: Budget, gauge: Gauge },
-    /// This node and its programs alone.
+    /// Only this node and its programs: the configuration grants them a share of the host.
     Own(Own),
 }
 
-/// The gauges.
+/// Samples the use, and decides when a report is due.
 #[derive(Debug)]
 pub(super) struct Sampler {
     window: Duration,
-    /// How often it is asked which programs there are.
+    /// How often the list of running programs is renewed.
     period: Duration,
-    /// Of the host, or of what it has of it.
+    /// The use of the host, or of this node's share of it.
     gauge: Gauge,
     source: Source,
     clocks: Clocks,
@@ -73,7 +73,7 @@ impl Sampler {
         })
     }
 
-    /// Looks. True if the others are to be told.
+    /// Takes a sample. Returns true if a report to the other nodes is due.
     pub fn look(&mut self, now: Time, programs: Option<&Programs>) -> Result<bool, MonitorError> {
         self.look_at_replicas(now, programs);
         let (used, capacity, budget) = match &mut self.source {
@@ -87,7 +87,7 @@ impl Sampler {
             }
             Source::Own(own) => (own.read(&self.programs)?, own.capacity, None),
         };
-        // Of one look nothing follows yet.
+        // A rate needs two samples.
         let Some(used) = self.gauge.read(now, used) else { return Ok(false) };
         let host = Use { used: used.min(capacity), capacity };
         self.seen = Some((host, budget));
@@ -126,12 +126,12 @@ impl Sampler {
         }
     }
 
-    /// What there is to tell.
+    /// The report of the last sample.
     pub fn usage(&self) -> Usage {
         let Some((host, budget)) = self.seen else { return Usage::default() };
         let left = |it: Use| it.capacity.saturating_sub(it.used);
         let capacity = budget.map_or(host.capacity, |budget| budget.capacity.min(host.capacity));
-        // Whoever else is on the host takes from what a quota allows.
+        // A quota is no reservation: other processes may use the processors that it allows.
         let room = budget.map_or(left(host), |budget| left(budget).min(left(host)));
         let mut replicas: Vec<(GroupId, Share)> = self
             .replicas
@@ -160,7 +160,7 @@ mod tests {
         let mut sampler = Sampler::open(&knobs, clocks).unwrap();
         assert_eq!(sampler.usage(), Usage::default(), "nothing is known yet");
         let mut told = false;
-        // However slow the host is: this thread works all the time.
+        // No time limit, as the host may be slow: this thread is always busy, so the loop ends.
         while sampler.usage().of(group) < Share::percent(1) {
             told |= sampler.look(monotonic(), None).unwrap();
         }
@@ -174,7 +174,7 @@ mod tests {
         let knobs =
             ManagerKnobs { window: Duration::from_millis(50), own, ..ManagerKnobs::default() };
         let mut sampler = Sampler::open(&knobs, Clocks::default()).unwrap();
-        // This thread works all the time, and so uses more than a quarter.
+        // This thread is always busy, so it uses more than a quarter of a processor.
         while sampler.usage().used < Share::percent(25) {
             sampler.look(monotonic(), None).unwrap();
         }
