@@ -1,12 +1,12 @@
-//! A benchmark of what orders the messages, run by the nodes themselves while they serve.
+//! A benchmark of the ordering layer, run by the nodes themselves while they serve.
 //!
-//! One node is asked and orders a [`Plan`]; from its delivery on all do what it says, so a
-//! benchmark needs nothing but the order that it measures. Nothing here is part of the groups'
-//! history: no position moves, no message is kept for a component, and a new configuration ends it.
+//! One node is asked and orders a [`Plan`]. From its delivery on all nodes follow it, so a
+//! benchmark needs nothing but the order that it measures. It is no part of the groups' history: no
+//! position moves, no message is kept for a component, and a new configuration ends it.
 //!
-//! - here: the benchmark's course
-//! - `bench/sending.rs`: a sender's pace, and what it measures
-//! - `bench/receiving.rs`: what every node checks
+//! - this file: the benchmark's course
+//! - `bench/sending.rs`: a sender's pace and measurements
+//! - `bench/receiving.rs`: the checks at every node
 
 mod receiving;
 mod sending;
@@ -24,18 +24,18 @@ use crate::api::{BenchError, BenchProgress, BenchResult, Event};
 use receiving::Receiving;
 use sending::Sending;
 
-/// What a sender's own measures are waited for after the end of its span. Only a node that is
-/// broken needs longer; its report then says less.
+/// The time that a sender has for its measurements after the end of its span. Only a broken node
+/// needs longer; its report then contains less.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the room asks for.
+/// Requests of this room to its owner.
 #[derive(Debug)]
 pub(crate) enum Effect {
     /// Order this.
     Order(Word),
-    /// Tell whoever asked at this node.
+    /// Report the result to the local asker.
     Outcome(Result<BenchResult, BenchError>),
-    /// Tell everybody.
+    /// Report the event to everybody.
     Event(Event),
 }
 
@@ -66,12 +66,12 @@ struct Run {
     /// The places whose messages this node answers.
     answers: Vec<bool>,
     echoes: VecDeque<(u16, u64)>,
-    /// What each sender says that it has sent.
+    /// The number of messages that each sender reports as sent.
     done: Vec<Option<u64>>,
-    /// This node has said that it sends no more.
+    /// This node has announced that it sends no more.
     said_done: bool,
     reported: bool,
-    /// Whose reports have been delivered, with the reports where they are wanted.
+    /// Members whose reports were delivered, with the reports where they are wanted.
     reports: Vec<(Member, Option<Report>)>,
 }
 
@@ -80,7 +80,7 @@ impl Bench {
         Bench { me, asked: None, run: None }
     }
 
-    /// Who asked for the benchmark that is under way.
+    /// The member that asked for the current benchmark.
     pub fn asker(&self) -> Option<Member> {
         self.run.as_ref().map(|run| run.asker)
     }
@@ -90,13 +90,13 @@ impl Bench {
         self.asked.is_some() || self.asker() == Some(self.me)
     }
 
-    /// The plan goes on its way.
+    /// Orders the plan.
     pub fn ask(&mut self, plan: Plan, effects: &mut Vec<Effect>) {
         self.asked = Some(plan.id);
         effects.push(Effect::Order(Word::Plan(plan)));
     }
 
-    /// Whoever asked at this node wants nothing more.
+    /// The local asker wants no more.
     pub fn stop(&mut self, effects: &mut Vec<Effect>) {
         let running = self.run.as_ref().filter(|run| run.asker == self.me).map(|run| run.plan.id);
         if let Some(id) = running.or(self.asked) {
@@ -161,8 +161,7 @@ impl Bench {
         effects: &mut Vec<Effect>,
     ) {
         let mine = asker == self.me && self.asked.take_if(|id| *id == plan.id).is_some();
-        // Everybody decides alike: all know the same configuration and the same benchmark under
-        // way.
+        // All nodes decide alike: they know the same configuration and the same running benchmark.
         let refused = match (here.members, &self.run) {
             (_, Some(run)) => Some(BenchError::Running { by: run.asker.node }),
             (None, _) => Some(BenchError::NoQuorum),
@@ -213,41 +212,41 @@ impl Bench {
         }
     }
 
-    /// Everybody holds what was ordered up to `all`.
+    /// Every member holds the messages ordered up to `all`.
     pub fn held(&mut self, now: Time, all: u64) {
         if let Some(sending) = self.run.as_mut().and_then(|run| run.sending.as_mut()) {
             sending.held(now, all);
         }
     }
 
-    /// Of all that this node ever handed in, so much has a place in the order.
+    /// The first `upto` messages that this node ever handed in have a place in the order.
     pub fn left(&mut self, now: Time, upto: u64) {
         if let Some(sending) = self.run.as_mut().and_then(|run| run.sending.as_mut()) {
             sending.left(now, upto);
         }
     }
 
-    /// The node's loop has come round: a sender may fill its window anew.
+    /// The node's loop begins a new turn: a sender may fill its window again.
     pub fn new_turn(&mut self) {
         if let Some(sending) = self.run.as_mut().and_then(|run| run.sending.as_mut()) {
             sending.new_turn();
         }
     }
 
-    /// The next message to hand in. Nothing has happened until [`handed`](Bench::handed) says so.
+    /// The next message to hand in. [`handed`](Bench::handed) must follow if it was taken.
     pub fn next(&self, now: Time) -> Option<(Bytes, Level)> {
         let run = self.run.as_ref()?;
         if let Some((place, number)) = run.echoes.front() {
             return Some((Load::echo(run.plan.id, *place, *number), run.plan.level));
         }
-        // Whoever measures until all hold it waits to know that they do.
+        // A sender that measures until all hold a message must learn that they do.
         let waits = run.plan.until == Until::All && run.plan.level == Level::Agreed;
         let level = if waits { Level::Held } else { run.plan.level };
         Some((run.sending.as_ref()?.next(now)?, level))
     }
 
-    /// What [`next`](Bench::next) gave was taken; `count`: all that this node ever handed in, this
-    /// included.
+    /// The message from [`next`](Bench::next) was taken. `count`: messages that this node ever
+    /// handed in, with this one.
     pub fn handed(&mut self, now: Time, count: u64) {
         let Some(run) = &mut self.run else { return };
         if run.echoes.pop_front().is_none()
@@ -257,7 +256,7 @@ impl Bench {
         }
     }
 
-    /// Says what this node has to say by now.
+    /// Orders the words that are due from this node.
     pub fn speak(&mut self, now: Time, effects: &mut Vec<Effect>) {
         let Some(run) = &mut self.run else { return };
         let id = run.plan.id;
@@ -278,10 +277,10 @@ impl Bench {
         }
     }
 
-    /// When something happens here by itself.
+    /// The time of the next action here without an input.
     pub fn next_timeout(&self) -> Option<Time> {
         let run = self.run.as_ref()?;
-        // As long as others send, there is nothing to be impatient about (simulator seed 41258).
+        // No time-out runs while other nodes still send.
         let waits = !run.reported && run.is_done();
         let timeout = waits.then(|| run.began + run.plan.span + TIMEOUT);
         let sending = run.sending.as_ref().filter(|_| !run.said_done);
@@ -346,7 +345,7 @@ impl Run {
         }
     }
 
-    /// All senders have sent all.
+    /// All senders have finished.
     fn is_done(&self) -> bool {
         self.done.iter().all(Option::is_some)
     }

@@ -29,13 +29,13 @@ wire::planted_bugs! {
         ObeyOldMove,
         /// A replica without the state is moved to the first rank.
         MoveToUnsynced,
-        /// Who was primary takes no notice of its successor's hand-over.
+        /// The former primary ignores its successor's hand-over.
         OldPrimaryStays,
         /// Calls under way at the primary that moves are dropped.
         DropMovedCalls,
-        /// A node says of a call that it gave to the ring that it was not executed.
+        /// A node claims that a call that it gave to the ring was not executed.
         DeclineGiven,
-        /// An active replica executes a client's call where it comes, instead of in the order.
+        /// An active replica executes a client's call on arrival, instead of in the order.
         ActiveAtOnce,
         /// Calls that are not ordered need a quorum all the same.
         QuorumForAll,
@@ -52,14 +52,13 @@ wire::planted_bugs! {
         NestedGivenUpAlone,
         /// The kept reply of a nested call is not given again.
         NestedReplyNotRepeated,
-        /// A read is executed where it comes, without asking whether its node is still in the
-        /// component.
+        /// A read is executed on arrival, without a check that its node is still in the component.
         ReadAlone,
         /// A read is executed before all is delivered that its node was told of.
         ReadTooEarly,
-        /// A read that may be stale is answered however old that is.
+        /// A read that may be stale is answered however old its state is.
         ForgetAge,
-        /// Clients that watch a group are not told of its newer views.
+        /// Clients that watch a group are not sent its newer views.
         TellNobody,
     }
     /// Those of warm passive groups.
@@ -70,7 +69,7 @@ wire::planted_bugs! {
         TakeDeposed,
         /// An update carries no calls: backups cannot answer retries.
         ForgetCallsOfUpdates,
-        /// A joining replica takes the updates that the state it was given has in it.
+        /// A joining replica applies updates that its received state already contains.
         TakeTwice,
     }
     /// Those of groups that get another style.
@@ -79,7 +78,7 @@ wire::planted_bugs! {
         ObeyOldRestyle,
         /// A replica forgets its sessions when its group gets another style.
         ForgetSessionsOfStyle,
-        /// Nodes without a replica take no notice of a change of style.
+        /// Nodes without a replica ignore a change of style.
         BystandersKeepStyle,
         /// A replica that joins brings the style of its configuration along.
         StyleOfJoiner,
@@ -88,23 +87,23 @@ wire::planted_bugs! {
         ChangeUnasked,
         /// A replica's service is not told that its group has become, or is no more, warm passive.
         ServiceKeepsStyle,
-        /// Who was a warm passive group's primary keeps its own ordered time, which moved by
-        /// retries.
+        /// The former primary of a warm passive group keeps its own ordered time, which retries
+        /// have moved.
         KeepOwnTime,
         /// In a warm passive group only the primary takes the ends of nested calls, also of those
         /// from before it was one.
         EndsToPrimaryOnly,
-        /// A replica whose group is cold passive no more goes on from its checkpoint, and leaves
-        /// out what the log has.
+        /// A replica whose group stops being cold passive goes on from its checkpoint without the
+        /// log.
         LaunchWithoutLog,
-        /// The first checkpoint of a group that becomes cold passive is said to have in it what was
+        /// The first checkpoint of a group that becomes cold passive claims to contain the requests
         /// ordered while it was taken.
         BeginWithoutPlace,
-        /// A replica whose group becomes cold passive ends its service before that has said what
-        /// its state is.
+        /// A replica whose group becomes cold passive ends its service before that has reported its
+        /// state.
         EndBeforeCheckpoint,
-        /// A replica whose group is cold passive no more executes what is delivered before what is
-        /// in its log.
+        /// A replica whose group stops being cold passive executes new requests before those of its
+        /// log.
         LaunchTooEarly,
         /// A handler that waits for a majority's vote when its group ceases to vote waits for ever.
         AwaitOldCallQuorum,
@@ -113,46 +112,46 @@ wire::planted_bugs! {
     OF_RANKS {
         /// An order of backups is obeyed although the view has changed since it was proposed.
         ObeyOldRank,
-        /// An order of backups has an effect on who is primary.
+        /// An order of backups changes the primary.
         RankPrimary,
-        /// An order of backups has an effect on replicas that have not got the state yet.
+        /// An order of backups affects replicas that do not have the state yet.
         RankJoining,
     }
     /// Those of cold passive groups.
     OF_COLD_PASSIVE {
         /// A cold passive replica that becomes primary leaves out the first request of its log.
         ReplayFromWrongPlace,
-        /// It takes up a checkpoint without its sessions.
+        /// A cold passive primary restores a checkpoint without its sessions.
         ForgetSessionsOfCheckpoint,
         /// A checkpoint cuts the log where it is delivered, not where it was taken.
         CutTooEarly,
-        /// A checkpoint is said to have in it what was ordered while it was taken.
+        /// A checkpoint claims to contain the requests ordered while it was taken.
         CheckpointWithoutPlace,
-        /// A replica that joins a cold passive group is given the checkpoint alone.
+        /// A replica that joins a cold passive group receives the checkpoint alone.
         TransferWithoutLog,
-        /// A replica that becomes primary executes what is delivered before what is in its log.
+        /// A replica that becomes primary executes new requests before those of its log.
         NewBeforeLog,
-        /// The log of a cold passive group has no ends of calls: who executes it again asks again.
+        /// The log of a cold passive group lacks the ends of calls: a replica that replays it asks
+        /// again.
         ForgetEndsOfLog,
     }
     /// Those of voting groups.
     OF_VOTING {
-        /// A voting replica answers before a majority has told the same.
+        /// A voting replica answers before a majority has voted the same.
         AnswerBeforeVotes,
-        /// A voting replica answers what it has, also when a majority has something else.
+        /// A voting replica answers with its own outcome, even when a majority has another.
         AnswerMinority,
         /// Each replica's vote counts for two.
         CountVotesTwice,
-        /// Who deviates stays in the group.
+        /// A deviating replica stays in the group.
         KeepDeviant,
-        /// A donor of a voting group gives its state before what led to it is settled.
+        /// A donor of a voting group sends its state before the calls in it are settled.
         GiveUnsettled,
         /// A replica whose votes are missing is waited for for ever.
         AwaitVotes,
-        /// What replicas have told in one component counts in the next.
+        /// Votes of one component count in the next.
         KeepVotes,
-        /// What one replica of a voting group asks of another group is ordered before a majority
-        /// has told the same.
+        /// A nested call of one voting replica is ordered before a majority has made the same call.
         FirstAskWins,
         /// A replica's state does not say how many asks were voted on.
         ForgetAsksOfState,
@@ -165,17 +164,16 @@ wire::planted_bugs! {
         SyncedBeforeStored,
         /// A replica is brought back from its disk without its sessions.
         ForgetLoggedSessions,
-        /// After the loss of all lives whoever is back with the last request that the table names
-        /// has the state.
+        /// After the loss of all lives, any replica back with the table's last request has the
+        /// state.
         TrustOldTable,
-        /// Of several requests of one place, those that are on a disk count as all of them.
+        /// If a disk has some of the requests of one place, they count as all of them.
         CountHalfPlace,
-        /// A group of which nobody here has anything begins anew, although not all nodes are here.
+        /// A group that no present node has data of begins anew, although nodes are missing.
         BeginWithoutAll,
-        /// What a handler's call ended with does not come to the log of a group on disk.
+        /// The end of a handler's call is not in the log of a group on disk.
         EndNotLogged,
-        /// The reply to a call does not wait until what its handler's calls ended with is held, and
-        /// stored.
+        /// A reply does not wait until the ends of its handler's calls are held and stored.
         ReplyBeforeEndsStored,
     }
     /// Those of services that hang.
@@ -189,29 +187,30 @@ wire::planted_bugs! {
     }
     /// Those of hosts that refuse calls.
     OF_SHEDDING {
-        /// A host that refuses calls refuses the most critical, too.
+        /// A host that refuses calls refuses those of the highest priority, too.
         ShedWhoever,
     }
     /// Those of calls that kill, and of programs that die.
     OF_POISON {
         /// A follower executes a call when it is delivered, instead of after its leader.
         ExecuteEverywhere,
-        /// A call is tried again whoever has died of it.
+        /// A call is tried again however many services died of it.
         RetryPoison,
         /// A poisonous call is not kept for people.
         ForgetPoison,
-        /// What another died of is answered before the order has it that it was executed.
-        AnswerTrialEarly,
-        /// What has a call in it that is tried is told before the order has it that it was
+        /// A call that another replica died of is answered before the order says that it was
         /// executed.
+        AnswerTrialEarly,
+        /// A state or change that contains a tried call is sent before the order says that the call
+        /// was executed.
         TellOfTrial,
-        /// That a service died with a call is not held against the call.
+        /// The death of a service with a call is not held against the call.
         ForgiveDeaths,
         /// A node keeps nothing for a program that dies.
         DropLogOfDeadProgram,
-        /// That nobody executes a call is known where that was decided, and nowhere else.
+        /// Only the node that condemned a call knows that nobody executes it.
         CondemnAlone,
-        /// Whoever goes on from a log executes what that says to be executed by nobody.
+        /// A replica that goes on from a log executes the calls that the log condemns.
         ForgetVerdictsOfLog,
         /// The next program of a replica that alone has the state begins with the service's initial
         /// state.
@@ -220,13 +219,13 @@ wire::planted_bugs! {
         ReviveWithoutSessions,
         /// The last replica with the state leaves when its program dies.
         LastOneLeaves,
-        /// What is kept for a program that dies is never cut.
+        /// A journal is never cut.
         NeverCutJournal,
-        /// It does not say where the group's style changed.
+        /// A journal does not record where the group's style changed.
         JournalWithoutStyle,
-        /// It does not have what the node's disk gave back.
+        /// A journal lacks the records recovered from the node's disk.
         JournalWithoutDisk,
-        /// Who waits for what a dead program was given without a place is not told.
+        /// Callers of a dead program's calls without a place are not answered.
         AwaitDeadProgram,
     }
 }

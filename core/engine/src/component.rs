@@ -14,7 +14,7 @@ use crate::bug::{Bug, Planted};
 use crate::component_order::ComponentOrder;
 use crate::quorum::{Gathering, Verdict, verdict};
 
-/// Where this node stands with the configuration that the ring delivered last.
+/// This node's progress with the configuration that the ring delivered last.
 #[derive(Clone, Debug)]
 enum Phase {
     /// Announcements are coming in.
@@ -30,11 +30,11 @@ enum Phase {
         /// Every member is known to hold the installation.
         effective: bool,
     },
-    /// A message was lost with its holders: nothing more is executed until the next one.
+    /// A message was lost with its holders: this configuration executes no more.
     Broken,
 }
 
-/// What a delivered message is to the groups.
+/// The use of a delivered message for the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disposition {
     /// Part of the component's history: act on it.
@@ -58,17 +58,17 @@ pub(crate) struct Membership {
     attempts: Vec<Component>,
     position: u64,
     phase: Phase,
-    /// What the members of the last complete round of announcements said.
+    /// The announcements of the last complete round.
     announces: BTreeMap<Member, Announce>,
-    /// How what they name is ordered.
+    /// The order of the components that they name.
     component_order: ComponentOrder,
     /// Some of them have a disk.
     disks: bool,
-    /// No component was installed in this life: what is known of any comes from the disk.
+    /// No component was installed in this life: all knowledge of components comes from the disk.
     restarted: bool,
 }
 
-/// What the members of a new component bring, and who installs it.
+/// The announcements of a new component's members, and the member that installs it.
 pub(crate) struct StateMerge<'a> {
     pub(crate) announces: &'a BTreeMap<Member, Announce>,
     pub(crate) installer: Member,
@@ -97,7 +97,7 @@ impl Membership {
             last: Component::default(),
             attempts: Vec::new(),
             position: 0,
-            // Nothing is known yet: whoever asks is to wait, as while announcing.
+            // Nothing is known yet: callers are to wait, as during announcements.
             phase: Phase::Announcing { members: Vec::new(), announces: BTreeMap::new() },
             announces: BTreeMap::new(),
             component_order: ComponentOrder::new(),
@@ -106,7 +106,7 @@ impl Membership {
         }
     }
 
-    /// What the disk knows of earlier lives.
+    /// Restores the disk's knowledge of earlier lives.
     pub(crate) fn recall(&mut self, recollection: &Recollection, reached: Place) {
         self.last = recollection.last.clone();
         self.attempts = recollection.attempts.clone();
@@ -116,7 +116,7 @@ impl Membership {
         }
     }
 
-    /// Who is gathered in the configuration.
+    /// The configuration's members, for decisions on groups.
     pub(crate) fn gathering(&self) -> Gathering<'_> {
         let whole = self.has_all_nodes() || self.planted.is(Bug::BeginWithoutAll);
         Gathering { rule: self.rule, whole, component_order: &self.component_order }
@@ -145,12 +145,12 @@ impl Membership {
         }
     }
 
-    /// What the members announced when the last configuration began.
+    /// The members' announcements at the begin of the last configuration.
     pub(crate) fn announces(&self) -> &BTreeMap<Member, Announce> {
         &self.announces
     }
 
-    /// The same, to be made good: a member has said more since.
+    /// The same, for a correction: a member has announced more since.
     pub(crate) fn announces_mut(&mut self) -> &mut BTreeMap<Member, Announce> {
         &mut self.announces
     }
@@ -170,8 +170,8 @@ impl Membership {
         matches!(self.phase, Phase::Minority)
     }
 
-    /// Whether groups act in this configuration, once that is decided. The verdict of the
-    /// announcements is not enough: whoever is told yes asks for something, and is to get it.
+    /// Whether groups act in this configuration, once that is decided. The verdict alone is not
+    /// enough: a caller that gets `true` sends a request, which must be possible then.
     pub(crate) fn quorate(&self) -> Option<bool> {
         match self.phase {
             Phase::Announcing { .. } | Phase::Installing { .. } => None,
@@ -185,7 +185,7 @@ impl Membership {
         self.attempts.last().unwrap_or(&self.last).epoch
     }
 
-    /// All members hold the installation of the active component: nothing may be acknowledged
+    /// All members hold the installation of the active component. Nothing may be acknowledged
     /// before.
     pub(crate) fn is_effective(&self) -> bool {
         matches!(self.phase, Phase::Active { effective: true, .. })
@@ -210,13 +210,13 @@ impl Membership {
         self.configured.iter().all(here)
     }
 
-    /// Where the members' clients connect.
+    /// The address for clients of a member.
     pub(crate) fn address(&self, node: NodeId) -> Option<SocketAddr> {
         let member = self.announces.iter().find(|(member, _)| member.node == node);
         member.and_then(|(_, announce)| announce.address)
     }
 
-    /// The ring delivers a regular configuration: what this node has to announce in it.
+    /// The ring delivers a regular configuration. Returns this node's announcement in it.
     pub(crate) fn configuration(
         &mut self,
         ring: RingId,
@@ -229,13 +229,13 @@ impl Membership {
         self.announcement(brought, recall)
     }
 
-    /// What this node brings is about to be weighed, or to be taken for the groups' state.
+    /// This node's announced replicas may still become the groups' state.
     pub(crate) fn counts_on_announces(&self) -> bool {
         matches!(self.phase, Phase::Announcing { .. } | Phase::Installing { .. })
             && self.ring != RingId::default()
     }
 
-    /// What this node has to announce in this configuration.
+    /// This node's announcement in this configuration.
     pub(crate) fn announcement(
         &self,
         (replicas, ahead): (Vec<(GroupId, Place)>, Vec<GroupId>),
@@ -254,9 +254,9 @@ impl Membership {
         }
     }
 
-    /// An announcement is delivered. With the last one comes the verdict, and whether this node
-    /// is to order the installation. A member's second one takes back what it has lost since the
-    /// first.
+    /// An announcement is delivered. The last one completes the verdict: whether there is a quorum,
+    /// and whether this node orders the installation. A member's second one withdraws replicas that
+    /// it has lost since.
     pub(crate) fn announce(&mut self, sender: Member, announce: Announce) -> Option<(bool, bool)> {
         if matches!(self.phase, Phase::Installing { .. })
             && announce.ring == self.ring
@@ -280,7 +280,7 @@ impl Membership {
         let rule = if self.planted.is(Bug::IgnoreQuorum) { Quorum::Off } else { self.rule };
         self.component_order = match rule {
             Quorum::Majority => ComponentOrder::of(&self.announces),
-            // Histories fork: of two that do not know of each other neither is void.
+            // Histories fork: of two that do not know of each other, neither is void.
             Quorum::Off => ComponentOrder::new(),
         };
         match verdict(rule, &self.configured, &self.announces, &self.component_order) {
@@ -304,8 +304,8 @@ impl Membership {
         }
     }
 
-    /// An installation is delivered at this place. If it is the awaited one the component is
-    /// active from here on: its members' announcements, and the rule by which it may act.
+    /// An installation is delivered at this place. The awaited one activates the component. Returns
+    /// its members' announcements, and the rule by which it may act.
     pub(crate) fn install(
         &mut self,
         sender: Member,
@@ -320,7 +320,7 @@ impl Membership {
         }
         let (members, epoch, recalled) = (core::mem::take(members), *epoch, *recalled);
         if self.attempts.len() == MAX_ATTEMPTS {
-            // An announcement carries no more. That it is full already says enough: until all
+            // An announcement carries no more. A full list already says enough: until all
             // configured nodes are here there is no quorum.
             self.attempts.remove(0);
         }
@@ -332,7 +332,7 @@ impl Membership {
         Some(StateMerge { announces, installer: sender, recalled, gathering })
     }
 
-    /// Every member holds what was ordered up to `all`. True if that makes the component
+    /// Every member holds the messages ordered up to `all`. True if that makes the component
     /// effective: from now on no other history can be chosen over this one.
     pub(crate) fn held(&mut self, ring: RingId, all: u64) -> bool {
         let Phase::Active { installed, effective } = &mut self.phase else { return false };
@@ -345,8 +345,8 @@ impl Membership {
         true
     }
 
-    /// Something was lost before what is delivered now. Nothing that follows counts, not even an
-    /// installation: what was lost may have been ordered before it and waited for it.
+    /// A message before the present one was lost. No later message counts, not even an
+    /// installation: the lost one may have been ordered before it and waited for it.
     pub(crate) fn gap(&mut self) {
         self.phase = Phase::Broken;
     }

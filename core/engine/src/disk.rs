@@ -1,4 +1,4 @@
-//! What this node's disk knows: what was given to it, what is there, and what came back
+//! This node's disk: the records given to it, the stored ones and the recovered ones
 //! (`docs/protocol/store.md`, "How groups use it").
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -13,23 +13,23 @@ use wire::limits::MAX_GROUPS;
 use wire::ordered::{MAX_ATTEMPTS, Place, Style};
 use wire::{GroupId, Incarnation, Malformed};
 
-/// The node's own records after which a snapshot stands for them.
+/// The node appends so many of its own records; then a snapshot replaces them.
 const MOST_RECORDS: u64 = 1_000;
 
-/// Something that a node's store keeps, or gives back.
+/// A record or snapshot that a node's store keeps or returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// A group's, or the node's own.
+    /// The group; `None`: the node itself.
     pub strand: Option<GroupId>,
-    /// What it is, by its number in [`wire::kept`]; `None`: a snapshot.
+    /// The record's number in [`wire::kept`]; `None`: a snapshot.
     pub kind: Option<u8>,
-    /// Where in the order it was delivered.
+    /// The place in the order at which it was delivered.
     pub place: Place,
     /// Its content.
     pub bytes: Bytes,
 }
 
-/// What a node's store gave back when it was opened.
+/// The contents that a node's store returned when it was opened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recovery {
     recollection: Recollection,
@@ -38,18 +38,18 @@ pub struct Recovery {
     strands: BTreeMap<GroupId, Strand>,
 }
 
-/// What came back of one group's replica.
+/// The recovered data of one group's replica.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Strand {
     /// The group's style before the log.
     pub(crate) style: Style,
     /// Its state, with its sessions, before the log; `None`: the service's initial state.
     pub(crate) state: Option<Bytes>,
-    /// The ordered messages that it took since.
+    /// The ordered messages that the replica took since.
     pub(crate) log: Vec<Bytes>,
     /// The place of the last one.
     pub(crate) taken: Place,
-    /// Messages whose place has more, which are not there.
+    /// Messages of a place whose last message is missing.
     part: Vec<(Place, Bytes)>,
 }
 
@@ -60,8 +60,8 @@ impl Strand {
 }
 
 impl Recovery {
-    /// Reads what a store gave back, in its order: of each strand the snapshot first. Of an empty
-    /// store nothing.
+    /// Reads the contents of a store in their order: the snapshot of each strand comes first. An
+    /// empty store gives an empty result.
     ///
     /// # Errors
     /// [`Malformed`]: a record is not what a node of this version keeps. The store itself is well; use the program that
@@ -91,7 +91,7 @@ impl Recovery {
                 self.strands.remove(&group);
             }
             (Some(group), Some(TAKEN)) => {
-                // What was taken while the state was on its way is worth nothing without it.
+                // Requests taken during a state transfer are worth nothing without the state.
                 if let Some(strand) = self.strands.get_mut(&group) {
                     let part = mem::take(&mut strand.part).into_iter();
                     strand.log.extend(part.filter(|(at, _)| *at == place).map(|(_, bytes)| bytes));
@@ -118,13 +118,13 @@ impl Recovery {
         self.reached
     }
 
-    /// Ordered messages that are to be given to the services again.
+    /// Ordered messages that the services are to execute again.
     pub fn messages(&self) -> usize {
         self.strands.values().map(|strand| strand.log.len()).sum()
     }
 }
 
-/// Something has happened to the node.
+/// Adds one of the node's own records to the recollection.
 fn apply(recollection: &mut Recollection, record: NodeRecord, place: Place) {
     match record {
         NodeRecord::Since(since) => recollection.since = since,
@@ -146,7 +146,7 @@ fn apply(recollection: &mut Recollection, record: NodeRecord, place: Place) {
             recollection.groups.retain(|(known, _)| known.name != group.name);
             recollection.groups.push((group, place));
             if recollection.groups.len() > MAX_GROUPS {
-                // Of a group that is gone it is told as long as there is room.
+                // Entries of groups that are gone are kept as long as there is room.
                 let gone = recollection.groups.iter().position(|(group, _)| group.is_gone());
                 recollection.groups.remove(gone.expect("the table is bounded"));
             }
@@ -159,9 +159,9 @@ fn apply(recollection: &mut Recollection, record: NodeRecord, place: Place) {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     number: u64,
-    /// Until it is there, what was ordered from here on does not count as stored,
+    /// Places from here on do not count as stored while the record is not on the disk.
     from: u64,
-    /// and from then on what was ordered up to here does.
+    /// Places up to here count as stored once it is.
     to: u64,
 }
 
@@ -172,14 +172,14 @@ pub(crate) struct Disk {
     strands: BTreeMap<GroupId, Strand>,
     /// Records given to it.
     appended: u64,
-    /// Of these, so many are there.
+    /// The last record that is on the disk.
     persisted: u64,
     pending: VecDeque<Pending>,
-    /// What was ordered up to here is there, in the present configuration.
+    /// All places up to here are stored, in the present configuration.
     stored: u64,
     /// The node's own records since its last snapshot.
     own: u64,
-    /// Since which life it has forgotten nothing is there.
+    /// The life since which the node has forgotten nothing is on the disk.
     begun: bool,
 }
 
@@ -197,7 +197,7 @@ impl Disk {
         }
     }
 
-    /// The life in which the store was made; before the first record is written, none.
+    /// The life in which the store was made; none before the first record is written.
     pub(crate) fn since(&self) -> Incarnation {
         self.recollection.since
     }
@@ -211,23 +211,23 @@ impl Disk {
         &self.recollection
     }
 
-    /// What came back of this group's replica, once.
+    /// Takes the recovered data of this group's replica; the second time there is none.
     pub(crate) fn take(&mut self, group: GroupId) -> Option<Strand> {
         self.strands.remove(&group)
     }
 
-    /// This group's replica came back and is not hosted yet.
+    /// Data of this group's replica was recovered, and the replica is not hosted yet.
     pub(crate) fn has(&self, group: GroupId) -> bool {
         self.strands.contains_key(&group)
     }
 
-    /// Groups whose replica came back and is not hosted yet.
+    /// Groups whose recovered replica is not hosted yet.
     pub(crate) fn waiting(&self) -> Vec<GroupId> {
         self.strands.keys().copied().collect()
     }
 
-    /// A record of a group is given to the disk. What is ordered counts as stored as its `bound`
-    /// (from, to) says; without one it waits for nothing.
+    /// Appends a record of a group. `bound` (from, to): the places that count as stored as the
+    /// record says; without it no place waits for the record.
     pub(crate) fn append(&mut self, bound: Option<(u64, u64)>) -> u64 {
         self.appended += 1;
         let number = self.appended;
@@ -235,7 +235,7 @@ impl Disk {
         number
     }
 
-    /// A record of the node is given to it. True if a snapshot is to stand for all of them.
+    /// Appends a record of the node. True if a snapshot is to replace all of them.
     pub(crate) fn note(
         &mut self,
         record: NodeRecord,
@@ -248,13 +248,13 @@ impl Disk {
         self.own >= MOST_RECORDS
     }
 
-    /// The node's own records so far, as one.
+    /// Returns a snapshot that replaces the node's own records so far.
     pub(crate) fn snapshot(&mut self) -> Bytes {
         self.own = 0;
         self.recollection.encode()
     }
 
-    /// All records up to this one are there.
+    /// All records up to this one are on the disk.
     pub(crate) fn has_all(&self, upto: u64) -> bool {
         upto <= self.persisted
     }
@@ -264,8 +264,7 @@ impl Disk {
         self.appended
     }
 
-    /// All records up to this one are there. Tells up to where what was ordered is stored, if that
-    /// has grown.
+    /// All records up to this one are on the disk. Returns the last stored place, if it has grown.
     pub(crate) fn persisted(&mut self, upto: u64) -> Option<u64> {
         self.begun |= upto > 0; // the first record says since when
         self.persisted = self.persisted.max(upto);
@@ -275,7 +274,7 @@ impl Disk {
             self.pending.pop_front();
         }
         if let Some(first) = self.pending.front() {
-            // Between the two there is nothing to be kept.
+            // The places between the two have nothing to store.
             stored = first.from.saturating_sub(1).max(self.stored);
         }
         let grown = stored > self.stored;
@@ -283,7 +282,7 @@ impl Disk {
         grown.then_some(stored)
     }
 
-    /// Numbers begin anew: nothing counts as stored before all that was given so far.
+    /// Places are numbered anew: none counts as stored before all records so far are.
     pub(crate) fn new_configuration(&mut self) {
         self.stored = 0;
         self.pending.iter_mut().for_each(|pending| (pending.from, pending.to) = (0, 0));

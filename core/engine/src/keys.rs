@@ -1,8 +1,8 @@
-//! How the cluster changes the key that seals its datagrams: replicated state that changes only at
-//! places in the total order (`docs/protocol/seal.md`, "Changing the key").
+//! The change of the key that seals the cluster's datagrams. Its state is replicated, and changes
+//! only at places in the total order (`docs/protocol/seal.md`, "Changing the key").
 //!
-//! Nobody leads a change: each stage ends at the place of the last confirmation it waits for, which
-//! is the same everywhere, whoever began it and whether or not that node still lives.
+//! No node leads a change. Each stage ends at the place of the last confirmation that it waits for.
+//! That place is the same everywhere, even if the node that began the change is dead.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use wire::{Member, NodeId};
 
 use crate::api::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
 
-/// What a step leads to at this node.
+/// The effect of a step at this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Something to do with the keys.
@@ -20,7 +20,7 @@ pub(crate) enum Effect {
     Told(Stage),
 }
 
-/// What happened to a change.
+/// A stage of a change that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Offered(KeyName),
@@ -36,7 +36,7 @@ pub(crate) struct Keys {
     me: NodeId,
     /// `None`: datagrams are not sealed here.
     table: Option<KeyTable>,
-    /// What this node has confirmed, so that it is said once.
+    /// The last step that this node has confirmed, so that it does so once.
     said: Option<KeyStep>,
 }
 
@@ -46,19 +46,19 @@ impl Keys {
         Keys { configured, me, table, said: None }
     }
 
-    /// What the installation of a component says of the keys.
+    /// The table of keys for the installation of a component.
     pub(crate) fn table(&self) -> Option<KeyTable> {
         self.table.clone()
     }
 
-    /// A component is installed: its table is everybody's. Whoever was away learns what it missed.
+    /// A component is installed: its table is everybody's. A node that was away learns the changes.
     pub(crate) fn install(
         &mut self,
         table: Option<&KeyTable>,
         present: &[NodeId],
         effects: &mut Vec<Effect>,
     ) {
-        // Who does not seal has nothing to say about keys, nor anything to do.
+        // A node that does not seal takes no part in changes of keys.
         let (Some(_), Some(table)) = (&self.table, table) else { return };
         self.table = Some(table.clone());
         self.said = None;
@@ -104,13 +104,13 @@ impl Keys {
                 effects.push(Effect::Command(KeyCommand::Forget(name)));
                 effects.push(Effect::Told(Stage::Aborted(name)));
             }
-            // Too late, or of a change that is over: whoever asked sees it in the status.
+            // Too late, or of a change that is over: the node that asked sees it in the status.
             _ => {}
         }
         self.advance(present, effects);
     }
 
-    /// Ends the stage if nobody is waited for any more.
+    /// Ends the stage if no confirmation is missing.
     fn advance(&mut self, present: &[NodeId], effects: &mut Vec<Effect>) {
         let configured = &self.configured;
         let Some(table) = &mut self.table else { return };
@@ -132,7 +132,7 @@ impl Keys {
         }
     }
 
-    /// This node's file and its seal are as they were told to be: what to say of it, if anything.
+    /// This node's file and seal are as commanded. Returns the confirmation, if it is due.
     pub(crate) fn kept(&mut self, name: KeyName, sealing: bool) -> Option<KeyStep> {
         let change = self.table.as_ref()?.change.as_ref()?;
         if !change.is(name) || change.switched != sealing || change.confirmed.contains(&self.me) {
@@ -188,7 +188,7 @@ impl Keys {
     }
 }
 
-/// What the room asks of a change.
+/// Questions of the room about a change.
 trait Waiting {
     fn is(&self, name: KeyName) -> bool;
     fn lacking(&self, configured: &[NodeId], present: &[NodeId]) -> Vec<NodeId>;
@@ -199,7 +199,7 @@ impl Waiting for KeyChange {
         self.key.name == name
     }
 
-    /// Who is waited for in this stage.
+    /// Nodes whose confirmation this stage waits for.
     fn lacking(&self, configured: &[NodeId], present: &[NodeId]) -> Vec<NodeId> {
         let waited = if self.forced { present } else { configured };
         waited.iter().filter(|node| !self.confirmed.contains(node)).copied().collect()

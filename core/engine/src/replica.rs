@@ -1,4 +1,4 @@
-//! This node's replica of a group: what it is told to execute and what it keeps
+//! This node's replica of a group: the requests that it executes and the data that it keeps
 //! (`docs/protocol/group.md`, "Requests").
 
 mod answering;
@@ -52,15 +52,15 @@ use voting::Voting;
 pub(crate) use voting::digest;
 use work::{Arrival, Mode, Task, Waiting};
 
-/// Requests that came back from the disk are given to the service so many at a time.
+/// The number of recovered requests that the service has at once.
 const RECALLED_AT_ONCE: usize = 64;
 
 pub(crate) struct Replica {
     group: GroupId,
-    /// What it takes is kept, on a disk or for another program.
+    /// Delivered messages are kept, on a disk or for another program.
     keeps: bool,
     planted: Planted,
-    /// The group's, when all that waits is done.
+    /// The group's style once all waiting messages are processed.
     style: Style,
     mode: Mode,
     service: ServiceLink,
@@ -69,66 +69,66 @@ pub(crate) struct Replica {
     lead: Lead,
     gate: Gate,
     inbox: Inbox,
-    /// What it has executed as a passive group's primary.
+    /// Calls executed as a passive group's primary.
     primary: Primary,
     updates: Updates,
-    /// What it keeps, if its group is a cold passive one.
+    /// The checkpoint and log, if the group is cold passive.
     cold: Option<Cold>,
-    /// Of a checkpoint that is being ordered.
+    /// Pieces of a checkpoint that is being ordered.
     checkpoint_pieces: Pieces,
     calls: Calls,
     transfers: Transfers,
     ballots: Ballots,
 }
 
-/// The service, and what it was given.
+/// The service and its commands.
 #[derive(Debug)]
 struct ServiceLink {
-    /// What it was told, or began with.
+    /// The style that the service was last told, or began with.
     told: Style,
-    /// It has seen something since it was made.
+    /// The service has seen a command since it was made.
     used: bool,
-    /// It runs, or is about to; and it was told to, and has not answered anything yet.
+    /// The service runs, or is about to; and it was told to, and has not answered anything yet.
     runs: bool,
     starts: bool,
     next_ticket: u64,
     tasks: VecDeque<(Ticket, Task)>,
-    /// Bytes of the calls that are not ordered, and how many of them are reads.
+    /// Bytes of the calls that are not ordered, and the number of reads among them.
     serving: usize,
     reading: usize,
 }
 
-/// What was executed.
+/// The executed calls.
 #[derive(Debug, Default)]
 struct History {
     sessions: Sessions,
     clock: Time,
     executed: u64,
-    /// What handlers have asked since the group votes: each has a position, as an outcome has.
+    /// Nested calls of handlers since the group votes: each has a position, as an outcome has.
     asks: u64,
-    /// What comes up to this position is not voted on.
+    /// Positions up to this one are not voted on.
     votes_from: u64,
-    /// Calls that killed whoever executed them, the oldest first.
+    /// Calls that killed the services that executed them, the oldest first.
     poisons: Vec<Poison>,
 }
 
-/// What the service may not be given yet, and its answers that may not be told.
+/// Commands that the service may not have yet, and answers that may not leave yet.
 #[derive(Debug, Default)]
 struct Gate {
     queue: VecDeque<Gated>,
     /// The last call of the history that the service was given.
     released: u64,
-    /// The answer to what was tried here.
+    /// The answer to a call that was tried here.
     withheld: Option<Withheld>,
 }
 
-/// What waits for a state or a place.
+/// Messages that wait for a state or a place.
 #[derive(Debug, Default)]
 struct Inbox {
     queue: VecDeque<Waiting>,
     /// Bytes of the updates among them.
     bytes: usize,
-    /// Of what waits, so much came from the disk.
+    /// The number of waiting messages that came from the disk.
     recalled: usize,
 }
 
@@ -142,14 +142,14 @@ struct Transfers {
     incoming: Option<ViewNumber>,
 }
 
-/// What it tells in a voting group.
+/// The votes of a replica of a voting group.
 #[derive(Debug, Default)]
 struct Ballots {
     /// Its outcomes are put to the vote.
     cast: bool,
-    /// While it executes.
+    /// The vote, while the replica executes.
     voting: Option<Voting>,
-    /// What was settled ahead of it when it ceased to vote.
+    /// Verdicts on later positions at the moment when the replica ceased to vote.
     verdicts: BTreeMap<u64, Verdict>,
 }
 
@@ -186,12 +186,12 @@ impl Replica {
         }
     }
 
-    /// How many sessions it keeps. `None`: its service does not run.
+    /// The number of sessions. `None`: the service does not run.
     pub(crate) fn sessions(&self) -> Option<usize> {
         self.runs().then(|| self.history.sessions.len())
     }
 
-    /// The calls in its history. `None`: its service does not run.
+    /// The number of calls in the history. `None`: the service does not run.
     pub(crate) fn executed(&self) -> Option<u64> {
         self.runs().then_some(self.history.executed)
     }
@@ -219,7 +219,7 @@ impl Replica {
         self.transfers.incoming
     }
 
-    /// What this replica knows of a call: nothing, that it is being executed, or its reply.
+    /// This replica's knowledge of a call: nothing, that it is being executed, or its reply.
     pub(crate) fn known(&self, client: ClientId, number: u64) -> Option<Option<ServiceOutcome>> {
         let known = self.history.sessions.known(client, number)?;
         let open = self.is_unsettled(client, number) || self.is_withheld(client, number);
@@ -234,7 +234,7 @@ impl Replica {
         self.begin_to_vote(effects);
     }
 
-    /// The replica is out of the group, or nobody can give it the state.
+    /// The replica is out of the group, or no other can send it the state.
     pub(crate) fn idle(&mut self, effects: &mut Vec<Effect>) {
         let had_any = !matches!(self.mode, Mode::Idle);
         self.forget(effects);
@@ -252,7 +252,7 @@ impl Replica {
         style: Style,
         effects: &mut Vec<Effect>,
     ) {
-        // One that was ahead has not gone over to it before.
+        // A replica that was ahead has not changed to this style before.
         self.style = style;
         self.forget(effects);
         self.transfers.incoming = Some(transfer);
@@ -261,7 +261,7 @@ impl Replica {
     }
 
     fn forget(&mut self, effects: &mut Vec<Effect>) {
-        // Results of what was given to the service before find no task and are ignored.
+        // Results of earlier commands find no task and are ignored.
         self.forget_handlers(effects);
         self.service.tasks.clear();
         self.inbox.queue.clear();
@@ -291,7 +291,7 @@ impl Replica {
         self.tell_style(self.style, effects);
     }
 
-    /// A request is delivered. `elsewhere`: another node had it ordered, for a client of its own.
+    /// A request is delivered. `elsewhere`: another node ordered it for its own client.
     pub(crate) fn deliver(
         &mut self,
         now: Time,
@@ -323,7 +323,7 @@ impl Replica {
         }
     }
 
-    /// It is done when the replica executes again.
+    /// The message is processed when the replica executes again.
     fn wait_for(&mut self, waiting: Waiting, effects: &mut Vec<Effect>) {
         if self.inbox.queue.len() >= self.inbox.recalled + MAX_JOIN_BACKLOG {
             self.overflow(effects);
@@ -369,7 +369,7 @@ impl Replica {
         }
     }
 
-    /// What its session says of a request, and what it asks, if a group calls.
+    /// The session's decision on a request, and the digest of the call if a group calls.
     fn enter_session(&mut self, request: &Request) -> (Option<u64>, Decision) {
         self.history.clock = self.history.clock.max(request.time);
         let Request { client, number, unanswered, .. } = *request;
@@ -458,7 +458,7 @@ impl Replica {
             }
             (Task::Snapshot { transfer }, Executed::Snapshot(result)) => {
                 match result {
-                    // Those who waited for it may be gone.
+                    // The receivers may be gone.
                     Ok(_) if !self.transfers.given.contains(&transfer) => {}
                     Ok(service) => self.offer(transfer, service, effects),
                     Err(reason) => self.not_given(transfer, &reason, effects),
@@ -501,7 +501,7 @@ impl Replica {
         }
     }
 
-    /// Executes what waited, up to the next snapshot.
+    /// Processes waiting messages, up to the next snapshot.
     fn go_on(&mut self, effects: &mut Vec<Effect>) {
         self.mode = Mode::Live;
         while !self.inbox.queue.is_empty() {
@@ -519,7 +519,7 @@ impl Replica {
         self.admit(effects);
     }
 
-    /// What came back is given to the service piece by piece.
+    /// The service gets recovered messages piece by piece.
     fn may_be_given_more(&self) -> bool {
         let much = self.has_many_ends() && !self.service.tasks.is_empty();
         self.inbox.recalled == 0 || self.service.tasks.len() < RECALLED_AT_ONCE && !much
@@ -546,15 +546,14 @@ impl Replica {
                 self.take(number, bytes, effects);
             }
             Waiting::Snapshot(transfer) => self.snapshot(transfer, effects),
-            // What came meanwhile is on the disk, and not in the state: the next record asks again
-            // (simulator seed 441 of the disks).
+            // Messages since then are on the disk and not in the state: the next record asks again.
             Waiting::Keep if self.inbox.queue.iter().any(Waiting::is_logged) => {}
             Waiting::Keep => self.take_to_keep(effects),
             Waiting::Style { style, alone } => self.take_style(style, alone, effects),
         }
     }
 
-    /// What must hold whatever happened.
+    /// Invariants.
     pub(crate) fn check_invariants(&self) {
         self.history.sessions.check_invariants();
         self.calls.check_invariants();

@@ -1,6 +1,5 @@
-//! How a group passes from one component to the next: which of its replicas have its state, and
-//! when nobody can say yet (`docs/protocol/group.md`, "Who has a group's state"; the proof is
-//! there).
+//! A group's passage from one component to the next: which of its replicas have its state, and when
+//! nobody can tell yet (`docs/protocol/group.md`, "Who has a group's state"; the proof is there).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -16,12 +15,12 @@ use crate::component_order::ComponentOrder;
 use crate::quorum::{Gathering, is_restarted, reached, recalls};
 use crate::style::StyleRules;
 
-/// Of so many synced replicas, these many hold a request before its reply leaves.
+/// The number of these synced replicas that hold a request before its reply leaves.
 pub(crate) fn majority(replicas: usize) -> usize {
     replicas / 2 + 1
 }
 
-/// Of so many synced replicas, any so many have one among them that holds whatever was answered.
+/// Any so many of these synced replicas include one that holds all answered requests.
 fn enough(ack: AckLevel, replicas: usize) -> usize {
     match ack {
         AckLevel::All => 1,
@@ -29,7 +28,7 @@ fn enough(ack: AckLevel, replicas: usize) -> usize {
     }
 }
 
-/// The group as it is in a new component, and whether nothing about it has changed.
+/// The group in a new component, and whether it is unchanged.
 pub(super) fn installed(
     entry: &GroupEntry,
     announces: &BTreeMap<Member, Announce>,
@@ -53,8 +52,8 @@ pub(super) fn installed(
     for member in synced {
         match replicas.iter_mut().find(|replica| replica.member == member) {
             Some(replica) => replica.state = State::Synced,
-            // It was struck out while it was away. In a full group somebody without the state makes
-            // room.
+            // It was struck out while it was away. In a full group a replica without the state
+            // makes room.
             None => {
                 replicas.truncate(MAX_REPLICAS - 1);
                 replicas.push(Replica { member, state: State::Synced });
@@ -101,9 +100,9 @@ pub(super) fn installed(
 }
 
 impl Group {
-    /// A warm passive group's primary says that it gets another style, and takes calls again if
-    /// another component begins before that is delivered to it: what others have of that change is
-    /// void then.
+    /// The primary of a warm passive group has ordered the change to another style. If a new
+    /// component begins before the change is delivered to it, it takes calls again. The change as
+    /// other members have it is void then.
     fn take_change_back(&mut self, announces: &BTreeMap<Member, Announce>) {
         let id = GroupId::of(&self.name);
         if self.primary().is_some_and(|primary| announces[&primary].ahead.contains(&id)) {
@@ -111,7 +110,7 @@ impl Group {
         }
     }
 
-    /// Who has executed what is in no order can only go on as primary: any other gets the state
+    /// A replica that executed unordered calls can only go on as primary: any other gets the state
     /// anew.
     fn take_back_what_is_ahead(&mut self, announces: &BTreeMap<Member, Announce>) {
         let id = GroupId::of(&self.name);
@@ -126,9 +125,9 @@ impl Group {
     }
 }
 
-/// The table that a component begins with: the installer's, and of groups on disk, where its own
-/// need not be complete (then there is a `component_order`), the newest entry that anybody's disk
-/// has. Which request was the last is then known to nobody.
+/// The table that a component begins with. It is the installer's, unless its groups on disk may be
+/// incomplete (then there is a `component_order`). For those the newest entry on any disk counts,
+/// and their last request is unknown.
 pub(crate) fn recalled(
     entries: &[GroupEntry],
     announces: &BTreeMap<Member, Announce>,
@@ -142,7 +141,7 @@ pub(crate) fn recalled(
     let mut newest: BTreeMap<&str, (Place, &GroupEntry)> = BTreeMap::new();
     let own = &announces[&installer];
     let table = entries.iter().map(|entry| (entry, reached(own)));
-    // The table of one who is back from its disk is in its announcement, with the places.
+    // A restarted member's announcement contains the table of its disk, with the places.
     let table = table.filter(|(entry, _)| !(is_restarted(own) && is_on_disk(entry)));
     let recalls = announces.values().filter_map(|announce| announce.recall.as_ref());
     let disks = recalls.filter(|recall| recall.restarted).flat_map(|recall| &recall.groups);
@@ -165,8 +164,8 @@ fn is_on_disk(entry: &GroupEntry) -> bool {
     entry.options.durability == Durability::Disk
 }
 
-/// A replica that its node has on its disk is that of the node's present life. One that was hosted
-/// late may say so in a later component of that life (simulator world `everything`, seed 136).
+/// Replaces the former life of a replica on disk by its node's present one. A replica that was
+/// hosted late may report itself only in a later component of that life.
 pub(crate) fn recalled_entry(
     entry: &GroupEntry,
     announces: &BTreeMap<Member, Announce>,
@@ -192,9 +191,9 @@ pub(crate) fn recalled_entry(
     entry
 }
 
-/// Whether a member stays in the table of a group that goes on with these. Of a group on disk
-/// nobody who brings another state does: it keeps that until all members' disks know that it is of
-/// no use, and comes anew.
+/// Whether a member stays in the table of a group that goes on with these replicas. For a group on
+/// disk, a member with another state does not. It keeps that state until all members' disks know
+/// that it is of no use, and joins anew.
 fn is_kept(
     entry: &GroupEntry,
     synced: &[Member],
@@ -204,7 +203,7 @@ fn is_kept(
     !is_on_disk(entry) || synced.contains(member) || taken(entry, announces, member).is_none()
 }
 
-/// The last request that this member's replica took, if it brings one with the state.
+/// The last request that this member's replica took, if the replica has the state.
 fn taken(
     entry: &GroupEntry,
     announces: &BTreeMap<Member, Announce>,
@@ -215,15 +214,15 @@ fn taken(
     replicas.iter().find(|(id, _)| *id == group).map(|(_, place)| *place)
 }
 
-/// What the members bring of a group.
+/// The members' contribution to a group.
 struct Brought {
     /// The synced replicas of the last view that had any, here or not.
     had_state: Vec<Member>,
-    /// Those that have the group's state: nobody, if nobody can say.
+    /// The replicas that have the group's state: none, if nobody can tell.
     synced: Vec<Member>,
-    /// The last request in it.
+    /// The last request in that state.
     last: Place,
-    /// The last request before those who have it were just these.
+    /// The last request before the present set of synced replicas.
     floor: Place,
 }
 
@@ -234,11 +233,11 @@ fn brought(
 ) -> Brought {
     let group = GroupId::of(&entry.name);
     let is_after = |one, other| gathering.component_order.is_after(one, other);
-    // What anybody had before a deposit is of no use: it is as if the group had been called there.
+    // States from before a deposit are of no use: it is as if the group had been called there.
     let counts =
         |place: &Place| !entry.waits() || *place == entry.last || is_after(*place, entry.last);
     let taken = |member: &Member| taken(entry, announces, member).filter(counts);
-    // A replica that has been given the state may say so before the table does.
+    // A replica that has received the state may announce it before the table shows it.
     let mut known: Vec<Member> = entry.replicas.iter().map(|r| r.member).collect();
     let returning: Vec<Member> =
         entry.asleep.iter().filter(|member| !known.contains(member)).copied().collect();
@@ -259,8 +258,8 @@ fn brought(
     {
         return Brought { had_state, synced, last, floor: last };
     }
-    // Whoever's node is here in another life, or without the state, will not bring it any more.
-    // What lies on its disk and is not hosted yet is away.
+    // A node that is here in another life or without the state no longer has it. A state on its
+    // disk that is not hosted yet counts as away.
     let brings = |announce: &Announce| {
         let waiting = announce.recall.as_ref().map(|recall| &recall.waiting);
         !waiting.is_some_and(|waiting| waiting.contains(&group))
@@ -272,8 +271,8 @@ fn brought(
         && nobody_else
         && known.iter().all(|member| taken(member).is_none())
     {
-        // The state of those whom the table knows ended with them. Another branch of the history
-        // may have gone on.
+        // The state of the replicas in the table ended with them. Another branch of the history may
+        // have gone on.
         known = announces.keys().copied().filter(|member| taken(member).is_some()).collect();
         known.truncate(MAX_REPLICAS);
     }
@@ -284,11 +283,11 @@ fn brought(
     let enough = enough(entry.options.ack, had_state.len());
     if let Some(furthest) = gathering.component_order.latest(known.iter().filter_map(taken)) {
         let has_all = !is_after(entry.floor, furthest);
-        // Who has less than the floor never had on its disk what the table says of it: others may
-        // have more.
+        // A replica behind the floor never had on its disk the requests that the table ascribes to
+        // it: others may have more.
         let nobody_else = nobody_else && (has_all || !is_on_disk(entry));
-        // Beyond the last request: what it took went into no history, so none of it was answered,
-        // and clients' retries find it executed.
+        // Requests beyond the last one went into no history. So none of them was answered, and
+        // clients' retries find them executed.
         if is_after(furthest, entry.last) || here >= enough && has_all || nobody_else {
             let synced = at(&known, furthest);
             return Brought { had_state, synced, last: furthest, floor: furthest };
@@ -301,8 +300,8 @@ fn brought(
     }
 }
 
-/// All disks are here, and with them whatever was answered: the furthest of all has it. Or else
-/// nothing was.
+/// All disks are here, and with them all answered requests: the furthest replica has them. If there
+/// is none, nothing was answered.
 fn brought_by_all(
     nobody: Brought,
     known: &[Member],
@@ -324,7 +323,7 @@ fn brought_by_all(
     nobody
 }
 
-/// The disk of this life's node, which is here in a later one, has forgotten nothing of it.
+/// A later life of this node is here, and its disk has forgotten nothing of this life.
 fn is_recalled(life: Member, announces: &BTreeMap<Member, Announce>) -> bool {
     let is_later = |here: &Member, announce: &Announce| {
         here.incarnation > life.incarnation && recalls(*here, announce, life)
@@ -332,9 +331,9 @@ fn is_recalled(life: Member, announces: &BTreeMap<Member, Announce>) -> bool {
     announces.iter().any(|(here, announce)| is_later(here, announce))
 }
 
-/// Who was struck out while it was away has the state all the same, if it took the last request;
-/// and those who went on without it may be gone. What it took beyond that in the same component
-/// follows on all that was answered; in another component it may be a branch from before.
+/// A replica that was struck out while it was away still has the state if it took the last request.
+/// Those that went on without it may be gone. Later requests of the same component follow all
+/// answered ones; those of another component may be an older branch.
 fn struck_out(
     last: Place,
     announces: &BTreeMap<Member, Announce>,

@@ -1,8 +1,8 @@
 //! The calls that this replica's handlers make of other groups (`docs/protocol/nested.md`).
 //!
-//! A handler's calls are named by the call that it executes and counted from 1. How one ended is an
-//! ordered message, taken by each replica of the group at its place; one that is behind keeps it
-//! until its handler asks.
+//! A handler's calls are named by the call that it executes and counted from 1. The end of a call
+//! is an ordered message, which each replica of the group takes at its place. A replica that is
+//! behind keeps it until its handler asks.
 
 mod acting;
 
@@ -26,8 +26,7 @@ use crate::stopwatch::Work;
 /// Whether a call of another group may be ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallQuorum {
-    /// Nobody knows yet what a majority of the replicas asks; or it is something else than is asked
-    /// here.
+    /// The majority is not known yet, or it asks something else than this replica.
     Awaited,
     /// A majority asks the same, or the group does not vote on it.
     Given,
@@ -35,8 +34,7 @@ pub(crate) enum CallQuorum {
     Refused,
 }
 
-/// Who calls changes something, at the other group if nowhere else; and one replica alone executes
-/// what changes nothing.
+/// A nested call is a write. Read-only methods run on one replica and cannot make one.
 const READ: &str = "a method that changes nothing (it takes &self) is executed by one replica alone, and cannot call other groups: let it take \
     &mut self, or let the client call both";
 
@@ -44,7 +42,7 @@ const READ: &str = "a method that changes nothing (it takes &self) is executed b
 const SPLIT: &str = "no majority of the replicas asks the same of the other group: the service is not deterministic, or several replicas are \
     faulty at once; see the `split` events of the nodes";
 
-/// A call that a handler makes: whose parent it has, and which of its handler's calls it is.
+/// A nested call: client and number of the parent call, and its place among the handler's calls.
 pub(crate) type Child = (ClientId, u64, u8);
 
 /// A call that a handler waits for.
@@ -56,16 +54,16 @@ pub(crate) struct Ask {
     pub(crate) ordered: bool,
     /// Whether it may be ordered.
     pub(crate) call_quorum: CallQuorum,
-    /// So long the handler would wait at most.
+    /// The longest time that the handler would wait.
     pub(crate) timeout: Duration,
-    /// When the caller waits no longer.
+    /// The time at which the caller stops waiting.
     pub(crate) due: Time,
-    /// As it is ordered, but for its time, seed and timeout.
+    /// The request as ordered, but for its time, seed and timeout.
     pub(crate) request: Request,
 }
 
 impl Ask {
-    /// How it ended, told by the caller itself.
+    /// The end of this call, as reported by the caller itself.
     pub(crate) fn end(&self, end: End) -> NestedEnd {
         let (client, number, call) = self.child;
         let caller = self.request.path().last().copied().expect("a group calls");
@@ -81,35 +79,35 @@ impl Ask {
     }
 }
 
-/// The time that is left to a handler's calls: an eighth of what the handler itself has is kept for
-/// its answer's way back.
+/// The deadline of a handler's calls. An eighth of the handler's own time is kept for the way back
+/// of its answer.
 pub(super) fn due(now: Time, request: &Request) -> Time {
     let timeout = u64::from(request.timeout_us);
     now + Duration::from_micros(timeout - timeout / 8)
 }
 
-/// What was given to the service to be executed, as far as its calls are concerned.
+/// A call that the service executes, as far as its nested calls are concerned.
 #[derive(Debug)]
 struct Handler {
     client: ClientId,
     number: u64,
     unanswered: u64,
     priority: u8,
-    /// It is to change nothing.
+    /// The call may change nothing.
     read: bool,
     path: Vec<GroupId>,
     due: Time,
-    /// What was asked, if a group calls.
+    /// The digest of this call, if a group calls.
     asked: u64,
     /// Calls that it has made.
     made: u8,
-    /// The last place in the order on which its result depends, beside that of the call.
+    /// The last place in the order on which the result depends, apart from the call's own.
     settled: u64,
-    /// The call that it waits for: which, and what it asks.
+    /// The call that the handler waits for: its place and its digest.
     open: Option<(u8, u64)>,
 }
 
-/// What became of an end.
+/// The fate of an end.
 enum Taken {
     /// The handler goes on.
     Resume(Ticket, NestedEnd),
@@ -124,30 +122,29 @@ enum Taken {
 /// The calls of one replica's handlers.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    /// In the order in which they are executed.
+    /// In order of execution.
     handlers: VecDeque<(Ticket, Handler)>,
     /// Ends that came before their handlers asked, with their places in the order.
     ends: BTreeMap<Child, (NestedEnd, u64)>,
     bytes: usize,
-    /// Calls that others have ordered before their handlers here asked.
+    /// Calls that other replicas had ordered before the handlers here asked.
     ordered: BTreeSet<Child>,
-    /// Calls made since the replica was begun here: what must not matter.
+    /// Calls made since the replica began here. Correct code does not depend on it.
     made: u64,
-    /// The last place in the order on which what was executed so far depends, beside those of the
-    /// calls.
+    /// The last place in the order on which the results so far depend, apart from the calls' own.
     settled: u64,
 }
 
-/// What is left of a handler that has answered.
+/// The rest of a handler that has answered.
 pub(super) struct Finished {
     /// The last place in the order on which the result depends; 0: only the call's own.
     pub(super) settled: u64,
-    /// What was asked, if a group called.
+    /// The digest of the call, if a group called.
     pub(super) asked: Option<u64>,
 }
 
 impl Calls {
-    /// The service is given this request, whose deadline is this.
+    /// The service is given this request with this deadline.
     pub(super) fn begin(&mut self, ticket: Ticket, request: &Request, due: Time) {
         let path = request.path().to_vec();
         let asked = if path.is_empty() { 0 } else { asked_of(request) };
@@ -168,7 +165,7 @@ impl Calls {
         self.handlers.push_back((ticket, handler));
     }
 
-    /// What the handler of this command is at, if it is one.
+    /// The current work of this command's handler, if it has one.
     pub(super) fn work(&self, ticket: Ticket) -> Work {
         match self.handlers.front() {
             Some((first, handler)) if *first == ticket => match handler.open {
@@ -179,23 +176,23 @@ impl Calls {
         }
     }
 
-    /// The service has answered it.
+    /// The service has answered this command.
     pub(super) fn finish(&mut self, ticket: Ticket) -> Option<Finished> {
         self.handlers.front().filter(|(first, _)| *first == ticket)?;
         let (_, handler) = self.handlers.pop_front()?;
         let (client, number) = (handler.client, handler.number);
         let ends = (client, number, 0)..=(client, number, u8::MAX);
-        // Another component may have brought what its handler did not ask for again.
+        // Another component may have delivered ends that the handler did not ask for again.
         let left: Vec<Child> = self.ends.range(ends).map(|(child, _)| *child).collect();
         left.iter().for_each(|child| drop(self.take_kept(child)));
         self.ordered.retain(|child| (child.0, child.1) != (client, number));
         let asked = (!handler.path.is_empty()).then_some(handler.asked);
-        // Whoever is executed later has its place before that, maybe, and sees what it led to.
+        // A later call may have an earlier place, and depends on these results, too.
         self.settled = self.settled.max(handler.settled);
         Some(Finished { settled: self.settled, asked })
     }
 
-    /// All is forgotten. The handler that waits, if one does.
+    /// Forgets everything. Returns the command whose handler waits, if one does.
     pub(super) fn forget(&mut self) -> Option<Ticket> {
         self.ends.clear();
         self.ordered.clear();
@@ -207,7 +204,7 @@ impl Calls {
         waiting
     }
 
-    /// Another component counts anew, and holds all that was ordered before.
+    /// A new component numbers anew, and all that was ordered before is held.
     fn renumber(&mut self) {
         self.handlers.iter_mut().for_each(|(_, handler)| handler.settled = 0);
         self.ends.values_mut().for_each(|(_, sequence)| *sequence = 0);
@@ -221,7 +218,7 @@ impl Calls {
         Some((end, sequence))
     }
 
-    /// The handler that runs waits for it.
+    /// The running handler waits for this end.
     fn awaits(&self, end: &NestedEnd) -> bool {
         self.handlers.front().is_some_and(|(_, handler)| {
             (handler.client, handler.number) == (end.client, end.number)
@@ -256,7 +253,7 @@ impl Calls {
         }
     }
 
-    /// What must hold whatever happened.
+    /// Invariants.
     pub(super) fn check_invariants(&self) {
         let bytes: usize = self.ends.values().map(|(end, _)| end.end.size()).sum();
         assert_eq!(bytes, self.bytes, "the bytes of ends are counted");
@@ -266,12 +263,12 @@ impl Calls {
     }
 }
 
-/// What a request asks for.
+/// The digest of a request's arguments.
 pub(super) fn asked_of(request: &Request) -> u64 {
     asked(request.group, request.method, request.json, &request.body)
 }
 
-/// What an end means to the handler that asked for this.
+/// The outcome of an end for the handler that asked for this.
 fn outcome(end: NestedEnd, asked: u64) -> Result<Bytes, NestedError> {
     if end.end == End::Split {
         return Err(NestedError::Refused(Refusal::Split, SPLIT.into()));
@@ -317,7 +314,8 @@ fn open(
     let NestedCall { callee, method, json, body, timeout, .. } = call;
     let timeout = timeout.min(Duration::from_secs(3_600));
     let callee = GroupId::of(&callee);
-    // As to clients it is not there: a handler may have the name from one of them.
+    // The manager's group does not exist for clients, and a handler may have the name from one of
+    // them.
     if callee == MANAGER_ID {
         return Err(NestedError::NoSuchGroup);
     }
@@ -345,8 +343,8 @@ fn open(
         group: callee,
         method,
         json,
-        // It is a part of what its parent does at every replica: it has a place, even if it changes
-        // nothing.
+        // It is part of the parent's execution at every replica. So it has a place, even if it
+        // changes nothing.
         read: false,
         client: nested_client(group, handler.client),
         number,

@@ -1,13 +1,13 @@
 //! One replica executes a call before the others do (`docs/protocol/poison.md`).
 //!
 //! A call may kill the service that executes it. So a group's primary *leads*: it executes each
-//! call first. A *follower* executes a call when the order has told that a replica did so and
-//! lives. When the leader is lost, the calls that it may have died of are *suspects*: the next
-//! leader tries them one by one, each after it has said so in the order. A call of which two
+//! call first. A *follower* executes a call when the order says that a replica has done so and
+//! lives. When the leader is lost, the calls that it may have died of are *suspects*. The next
+//! leader tries them one by one, and announces each trial in the order first. A call of which two
 //! services died is answered without being executed.
 //!
-//! This file keeps what a replica knows of that, and decides; `lead/blame.rs` says who is
-//! suspected, `replica/gate.rs` keeps back what may not be executed yet.
+//! This file keeps a replica's knowledge of that, and decides. `lead/blame.rs` keeps the suspects,
+//! `replica/gate.rs` holds back calls that may not be executed yet.
 
 mod blame;
 
@@ -22,18 +22,18 @@ use crate::bug::{Bug, Planted};
 pub(crate) use blame::Blame;
 use blame::Suspects;
 
-/// What may be done with a call that is the next to be executed.
+/// The verdict on the next call to be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It may be executed.
     Go,
-    /// Not yet: what is to come first will be delivered.
+    /// Not yet: a message that must come first will be delivered.
     Wait,
-    /// Others may have died of it: the order is to say first whether it is tried.
+    /// Others may have died of it: the order must first say whether it is tried.
     Suspect(Blame),
 }
 
-/// How far the order is with the last word that this replica has to say as a leader.
+/// The progress of this replica's last announcement as a leader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Word {
     /// There is none to wait for.
@@ -45,39 +45,39 @@ enum Word {
     Delivered(u64),
 }
 
-/// Who leads, and how far the group is. Calls are numbered from 1 in the group's history, alike at
-/// all replicas. When they arrived each replica counts for itself.
+/// The leader and the group's progress. Calls are numbered from 1 in the group's history, alike at
+/// all replicas. Each replica counts their arrivals for itself.
 #[derive(Debug, Default)]
 pub(super) struct Lead {
-    /// Whose replica this is.
+    /// The member whose replica this is.
     me: Option<Member>,
-    /// Who leads what arrives from here on.
+    /// The leader of calls that arrive from here on.
     leader: Option<Member>,
-    /// Who leads what arrived up to there, in order: primaries that have handed over.
+    /// Leaders of calls that arrived up to the number, in order: primaries that have handed over.
     former: VecDeque<(u64, Member)>,
     /// Requests that were delivered here.
     arrived: u64,
-    /// The last call that was given to be executed.
+    /// The last call that the service was given.
     last: u64,
-    /// Those of them that are not proven: when each arrived.
+    /// The arrival numbers of the given calls that are not proven.
     unproven: VecDeque<u64>,
-    /// A replica has executed all calls up to this one; and the order has said so, up to this one.
+    /// The last call that some replica has executed, and the last one that the order says so of.
     proven: u64,
     told: u64,
-    /// The leader has begun this call, and waits for the others to do so, too.
+    /// The leader has begun this call, and waits until the others begin it, too.
     allowed: u64,
     suspects: Suspects,
-    /// What this member's service had been given when it died is known; this one's replica goes,
-    /// and its service did not die.
+    /// The first member's service died, and its node has reported the calls that it had. The second
+    /// member's replica leaves, and its service did not die.
     confessed: Option<Member>,
     parts: Option<Member>,
-    /// This call is being tried, by this life of a node.
+    /// The call that is being tried, and the life of a node that tries it.
     trial: Option<(u64, Trial)>,
     tried_by: Option<Member>,
     /// This replica has asked that nobody executes this call.
     given_up: Option<u64>,
     word: Word,
-    /// Calls that are answered without being executed, and where services died of them.
+    /// Calls that are answered without being executed, and the nodes whose services died of them.
     pub(super) poisoned: BTreeMap<u64, Vec<NodeId>>,
     /// Calls that services had been given before they had a place in the history, where these died,
     /// and whether one had been given no other.
@@ -94,8 +94,7 @@ impl Lead {
         (self.me, self.leader, self.arrived) = (me, leader, arrived);
     }
 
-    /// The service goes on from a state with so many calls in it, and nothing that was given to it
-    /// counts.
+    /// The service goes on from a state with so many calls in it. Earlier commands count no more.
     pub(super) fn go_on_from(&mut self, executed: u64) {
         self.last = executed;
         self.unproven.truncate(usize::try_from(executed.saturating_sub(self.proven)).unwrap_or(0));
@@ -113,7 +112,7 @@ impl Lead {
         self.arrived
     }
 
-    /// The next call of the history is to be executed: its number.
+    /// The next call of the history is to be executed. Returns its number.
     pub(super) fn give(&mut self, arrived: u64) -> u64 {
         self.last += 1;
         if self.last > self.proven {
@@ -123,10 +122,10 @@ impl Lead {
         self.last
     }
 
-    /// So many further calls have a place in the history, which all replicas are told with what
-    /// they have changed.
+    /// So many further calls have a place in the history. All replicas receive them with their
+    /// changes.
     pub(super) fn skip(&mut self, calls: u64) {
-        // What came before them may wait elsewhere for a word of its own.
+        // Calls before them may still have to be announced for other replicas.
         let all_told = self.told >= self.last;
         self.last += calls;
         self.prove_here(self.last, None);
@@ -135,12 +134,12 @@ impl Lead {
         }
     }
 
-    /// When the first call arrived that was given and is not proven.
+    /// The arrival number of the first call that was given and is not proven.
     pub(super) fn first_unproven(&self) -> Option<u64> {
         self.unproven.front().copied()
     }
 
-    /// Calls of the history that were given to be executed, or executed elsewhere.
+    /// Calls of the history that were given to the service here, or executed elsewhere.
     pub(super) fn last(&self) -> u64 {
         self.last
     }
@@ -150,7 +149,7 @@ impl Lead {
         self.proven
     }
 
-    /// Calls that the order has told to be executed.
+    /// Calls that the order says were executed.
     pub(super) fn told(&self) -> u64 {
         self.told
     }
@@ -160,14 +159,14 @@ impl Lead {
         self.me.is_some() && self.leader == self.me
     }
 
-    /// The order says that a replica has executed so many calls, at this place of it. What a former
-    /// component said needs no place.
+    /// The order says at this place that a replica has executed so many calls. A message of a
+    /// former component needs no place.
     pub(super) fn prove(&mut self, executed: u64, sequence: Option<u64>) {
         self.told = self.told.max(executed);
         self.prove_here(executed, sequence);
     }
 
-    /// A state that has come has so many calls in it, and others may not know.
+    /// A received state contains so many calls, and others may not know.
     pub(super) fn prove_by_state(&mut self, executed: u64) {
         self.prove_here(executed, None);
     }
@@ -197,7 +196,7 @@ impl Lead {
         self.allowed = self.allowed.max(number);
     }
 
-    /// What is settled is not kept.
+    /// Forgets leaders and suspects of settled calls.
     fn forget_past(&mut self) {
         let Some(&first) = self.unproven.front() else { return };
         while self.former.front().is_some_and(|(upto, _)| *upto < first) {
@@ -211,13 +210,14 @@ impl Lead {
         self.cautious.remove(&number).filter(|sequence| *sequence > 0)
     }
 
-    /// Who executes what arrived then before the others do.
+    /// The leader of the call with this arrival number.
     fn leader_of(&self, arrived: u64) -> Option<Member> {
         let former = self.former.iter().find(|(upto, _)| arrived <= *upto);
         former.map_or(self.leader, |(_, member)| Some(*member))
     }
 
-    /// What may be done with this call, before which all but `executed` are being executed.
+    /// The verdict on this call. All calls before it, but for the first `executed`, are being
+    /// executed.
     pub(super) fn verdict(
         &self,
         number: u64,
@@ -234,13 +234,13 @@ impl Lead {
         if self.me.is_none() || self.leader_of(arrived) != self.me || self.word != Word::None {
             return Verdict::Wait;
         }
-        // It said so before this one led (simulator seed 94545: they outdid each other in saying
-        // so).
+        // The other replica announced its trial before this one led. Otherwise both would announce
+        // for ever.
         if self.is_tried_elsewhere(number) {
             return Verdict::Wait;
         }
         match self.suspects.blame(number, arrived) {
-            // It runs alone: whoever dies then has died of it.
+            // It runs alone: a service that dies then has died of it.
             Some(_) if executed + 1 < number || self.trial.is_some() => Verdict::Wait,
             Some(blame) => Verdict::Suspect(blame.clone()),
             None if self.trial.is_some() => Verdict::Wait,
@@ -248,8 +248,9 @@ impl Lead {
         }
     }
 
-    /// This replica may try the next call although another leads: the leader is silent, and nobody
-    /// is known to have died of it. `late`: so is who tries it beside the leader.
+    /// This replica may try the next call although another leads: the leader is silent, and no
+    /// service is known to have died of the call. `late`: the replica that tries it beside the
+    /// leader is silent, too.
     pub(super) fn may_take_over(&self, number: u64, arrived: u64, late: bool) -> bool {
         number == self.proven + 1
             && self.me.is_some()
@@ -258,7 +259,7 @@ impl Lead {
             && (late || self.trial.is_none() && self.suspects.blame(number, arrived).is_none())
     }
 
-    /// What is held against a call that is tried although another leads.
+    /// The blame for a call that is tried although another leads.
     pub(super) fn blame_of_silence(&self, number: u64, arrived: u64, beside: bool) -> Blame {
         let mut blame = self.suspects.blame(number, arrived).cloned().unwrap_or_default();
         blame.beside = beside;
@@ -270,7 +271,7 @@ impl Lead {
         self.trial.as_ref().is_some_and(|(tried, _)| *tried == number) && !self.tries(number)
     }
 
-    /// This replica has handed in a word of its own, and goes on when it is held.
+    /// This replica has handed in an announcement, and goes on when that is held.
     pub(super) fn speaks(&mut self) {
         self.word = Word::Asked;
     }
@@ -280,7 +281,7 @@ impl Lead {
         self.trial.as_ref().is_some_and(|(tried, _)| *tried == number) && self.tries_any()
     }
 
-    /// What this replica tries, or has tried, is not known to all yet.
+    /// This replica's trial, present or past, is not known to all yet.
     pub(super) fn is_trying(&self) -> bool {
         self.word != Word::None || self.tries_any()
     }
@@ -289,7 +290,7 @@ impl Lead {
         self.trial.is_some() && self.me.is_some() && self.tried_by == self.me
     }
 
-    /// It does not try it any more.
+    /// This replica tries the call no more.
     pub(super) fn try_no_more(&mut self, number: u64) {
         self.given_up = Some(number);
         if self.tries(number) {
@@ -297,12 +298,12 @@ impl Lead {
         }
     }
 
-    /// A former leader is to tell how far it is: the next one waits for that.
+    /// This replica is a former leader whose progress the next one waits for.
     pub(super) fn is_awaited(&self) -> bool {
         self.former.front().is_some_and(|(_, member)| Some(*member) == self.me)
     }
 
-    /// A replica says how far it is, and what it tries next.
+    /// A replica reports its progress, and the next call that it tries.
     pub(super) fn progress(
         &mut self,
         executed: u64,
@@ -312,10 +313,9 @@ impl Lead {
     ) {
         let own = by.is_some() && by == self.me;
         self.prove(executed, Some(sequence));
-        // It was handed in before another died, and comes to its place in the next component.
+        // It was handed in before another died, and gets its place in the next component.
         let given_up = own && self.given_up == Some(executed + 1);
-        // So was one that was asked for before so many had died that nobody executes the call any
-        // more (simulator world `poison`, seed 1871).
+        // It was asked for before so many services died that nobody executes the call any more.
         let late = |trial: &Trial| {
             let blame = self.suspects.blame(executed + 1, self.next_unproven());
             let deaths = blame.map_or(0, |blame| blame.deaths.len());
@@ -334,14 +334,14 @@ impl Lead {
         }
     }
 
-    /// What this replica has said is held.
+    /// This replica's announcement is held.
     pub(super) fn held(&mut self) {
         if matches!(self.word, Word::Delivered(_)) {
             self.word = Word::None;
         }
     }
 
-    /// It goes on when this place of the order is held.
+    /// The place of the order that must be held before this replica goes on.
     pub(super) fn waits_for_hold(&self) -> Option<u64> {
         match self.word {
             Word::Delivered(sequence) => Some(sequence),
@@ -349,7 +349,7 @@ impl Lead {
         }
     }
 
-    /// The order says that this call is to be executed by nobody, unless somebody has executed it.
+    /// The order says that nobody is to execute this call, unless a replica has executed it.
     pub(super) fn condemn(&mut self, number: u64, nodes: Vec<NodeId>, own: bool, sequence: u64) {
         if own && self.word == Word::Asked {
             self.word = Word::None;
@@ -364,15 +364,16 @@ impl Lead {
         }
     }
 
-    /// A log says so, in which as many calls as this were said to be executed before.
+    /// A log condemns this call, and says before that so many calls were executed.
     pub(super) fn condemn_again(&mut self, number: u64, nodes: Vec<NodeId>, proven: u64) {
         if number > proven {
             self.poisoned.entry(number).or_insert(nodes);
         }
     }
 
-    /// By the last view these have the state, the first of them leads; who led before goes on to
-    /// lead what it was given. `first_unproven`: when the first call arrived that is not proven.
+    /// A view is installed: these members have the state, and the first of them leads. The former
+    /// leader goes on to lead the calls that it has. `first_unproven`: the arrival number of the
+    /// first call that is not proven.
     pub(super) fn view(&mut self, me: Member, synced: &[Member], first_unproven: Option<u64>) {
         self.me = Some(me);
         let leads: Vec<Member> =
@@ -399,9 +400,8 @@ impl Lead {
         }
     }
 
-    /// A component begins: what was handed in before has its place, or is lost. `anew`: no former
-    /// leader goes on. `retells`: others may be back from disks that have not all that was told
-    /// (simulator seed 1359 of the disks).
+    /// A component begins: earlier messages have their place, or are lost. `anew`: no former leader
+    /// goes on. `retells`: others may be back from disks that lack some announcements.
     pub(super) fn in_new_component(&mut self, anew: bool, retells: bool) {
         if anew {
             self.former.clear();
@@ -413,10 +413,10 @@ impl Lead {
         self.cautious.values_mut().for_each(|sequence| *sequence = 0);
     }
 
-    /// The service of this member's replica has died, or is hung, and its node says how far it was.
+    /// The service of this member's replica has died, or is hung. Its node reports its progress.
     pub(super) fn die(&mut self, member: Member, died: Died) {
         self.prove(died.executed, None);
-        // It died before it was given what it was to try.
+        // The service died before it had the call that it was to try.
         let unbegun =
             |(number, trial): &mut (u64, Trial)| trial.node == member.node && died.given < *number;
         if let Some((number, trial)) = self.trial.take_if(unbegun) {
@@ -436,7 +436,7 @@ impl Lead {
         self.confessed = Some(member);
     }
 
-    /// A service died that had been given this call, which has no place yet. `alone`: and no other.
+    /// A service died that had this call, which has no place yet. `alone`: it had no other.
     fn blame_ahead(&mut self, call: (ClientId, u64), node: NodeId, alone: bool) {
         let known = self.ahead.iter().position(|(blamed, ..)| *blamed == call);
         let place = known.unwrap_or_else(|| {
@@ -453,18 +453,19 @@ impl Lead {
         }
     }
 
-    /// Some call that has no place yet is blamed.
+    /// Some call without a place is blamed.
     pub(super) fn suspects_ahead(&self) -> bool {
         !self.ahead.is_empty()
     }
 
-    /// A service died that had been given this call.
+    /// A service died that had this call.
     pub(super) fn is_blamed_ahead(&self, call: (ClientId, u64)) -> bool {
         self.ahead.iter().any(|(blamed, ..)| *blamed == call)
     }
 
-    /// Where services died of this call, if so many did that nobody is to execute it. One that had
-    /// been given others, too, may have died of those: a primary may not know what is blamed.
+    /// The nodes where services died of this call, if so many did that nobody is to execute it. A
+    /// service that had other calls, too, may have died of those: a primary may not know the blamed
+    /// ones.
     pub(super) fn condemned_ahead(&self, call: (ClientId, u64)) -> Option<&[NodeId]> {
         let (_, deaths, certain) = self.ahead.iter().find(|(blamed, ..)| *blamed == call)?;
         (*certain && deaths.len() >= ENOUGH).then_some(deaths)
@@ -477,7 +478,7 @@ impl Lead {
         }
     }
 
-    /// This member's replica goes, and its service has not died of anything.
+    /// This member's replica leaves, and its service has not died of a call.
     pub(super) fn part(&mut self, member: Member) {
         let tries = |(_, trial): &mut (u64, Trial)| trial.node == member.node;
         if let Some((number, trial)) = self.trial.take_if(tries) {
@@ -486,21 +487,21 @@ impl Lead {
         self.parts = Some(member);
     }
 
-    /// What is tried where this holds has killed who tried it: it would have said otherwise before
-    /// it answered anybody.
+    /// Ends a trial whose node is gone: the call has killed its service, which would have announced
+    /// its success before it answered anybody.
     fn end_trial(&mut self, is_gone: impl Fn(NodeId) -> bool) -> Option<u64> {
         let (number, trial) = self.trial.take_if(|(_, trial)| is_gone(trial.node))?;
         self.suspects.died_in_trial((number, self.next_unproven()), trial, self.leader);
         Some(number)
     }
 
-    /// When the first call arrived that is not proven.
+    /// The arrival number of the first call that is not proven.
     fn next_unproven(&self) -> u64 {
         self.unproven.front().copied().unwrap_or(u64::MAX)
     }
 
-    /// This member is gone: nobody knows what it has executed, and answered, from the `first` one
-    /// that is not proven.
+    /// This member is gone. Nobody knows which calls it has executed and answered, from the `first`
+    /// one that is not proven.
     fn lose(&mut self, member: Member, first: u64) {
         let tries = self.trial.as_ref().is_some_and(|(_, trial)| trial.node == member.node);
         let leads = self.leader_of(first) == Some(member);
@@ -513,7 +514,7 @@ impl Lead {
         self.leader.take_if(|leader| *leader == member);
     }
 
-    /// What arrived so far was given to services that are gone, and may have killed them.
+    /// The services that had the calls so far are gone, and the calls may have killed them.
     pub(super) fn suspect_all(&mut self) {
         self.end_trial(|_| true);
         self.suspects.suspect_all(self.arrived);
@@ -528,10 +529,10 @@ impl Lead {
     }
 }
 
-/// So many services die of a call before it is executed no more.
+/// The number of services that die of a call before it is executed no more.
 pub(crate) const ENOUGH: usize = 2;
 
-/// A service that dies is taken at its node's word for so many calls.
+/// The number of calls for which a node's report on its dead service counts.
 const MAX_REPORTED: u64 = wire::limits::MAX_COMMANDS as u64;
 
 #[cfg(test)]

@@ -16,35 +16,36 @@ use crate::api::Command;
 use crate::bug::Bug;
 use crate::style::StyleRules;
 
-/// What a node has kept of a replica for the next program.
+/// A replica's data that a node has kept for the next program.
 pub(crate) struct Kept {
-    /// The state; none: the service's initial one.
+    /// The state; `None`: the service's initial one.
     pub(crate) state: Option<Bytes>,
-    /// The style that the group had there, if what follows tells where that changed.
+    /// The group's style at that state, if the log records where it changed.
     pub(crate) style: Option<Style>,
-    /// What was delivered since, and behind how much of it the group had which style.
+    /// The messages delivered since, and the changes of style, each with the length of the log
+    /// before it.
     pub(crate) log: Vec<Bytes>,
     pub(crate) changes: Vec<(usize, Style)>,
 }
 
 impl Replica {
-    /// Where something is kept, that is told what the replica's state is.
+    /// Reports the replica's state to the disk or journal, if there is one.
     pub(super) fn mark(&self, kind: u8, effects: &mut Vec<Effect>) {
         if self.keeps {
             effects.push(Effect::Mark(kind));
         }
     }
 
-    /// A snapshot could be taken now. What it stands for ends with a whole update: of one that is
-    /// not there the pieces have to stay in the log (simulator seed 2171 of the disks).
+    /// A snapshot could be taken now. It ends with a whole update: the pieces of an incomplete one
+    /// have to stay in the log.
     pub(crate) fn may_snapshot(&self) -> bool {
         let whole = self.updates.pieces.is_whole() && self.checkpoint_pieces.is_whole();
         matches!(self.mode, Mode::Live) && whole && !self.begins_log() && !self.waits_to_keep()
     }
 
-    /// The state is to be kept as it is now; of a passive group's primary, as soon as what it has
-    /// executed is ordered. Requests wait until it is taken. Checkpoint and log are here in any
-    /// case.
+    /// Keeps the present state. A passive group's primary waits until its executed calls are
+    /// ordered. Requests wait until the state is taken. A cold passive group's checkpoint and log
+    /// are here in any case.
     pub(crate) fn keep(&mut self, effects: &mut Vec<Effect>) {
         assert!(self.may_snapshot(), "it is asked first");
         if let Some(state) = self.logged_state() {
@@ -66,8 +67,8 @@ impl Replica {
         self.run(Command::Snapshot { ticket }, effects);
     }
 
-    /// The disk has given this back: a state, or the service's initial one, of a group in this
-    /// style, and what was taken since.
+    /// Restores a replica from the disk: a state, or the service's initial one, of a group in this
+    /// style, and the messages taken since.
     pub(crate) fn recall_from_disk(
         &mut self,
         now: Time,
@@ -78,13 +79,13 @@ impl Replica {
         self.style = style;
         self.forget(effects);
         self.recollect(now, &log, &[], true);
-        // Whoever was given this is gone, and may have died of it.
+        // The service that had these calls is gone, and may have died of them.
         self.lead.suspect_all();
         self.begin_again(now, state, Vec::new(), effects);
     }
 
-    /// The service begins with this state, or its initial one, and is given what was taken since;
-    /// and then what waits behind that.
+    /// The service begins with this state, or its initial one. Then it gets the messages taken
+    /// since, and those that wait `behind` them.
     fn begin_again(
         &mut self,
         now: Time,
@@ -117,7 +118,7 @@ impl Replica {
         }
     }
 
-    /// The service has read the state that the disk gave back.
+    /// The service has read the recovered state.
     pub(super) fn reread(&mut self, result: Result<(), String>, effects: &mut Vec<Effect>) {
         let Mode::Recalling { head } = &mut self.mode else {
             panic!("a service answers only what it was given");
@@ -140,23 +141,22 @@ impl Replica {
         }
     }
 
-    /// What is on the disk is of no use to the service: it goes on like one that has no state.
+    /// The service cannot use the data of the disk: the replica goes on like one without a state.
     fn unreadable(&mut self, reason: &str, effects: &mut Vec<Effect>) {
         effects.push(self.failed(reason));
         effects.push(Effect::Overflow);
-        // The disk keeps it for a program that can read it, until there is another state.
+        // The disk keeps the data for a program that can read them, until there is another state.
         self.forget(effects);
         self.mode = Mode::Idle;
     }
 
-    /// Requests and checkpoint are here, whatever becomes of the service: its group is a cold
-    /// passive one.
+    /// The group is cold passive: requests and checkpoint are here, even if the service dies.
     pub(crate) fn has_log(&self) -> bool {
         self.cold.is_some() && !self.begins_log() && matches!(self.mode, Mode::Live)
     }
 
-    /// Its program has died. What it was given is given to the next one, if that is to go on from
-    /// here.
+    /// The replica's program has died. If the next program goes on from here, it gets the same
+    /// calls.
     pub(crate) fn fall(&mut self, effects: &mut Vec<Effect>) {
         let has_log = self.has_log();
         self.service.runs = false;
@@ -164,8 +164,8 @@ impl Replica {
         if has_log {
             return self.stop(effects);
         }
-        // A log that has not begun, or of which the service was just starting: what its node has
-        // kept counts.
+        // The log has not begun, or the service was just starting from it: the node's kept data
+        // count.
         self.cold = None;
         self.forget_handlers(effects);
         self.service.tasks.clear();
@@ -174,8 +174,8 @@ impl Replica {
         self.mode = Mode::Fallen;
     }
 
-    /// Another program goes on from this state and what was delivered since; of a cold passive
-    /// group, from what its log has.
+    /// Another program goes on from this state and the messages since; in a cold passive group,
+    /// from the log.
     pub(crate) fn rise(&mut self, now: Time, kept: Option<Kept>, effects: &mut Vec<Effect>) {
         let (Mode::Fallen, Some(Kept { state, style: begun, log, changes })) = (&self.mode, kept)
         else {
@@ -190,7 +190,7 @@ impl Replica {
             core::mem::take(&mut self.inbox.queue).into_iter().filter(is_read).collect();
         let served = (self.service.serving, self.service.reading);
         let lead = core::mem::take(&mut self.lead);
-        // What a log would have kept is executed as it was ordered.
+        // Requests of a log are executed as they were ordered.
         let told = if self.service.told.logs() { Style::SemiActive } else { self.service.told };
         self.service.told = begun.unwrap_or(told);
         let style = core::mem::replace(&mut self.style, self.service.told);
@@ -201,16 +201,15 @@ impl Replica {
         (self.service.serving, self.service.reading) = served;
         self.lead = lead;
         self.lead.go_on_from(0);
-        // Who died of what is known in this life.
+        // The deaths of this life are known.
         self.recollect(now, &log, &changes, false);
         self.begin_again(now, state, behind, effects);
         self.style = style;
     }
 
-    /// What the replica took, as it was delivered, is to be executed again as far as it is known
-    /// that it can be. What the log tells of that counts before all else: the last call of the log
-    /// may be known by nobody to have been executed. `trials`: and whoever tried a call has died of
-    /// it.
+    /// The delivered messages of a log are to be executed again, as far as they are known to be
+    /// safe. The log's own knowledge counts first: nobody else may know that its last call was
+    /// executed. `trials`: services that tried a call have died of it.
     fn recollect(&mut self, now: Time, log: &[Bytes], changes: &[(usize, Style)], trials: bool) {
         let (arrived, mut proven) = (self.lead.arrived(), 0);
         let mut changes = changes.iter().peekable();
@@ -219,7 +218,7 @@ impl Replica {
                 self.inbox.queue.push_back(Waiting::Style { style: *style, alone: true });
             }
             match Ordered::decode(payload) {
-                // When it was ordered nobody here knows: if the calls of its handler have not
+                // The time of ordering is unknown here. If the handler's nested calls have not
                 // ended, they have all of their time again.
                 Ok(Ordered::Request(request)) => {
                     proven = request.proven.max(proven);
@@ -258,7 +257,7 @@ impl Replica {
                 {
                     self.lead.condemn_again(number, nodes, proven);
                 }
-                // What it did not take is not in its log.
+                // Messages that the replica did not take are not in its log.
                 _ => {}
             }
         }

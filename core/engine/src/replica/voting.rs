@@ -1,5 +1,5 @@
-//! A voting replica's part: it tells what its handlers ask and what its outcomes are, and answers
-//! what is settled (`docs/protocol/group.md`, "Voting").
+//! A voting replica's part: it votes on its handlers' nested calls and its outcomes, and answers
+//! settled calls (`docs/protocol/group.md`, "Voting").
 
 mod acting;
 
@@ -19,27 +19,27 @@ use crate::api::ServiceOutcome;
 use crate::bug::{Bug, Planted};
 use crate::tally::Verdict;
 
-/// What a client is told whose call has no outcome that a majority of the replicas agrees on.
+/// The error of a call for whose outcome no majority of the replicas agrees.
 const SPLIT: &str = "the call was executed, but no majority of the replicas has the same outcome: the service is not \
     deterministic, or several replicas are faulty at once; see the `split` events of the nodes";
 
-/// What a replica tells: an outcome, or what a handler asks of another group.
+/// A vote: on an outcome, or on a handler's call of another group.
 #[derive(Debug)]
 struct Cast {
     digest: Digest,
     matter: Matter,
 }
 
-/// What a vote is about.
+/// The subject of a vote.
 #[derive(Clone, Copy, Debug)]
 enum Matter {
     Outcome(ClientId, u64),
     Ask(Child),
 }
 
-/// How what this replica tells stands to what a majority does.
+/// This replica's vote compared with the majority's.
 enum Stands {
-    /// That is not known yet.
+    /// The majority is not known yet.
     Open,
     Alike,
     Apart,
@@ -47,7 +47,7 @@ enum Stands {
     Split,
 }
 
-/// A ballot, but for what its node adds.
+/// A ballot without the fields that its node adds.
 #[derive(Clone, Debug)]
 pub(crate) struct Slip {
     pub opening: Option<u64>,
@@ -55,7 +55,7 @@ pub(crate) struct Slip {
     pub digests: Vec<Digest>,
 }
 
-/// A state that was taken, and is neither given nor kept before all that led to it is settled.
+/// A state that was taken. It is neither sent nor stored before all calls in it are settled.
 #[derive(Debug)]
 pub(super) struct Unsettled {
     pub(super) purpose: Purpose,
@@ -64,38 +64,37 @@ pub(super) struct Unsettled {
     pub(super) service: bytes::Bytes,
 }
 
-/// What a state was taken for.
+/// The purpose of a state.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     Give(ViewNumber),
     Keep,
 }
 
-/// What a voting replica keeps of its votes.
+/// A voting replica's votes.
 #[derive(Debug)]
 pub(super) struct Voting {
-    /// The position of the first of these.
+    /// The position of the first cast vote.
     first: u64,
     cast: VecDeque<Cast>,
-    /// Told up to here.
+    /// The last position in a ballot.
     told: u64,
-    /// Told, and not yet delivered.
+    /// A ballot is ordered and not yet delivered.
     in_flight: bool,
-    /// It is delivered from where on it votes. With that come all verdicts so far: one that comes
-    /// before may be the second of two (simulator seed 557714), and to go on from it would leave
-    /// the first unknown for ever.
+    /// The ballot with this replica's first position is delivered. With it all earlier verdicts are
+    /// there. One that comes before may be the second of two; to go on from it would leave the
+    /// first unknown for ever.
     opened: bool,
-    /// Settled up to here.
+    /// The last settled position.
     settled: u64,
-    /// Calls of those cast that are not settled, or not as they were here: they are not answered.
+    /// Executed calls that are not settled, or settled differently: they are not answered.
     pub(super) open: BTreeMap<(ClientId, u64), u64>,
-    /// What its handler asks, if that is not settled, or not as it is asked here: which call, and
-    /// the position.
+    /// The handler's nested call that is not settled, or settled differently: the call and its
+    /// position.
     awaited: Option<(Child, u64)>,
-    /// Something else was settled than what it has. It will be taken out, when all know what it
-    /// told.
+    /// A position was settled differently. The replica will be taken out, when all know its vote.
     pub(super) deviates: bool,
-    /// Verdicts on what is still to be executed.
+    /// Verdicts on positions that are still to be executed.
     pub(super) ahead: BTreeMap<u64, Verdict>,
     pub(super) unsettled: Vec<Unsettled>,
 }
@@ -118,7 +117,7 @@ impl Voting {
         }
     }
 
-    /// How far it is, for whoever looks for a fault.
+    /// The progress of the votes, for diagnosis.
     pub(super) fn for_people(&self) -> String {
         let Voting { first, told, in_flight, opened, settled, deviates, .. } = self;
         let (cast, open, kept) = (self.cast.len(), self.open.len(), self.unsettled.len());
@@ -132,7 +131,7 @@ impl Voting {
         self.cast.get(usize::try_from(position.checked_sub(self.first)?).ok()?)
     }
 
-    /// This replica has this to tell next.
+    /// Casts this replica's next vote.
     fn cast(&mut self, position: u64, digest: Digest, matter: Matter, planted: Planted) -> Stands {
         self.cast.push_back(Cast { digest, matter });
         if position > self.settled {
@@ -146,14 +145,14 @@ impl Voting {
                 Stands::Apart
             }
             Some(Verdict::Split(_)) => Stands::Split,
-            // Settled before this replica could be told: the others have what it has, or it will be
-            // taken out.
+            // Settled before this replica had voted: the others voted the same, or it will be taken
+            // out.
             Some(Verdict::Agreed(_)) | None => Stands::Alike,
         }
     }
 }
 
-/// What stands for an outcome.
+/// The digest of an outcome.
 pub(crate) fn digest(outcome: &ServiceOutcome) -> Digest {
     let mut hash = Sha256::new();
     match outcome {

@@ -1,4 +1,4 @@
-//! Which calls may have killed whoever executed them.
+//! Calls that may have killed the services that executed them.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -7,50 +7,50 @@ use wire::limits::MAX_DEATHS;
 use wire::ordered::Trial;
 use wire::{Member, NodeId};
 
-/// What is held against a call.
+/// The evidence against a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Blame {
-    /// Where services died that had been given it, in order.
+    /// The nodes where services died that had the call, in order.
     pub(crate) deaths: Vec<NodeId>,
-    /// One of them may have executed and answered it: it is gone with its node.
+    /// A service that is gone with its node may have executed and answered the call.
     pub(crate) answered: bool,
-    /// Another tries it, and has been silent for long.
+    /// Another replica tries the call, and has been silent for long.
     pub(crate) beside: bool,
-    /// Who led when that was found.
+    /// The leader when the call was blamed.
     leader: Option<Member>,
 }
 
 /// The calls that are suspected.
 #[derive(Debug, Default)]
 pub(super) struct Suspects {
-    /// What arrived up to there was given to a leader that is gone with its node.
+    /// Calls that arrived up to the number were given to a leader that is gone with its node.
     ranges: VecDeque<(u64, Blame)>,
-    /// Calls that services were given, and did not answer before they died.
+    /// Calls that services had, and did not answer before they died.
     calls: BTreeMap<u64, Blame>,
 }
 
 impl Suspects {
-    /// What is held against this call.
+    /// The evidence against this call.
     pub(super) fn blame(&self, number: u64, arrived: u64) -> Option<&Blame> {
         let range = || self.ranges.iter().find(|(upto, _)| arrived <= *upto);
         self.calls.get(&number).or_else(|| Some(&range()?.1))
     }
 
-    /// All up to this one were executed, and whoever did so lives.
+    /// All calls up to this one were executed, and their executor lives.
     pub(super) fn clear_upto(&mut self, number: u64) {
         while self.calls.first_entry().is_some_and(|first| *first.key() <= number) {
             self.calls.pop_first();
         }
     }
 
-    /// What arrived before is settled.
+    /// Calls that arrived earlier are settled.
     pub(super) fn clear_before(&mut self, arrived: u64) {
         while self.ranges.front().is_some_and(|(upto, _)| *upto < arrived) {
             self.ranges.pop_front();
         }
     }
 
-    /// A service died here that had been given this call, and its node lives and says so.
+    /// A service that had this call died here; its node lives and reports it.
     pub(super) fn accuse(
         &mut self,
         number: u64,
@@ -66,8 +66,7 @@ impl Suspects {
         self.calls.insert(number, blame);
     }
 
-    /// A service died while it tried this call, alone.
-    /// `arrived`: when the call did.
+    /// A service died while it tried this call, alone. `arrived`: the call's arrival number.
     pub(super) fn died_in_trial(
         &mut self,
         (number, arrived): (u64, u64),
@@ -75,9 +74,8 @@ impl Suspects {
         leader: Option<Member>,
     ) {
         let Trial { node, mut deaths, mut answered, .. } = trial;
-        // What was found out since the trial was asked for counts as well. Of a leader that went by
-        // its own will there is no death (simulator world `poison`, seed 3934: it answered the call
-        // on its way out).
+        // Blame from after the trial was asked for counts as well. A leader that left by itself
+        // adds no death: it may have answered the call on its way out.
         if let Some(blame) = self.blame(number, arrived) {
             answered |= blame.answered && (deaths.is_empty() || blame.deaths.len() > deaths.len());
             if blame.deaths.len() > deaths.len() {
@@ -90,7 +88,7 @@ impl Suspects {
         self.calls.insert(number, Blame { deaths, answered, leader, beside: false });
     }
 
-    /// Who tried this call, which arrived then, has given that up.
+    /// The replica that tried this call, which arrived then, has given up.
     pub(super) fn give_up(
         &mut self,
         (number, arrived): (u64, u64),
@@ -103,16 +101,16 @@ impl Suspects {
         self.calls.insert(number, Blame { deaths, answered, leader, beside: false });
     }
 
-    /// The leader of what arrived up to there is gone, with its node if it has `died`, `first`
-    /// being the first that is not proven.
+    /// The leader of calls that arrived up to `upto` is gone, with its node if it has `died`.
+    /// `first` is the first that is not proven.
     pub(super) fn suspect(&mut self, upto: u64, first: u64, member: Member, died: bool) {
-        // It may have answered what another tried beside it.
+        // It may have answered a call that another replica tried beside it.
         for blame in self.calls.values_mut().chain(self.ranges.iter_mut().map(|(_, blame)| blame)) {
             if blame.leader == Some(member) {
                 blame.answered = true;
             }
         }
-        // Else it had to try those first, and was given no other.
+        // Otherwise it had to try those first, and had no other calls.
         let pending = self.calls.values().any(|blame| blame.leader != Some(member))
             || self.ranges.back().is_some_and(|(last, _)| *last >= first);
         if !pending {
@@ -122,7 +120,7 @@ impl Suspects {
         }
     }
 
-    /// All that arrived up to there was executed by services of which nothing is known.
+    /// All calls that arrived up to `upto` were executed by services of which nothing is known.
     pub(super) fn suspect_all(&mut self, upto: u64) {
         if self.ranges.is_empty() {
             self.ranges.push_back((upto, Blame { answered: true, ..Blame::default() }));

@@ -1,4 +1,4 @@
-//! What a warm passive primary executes and tells.
+//! The calls and updates of a warm passive primary.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -23,7 +23,7 @@ use crate::session::{Decision, to_keep};
 use crate::style::StyleRules;
 
 impl Replica {
-    /// It has executed what is in no update that was delivered: it can go on as primary only.
+    /// It has executed calls that are in no delivered update: it can go on as primary only.
     pub(crate) fn is_ahead(&self) -> bool {
         !self.primary.begun.is_empty()
     }
@@ -33,14 +33,15 @@ impl Replica {
         self.is_ahead() || !self.primary.arrivals.is_empty()
     }
 
-    /// This replica is its passive group's primary since then, or is not. What was under way is
+    /// This replica is its passive group's primary since then, or is not. An update under way is
     /// ordered again: nobody takes an update of an earlier time.
     pub(crate) fn reign(&mut self, since: Option<Place>, effects: &mut Vec<Effect>) {
         self.primary.reigning = since;
         self.launch_again(effects);
         if self.style.logs() {
             (self.primary.since, self.primary.arrivals) = (None, VecDeque::new());
-            // One that has still to go over begins with what it was told last.
+            // A replica whose style has still to change begins with the style that it was told
+            // last.
             if self.logs_now() {
                 self.reign_cold(since, effects);
             }
@@ -50,7 +51,7 @@ impl Replica {
             return;
         }
         self.primary.since = since;
-        // Whoever waits for these gives them again.
+        // The nodes that wait for these calls send them again.
         self.primary.arrivals.clear();
         if since.is_none() {
             return;
@@ -62,7 +63,7 @@ impl Replica {
         self.admit(effects);
     }
 
-    /// The component is over: nothing more is executed, or told, until the next is installed.
+    /// The component is over: nothing more is executed or announced until the next is installed.
     pub(crate) fn suspend(&mut self, effects: &mut Vec<Effect>) {
         if self.logs_now() {
             self.primary.reigning = None;
@@ -72,7 +73,7 @@ impl Replica {
         }
     }
 
-    /// A call comes, from a client here or by way of a backup.
+    /// A call arrives, from a client here or through a backup.
     pub(crate) fn arrive(&mut self, now: Time, request: Request, effects: &mut Vec<Effect>) {
         if self.primary.since.is_none() {
             return; // the next view decides
@@ -91,7 +92,7 @@ impl Replica {
         self.admit(effects);
     }
 
-    /// Executes what has come, as far as one update can tell of it.
+    /// Executes calls that have arrived, as many as fit in one update.
     pub(in crate::replica) fn admit(&mut self, effects: &mut Vec<Effect>) {
         while matches!(self.mode, Mode::Live)
             && self.primary.begun.len() < MAX_UPDATE_CALLS
@@ -105,13 +106,13 @@ impl Replica {
 
     fn begin_call(&mut self, request: Request, due: Time, effects: &mut Vec<Effect>) {
         let (client, number) = (request.client, request.number);
-        // Of a retry nobody else hears: it changes nothing in the sessions.
+        // No other replica sees a retry: it changes nothing in the sessions.
         let hears = self.planted.is(Bug::KeepOwnTime);
         let known = self.known_in_session(&request).filter(|_| !hears);
         let (asked, decision) = known.unwrap_or_else(|| self.enter_session(&request));
         match decision {
             Decision::Execute(_) => {
-                // More than the request says, if one that overtook it said more.
+                // Larger than in the request, if a request that overtook it said more.
                 let unanswered = self.history.sessions.unanswered(client);
                 let poison = self.poison_ahead(&request).map(Box::new);
                 let outcome = poison.as_ref().map(|poison| {
@@ -135,7 +136,7 @@ impl Replica {
                     effects.push(Effect::Placed { client, number });
                 }
             }
-            // It was; and what is refused is so by what the client said itself.
+            // It was executed already; or the client's own numbers make it refused.
             decision => {
                 effects.push(Effect::Placed { client, number });
                 self.answer_at_once((client, number, asked), decision, effects);
@@ -143,7 +144,7 @@ impl Replica {
         }
     }
 
-    /// What is kept of a call that services died of, if so many did that it is executed no more.
+    /// The record of a call that services died of, if so many did that it is executed no more.
     fn poison_ahead(&self, request: &Request) -> Option<Poison> {
         let (client, call) = (request.client, request.number);
         let nodes = self.lead.condemned_ahead((client, call))?.to_vec();
@@ -156,14 +157,14 @@ impl Replica {
         Some(Poison { number: 0, client, call, method, json, time, nodes, size, body })
     }
 
-    /// What the service was given and has not answered, of calls that have no place yet.
+    /// Calls without a place that the service has and has not answered.
     pub(in crate::replica) fn unanswered_ahead(&self) -> Vec<(ClientId, u64)> {
         let given = self.primary.begun.iter().skip(self.primary.executed);
         let unanswered = given.filter(|begun| begun.outcome.is_none());
         unanswered.map(|begun| (begun.client, begun.number)).collect()
     }
 
-    /// A call that a service may have died of runs alone: whoever dies then has died of it.
+    /// A call that a service may have died of runs alone: a service that dies then has died of it.
     fn may_begin(&self, request: &Request) -> bool {
         if !self.lead.suspects_ahead() {
             return true;
@@ -173,15 +174,14 @@ impl Replica {
         given.is_empty() || !given.iter().any(blamed) && !blamed(&(request.client, request.number))
     }
 
-    /// What is decided of a request that its session knows already, and what it asks.
+    /// The decision on a request that its session knows already, and the request's digest.
     fn known_in_session(&self, request: &Request) -> Option<(Option<u64>, Decision)> {
         let asked = request.origin.is_some().then(|| asked_of(request));
         let decision = self.history.sessions.decided((request.client, request.number), asked)?;
         Some((asked, decision))
     }
 
-    /// A read is given to the service: it sees all calls so far, and has its place with the last of
-    /// them.
+    /// The service gets a read. It sees all calls so far, and has its place with the last of them.
     pub(in crate::replica) fn place_read(&mut self, told: Effect, effects: &mut Vec<Effect>) {
         match self.primary.begun.back_mut() {
             Some(last) => last.reads.push(told),
@@ -207,8 +207,8 @@ impl Replica {
         }
     }
 
-    /// Asks the service what the calls so far have changed, unless an update is under way: then
-    /// they wait for the next.
+    /// Asks the service for the changes of the calls so far. While an update is under way, they
+    /// wait for the next.
     fn ask_for_change(&mut self, effects: &mut Vec<Effect>) {
         let Primary { begun, asked, sent, since, .. } = &mut self.primary;
         if since.is_none() || begun.is_empty() || asked.is_some() || sent.is_some() {
@@ -219,7 +219,7 @@ impl Replica {
         self.run(Command::Change { ticket }, effects);
     }
 
-    /// The service says what has changed: that and the replies are ordered.
+    /// The service reports its changes: these and the replies are ordered.
     pub(in crate::replica) fn changed(
         &mut self,
         result: Result<Bytes, String>,
@@ -254,8 +254,8 @@ impl Replica {
         }
     }
 
-    /// What is kept of those of the first calls that are executed by nobody, with their numbers in
-    /// the history.
+    /// The records of those of the first calls that nobody executes, with their numbers in the
+    /// history.
     fn numbered_poisons(&self, calls: usize) -> Vec<Poison> {
         let begun = (self.history.executed + 1..).zip(self.primary.begun.iter().take(calls));
         let poisoned = begun.filter_map(|(number, begun)| {
@@ -279,7 +279,7 @@ impl Replica {
         })));
     }
 
-    /// A chunk of this replica's own update is delivered. False if it knows of none.
+    /// A chunk of this replica's own update is delivered. False if this replica has no such chunk.
     pub(in crate::replica) fn own_chunk(
         &mut self,
         chunk: &PrimaryChunk,
