@@ -1,4 +1,4 @@
-//! The cluster's keys, as they change.
+//! Changes of the cluster's keys.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use crate::base::Base;
 use crate::keys::{Effect, Keys, Stage};
 use crate::ordering::Ordering;
 
-/// Changes keys, and does what that asks for.
+/// Changes keys, and carries out the consequences.
 pub(super) struct KeyHandler<'a, O> {
     pub(super) base: &'a mut Base<O>,
     pub(super) keys: &'a mut Keys,
@@ -31,7 +31,7 @@ impl<O: Ordering> KeyHandler<'_, O> {
         Ok(())
     }
 
-    /// A key is in this node's file, and opens; if `sealing`, it seals too.
+    /// A key is in this node's file and opens messages; if `sealing`, it seals too.
     pub(super) fn kept(&mut self, now: Time, key: KeyName, sealing: bool) {
         if self.base.membership.is_active()
             && let Some(step) = self.keys.kept(key, sealing)
@@ -40,7 +40,7 @@ impl<O: Ordering> KeyHandler<'_, O> {
         }
     }
 
-    /// A component begins with this table.
+    /// Begins a component with this table.
     pub(super) fn install(&mut self, table: Option<&KeyTable>) {
         let (present, mut effects) = (self.base.present(), Vec::new());
         self.keys.install(table, &present, &mut effects);
