@@ -26,20 +26,20 @@ use crate::ordering::Ordering;
 use crate::replicas::{ReplicaHandler, Replicas};
 use crate::replies::{Replies, ReplyHandler};
 
-/// What this node does for the groups as a whole.
+/// Node-wide state of the groups.
 #[derive(Default)]
 pub(crate) struct Groups {
     /// Cold passive groups that have a replica here.
     pub(crate) cold: ColdGroups,
-    /// Moves of primaries that were asked for here.
+    /// Moves of primaries that were requested here.
     pub(crate) moves: BTreeMap<(GroupId, Motive), Moving>,
-    /// Other styles for groups that were asked for here.
+    /// Changes of style that were requested here.
     pub(crate) restyles: BTreeMap<GroupId, Restyling>,
-    /// What hosts have to do, and what they refuse for it.
+    /// The hosts' load, and what they refuse because of it.
     pub(crate) load: Load,
 }
 
-/// Changes groups, and has their replicas follow.
+/// Changes groups; their replicas follow.
 pub(crate) struct GroupHandler<'a, O> {
     pub(crate) base: &'a mut Base<O>,
     pub(crate) replies: &'a mut Replies,
@@ -82,7 +82,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// Tells that a group has a new view.
+    /// Reports that a group has a new view.
     pub(crate) fn view_changed(&mut self, id: GroupId) {
         self.groups.load.changed();
         self.replies.clients.watches.changed(id);

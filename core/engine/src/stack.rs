@@ -2,10 +2,10 @@
 //!
 //! - `base`: the order, the component, the table of groups, the disk
 //! - `replies`: clients and their answers
-//! - `replicas`: what this node's replicas execute, vote, lead, call and keep
+//! - `replicas`: this node's replicas: execution, votes, leading, nested calls, journals
 //! - `groups`: views, admission, moves, styles, load
-//! - here: what comes in, what goes out; `stack/delivery.rs`: what the ring delivers;
-//!   `stack/asked.rs`: what people, programs and the manager ask for
+//! - here: inputs and outputs; `stack/delivery.rs`: deliveries of the ring;
+//!   `stack/asked.rs`: requests of people, programs and the manager
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -46,7 +46,7 @@ mod keys;
 #[cfg(test)]
 mod tests;
 
-/// A node's machine: layers, each of which knows only those below it.
+/// A node's machine: layers, each of which sees only those below it.
 pub struct Stack<O = Ring> {
     base: Base<O>,
     replies: Replies,
@@ -58,7 +58,7 @@ pub struct Stack<O = Ring> {
 }
 
 impl<O: Ordering> Stack<O> {
-    /// A node that starts now.
+    /// Returns a node that starts now.
     pub fn new(config: Config, ordering: O, now: Time) -> Stack<O> {
         let planted = Planted {
             #[cfg(feature = "planted-bugs")]
@@ -112,12 +112,12 @@ impl<O: Ordering> Stack<O> {
         stack
     }
 
-    /// A datagram came from another node.
+    /// Takes a datagram of another node.
     pub fn handle_datagram(&mut self, now: Time, bytes: &Bytes) {
         self.handle_datagrams(now, core::slice::from_ref(bytes));
     }
 
-    /// Datagrams of another node that arrived together: acknowledged once for all of them.
+    /// Takes datagrams of another node that arrived together. They are acknowledged once for all.
     pub fn handle_datagrams(&mut self, now: Time, run: &[Bytes]) {
         for bytes in run {
             if let Err(malformed) = self.base.outbox.ordering.handle_datagram(now, bytes) {
@@ -127,13 +127,13 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// A node's host says that nobody listens there.
+    /// Takes the report of a node's host that nobody listens there.
     pub fn handle_unreachable(&mut self, now: Time, node: NodeId) {
         self.base.outbox.ordering.handle_unreachable(now, node);
         self.settle(now);
     }
 
-    /// The time that [`Stack::next_timeout`] named has come.
+    /// Acts at the time that [`Stack::next_timeout`] has returned.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.base.outbox.ordering.next_timeout().is_some_and(|due| due <= now) {
             self.base.outbox.ordering.handle_timeout(now);
@@ -157,7 +157,7 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// When [`Stack::handle_timeout`] is due.
+    /// Returns when [`Stack::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<Time> {
         if self.base.progress.has_left() {
             return None;
@@ -192,8 +192,8 @@ impl<O: Ordering> Stack<O> {
                 self.groups().begin_to_go(now, group);
                 if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
                     hosted.program.unbegun = false;
-                    // Its state stays on the disk: when all nodes stop, nobody is to have left the
-                    // group.
+                    // Its state stays on the disk. When all nodes stop, none of them may have left
+                    // the group.
                     hosted.departure.stays = is_on_disk(hosted);
                 }
             }
@@ -201,7 +201,7 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// The next thing to do.
+    /// Returns the next output.
     pub fn poll_output(&mut self) -> Option<Output> {
         if let Some(now) = self.base.outputs.crowd_waits() {
             self.settle(now);
@@ -209,7 +209,7 @@ impl<O: Ordering> Stack<O> {
         self.base.outputs.pop()
     }
 
-    /// Takes what the ring has to say, then does what that makes possible, until all is quiet.
+    /// Acts on the ring's outputs and their consequences until nothing is left to do.
     fn settle(&mut self, now: Time) {
         self.base.outputs.settled();
         self.bench.new_turn();
@@ -227,7 +227,7 @@ impl<O: Ordering> Stack<O> {
         self.groups().watch_disks(now);
     }
 
-    /// Orders what is due. True if anything was.
+    /// Orders messages that are due. True if there were any.
     fn pump(&mut self, now: Time) -> bool {
         let mut any = self.base.order_waiting(now);
         any |= self.groups().pump_moves(now);
@@ -255,8 +255,7 @@ impl<O: Ordering> Stack<O> {
             let moves = self.groups.moves.contains_key(&(id, Motive::Going));
             group.replica(self.base.me).is_some() && (!stays || moves)
         });
-        // While it is not known yet whether groups act, this node may have what nobody else has
-        // (simulator world `poison`, seed 688).
+        // While it is not known whether groups act, this node may have the only copy of something.
         let done = match self.base.membership.quorate() {
             None => false,
             Some(false) => true,
@@ -274,10 +273,10 @@ impl<O: Ordering> Stack<O> {
         true
     }
 
-    /// What must hold whatever happened.
+    /// Asserts the invariants.
     ///
     /// # Panics
-    /// If it does not: a bug in this crate.
+    /// If one is broken: a bug in this crate.
     pub fn check_invariants(&self) {
         self.base.outbox.ordering.check_invariants();
         self.base.directory.check_invariants();
@@ -300,7 +299,7 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// A frame came from a client. `wall` is the node's wall clock, in nanoseconds since the Unix
+    /// Takes a frame of a client. `wall` is the node's wall clock, in nanoseconds since the Unix
     /// epoch: it becomes the request's ordered time.
     pub fn handle_frame(&mut self, now: Time, wall: Time, caller: Caller, frame: Frame) {
         if self.replies().hide(caller, &frame) {
@@ -325,14 +324,14 @@ impl<O: Ordering> Stack<O> {
         self.base.outputs.crowd(now);
     }
 
-    /// A client's connection is gone.
+    /// A client's connection is lost.
     pub fn handle_disconnect(&mut self, now: Time, caller: Caller) {
         self.replies.clients.callers.disconnect(caller);
         self.replies.clients.watches.forget(caller);
         self.settle(now);
     }
 
-    /// A replica's service answers a command.
+    /// Takes the answer of a replica's service to a command.
     pub fn handle_executed(
         &mut self,
         now: Time,
@@ -353,15 +352,14 @@ impl<O: Ordering> Stack<O> {
         self.base.outputs.crowd(now);
     }
 
-    /// A key is in this node's file, and opens; if `sealing`, it seals too.
+    /// A key is in this node's file and opens messages; if `sealing`, it seals too.
     pub fn handle_key_kept(&mut self, now: Time, key: KeyName, sealing: bool) {
         self.keys().kept(now, key, sealing);
         self.settle(now);
     }
 
-    /// A handler of this node's replica calls another group. `wall` is the node's wall clock. What
-    /// comes of it is said by
-    /// [`Output::Resume`](crate::Output::Resume), maybe at once.
+    /// Takes a call of another group by a handler of this node's replica. `wall` is the node's wall
+    /// clock. The outcome follows as [`Output::Resume`](crate::Output::Resume), maybe at once.
     pub fn handle_nested(&mut self, now: Time, wall: Time, group: GroupId, call: NestedCall) {
         self.replicas.nested.asked_at(wall);
         self.replicas()
@@ -369,8 +367,7 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// All records up to the `upto`-th that was given by
-    /// [`Output::Persist`](crate::Output::Persist) are on the disk.
+    /// The disk has all records of [`Output::Persist`](crate::Output::Persist) up to the `upto`-th.
     pub fn handle_persisted(&mut self, now: Time, upto: u64) {
         if let Some(disk) = self.base.records.disk_mut()
             && let Some(stored) = disk.persisted(upto)
@@ -385,9 +382,8 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// A state that was given by [`Output::Snapshot`](crate::Output::Snapshot) is on the disk.
-    /// Where there was no room for what a transfer has brought, a later state of the group stands
-    /// for it (simulator world `decay`, seed 613).
+    /// The disk has a state from [`Output::Snapshot`](crate::Output::Snapshot). If it had no room
+    /// for a transferred state, a later state of the group stands for that one.
     pub fn handle_snapshot_stored(&mut self, now: Time, group: GroupId, covers: u64) {
         if let Some(hosted) = self.replicas.hosted.get_mut(&group)
             && covers >= hosted.on_disk.logged.lost.0
@@ -399,21 +395,21 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// The store's log is long: a snapshot of this strand would cut it.
+    /// The store's log is long. A snapshot of this strand would shorten it.
     pub fn handle_snapshot_wanted(&mut self, now: Time, strand: Option<GroupId>) {
         match strand {
             None => self.base.snapshot_node(),
             Some(group) if self.replicas.hosted.contains_key(&group) => {
                 self.replicas().snapshot_group(now, group)
             }
-            // What waits for somebody to host it stays.
+            // A state that waits for a host stays.
             Some(group) if self.base.records.has(group) => {}
             Some(group) => self.base.records.forget(group),
         }
         self.settle(now);
     }
 
-    /// What orders this node's messages.
+    /// Returns the engine that orders this node's messages.
     pub fn ordering(&self) -> &O {
         &self.base.outbox.ordering
     }

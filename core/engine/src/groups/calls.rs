@@ -15,7 +15,7 @@ use crate::replicas::hosted::Hosted;
 use crate::replies::calls::busy;
 use crate::style::{Entry, StyleRules};
 
-/// What a client is told that has more calls under way than a session has places.
+/// The error for a client that has more calls under way than a session has places.
 fn window_exceeded(ahead: u64) -> String {
     format!(
         "the call's number is {ahead} above the lowest that is unanswered, and a session has {MAX_SESSION_WINDOW} places: \
@@ -92,7 +92,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// Decides what is done with a parked call: executed, ordered, sent elsewhere, refused, or kept
+    /// Decides whether a parked call is executed, ordered, sent elsewhere, refused, or kept
     /// waiting.
     pub(crate) fn route(&mut self, now: Time, call: Call) {
         if self.replicas.serves(self.base, call.0) {
@@ -143,22 +143,22 @@ impl<O: Ordering> GroupHandler<'_, O> {
                     None => self.replicas().order_call(now, call),
                 }
             }
-            // A read that is ordered after all: its client may have chosen among all replicas, and
-            // loses nothing by it.
+            // The client may have chosen this node among all replicas for its read. The read is
+            // ordered all the same, which costs the client nothing.
             Entry::Spare if reads && hosted.is_some() => self.replicas().order_call(now, call),
             // The node's own calls go nowhere else.
             Entry::Spare if own && hosted.is_some() => self.replicas().order_call(now, call),
-            // It comes to who was primary when it was sent. To take it here costs the client less
-            // than to be sent on, and the reply tells it the new targets.
+            // This node was the primary when the client sent the call. To take it here costs the
+            // client less than a redirect, and the reply carries the new targets.
             Entry::Spare if behind && hosted.is_some_and(led) => {
                 self.replicas().order_call(now, call)
             }
             Entry::Spare | Entry::Closed if behind => {
                 self.replies().decline(call, Outcome::NotPrimary)
             }
-            // The client knows as much as this node and comes here all the same: it could not
-            // reach the primary. If that is dead a new view comes soon. If it lives, it may have
-            // ordered the call; if not, any replica may.
+            // The client's view is current and it comes here all the same: it could not reach the
+            // primary. A dead primary is replaced soon. A live one may have ordered the call; if
+            // not, any replica may.
             Entry::Spare => {
                 self.base.outputs.push(Output::Probe(primary.node));
                 if let Some(hosted) = hosted {
@@ -170,7 +170,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// A view has changed: parked calls may have somewhere to go.
+    /// Routes parked calls again after a change of view.
     pub(crate) fn reconcile_calls(&mut self, now: Time, group: GroupId) {
         for call in self.replies.clients.callers.of_group(group) {
             self.route_parked(now, call);
@@ -178,8 +178,9 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.replicas().answer_binds();
     }
 
-    /// A component is installed at this place. What this node's replicas had executed is part of
-    /// its history, held with the installation; anything else begins anew.
+    /// Routes waiting calls when a component is installed at this place. Calls that this node's
+    /// replicas have executed belong to its history and are held with the installation. All others
+    /// begin anew.
     pub(crate) fn calls_in_new_component(&mut self, now: Time, installed: u64) {
         for call in self.replies.clients.callers.all() {
             let stage =

@@ -10,7 +10,7 @@ use wire::{GroupId, Time};
 #[derive(Debug, Default)]
 pub(crate) struct ColdGroups {
     groups: BTreeSet<GroupId>,
-    /// When the next checkpoint of one is due.
+    /// The time of the next checkpoint.
     due: Option<Time>,
 }
 

@@ -1,4 +1,4 @@
-//! Replicas that come and go.
+//! Replicas that join and leave.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -18,13 +18,12 @@ use crate::replicas::journal::Journal;
 use crate::style::StyleRules;
 
 impl<O: Ordering> GroupHandler<'_, O> {
-    /// This node's replica is to go, after another has taken over if it is the primary and still
-    /// serves.
+    /// Begins to remove this node's replica. If it is the primary and still serves, another takes
+    /// over before.
     pub(crate) fn begin_to_go(&mut self, now: Time, group: GroupId) {
         let Some(hosted) = self.replicas.hosted.get_mut(&group) else { return };
         hosted.departure.begun = true;
-        // That its service has died is said once: what two have died of nobody executes (simulator
-        // world `poison`, seed 629).
+        // A service's death is reported once: nobody executes a call with two reported deaths.
         if !hosted.program.fallen {
             hosted.admission.asked = None;
         }
@@ -33,8 +32,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// Orders the coming of replicas that are not in the table, and the going of those that are to
-    /// go. Each is asked for once a ring: what was ordered on a ring that ended may be lost.
+    /// Orders that replicas outside the table join, and that departing ones leave. Each is ordered
+    /// once a ring: a message of a ring that ended may be lost.
     pub(crate) fn ask_for_views(&mut self, now: Time) -> bool {
         if !self.base.membership.is_active() {
             return false;
@@ -43,7 +42,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let new_disk = self.base.records.disk().is_some_and(|disk| !disk.is_begun());
         let mut messages = Vec::new();
         for (id, hosted) in &mut self.replicas.hosted {
-            // What costs nothing to know comes first: this is looked at whenever anything happens.
+            // The cheap conditions come first: this runs whenever anything happens.
             if hosted.admission.asked == Some(ring)
                 || hosted.on_disk.kept
                 || hosted.program.fallen
@@ -63,7 +62,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
                 || self.groups.moves.contains_key(&(*id, Motive::Going));
             let idle = hosted.departure.stays && hosted.departure.begun;
             let kept_out = hosted.rejoin.is_kept_out() && !hosted.departure.begun;
-            // A replica of a life that no disk knows of could not say later that it had stored
+            // If no disk knows this life, its replica could not say later that it had stored
             // nothing.
             let unknown = is_on_disk(hosted) && new_disk && !hosted.departure.begun;
             if idle || there != hosted.departure.begun || needed || kept_out || unknown {
@@ -75,7 +74,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             hosted.admission.asked = Some(ring);
             hosted.admission.coming |= !hosted.departure.begun;
             messages.push(if hosted.departure.begun {
-                // If nobody else has the state, whoever says of what its service died stays.
+                // The only replica with the state stays if it reports what its service died of.
                 let alone = group.is_some_and(|group| group.synced().eq([me]));
                 let died = hosted.program.died.clone().filter(|_| lost || !alone);
                 let going = if hosted.departure.spares { Going::IfSpared } else { Going::ForGood };
@@ -110,8 +109,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
     }
 
     pub(crate) fn reconcile_replicas(&mut self, now: Time) {
-        // Who has no state did not announce any: the table says so now. What was lost since is not
-        // begun anew.
+        // A replica without a state announced none, and the table says so now. A state that was
+        // lost since is not begun anew.
         let announced =
             self.base.membership.announces().get(&self.base.me).map(|announce| &announce.replicas);
         for (id, hosted) in &mut self.replicas.hosted {
@@ -125,7 +124,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// What this node ordered in earlier configurations has been delivered by now or is lost.
+    /// Forgets joins of earlier configurations: each has been delivered by now, or is lost.
     pub(crate) fn forget_lost_joins(&mut self) {
         let ids: Vec<GroupId> = self.replicas.hosted.keys().copied().collect();
         for id in ids {
@@ -134,7 +133,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// A replica comes, at this place in the order.
+    /// A replica joins, at this place in the order.
     pub(crate) fn act_on_join(&mut self, now: Time, sender: Member, join: JoinGroup) {
         let id = GroupId::of(&join.name);
         if sender == self.base.me
@@ -157,7 +156,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// A replica goes, at this place in the order.
+    /// A replica leaves, at this place in the order.
     pub(crate) fn act_on_leave(&mut self, now: Time, sender: Member, leave: &LeaveGroup) {
         match leave.died.clone() {
             Some(died) => self.replicas().service_died(now, leave.group, sender, died),
@@ -170,9 +169,9 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let anew = alone && before.as_ref().is_some_and(Group::can_begin_anew);
         let change = match leave.going {
             _ if leave.died.is_some() && anew => self.base.directory.go(sender, leave.group),
-            // Its node has kept what the group's state follows from.
+            // Its node has kept the log from which the group's state follows.
             _ if leave.died.is_some() && alone && !self.base.planted.is(Bug::LastOneLeaves) => {
-                // It votes anew on what it executes again.
+                // The replica votes anew on calls that it executes again.
                 self.replicas.votes.forget(leave.group);
                 self.base.directory.stay(sender, leave.group)
             }
@@ -198,13 +197,13 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.count_votes(now, leave.group);
     }
 
-    /// Brings this node's replica in line with what the table says of it.
+    /// Brings this node's replica in line with its entry in the table.
     pub(crate) fn reconcile_replica(&mut self, now: Time, id: GroupId) {
         self.begin_fallen(now, id);
         let group = self.base.directory.get(id);
         let state = group.and_then(|group| group.replica(self.base.me)).map(|r| r.state);
         let there = group.is_some();
-        // What anybody has is of no use to a group that waits for a deposit.
+        // A group that waits for a deposit needs nobody's state.
         let sleeps = |group: &Group| group.primary().is_none() && group.depositor().is_none();
         let asleep = group.is_some_and(sleeps);
         let awake = group.is_some_and(|group| group.primary().is_some());
@@ -240,7 +239,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let stale = self.base.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
         let hasty = self.base.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();
         match state {
-            // It finishes ordered requests. The last voter goes: nobody could say what is right.
+            // It finishes ordered requests. The last voter leaves: nobody can confirm its results.
             None if leaving && (there || !votes) => {}
             // The members without it may have more in memory alone: their disks need that first.
             None if keeps && hosted.replica.has_state() => {
@@ -263,8 +262,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
                     self.replies().lose_calls(id);
                 }
             }
-            // What a transfer brought and the disk does not have yet was told to nobody: the table
-            // means that it begins.
+            // A state that a transfer delivered is announced only when the disk has it. Without the
+            // announcement, *synced* in the table means that the replica begins.
             Some(State::Synced) if hosted.replica.has_state() && !is_on_its_way => {}
             Some(State::Synced) => {
                 hosted.taken = last;
@@ -277,9 +276,9 @@ impl<O: Ordering> GroupHandler<'_, O> {
                 }
                 self.base.order(now, Ordered::Synced(Synced { group: id, transfer }));
             }
-            // What it has may be all that was answered: others will tell when they are back.
+            // Its state may have every answered request: returning members will show that.
             Some(State::Unsynced { .. }) if asleep && hosted.replica.has_state() => {}
-            // Who has more may be gone before it could act, and then this is what goes on.
+            // The replicas with more may fail before they act. Then the group goes on with this.
             Some(State::Unsynced { .. }) if is_over && hosted.replica.has_state() => {
                 hosted.spared = true;
             }
@@ -299,7 +298,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.drop_if_done(id);
     }
 
-    /// The replica that was here went in a history that was given up: it goes once more.
+    /// Orders once more that this node's replica leaves: its departure was in a history that was
+    /// given up.
     fn leave_again(&mut self, now: Time, id: GroupId) {
         if self.base.directory.get(id).is_some_and(|group| group.knows(self.base.me)) {
             let leave = LeaveGroup { group: id, going: Going::ForGood, died: None };
@@ -307,7 +307,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// The same, of a replica whose program has died.
+    /// Does the same for a replica whose program has died.
     fn reconcile_fallen(&mut self, now: Time, id: GroupId) {
         let group = self.base.directory.get(id);
         let awake = group.is_some_and(|group| group.primary().is_some());
@@ -318,8 +318,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         if !known && !hosted.on_disk.kept {
             return self.lose_fallen(now, id);
         }
-        // Checkpoint and log of a cold passive group go over to another style with the next
-        // program.
+        // Checkpoint and log of a cold passive group change to another style with the next program.
         if !hosted.replica.has_log() {
             self.reconcile_style(now, id);
         }
@@ -333,8 +332,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             let waits = hosted.replica.waits_for_others();
             let has_state = hosted.replica.has_state();
             let at_rest = hosted.replica.is_drained() || !has_state || waits;
-            // What the disk gave back may be all that there is of the group: the first component's
-            // table has not said yet what it is worth.
+            // The disk's state may be all that is left of the group. No table has judged it yet.
             let counts = hosted.on_disk.recalled && has_state;
             let goes = hosted.departure.begun && !hosted.admission.coming && !there;
             goes && !counts && at_rest
@@ -342,15 +340,15 @@ impl<O: Ordering> GroupHandler<'_, O> {
         if self.replicas.hosted.get(&id).is_some_and(done) {
             self.replicas.hosted.remove(&id);
             self.groups.cold.remove(id);
-            // The verdicts on what a voting group's replica has executed may be yet to come, and
-            // find nobody here. One that comes to this node later can answer for it.
+            // Verdicts on calls that a voting group's replica has executed may come later, and find
+            // no replica here. A later replica of this node can answer them.
             self.replies().park_unanswered(id, 0);
         }
     }
 
-    /// By the table the group begins at a replica here whose program had died before: it begins
-    /// with the next program. If it went, and the group had been called before that had its place,
-    /// nobody could begin it any more.
+    /// Lets a replica whose program had died begin, if the group begins there by the table: it
+    /// begins with the next program. If the replica left, and the group were called before that
+    /// departure's place, nobody could begin it.
     pub(crate) fn begin_fallen(&mut self, now: Time, group: GroupId) {
         let Some(known) = self.base.directory.get(group) else { return };
         let (last, begins) = (known.last, known.synced().any(|synced| synced == self.base.me));
@@ -365,8 +363,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         });
     }
 
-    /// The group goes on without the replica here whose service has died. It comes anew with the
-    /// next program.
+    /// Removes the replica here whose service has died: the group goes on without it. It rejoins
+    /// with the next program.
     pub(crate) fn lose_fallen(&mut self, now: Time, group: GroupId) {
         let Some(hosted) = self.replicas.hosted.get_mut(&group) else { return };
         (hosted.program.fallen, hosted.program.died, hosted.admission.asked) = (false, None, None);
@@ -376,8 +374,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.drop_if_done(group);
     }
 
-    /// The place of a word that a service here has died: its replica is out of the table, or it
-    /// alone has the group's state.
+    /// Acts on the ordered report that a service here has died. Its replica is out of the table, or
+    /// is the only one with the group's state.
     pub(crate) fn rise(&mut self, now: Time, group: GroupId) {
         let me = self.base.me;
         let stays =
@@ -410,7 +408,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.reconcile_calls(now, group);
     }
 
-    /// Groups that were on their way have come, or never will.
+    /// Decides about calls of unknown groups: groups that were on their way are here now, or never
+    /// will be.
     pub(crate) fn reconcile_unknown_groups(&mut self, now: Time) {
         for call in self.replies.clients.callers.all() {
             if self.base.directory.get(call.0).is_none() {

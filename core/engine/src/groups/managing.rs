@@ -1,6 +1,6 @@
-//! What the manager sees, and what it asks for (`docs/protocol/manager.md`): hosts tell in the
-//! order what they have to do, each node keeps what each told last, and backups get the order in
-//! which clients are to try them.
+//! The manager's input and orders (`docs/protocol/manager.md`). Hosts report their load in ordered
+//! messages, and each node keeps every host's last report. Backups get the order in which clients
+//! try them.
 
 mod handler;
 
@@ -11,46 +11,46 @@ use wire::{Member, NodeId, Time};
 
 use crate::groups::shedding::Sheds;
 
-/// What hosts have to do, and what they refuse for it.
+/// The hosts' load, and what they refuse because of it.
 #[derive(Default)]
 pub(crate) struct Load {
-    /// What members have told of their hosts.
+    /// The last report of each member.
     usages: BTreeMap<Member, Told>,
-    /// How often something has changed that a manager looks at.
+    /// Counts the changes that a manager looks at.
     changes: u64,
-    /// What hosts refuse, and who calls here.
+    /// Refused priorities, and the classes of callers here.
     pub(crate) sheds: Sheds,
 }
 
 impl Load {
-    /// How often something has changed that a manager looks at.
+    /// Returns how often something has changed that a manager looks at.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// What each member told last.
+    /// Returns the last report of each member.
     pub(crate) fn told(&self) -> impl Iterator<Item = (Member, &Told)> {
         self.usages.iter().map(|(member, told)| (*member, told))
     }
 
-    /// What this member told last.
+    /// Returns this member's last report.
     pub(crate) fn told_by(&self, member: Member) -> Option<&Told> {
         self.usages.get(&member)
     }
 
-    /// Something has changed that a manager looks at.
+    /// Counts a change that a manager looks at.
     pub(crate) fn changed(&mut self) {
         self.changes += 1;
     }
 
-    /// What this node's host has told last.
+    /// Returns the load that a node's host has reported last.
     pub(crate) fn usage_of(&self, node: NodeId) -> Option<&Usage> {
         let told = self.usages.iter().find(|(member, _)| member.node == node);
         told.map(|(_, told)| &told.usage)
     }
 }
 
-/// What a member told last.
+/// A member's last report.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub usage: Usage,

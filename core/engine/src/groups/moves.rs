@@ -1,9 +1,9 @@
 //! Moving a group's primary to another replica, on demand or before this node goes
 //! (`docs/protocol/group.md`, "Hand-over").
 //!
-//! Whoever proposes a move orders the proposal. The node that is to take over orders the same
-//! message itself, and that is the hand-over: it has the token then, and does not say so unless it
-//! can act. In a passive group the primary orders it, when what it has executed is ordered.
+//! The proposer orders the proposal. The node that is to take over orders the same message itself,
+//! and that is the hand-over: it has the token then, and does not order it unless it can act. In a
+//! passive group the primary orders it, when all that it has executed is ordered.
 
 mod handler;
 
@@ -11,33 +11,33 @@ use wire::{Duration, Member, NodeId, RingId, Time, ViewNumber};
 
 use crate::api::MoveError;
 
-/// Whoever asked for a move hears of it within this time.
+/// The requester of a move gets the outcome within this time.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A replica that goes waits this long for another to be primary before it goes all the same: its
-/// successor may be going as well.
+/// A departing replica waits this long for another primary, then leaves all the same: its successor
+/// may be leaving as well.
 const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Why a primary is to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Motive {
-    /// Somebody asked for it here, and waits for the outcome.
+    /// Somebody requested it here, and waits for the outcome.
     Asked,
-    /// This node's replica is about to go.
+    /// This node's replica is about to leave.
     Going,
 }
 
-/// A move that this node proposals.
+/// A move that this node proposes.
 pub(crate) struct Moving {
     to: NodeId,
     until: Time,
-    /// Where the proposal was ordered last: on a ring that ended it may be lost, of an old view it
-    /// is void.
+    /// The ring and view of the last proposal. After the end of the ring it may be lost; in another
+    /// view it is void.
     asked: Option<(RingId, ViewNumber)>,
 }
 
 impl Moving {
-    /// A move that somebody asks for now.
+    /// A move that is requested now.
     pub(crate) fn asked(to: NodeId, now: Time) -> Moving {
         Moving { to, until: now + MOVE_TIMEOUT, asked: None }
     }
@@ -47,13 +47,13 @@ impl Moving {
     }
 }
 
-/// What can come of a proposal.
+/// The state of a proposal.
 enum Outlook {
-    /// It is so.
+    /// The primary is there.
     Done(ViewNumber),
-    /// It cannot be.
+    /// The move is impossible.
     Refused(MoveError),
-    /// It can be ordered.
+    /// The move can be ordered.
     Ready(Member, ViewNumber),
     /// Groups do not act now.
     Wait,

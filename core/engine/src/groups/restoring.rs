@@ -1,4 +1,4 @@
-//! States that groups are given, at their place in the order.
+//! States that are handed to groups, at their place in the order.
 
 use alloc::string::String;
 
@@ -58,7 +58,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         {
             return self.replicas().deposit_refused(id, deposit, refused, style);
         }
-        // Of what it was called before nobody has anything any more.
+        // The deposit replaces all earlier calls of the group.
         self.replicas.votes.forget(id);
         self.replies
             .clients
@@ -72,7 +72,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         if holder == self.base.me
             && self.replicas.backups.restores.get(&id).is_none_or(|it| it.number() != number)
         {
-            // Nobody waited for it any more.
+            // No requester waits for the state any more.
             self.base.order(now, Ordered::Backup(BackupStep::Discard { group: id, number }));
         }
     }

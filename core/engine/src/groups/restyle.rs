@@ -1,9 +1,9 @@
 //! Another style for a group that runs, on demand (`docs/protocol/group.md`, "Change of style").
 //!
-//! Whoever proposes it orders it, of the view that it knows. In a group whose replicas all execute
-//! nobody has to be ready: the first such message of a view is the change, at its place in the
-//! order. In a warm passive group the primary's is, who says it when what it has executed is
-//! ordered.
+//! The proposer orders the change, with the view that it knows. If all replicas of the group
+//! execute, nobody has to be ready: the first such message of a view is the change, at its place in
+//! the order. In a warm passive group the primary's message is the change; the primary orders it
+//! when all that it has executed is ordered.
 
 mod handler;
 
@@ -13,25 +13,25 @@ use wire::{Duration, RingId, Time, ViewNumber};
 use crate::api::RestyleError;
 use crate::directory::Group;
 
-/// Whoever asked for a change of style hears of it within this time.
+/// The requester of a change of style gets the outcome within this time.
 const RESTYLE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A change of style that this node proposals.
+/// A change of style that this node proposes.
 pub(crate) struct Restyling {
     style: Style,
     until: Time,
-    /// Where the proposal was ordered last: on a ring that ended it may be lost, of an old view it
-    /// is void.
+    /// The ring and view of the last proposal. After the end of the ring it may be lost; in another
+    /// view it is void.
     asked: Option<(RingId, ViewNumber)>,
-    /// It had its place in the order here. Before, this node may not know of a change that another
-    /// has told already: a group that seems to have the style may have it no more.
+    /// The proposal had its place in the order here. Before that, this node may have missed
+    /// another's change: a group that seems to have the style may have lost it.
     placed: bool,
-    /// The group got the style after that.
+    /// Set when the group got the style after that.
     granted: Option<Granted>,
 }
 
 impl Restyling {
-    /// A change that somebody asks for now.
+    /// A change that is requested now.
     pub(crate) fn asked(style: Style, now: Time) -> Restyling {
         let until = now + RESTYLE_TIMEOUT;
         Restyling { style, until, asked: None, placed: false, granted: None }
@@ -42,7 +42,7 @@ impl Restyling {
     }
 }
 
-/// A group has the style that was proposed.
+/// The proof that a group has the proposed style.
 #[derive(Clone, Copy)]
 struct Granted {
     ring: RingId,
@@ -50,17 +50,17 @@ struct Granted {
     view: ViewNumber,
 }
 
-/// What can come of a proposal.
+/// The state of a proposal.
 enum Outlook {
-    /// It is so, or cannot be.
+    /// The group has the style, or cannot have it.
     Over(Result<ViewNumber, RestyleError>),
-    /// It can be ordered, of this view.
+    /// The change can be ordered, in this view.
     Ready(ViewNumber),
     /// Groups do not act now.
     Wait,
 }
 
-/// Why this group cannot have that style.
+/// Returns why this group cannot have that style.
 fn refusal(group: &Group, to: Style) -> Option<RestyleError> {
     let from = group.options.style;
     if !group.options.may_become(to) {

@@ -1,6 +1,5 @@
-//! A host that has too much to do refuses calls (`docs/protocol/manager.md`, "Shedding"): which,
-//! the manager says in the order; at its own node they are turned away before anything is done with
-//! them.
+//! A host with too much to do refuses calls (`docs/protocol/manager.md`, "Shedding"). The manager
+//! orders which calls. Their own node turns them away before anything else is done with them.
 
 mod handler;
 
@@ -14,40 +13,41 @@ use wire::{Duration, GroupId, NodeId, Time};
 use crate::directory::Group;
 use crate::style::StyleRules;
 
-/// Callers of a class of whom nothing was heard for so long are gone.
+/// A class of callers that was silent for so long is gone.
 const HEARD: Duration = Duration::from_secs(10);
 
-/// What hosts refuse, and who calls here.
+/// Refused priorities, and the classes of callers here.
 #[derive(Default)]
 pub(crate) struct Sheds {
     orders: BTreeMap<NodeId, Order>,
     /// When calls of a priority came here last.
     heard: BTreeMap<u8, Time>,
-    /// Of calls whose clients say nothing, by group.
+    /// Each group's priority for calls whose clients set none.
     unsaid: BTreeMap<GroupId, u8>,
     refused: u64,
 }
 
 impl Sheds {
-    /// What hosts refuse calls below, and until when if nothing else is said.
+    /// Returns below which priority hosts refuse calls, and until when unless the order is
+    /// repeated.
     pub(crate) fn orders(&self) -> impl Iterator<Item = (NodeId, u8, Time)> {
         self.orders.iter().map(|(node, order)| (*node, order.level, order.until))
     }
 
-    /// How critical the calls of these groups are whose clients do not say it.
+    /// Sets each group's priority for calls whose clients set none.
     pub(crate) fn set_unsaid(&mut self, of: BTreeMap<GroupId, u8>) {
         self.unsaid = of;
     }
 }
 
-/// What one host was told.
+/// An order to one host.
 struct Order {
     level: u8,
     until: Time,
     room: Vec<NodeId>,
 }
 
-/// Whether a call is answered at this node without those that have refused it.
+/// Whether this node can answer a call without the nodes that have refused it.
 fn may_answer(group: &Group, request: &Request, node: NodeId) -> bool {
     let style = group.options.style;
     let alike = match request.access.reads() {

@@ -1,4 +1,4 @@
-//! Replicas that come back from the disk, or wait for it.
+//! Replicas that are back from the disk, or wait for it.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -11,8 +11,8 @@ use crate::groups::GroupHandler;
 use crate::ordering::Ordering;
 
 impl<O: Ordering> GroupHandler<'_, O> {
-    /// All members' disks know the component's table: a state that it does not count is of no use
-    /// to anybody. Its replica gives it up and comes anew.
+    /// Gives up kept states when all members' disks know the component's table: nobody needs a
+    /// state that the table does not count. The replica joins anew.
     pub(crate) fn give_up_kept(&mut self, now: Time) -> bool {
         if !self.base.records.take_effective() || !self.base.membership.is_effective() {
             return false;
@@ -25,8 +25,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         !kept.is_empty()
     }
 
-    /// A member hosts a group whose state is on its disk, and had not said so when the component
-    /// began.
+    /// A member has begun to host a group whose state is on its disk. Its announcement did not
+    /// include the group.
     pub(crate) fn act_on_recalled(&mut self, now: Time, sender: Member, recalled: Recalled) {
         let Recalled { group, taken } = recalled;
         let announces = self.base.membership.announces_mut();
@@ -44,8 +44,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         );
         self.changed(now, group, change);
         if change != Change::None {
-            // What it told before it was in the table counts for nobody (simulator seed 0 of
-            // `everything`).
+            // Votes that it sent before it was in the table do not count.
             self.replicas().open_votes_of(now, group);
         }
         let waits = self.base.directory.get(group).is_some_and(|group| group.primary().is_none());
@@ -59,7 +58,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// Something waits for what others have on their disks.
+    /// Whether anything waits for other members' disks.
     pub(crate) fn waits_for_disks(&self) -> bool {
         let forming = self.base.membership.is_active() && !self.base.membership.is_effective();
         self.base.membership.has_disks()
@@ -71,7 +70,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
                 || self.replicas.backups.any_unheld())
     }
 
-    /// Sets the time at which the others are asked for what they have on their disks.
+    /// Sets the time at which this node asks the others how much is on their disks.
     pub(crate) fn watch_disks(&mut self, now: Time) {
         let waits = self.waits_for_disks();
         self.base.records.watch_disks(now, waits);

@@ -1,4 +1,5 @@
-//! Verdicts of voting groups, and replicas that go for one or because their service hangs.
+//! Verdicts of voting groups, and replicas that leave because of one or because their service
+//! hangs.
 
 use alloc::vec::Vec;
 
@@ -15,7 +16,7 @@ use crate::style::StyleRules;
 use crate::tally::{Finding, Verdict};
 
 impl<O: Ordering> GroupHandler<'_, O> {
-    /// A replica whose service is hung goes, at this place in the order.
+    /// Removes a replica whose service is hung, at this place in the order.
     pub(crate) fn act_on_demote(&mut self, now: Time, sender: Member, demote: Demote) {
         let Demote { group: id, view, died } = demote;
         let Some(group) = self.base.directory.get(id).filter(|group| group.view == view) else {
@@ -55,7 +56,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// A ballot at its place in the order.
+    /// Acts on a ballot at its place in the order.
     pub(crate) fn act_on_ballot(&mut self, now: Time, sender: Member, ballot: &Ballot) {
         let id = ballot.group;
         let Some(group) = self.base.directory.get(id).filter(|group| group.options.style.votes())
@@ -78,7 +79,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             if let Some(hosted) = self.replicas.hosted.get_mut(&id) {
                 hosted.replica.ballot_delivered(ballot.opening.is_some());
             }
-            // What was settled while its state was on the way: it has executed that since, or will.
+            // Calls settled during its state transfer: it has executed them since, or will.
             let opened = ballot.opening.map(|from| self.replicas.votes.verdicts_after(id, from));
             for (position, verdict) in opened.into_iter().flatten() {
                 self.replicas().with_replica(now, id, |replica, effects| {
@@ -139,8 +140,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// Takes a replica out, everywhere at this place in the order. It comes back and is given the
-    /// state of another.
+    /// Removes a replica, on all nodes at this place in the order. It rejoins and gets another's
+    /// state.
     pub(crate) fn expel(
         &mut self,
         now: Time,
@@ -161,7 +162,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.changed(now, id, change);
     }
 
-    /// It is said, at this place in the order, that votes are missing.
+    /// Acts on the ordered report that votes are missing.
     pub(crate) fn act_on_absent(&mut self, now: Time, absent: &Absent) {
         let Absent { group: id, member, position } = *absent;
         let Some(group) = self.base.directory.get(id) else { return };

@@ -1,4 +1,4 @@
-//! What people, programs and the manager ask this node for.
+//! Requests of people, programs and the manager to this node.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -42,30 +42,31 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Measures what orders the messages, on the configuration as it stands. It loads the cluster
-    /// while it lasts. What came of it follows as [`Output::Bench`](crate::Output::Bench).
+    /// Begins a benchmark of the engine that orders messages, in the present configuration. It
+    /// loads the cluster while it runs. The result follows as
+    /// [`Output::Bench`](crate::Output::Bench).
     ///
     /// # Errors
-    /// Why it cannot be, and the remedy; nothing has happened then.
+    /// Why it is impossible now, and the remedy. Then nothing has happened.
     pub fn bench(&mut self, now: Time, request: BenchRequest) -> Result<(), BenchError> {
         self.benchmarks().ask(now, request)?;
         self.settle(now);
         Ok(())
     }
 
-    /// Whoever asked for a benchmark here wants it no more.
+    /// Cancels the benchmark that was requested here.
     pub fn stop_bench(&mut self, now: Time) {
         self.benchmarks().stop(now);
         self.settle(now);
     }
 
-    /// How far the benchmark that is under way is.
+    /// Returns the progress of the running benchmark.
     pub fn bench_progress(&self) -> Option<BenchProgress> {
         self.bench.progress()
     }
 
-    /// When this node's replica takes checkpoints, while it is primary of a cold passive group.
-    /// Nobody else need do the same.
+    /// Sets when this node's replica takes checkpoints while it is primary of a cold passive group.
+    /// Other nodes may have other settings.
     pub fn set_checkpoints(&mut self, now: Time, group: GroupId, checkpoints: Checkpoints) {
         if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
             hosted.cold.checkpoints = checkpoints;
@@ -73,8 +74,8 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// This node hosts a replica of the group `name` from now on. It joins as soon as there is a
-    /// quorum; until then, and while its state is on the way, it waits.
+    /// Hosts a replica of the group `name` from now on. The replica joins as soon as there is a
+    /// quorum. Until then, and during its state transfer, it waits.
     ///
     /// # Errors
     /// If the name is impossible, or this node hosts the group or too many groups already.
@@ -87,7 +88,7 @@ impl<O: Ordering> Stack<O> {
         self.host_served(now, name, options, None)
     }
 
-    /// The same, of a replica that a program serves: that may die while the node lives, and is
+    /// Hosts a replica that a program serves. The program may die while the node lives, and is
     /// started again ([`Stack::service_lost`]).
     ///
     /// # Errors
@@ -131,7 +132,7 @@ impl<O: Ordering> Stack<O> {
         if on_disk {
             self.replicas().recall_replica(now, id);
         }
-        // What is on the disk may be of another style than what was configured.
+        // The state on the disk may be of another style than the configured one.
         if self.replicas.hosted.get(&id).is_some_and(|hosted| hosted.replica.style().logs()) {
             self.groups.cold.insert(id);
         }
@@ -139,14 +140,14 @@ impl<O: Ordering> Stack<O> {
         Ok(id)
     }
 
-    /// This node gives its replica of the group up. What was ordered before is answered still.
+    /// Gives up this node's replica of the group. Requests that were ordered before are still
+    /// answered.
     pub fn unhost(&mut self, now: Time, group: GroupId) {
         self.go(now, group, false);
     }
 
-    /// The same, if another replica has the state, or as soon as one has it: until then it serves.
-    /// For services that are to go on, wherever their replicas are (simulator world `everything`,
-    /// seed 568).
+    /// Gives up this node's replica once another replica has the state: until then it serves. This
+    /// is for services that go on, wherever their replicas are.
     pub fn part(&mut self, now: Time, group: GroupId) {
         self.go(now, group, true);
     }
@@ -160,7 +161,7 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// This node's replica goes when another has the state.
+    /// Whether this node's replica leaves as soon as another has the state.
     pub fn is_parting(&self, group: GroupId) -> bool {
         self.replicas
             .hosted
@@ -168,19 +169,20 @@ impl<O: Ordering> Stack<O> {
             .is_some_and(|hosted| hosted.departure.begun && hosted.departure.spares)
     }
 
-    /// Whether this node still has a replica of the group, be it one on its way out.
+    /// Whether this node still has a replica of the group, even one that is leaving.
     pub fn is_hosting(&self, group: GroupId) -> bool {
         self.replicas.hosted.contains_key(&group)
     }
 
-    /// The group has gone on without this node's replica, which still has something to execute.
+    /// Whether the group goes on without this node's replica, which still has requests to execute.
     pub fn has_left(&self, group: GroupId) -> bool {
         let there = self.base.directory.get(group).is_some_and(|known| known.knows(self.base.me));
         !there && self.replicas.hosted.get(&group).is_some_and(|hosted| hosted.departure.begun)
     }
 
-    /// This node's replica is lost: its service executes nothing any more, and answers nothing of
-    /// what it was given. It goes; calls that waited for it here are answered elsewhere.
+    /// Takes the loss of this node's replica. Its service executes nothing more and returns no
+    /// outcome of earlier commands. The replica leaves, and other replicas answer the calls that
+    /// waited for it here.
     pub fn abandon(&mut self, now: Time, group: GroupId) {
         let died = self.replicas.reach(group, Begun::Any);
         if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
@@ -193,9 +195,9 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// The program that serves this node's replica has died. Another replica takes over; if none
-    /// has the group's state, the program is to be started again and goes on from what this node
-    /// has kept. It may have died of what it had begun.
+    /// Takes the death of the program that serves this node's replica, maybe by a call that it had
+    /// begun. Another replica takes over. If none has the group's state, the program is to be
+    /// started again, and goes on from this node's journal.
     pub fn service_lost(&mut self, now: Time, group: GroupId, begun: Begun) {
         let Some(hosted) = self.replicas.hosted.get(&group) else { return };
         let whole = hosted.replica.has_log()
@@ -215,7 +217,7 @@ impl<O: Ordering> Stack<O> {
         if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
             (hosted.program.died, hosted.program.fallen, hosted.admission.asked) =
                 (Some(died), true, None);
-            // What it was asked for it does not give any more.
+            // It will not hand out the state that was requested.
             hosted.program.journal.iter_mut().for_each(Journal::stop_taking);
         }
         let alone =
@@ -228,18 +230,18 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// Gives the cluster another key. Every node keeps it, then all seal with it, then the old one
-    /// is forgotten; each step waits for every configured node.
+    /// Changes the cluster's key. Every node stores the new one, then all seal with it, then the
+    /// old one is forgotten. Each step waits for every configured node.
     ///
     /// # Errors
-    /// Why it cannot begin now; nothing has happened then.
+    /// Why the change cannot begin now. Then nothing has happened.
     pub fn change_key(&mut self, now: Time, key: OfferedKey) -> Result<(), KeyError> {
         let step = self.keys.offer(key);
         self.order_key_step(now, step)
     }
 
-    /// Lets the change under way wait for present nodes only. Who is away needs the new key file to
-    /// come back.
+    /// Lets the change under way wait for present nodes only. An absent node needs the new key file
+    /// to rejoin.
     ///
     /// # Errors
     /// There is none.
@@ -248,7 +250,7 @@ impl<O: Ordering> Stack<O> {
         self.order_key_step(now, step)
     }
 
-    /// Gives the change under way up, as long as nobody seals with the new key.
+    /// Cancels the change under way, unless a node seals with the new key already.
     ///
     /// # Errors
     /// There is none, or it is too late.
@@ -257,29 +259,29 @@ impl<O: Ordering> Stack<O> {
         self.order_key_step(now, step)
     }
 
-    /// This node's replica of the group keeps nothing back from its service.
+    /// Whether this node's replica of the group holds nothing back from its service.
     pub fn has_followed(&self, group: GroupId) -> bool {
         self.replicas.hosted.get(&group).is_none_or(|hosted| hosted.replica.has_followed())
     }
 
-    /// The calls of the group's history that services died of, the oldest first, as this node's
-    /// replica has them.
+    /// Returns the calls of the group's history that services died of, the oldest first, as this
+    /// node's replica knows them.
     pub fn poisoned(&self, group: GroupId) -> Option<&[Poison]> {
         Some(self.replicas.hosted.get(&group)?.replica.poisons())
     }
 
-    /// What this node's replica of the group knows of who executes first, for whoever looks for a
-    /// fault.
+    /// Describes, for debugging, which replica executes first by the knowledge of this node's
+    /// replica.
     pub fn explain_lead(&self, group: GroupId) -> Option<String> {
         Some(self.replicas.hosted.get(&group)?.replica.lead_for_people())
     }
 
-    /// Tells all nodes what this one's host has to do, and who calls here. False if the ring takes
-    /// nothing now: then it is to be told anew, as it is then.
+    /// Reports this host's load and its classes of callers to all nodes. False if the ring takes
+    /// nothing now: the caller is to report again later, with the load of that moment.
     pub fn tell_usage(&mut self, now: Time, usage: Usage) -> bool {
         let (classes, refused) = self.groups().callers_told(now);
         let usage = Usage { classes, refused, ..usage };
-        // What others wait for goes first.
+        // Messages that others wait for go first.
         if !self.base.membership.is_active() || !self.base.outbox.is_clear() {
             return false;
         }
@@ -288,9 +290,9 @@ impl<O: Ordering> Stack<O> {
         told
     }
 
-    /// Asks for this order of a group's backups, of which the group's view is `view`. What comes of
-    /// it is told by [`Event::Ranked`](crate::Event::Ranked); if the view changes before, nothing
-    /// does. False if that is known already, or nothing would change.
+    /// Proposes this order of a group's backups for its view `view`.
+    /// [`Event::Ranked`](crate::Event::Ranked) reports the outcome. If the view changes before, the
+    /// proposal is void. False if it is void already, or changes nothing.
     pub fn rank(
         &mut self,
         now: Time,
@@ -307,7 +309,7 @@ impl<O: Ordering> Stack<O> {
         true
     }
 
-    /// What there is for a manager to see.
+    /// Returns a manager's view of the cluster.
     pub fn picture(&self) -> Picture {
         let active = self.base.membership.is_active();
         let nodes = self.base.present();
@@ -336,23 +338,21 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// Grows whenever a [picture](Stack::picture) may be another than before.
+    /// Returns a number that grows whenever the [picture](Stack::picture) may have changed.
     pub fn changes(&self) -> u64 {
         self.groups.load.changes()
     }
 
-    /// What each member has told last of its host, and when it came.
+    /// Returns each member's last load report, and when it came.
     pub fn usages(&self) -> impl Iterator<Item = (Member, &Usage, Time)> + '_ {
         self.groups.load.told().map(|(member, told)| (member, &told.usage, told.at))
     }
 
     /// Makes the replica at node `to` the group's primary, without a gap for its clients. The
-    /// outcome comes as
-    /// [`Output::Moved`](crate::Output::Moved), at once or within some seconds.
+    /// outcome follows as [`Output::Moved`](crate::Output::Moved), at once or within some seconds.
     ///
     /// # Errors
-    /// Another move of this group, or too many of others, were asked for at this node and are not
-    /// over.
+    /// This node already has another move of this group, or too many of others, under way.
     pub fn move_primary(&mut self, now: Time, group: GroupId, to: NodeId) -> Result<(), MoveError> {
         if let Some(under_way) = self.groups.moves.get(&(group, Motive::Asked)) {
             return Err(MoveError::UnderWay(under_way.to()));
@@ -367,9 +367,9 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Calls a group in this node's own name. What comes of it within `timeout` is told by
-    /// [`Output::Own`](crate::Output::Own) with the number that is given back; if nothing does,
-    /// nobody knows whether it was executed.
+    /// Calls a group in this node's own name and returns the call's number. Its outcome within
+    /// `timeout` follows as [`Output::Own`](crate::Output::Own) with that number. Without an
+    /// outcome, nobody knows whether the call was executed.
     pub fn call(
         &mut self,
         now: Time,
@@ -404,12 +404,12 @@ impl<O: Ordering> Stack<O> {
         number
     }
 
-    /// Has a group begin with a state. The outcome comes as
+    /// Has a group begin with a state. The outcome follows as
     /// [`Output::Restored`](crate::Output::Restored), at once or within some seconds.
     ///
     /// # Errors
-    /// No group can have that name; or a restore of this group, or too many of others, were asked
-    /// for at this node and are not over.
+    /// No group can have that name; or this node has another restore of this group, or too many of
+    /// others, under way.
     pub fn restore(&mut self, now: Time, restore: Restore) -> Result<(), RestoreError> {
         let name = &restore.name;
         if name.is_empty() || name.len() > MAX_NAME {
@@ -424,11 +424,11 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Has a group that waits for a state begin without, whoever was to give it. A replica that is
-    /// there begins with its service's initial state; a group without any is gone.
+    /// Has a group that waits for a deposited state begin without it. A replica that is there
+    /// begins with its service's initial state. A group without replicas is gone.
     ///
     /// # Errors
-    /// Groups do not act here, or this one waits for none.
+    /// Groups do not act here, or this one waits for no state.
     pub fn discard(&mut self, now: Time, group: GroupId) -> Result<(), DiscardError> {
         if !self.base.membership.is_active() {
             return Err(DiscardError::NoQuorum);
@@ -440,12 +440,11 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Gives a group another style while it serves. The outcome comes as
+    /// Changes the style of a group while it serves. The outcome follows as
     /// [`Output::Restyled`](crate::Output::Restyled), at once or within some seconds.
     ///
     /// # Errors
-    /// Another change of this group, or too many of others, were asked for at this node and are not
-    /// over.
+    /// This node already has another change of this group, or too many of others, under way.
     pub fn restyle(&mut self, now: Time, group: GroupId, style: Style) -> Result<(), RestyleError> {
         if let Some(under_way) = self.groups.restyles.get(&group) {
             return Err(RestyleError::UnderWay(under_way.style()));
@@ -458,19 +457,18 @@ impl<O: Ordering> Stack<O> {
         Ok(())
     }
 
-    /// Takes the state of this node's replica at one place of the order. It comes as
+    /// Takes the state of this node's replica at one place of the order. It follows as
     /// [`Output::Saved`](crate::Output::Saved).
     ///
     /// # Errors
-    /// Another save of this group, or too many of others, were asked for at this node and are not
-    /// over.
+    /// This node already has another save of this group, or too many of others, under way.
     pub fn save(&mut self, now: Time, group: GroupId) -> Result<(), SaveError> {
         self.replicas.backups.save(now, group)?;
         self.settle(now);
         Ok(())
     }
 
-    /// Asks for this in the order. False if nothing is ordered now.
+    /// Orders that a host sheds calls. False if nothing is ordered now.
     pub fn shed(&mut self, now: Time, shedding: Shedding) -> bool {
         let active = self.base.membership.is_active();
         if active {
@@ -480,17 +478,18 @@ impl<O: Ordering> Stack<O> {
         active
     }
 
-    /// What hosts refuse calls below, and until when if nothing else is said.
+    /// Returns below which priority hosts refuse calls, and until when unless the order is
+    /// repeated.
     pub fn sheds(&self) -> impl Iterator<Item = (NodeId, u8, Time)> + '_ {
         self.groups.load.sheds.orders()
     }
 
-    /// How critical the calls of these groups are whose clients do not say it.
+    /// Sets each group's priority for calls whose clients set none.
     pub fn set_criticalities(&mut self, of: BTreeMap<GroupId, u8>) {
         self.groups.load.sheds.set_unsaid(of);
     }
 
-    /// What this node knows, for people.
+    /// Returns this node's knowledge, for people.
     pub fn status(&self) -> Status {
         let groups = self.base.directory.iter().map(|(id, group)| {
             let hosted = self.replicas.hosted.get(&id).filter(|hosted| hosted.replica.has_state());
@@ -526,7 +525,7 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// The part of [`status`](Stack::status) that tells of the ring.
+    /// Returns the ring's part of [`status`](Stack::status).
     pub fn ring_status(&self) -> RingStatus {
         RingStatus {
             state: self.base.outbox.ordering.state_name(),

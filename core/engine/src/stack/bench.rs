@@ -1,4 +1,4 @@
-//! Benchmarks of what orders this node's messages.
+//! Benchmarks of the engine that orders this node's messages.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,14 +12,14 @@ use crate::base::Base;
 use crate::bench::{Bench, Effect, Here};
 use crate::ordering::Ordering;
 
-/// Lets the benchmark act, and does what it asks for.
+/// Lets the benchmark act, and carries out its requests.
 pub(super) struct BenchHandler<'a, O> {
     pub(super) base: &'a mut Base<O>,
     pub(super) bench: &'a mut Bench,
 }
 
 impl<O: Ordering> BenchHandler<'_, O> {
-    /// As [`Stack::bench`](super::Stack::bench).
+    /// See [`Stack::bench`](super::Stack::bench).
     pub(crate) fn ask(&mut self, now: Time, request: BenchRequest) -> Result<(), BenchError> {
         if !self.base.membership.is_active() {
             return Err(BenchError::NoQuorum);
@@ -65,11 +65,11 @@ impl<O: Ordering> BenchHandler<'_, O> {
         self.act(now, effects);
     }
 
-    /// Hands in what a benchmark wants sent. True if anything was.
+    /// Hands in a benchmark's messages. True if there were any.
     pub(crate) fn pump(&mut self, now: Time) -> bool {
         self.bench.left(now, self.base.outbox.handed() - self.base.outbox.ordering.queued() as u64);
         let mut any = false;
-        // What the node has to order for its own sake goes first.
+        // The node's own messages go first.
         while self.base.outbox.is_clear()
             && let Some((payload, level)) = self.bench.next(now)
             && self.base.outbox.multicast(now, payload.into(), level)

@@ -1,4 +1,4 @@
-//! What is delivered: configurations, ordered messages, and who holds them.
+//! Deliveries: configurations, ordered messages, and which members have them.
 
 use alloc::boxed::Box;
 use bytes::Bytes;
@@ -14,15 +14,15 @@ use crate::stack::Stack;
 use crate::style::StyleRules;
 
 impl<O: Ordering> Stack<O> {
-    /// What was ordered before this component began says something of an earlier one.
+    /// Whether a message ordered before this component began concerns an earlier component only.
     fn is_of_the_past(&self, sender: Member, ordered: &Ordered) -> bool {
         match ordered {
-            // Transfers have begun anew: what was said of earlier ones is void, even if a new one
-            // has the name of one in a history that was given up.
+            // Transfers have begun anew. Messages of earlier ones are void, even if a transfer of a
+            // given-up history had the same name.
             Ordered::Synced(_) | Ordered::StateChunk(_) => true,
-            // Votes are told anew.
+            // Replicas vote anew.
             Ordered::Ballot(_) | Ordered::Absent(_) => true,
-            // A passive primary said that all it had taken was ordered. It takes calls again since.
+            // A passive primary had ordered all it had taken, but has taken calls again since.
             Ordered::Move(Move { group, .. }) | Ordered::Restyle(Restyle { group, .. }) => {
                 self.base.directory.get(*group).is_some_and(|group| {
                     group.options.style.keeps_its_primary() && group.primary() == Some(sender)
@@ -68,10 +68,10 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// Groups stop acting; every member says what it brings along.
+    /// Stops all groups. Every member announces its states.
     fn configure(&mut self, now: Time, configuration: Configuration) {
-        // Before it, the last messages of the old ring follow the transitional one: each says if it
-        // is contiguous.
+        // Between the two, the last messages of the old ring are delivered. Each is marked as
+        // contiguous or not.
         let transitional = configuration.kind == ConfigurationKind::Transitional;
         self.base.progress.set_transitional(transitional);
         if transitional {
@@ -84,7 +84,7 @@ impl<O: Ordering> Stack<O> {
         self.replies().tell_faults(now, ring, &members);
         self.groups().forget_usages(&members);
         self.benchmarks().interrupted(now);
-        // What was to be said about an earlier configuration is of no use in this one.
+        // Messages about an earlier configuration are useless in this one.
         let lasting = |ordered: &Ordered| {
             !matches!(
                 ordered,
@@ -111,7 +111,7 @@ impl<O: Ordering> Stack<O> {
             self.base.membership.gap();
         }
         match self.ordered_in(&delivery) {
-            // A member of the ring that sends such bytes is broken, but alike for everybody.
+            // A member that sends such bytes is broken, but alike for everybody.
             Err(malformed) => self.base.event(Event::Malformed(malformed)),
             Ok(Ordered::Announce(announce)) => {
                 if let Some((quorate, install)) =
@@ -121,7 +121,7 @@ impl<O: Ordering> Stack<O> {
                 }
             }
             Ok(Ordered::Install(install)) => self.install(now, &delivery, &install),
-            // No part of any history: neither kept for a component nor a step in one.
+            // These are part of no history: neither deferred for a component nor a step in one.
             Ok(Ordered::Load(load)) => {
                 self.bench.load(now, delivery.sender, delivery.sequence, &load);
             }
@@ -143,7 +143,7 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// What is delivered: as this node has ordered it, or read.
+    /// Returns the delivered message: an own one from memory, another decoded.
     fn ordered_in(&mut self, delivery: &Delivery) -> Result<Ordered, Malformed> {
         let own = delivery.sender == self.base.me;
         match own.then(|| self.base.outbox.delivered(&delivery.payload)).flatten() {
@@ -155,7 +155,7 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// All announcements are in.
+    /// All announcements are here: the verdict is acted on.
     fn judged(&mut self, now: Time, quorate: bool, install: bool) {
         let (ring, epoch) = (self.base.membership.ring(), self.base.membership.next_epoch());
         if !quorate {
@@ -168,7 +168,7 @@ impl<O: Ordering> Stack<O> {
         }
     }
 
-    /// The component begins: the table is everybody's, and what waited is done.
+    /// Begins the component: its table applies to all, and deferred messages are acted on.
     fn install(&mut self, now: Time, delivery: &Delivery, install: &Install) {
         let installed =
             self.base.membership.install(delivery.sender, install.ring, delivery.sequence);
@@ -182,7 +182,7 @@ impl<O: Ordering> Stack<O> {
         let changed = self.base.directory.install(install.ring, &entries, announces, gathering);
         let Install { ring, epoch, .. } = *install;
         self.base.event(Event::Quorum { ring, quorate: true, epoch });
-        // What was ordered before counts from here on, and is not there before this is.
+        // Messages ordered before the installation count only with it.
         let first = self.base.progress.first_deferred().unwrap_or(delivery.sequence);
         self.base.records.begin_to_act((first.min(delivery.sequence), delivery.sequence), true);
         self.base.note_installed();

@@ -1,5 +1,5 @@
-//! One node to whom the test is the order: what is ordered, lost or said by a confused member here
-//! takes long to come about in a whole cluster.
+//! One node; the test itself is the order. Orders, losses and confused members that are rare in a
+//! whole cluster are stated here directly.
 
 mod awaited;
 mod holding;
@@ -66,7 +66,7 @@ impl Room {
         Room { stack, ring: RingId::default(), sequence: 0 }
     }
 
-    /// A node in a component of all three with these groups, which is effective.
+    /// Returns a node in an effective component of all three nodes, with these groups.
     fn active(groups: Vec<GroupEntry>) -> Room {
         let mut room = Room::new();
         room.configure(1);
@@ -76,8 +76,8 @@ impl Room {
         room
     }
 
-    /// Nodes 1 and 2 host the group, and 2 awaits the snapshot that is on its way: with it, the
-    /// transfer's number.
+    /// Nodes 1 and 2 host the group, and 2 awaits the snapshot that is under way. Returns the
+    /// transfer's number, too.
     fn joined() -> (Room, ViewNumber) {
         let mut room = Room::active(Vec::new());
         room.host();
@@ -88,7 +88,7 @@ impl Room {
         (room, transfer)
     }
 
-    /// The same, and 2 has the state.
+    /// As `joined`, and 2 has the state.
     fn paired() -> Room {
         let (mut room, transfer) = Room::joined();
         room.deliver(2, Ordered::Synced(Synced { group: log(), transfer }));
@@ -118,7 +118,7 @@ impl Room {
         }
     }
 
-    /// Everybody is new.
+    /// All members announce that they are new.
     fn announce(&mut self) {
         for node in 1..=3 {
             self.deliver(node, Ordered::Announce(Box::new(self.nothing())));
@@ -200,7 +200,7 @@ impl Room {
         self.stack.handle_frame(NOW, NOW, CALLER, Frame::Request(request));
     }
 
-    /// The call is ordered.
+    /// Orders the call.
     fn request(&mut self, sender: u32, number: u64) {
         self.deliver(sender, Ordered::Request(a_request(number)));
     }
@@ -210,13 +210,13 @@ impl Room {
         self.stack.handle_executed(NOW, log(), ticket, Executed::Reply(outcome));
     }
 
-    /// The transfer that this node waits for comes, and nothing is in it.
+    /// Completes the transfer that this node waits for, with an empty state.
     fn restore(&mut self) {
         let transfer = self.transfer();
         self.deliver(1, Ordered::Synced(Synced { group: log(), transfer }));
     }
 
-    /// It comes, and nobody has been told yet that it is there.
+    /// Completes the transfer, before the disk has the state.
     fn transfer(&mut self) -> ViewNumber {
         let state = ReplicaState { head: StateHead::default(), service: Bytes::new() };
         let transfer = self.stack.base.directory.get(log()).expect("the group").transfer();
@@ -232,7 +232,7 @@ impl Room {
         transfer
     }
 
-    /// The snapshot that this node's service was asked for is there.
+    /// Hands in the snapshot that this node's service was asked for.
     fn snapshot(&mut self) {
         let snapshot = self.outputs().into_iter().find_map(|output| match output {
             Output::Run { command: Command::Snapshot { ticket }, .. } => Some(ticket),
@@ -246,7 +246,7 @@ impl Room {
         core::iter::from_fn(|| self.stack.poll_output()).collect()
     }
 
-    /// The tickets of the requests that the service is given.
+    /// Returns the tickets of the requests that the service got.
     fn executions(&mut self) -> Vec<Ticket> {
         let ticket = |output| match output {
             Output::Run { command: Command::Execute { ticket, .. }, .. } => Some(ticket),
@@ -264,7 +264,7 @@ impl Room {
     }
 }
 
-/// A call as it is ordered.
+/// Returns a call as it is ordered.
 fn a_request(number: u64) -> wire::ordered::Request {
     wire::ordered::Request {
         group: log(),
@@ -284,7 +284,7 @@ fn a_request(number: u64) -> wire::ordered::Request {
     }
 }
 
-/// The group's replicas, and whether each has the state.
+/// Returns a group of these replicas, each with whether it has the state.
 fn entry(replicas: &[(u32, bool)], options: GroupOptions) -> GroupEntry {
     let replica = |&(node, synced)| ReplicaEntry { member: member(node), synced };
     GroupEntry {
@@ -300,9 +300,9 @@ fn entry(replicas: &[(u32, bool)], options: GroupOptions) -> GroupEntry {
     }
 }
 
-/// A node without a replica cannot take a call, and keeps it for a client that knows as much as the
-/// node. The client is answered elsewhere, and its next calls say so (simulator seeds 5989 and
-/// 11782: others were refused for want of room).
+/// A node without a replica cannot take a call. It keeps it for a client that knows as much as the
+/// node. The client is answered elsewhere, and its next calls show that. (Simulator seeds 5989 and
+/// 11782: others were refused for want of room.)
 #[test]
 fn a_call_whose_client_was_answered_elsewhere_waits_no_longer() {
     let mut room = Room::active(Vec::new());
@@ -417,7 +417,7 @@ fn an_outcome_does_not_outlive_the_history_that_it_belongs_to() {
     let tickets = room.executions();
     room.executed(tickets[0], "lost");
 
-    // The others went on without this node, and it is given the state anew.
+    // The others went on without this node, and it gets the state anew.
     room.configure(2);
     room.deliver(1, Ordered::Announce(Box::new(room.nothing())));
     let members = vec![member(2), member(3)];
@@ -464,7 +464,7 @@ fn what_was_said_of_a_transfer_in_an_earlier_component_does_not_count() {
         let replicas = if node == 2 { vec![(log(), Place::default())] } else { Vec::new() };
         room.deliver(node, Ordered::Announce(Box::new(Announce { replicas, ..room.nothing() })));
     }
-    // View 10 is the one of the transfer that begins with the installation.
+    // View 10 belongs to the transfer that begins with the installation.
     let view = ViewNumber(10);
     let transfer = ViewNumber(crate::directory::name_of(room.ring).wrapping_add(view.0));
     room.deliver(1, Ordered::Synced(Synced { group: log(), transfer }));

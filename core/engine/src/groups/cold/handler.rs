@@ -6,7 +6,7 @@ use crate::groups::GroupHandler;
 use crate::ordering::Ordering;
 
 impl<O: Ordering> GroupHandler<'_, O> {
-    /// Has the checkpoints taken that are due. True if any was.
+    /// Takes the checkpoints that are due. True if any was.
     pub(crate) fn pump_checkpoints(&mut self, now: Time) -> bool {
         if self.groups.cold.is_empty() {
             self.groups.cold.due = None;

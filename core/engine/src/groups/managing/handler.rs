@@ -1,4 +1,4 @@
-//! What hosts tell, and orders of backups.
+//! Load reports of hosts, and orders of backups.
 
 use wire::ordered::{Rank, Usage};
 use wire::{Member, Time};
@@ -10,15 +10,14 @@ use crate::groups::GroupHandler;
 use crate::ordering::Ordering;
 
 impl<O: Ordering> GroupHandler<'_, O> {
-    /// Who is not a member any more has nothing to say.
+    /// Forgets reports of nodes that are not members any more.
     pub(crate) fn forget_usages(&mut self, members: &[Member]) {
         self.groups.load.changed();
         self.groups.load.usages.retain(|member, _| members.contains(member));
         self.forget_sheds(members);
     }
 
-    /// A host has told what it has to do. No part of any history: it is kept until the next time it
-    /// does.
+    /// Stores a host's load report until its next one. Reports are part of no history.
     pub(crate) fn usage_told(&mut self, now: Time, sender: Member, usage: Usage) {
         let Usage { used, capacity, above, .. } = usage;
         self.groups.load.changed();
@@ -31,7 +30,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// An order of backups at its place.
+    /// Applies an order of backups at its place.
     pub(crate) fn act_on_rank(&mut self, now: Time, rank: &Rank) {
         let Rank { group: id, view: asked, order } = rank;
         let change = self.base.directory.rank(*id, *asked, order, self.base.planted);

@@ -1,4 +1,4 @@
-//! Moves that are proposed, ordered and made.
+//! Moves that are proposed, ordered and carried out.
 
 use alloc::vec::Vec;
 
@@ -15,12 +15,12 @@ use crate::replicas::passive::Yield;
 use crate::style::StyleRules;
 
 impl Groups {
-    /// This node's replica waits for another to take over before it goes.
+    /// Whether this node's replica waits for another to take over before it leaves.
     pub(crate) fn is_handing_over(&self, id: GroupId) -> bool {
         self.moves.contains_key(&(id, Motive::Going))
     }
 
-    /// When a proposal is given up.
+    /// Returns when the next proposal is given up.
     pub(crate) fn next_move_timeout(&self) -> Option<Time> {
         self.moves.values().map(|moving| moving.until).min()
     }
@@ -54,8 +54,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// This node's replica is to go: if it is the primary, the next that has the state is to take
-    /// over before.
+    /// Hands over before this node's replica leaves: if it is the primary, the next replica with
+    /// the state takes over.
     pub(crate) fn hand_over(&mut self, now: Time, id: GroupId) {
         let Some(group) =
             self.base.directory.get(id).filter(|group| group.primary() == Some(self.base.me))
@@ -126,7 +126,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
     pub(crate) fn act_on_move(&mut self, now: Time, sender: Member, proposal: Move) {
         let Some(group) = self.base.directory.get(proposal.group) else { return };
         let Some(from) = group.primary() else { return };
-        // Of a passive group only the primary knows when it has ordered what it has taken.
+        // A passive group's primary alone knows when it has ordered all that it has taken.
         let speaker = if group.options.style.keeps_its_primary() { from } else { proposal.to };
         if sender != speaker {
             let takes_over = speaker == proposal.to && proposal.to == self.base.me;

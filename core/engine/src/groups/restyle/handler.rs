@@ -1,4 +1,4 @@
-//! Changes of style that are proposed, ordered and made.
+//! Changes of style that are proposed, ordered and carried out.
 
 use alloc::vec::Vec;
 
@@ -16,7 +16,7 @@ use crate::replicas::passive::Yield;
 use crate::style::StyleRules;
 
 impl Groups {
-    /// When a proposal is given up.
+    /// Returns when the next proposal is given up.
     pub(crate) fn next_restyle_timeout(&self) -> Option<Time> {
         self.restyles.values().map(|restyling| restyling.until).min()
     }
@@ -33,7 +33,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let Some(group) = self.base.directory.get(id) else {
             return Outlook::Over(Err(RestyleError::NoSuchGroup));
         };
-        // Whoever is told so may rely on it after all lives have ended.
+        // The requester may rely on this answer even after all lives have ended.
         let goes_on = |granted: &Granted| {
             granted.ring == self.base.membership.ring() || group.options.style == style
         };
@@ -110,7 +110,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
         let Some(primary) = group.primary() else { return };
         let (name, from) = (group.name.clone(), group.options.style);
-        // Only the primary knows when it has ordered what it has taken.
+        // The primary alone knows when it has ordered all that it has taken.
         let waits = from.keeps_its_primary() && sender != primary;
         if waits && !self.base.planted.is(Bug::ChangeUnasked) {
             self.replicas().yield_to(Yield::Restyle(restyle));
@@ -131,7 +131,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         if to.keeps_its_primary() {
             self.base.directory.reign_anew(id, self.base.place(self.base.progress.delivered()));
         }
-        // Votes are told anew if there are to be any.
+        // Replicas vote anew if the new style votes.
         self.replicas.votes.forget(id);
         if to.votes() {
             self.replicas.votes.begin(id, self.base.progress.delivered());
@@ -141,7 +141,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let (ring, sequence) = (self.base.membership.ring(), self.base.progress.delivered());
         self.base.event(Event::Restyled { group: id, name, ring, sequence, from, to, asked, view });
         if from.executes_on_arrival() {
-            // What others had ordered for the primary, and came after that took its last, was
+            // Calls that others ordered for the primary, and that came after its last one, were
             // executed by nobody.
             self.replies().park_ordered(id);
         }
@@ -149,7 +149,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.grant(restyle);
     }
 
-    /// The group has this style: whoever proposed it here, in that view, has what it wants.
+    /// Marks this node's proposal of that view as fulfilled: the group has the style.
     pub(crate) fn grant(&mut self, restyle: Restyle) {
         let Restyle { group: id, view: asked, style } = restyle;
         let (ring, view) = (
@@ -165,16 +165,16 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// This node's replica goes on in the style that the table has.
+    /// Brings this node's replica to the style that the table has.
     pub(crate) fn reconcile_style(&mut self, now: Time, id: GroupId) {
         let Some(group) = self.base.directory.get(id) else { return };
         let style = group.options.style;
         let alone = group.synced().eq([self.base.me]);
-        // Who is ahead in a group that sleeps goes on as it is, or is given the state anew: others
-        // will tell.
+        // A replica that is ahead in a sleeping group goes on as it is, or gets the state anew. The
+        // announcements of other members decide.
         let differs =
             |hosted: &&Hosted| hosted.replica.style() != style && !hosted.replica.is_ahead();
-        // One that the group would not have keeps what it was configured with.
+        // A replica that the group refused keeps its configured style.
         let here = group.replica(self.base.me).is_some();
         let Some(hosted) =
             self.replicas.hosted.get_mut(&id).filter(|hosted| here && differs(&&**hosted))
@@ -190,7 +190,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let before = (hosted.replica.runs(), hosted.replica.is_finishing());
         let view = group.view;
         if style.logs() {
-            // What comes from here on the primary answers, whenever this replica goes over.
+            // The primary answers all later requests, whenever this replica changes its style.
             hosted.cold.finishing = self.base.progress.delivered();
             self.groups.cold.insert(id);
         } else {
@@ -204,8 +204,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.replicas().note_running(id, before);
     }
 
-    /// The group has a state from here on, or none any more: its replicas begin with the service's
-    /// initial state. What was executed at one of them before was in no history.
+    /// Has the group's replicas begin with the service's initial state: the group has a state from
+    /// here on, or none any more. Calls that one of them executed before were in no history.
     pub(crate) fn begin_in_style(&mut self, now: Time, id: GroupId, style: Style) {
         for call in self.replies.clients.callers.of_group(id) {
             self.replies.clients.callers.park(&call);

@@ -1,4 +1,4 @@
-//! What is told of shedding, and which calls are turned away.
+//! Orders to shed, and the calls that are turned away.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -17,12 +17,12 @@ use crate::ordering::Ordering;
 use crate::style::{Entry, Standing, StyleRules};
 
 impl Groups {
-    /// When what a host was told ends by itself next.
+    /// Returns when the next order to a host expires.
     pub(crate) fn next_shedding_timeout(&self) -> Option<Time> {
         self.load.sheds.orders.values().map(|order| order.until).min()
     }
 
-    /// A client's call is as critical as it says, or else as its group's calls are.
+    /// Gives a client's call its group's priority if the client has set none.
     pub(crate) fn grade(&self, request: &mut Request) {
         if request.priority == 0 {
             let unsaid = self.load.sheds.unsaid.get(&request.group);
@@ -32,8 +32,8 @@ impl Groups {
 }
 
 impl<O: Ordering> GroupHandler<'_, O> {
-    /// A host is to refuse something, more, less, or nothing: kept until its term is over, and part
-    /// of no history.
+    /// Stores an order to a host: it is to refuse more calls, fewer, or none. The order lasts for
+    /// its term and is part of no history.
     pub(crate) fn shedding_told(&mut self, now: Time, shedding: Shedding) {
         let until = now + shedding.term();
         let Shedding { node, level, room, .. } = shedding;
@@ -56,12 +56,12 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.base.event(Event::Shedding { node, level, refused });
     }
 
-    /// Nobody has said again that these hosts are to refuse anything.
+    /// Ends orders that were not repeated in time.
     pub(crate) fn end_shedding(&mut self, now: Time) {
         self.end_orders(|_, order| order.until <= now);
     }
 
-    /// What was said to a life ends with it.
+    /// Ends orders to nodes that are not members any more.
     pub(crate) fn forget_sheds(&mut self, members: &[Member]) {
         self.end_orders(|node, _| !members.iter().any(|member| member.node == node));
     }
@@ -76,16 +76,16 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
-    /// How critical the calls are that came here of late, and how many were refused since the
+    /// Returns the priorities of recent calls here, and how many calls were refused since the
     /// start.
     pub(crate) fn callers_told(&mut self, now: Time) -> (Classes, u64) {
         self.groups.load.sheds.heard.retain(|_, at| now < *at + HEARD);
         (self.groups.load.sheds.heard.keys().copied().collect(), self.groups.load.sheds.refused)
     }
 
-    /// A client's call comes. If this host has too much to do for it: what its client is told. It
-    /// was not executed, nor will be by what it does here: a call that is known here, or that
-    /// another node is to take, goes its way.
+    /// Returns the answer to a client's call if this host has too much to do for it. This node has
+    /// not executed that call and never will. Calls that are known here, or that another node
+    /// takes, are not turned away.
     pub(crate) fn turn_away(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! A replica that is gone from the table and comes again is awaited by the last that has the state.
+//! The last replica with the state awaits one that is out of the table and rejoins.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn two() -> Room {
     room
 }
 
-/// Node 2 has been given the state.
+/// Node 2 has got the state.
 fn two_has_it(room: &mut Room) {
     room.snapshot();
     let transfer = room.stack.base.directory.get(log()).expect("the group").transfer();
@@ -27,14 +27,14 @@ fn come_anew(room: &mut Room, node: u32) {
 }
 
 impl Room {
-    /// What this node has multicast.
+    /// Messages that this node has multicast.
     fn ordered(&self) -> Vec<Ordered> {
         let multicast = self.stack.base.outbox.ordering.multicast.iter();
         multicast.map(|payload| Ordered::decode(payload).expect("it was encoded here")).collect()
     }
 }
 
-/// How this node has said that its replica goes.
+/// How this node has ordered that its replica leaves.
 fn leavings(room: &Room) -> Vec<Going> {
     let leaving = |payload: &Bytes| match Ordered::decode(payload) {
         Ok(Ordered::LeaveGroup(leave)) => Some(leave.going),

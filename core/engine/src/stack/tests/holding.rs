@@ -1,4 +1,4 @@
-//! Whom a reply waits for, what a sleeping group does, and for how long a group may still come.
+//! Which members a reply waits for, how a sleeping group acts, and how long a group may still come.
 
 use super::*;
 use alloc::boxed::Box;
@@ -52,7 +52,7 @@ fn a_replica_of_a_sleeping_group_keeps_its_state_and_takes_nothing() {
         let replicas = if node == 1 { state.clone() } else { Vec::new() };
         room.deliver(node, Ordered::Announce(Box::new(Announce { replicas, ..room.nothing() })));
     }
-    // 4 and 5 are away, and somebody knows of a later request.
+    // 4 and 5 are away, and a member knows of a later request.
     let last = Place { epoch: 1, ring: ring(1), sequence: 99 };
     let replicas = [(1, true), (4, true), (5, true)];
     room.install(vec![GroupEntry { last, ..entry(&replicas, GroupOptions::default()) }]);
@@ -67,8 +67,8 @@ fn a_replica_of_a_sleeping_group_keeps_its_state_and_takes_nothing() {
     );
 }
 
-/// A client calls a group that nobody knows, this long after the configuration. True if it is told
-/// so.
+/// A client calls a group that nobody knows, this long after the configuration. Returns whether the
+/// client gets that answer.
 fn is_told_after(members: u32, installed: u64, waited: u64) -> bool {
     let ms = wire::Duration::from_millis;
     let mut room = Room::new();
@@ -101,6 +101,6 @@ fn nobody_is_told_that_a_group_does_not_exist_while_its_hosts_may_be_joining() {
     assert!(!is_told_after(3, 1, 40) && is_told_after(3, 1, 60));
     // Announcements took 80 ms, as of fourteen nodes with 2.5 ms between them: so do joins.
     assert!(!is_told_after(3, 80, 300) && is_told_after(3, 80, 330));
-    // A node is still missing: the group may be its.
+    // A node is still missing: it may host the group.
     assert!(!is_told_after(2, 1, 900));
 }

@@ -1,5 +1,5 @@
-//! What goes with a replica: a state on which others are about to count, and calls that nobody else
-//! has.
+//! The consequences of a lost replica: a state that others are about to count on, and calls that no
+//! other node has.
 
 use alloc::boxed::Box;
 use wire::ordered::{Died, Style};
@@ -7,7 +7,7 @@ use wire::ordered::{Died, Style};
 use super::*;
 use crate::api::Begun;
 
-/// Node 1 took one request more than node 2, and both say so in a new configuration.
+/// Node 1 took one request more than node 2, and both announce so in a new configuration.
 fn furthest() -> Room {
     let mut room = Room::paired();
     room.request(1, 1);
@@ -23,7 +23,7 @@ fn furthest() -> Room {
     room
 }
 
-/// The table as the authority has it, of whom the order has no second request.
+/// The authority's table, whose order has no second request.
 fn install(room: &mut Room) {
     let mut table = room.stack.base.directory.entries();
     table[0].last = table[0].floor;
@@ -51,7 +51,8 @@ fn who_has_taken_the_most_goes_on() {
     assert_eq!(synced(&room), [member(1)]);
 }
 
-/// Simulator seed 309362: the group had nobody left, though the other had all that was answered.
+/// Simulator seed 309362: no replica was left in the group, though the other had every answered
+/// request.
 #[test]
 fn who_loses_it_before_the_installation_takes_its_announcement_back() {
     let mut room = furthest();
@@ -90,8 +91,8 @@ fn in_a_component_nothing_is_announced() {
     assert_eq!(announced(&room), None);
 }
 
-/// Simulator seed 376321: both replicas of a group died one after the other, and the client waited
-/// until its deadline for what both had been given.
+/// Simulator seed 376321: both replicas of a group died one after the other. The client waited
+/// until its deadline for a call that both had got.
 #[test]
 fn who_has_called_a_stateless_replica_that_is_lost_is_told() {
     let mut room = Room::active(Vec::new());
@@ -133,9 +134,9 @@ fn who_waits_here_is_sent_to_another_when_the_service_is_lost() {
     assert_eq!(ordered(&room), 1, "nobody waits here any more");
 }
 
-/// The simulator's world `poison`, seed 1525: the programs of a group that nobody had called died,
-/// one after the other. The last one's replica was the next to begin, was on its way out, and was
-/// called before it had gone.
+/// The simulator's world `poison`, seed 1525: the programs of a group that was never called died,
+/// one after the other. The last one's replica was the next to begin, was leaving, and was called
+/// before it had left.
 #[test]
 fn whose_program_dies_before_the_group_begins_here_begins_with_the_next() {
     let mut room = Room::active(Vec::new());
@@ -158,8 +159,8 @@ fn whose_program_dies_before_the_group_begins_here_begins_with_the_next() {
     assert_eq!(outputs.iter().filter(executes).count(), 1);
 }
 
-/// The simulator's world `poison`, seed 629: the node of a program that had died began to leave,
-/// and said once more that it had. One death counted as two, and two are enough to refuse a call.
+/// The simulator's world `poison`, seed 629: the node of a dead program began to leave, and
+/// reported the death once more. One death counted as two, and two are enough to refuse a call.
 #[test]
 fn a_death_is_told_once_though_its_node_leaves() {
     let mut room = Room::active(Vec::new());

@@ -1,4 +1,4 @@
-//! What a read waits for before it is executed, and before it is answered.
+//! Conditions for a read to be executed, and to be answered.
 
 use super::*;
 use alloc::boxed::Box;
@@ -19,7 +19,7 @@ impl Room {
         self.happens(ordering::Output::Confirmed { ring, round, upto });
     }
 
-    /// The next component, of the same members with what they have.
+    /// The next component, of the same members with their states.
     fn go_on(&mut self, sequence: u64) {
         let replicas = self.stack.replicas.replicas_with_state(&self.stack.base);
         let groups = self.stack.base.directory.entries();
@@ -34,7 +34,7 @@ impl Room {
         self.install(groups);
     }
 
-    /// The reads that the service is given.
+    /// The reads that the service gets.
     fn readings(&mut self) -> Vec<Ticket> {
         let ticket = |output| match output {
             Output::Run { command: Command::Execute { ticket, read: true, .. }, .. } => {

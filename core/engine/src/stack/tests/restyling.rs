@@ -1,4 +1,4 @@
-//! A proposal for another style at a node that does not know yet what others have been told.
+//! A change of style is proposed at a node that does not know yet the answer that others got.
 
 use wire::ordered::{Restyle, Style};
 
@@ -32,9 +32,9 @@ fn ends(room: &mut Room) -> Vec<Result<ViewNumber, RestyleError>> {
     room.outputs().into_iter().filter_map(end).collect()
 }
 
-/// The test `a_group_goes_through_its_styles_under_load`, on a busy machine: the group was warm
-/// passive again as far as this node knew, active as another had been told, and who asked for warm
-/// passive here was told that it was so.
+/// The test `a_group_goes_through_its_styles_under_load`, on a busy machine. The group was warm
+/// passive again as far as this node knew, and active as another had answered. A proposer of warm
+/// passive here got the answer that it was so.
 #[test]
 fn that_a_group_has_a_style_already_is_said_at_its_place_in_the_order() {
     let (mut room, view) = active();

@@ -9,19 +9,19 @@ use wire::{Malformed, Member, NodeId, RingId, Time};
 
 use crate::ordering::{Level, Ordering, Output, Refused};
 
-/// What the test says is ordered; what the node itself multicasts is kept, and ordered by nobody.
+/// The test writes the order. The node's own multicasts are kept, and ordered by nobody.
 #[derive(Default)]
 pub(super) struct Scripted {
     pub script: VecDeque<Output>,
-    /// What the node has multicast.
+    /// Messages that the node has multicast.
     pub multicast: Vec<Bytes>,
-    /// How far those are that do not have all.
+    /// Positions of the members that do not have all messages.
     pub reached: BTreeMap<NodeId, u64>,
-    /// What they have on their disks; what this node told of its own, and how often it asked.
+    /// Positions on the members' disks; this node's own reports, and how often it asked.
     pub stored: BTreeMap<NodeId, u64>,
     pub told: u64,
     pub asked: u32,
-    /// Rounds of questions that were asked for.
+    /// Requested rounds of questions.
     pub rounds: u64,
 }
 

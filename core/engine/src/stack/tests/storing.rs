@@ -1,4 +1,4 @@
-//! What a node with a disk gives it, and when.
+//! Records and states that a node gives to its disk, and when.
 
 use alloc::boxed::Box;
 use wire::kept::{BEGUN, FOLLOWED, LOST, TAKEN, encode_style};
@@ -26,7 +26,7 @@ fn disk_room() -> Room {
     room
 }
 
-/// Node 1 is back with what its disk has: the group had begun, and had taken these requests.
+/// Node 1 is back with its disk: the group had begun, and had taken these requests.
 fn back(requests: &[wire::ordered::Request]) -> Room {
     let mut room = Room::new();
     let nodes = (1..=3).map(NodeId).collect();
@@ -124,7 +124,7 @@ fn a_state_that_does_not_count_is_kept_until_all_disks_know_the_table() {
     assert_eq!(room.stack.replicas.replicas_with_state(&room.stack.base), []);
 }
 
-/// How the first call of the handler of the client's call `number` ended.
+/// The end of the first nested call of the client's call `number`.
 fn an_end(number: u64) -> Ordered {
     let reply = KeptReply::Ok(b"reply".to_vec());
     let (callee, caller, end) = (GroupId(3), log(), End::Reply(reply));
@@ -142,9 +142,9 @@ fn how_a_handlers_calls_ended_is_in_the_log() {
     assert_eq!(taken[0].1.sequence, room.sequence, "it is a part of what led to the state");
 }
 
-/// The state has in it what came of requests before its place, and their calls ended after that:
-/// whoever came back with the state alone would ask again, and may be told something else than
-/// those who have not executed them yet.
+/// The state includes outcomes of requests before its place, and their nested calls ended after
+/// that. A replica that came back with the state alone would ask again. It might get another answer
+/// than the replicas that have not executed the requests yet.
 #[test]
 fn a_state_is_given_to_the_store_when_all_that_led_to_it_is_there() {
     let mut room = alone();
@@ -173,9 +173,9 @@ fn a_state_is_given_to_the_store_when_all_that_led_to_it_is_there() {
     assert_eq!(snapshots(&mut room), 1);
 }
 
-/// The simulator's seed 675 of the world of disks: a transfer had brought the state, its donor died
-/// before the disk had it, and the group began anew. What it executed then was answered, and stood
-/// on nothing.
+/// The simulator's seed 675 of the world of disks: a transfer had delivered the state, its donor
+/// died before the disk had it, and the group began anew. Requests that it executed then were
+/// answered, and no stored state preceded them.
 #[test]
 fn who_begins_a_group_begins_it_on_the_disk_too() {
     let mut room = disk_room();
@@ -191,9 +191,9 @@ fn who_begins_a_group_begins_it_on_the_disk_too() {
     assert_eq!(room.stack.replicas.replicas_with_state(&room.stack.base).len(), 1);
 }
 
-/// The simulator's seed 279 of the world `everything`: what its disk had was announced, and given
-/// up with the next view. When the group awoke it counted, and the replica was told to go on with
-/// what it did not have any more.
+/// The simulator's seed 279 of the world `everything`: the disk's state was announced, and given up
+/// with the next view. When the group awoke that state counted. The replica was told to go on with
+/// a state that it no longer had.
 #[test]
 fn what_the_disk_has_of_a_group_that_sleeps_is_kept() {
     let mut room = alone();
@@ -218,7 +218,7 @@ fn what_the_disk_has_of_a_group_that_sleeps_is_kept() {
 }
 
 /// The simulator's seed 559 of the world `everything`: the cluster state had moved the replica, and
-/// nobody hosted what the disk had.
+/// nobody hosted the group of the disk's state.
 #[test]
 fn a_node_knows_what_its_disk_has_of_a_group_that_sleeps() {
     let mut room = back(&[]);
@@ -233,9 +233,9 @@ fn a_node_knows_what_its_disk_has_of_a_group_that_sleeps() {
     assert_eq!(room.stack.picture().brings, [], "another has the state");
 }
 
-/// The simulator's world `poison`, seed 1079: a node whose disk failed at its start gave up what
-/// the disk had given back when its service had executed that, before anybody had been told. All
-/// disks were there, so the group began anew at a replica that was joining.
+/// The simulator's world `poison`, seed 1079: a node's disk failed at its start. The node gave up
+/// the recalled state when its service had executed it, before any announcement. All disks were
+/// there, so the group began anew at a replica that was joining.
 #[test]
 fn who_leaves_before_its_first_component_brings_what_its_disk_has() {
     let second = wire::ordered::Request { proven: 1, ..a_request(2) };
@@ -253,8 +253,8 @@ fn who_leaves_before_its_first_component_brings_what_its_disk_has() {
     assert!(!room.stack.is_hosting(log()), "another has more");
 }
 
-/// The simulator's world `poison`, seed 2577: a leader waited until a disk had its word that it
-/// tries a call, which was lost on the way, and asked nobody.
+/// The simulator's world `poison`, seed 2577: a leader waited until a disk had its report that it
+/// tries a call. The report was lost on the way, and the leader asked nobody.
 #[test]
 fn a_leader_that_waits_for_disks_asks_them() {
     let mut room = back(&[a_request(1)]);
@@ -283,8 +283,8 @@ fn a_leader_that_waits_for_disks_asks_them() {
     assert_eq!(room.executions().len(), 1);
 }
 
-/// The simulator's seed 613 of the world `decay`: there was no room for what the transfer had
-/// brought, and the replica never had it.
+/// The simulator's seed 613 of the world `decay`: the disk had no room for the transferred state,
+/// and the replica never had it.
 #[test]
 fn a_later_state_stands_for_what_a_transfer_has_brought() {
     let mut room = disk_room();
@@ -302,7 +302,7 @@ fn a_later_state_stands_for_what_a_transfer_has_brought() {
 }
 
 impl Room {
-    /// All have all so far, on their disks too.
+    /// All members have all messages so far, on their disks too.
     fn store_all(&mut self) {
         for node in 1..=3 {
             self.stack.base.outbox.ordering.stored.insert(NodeId(node), self.sequence);
@@ -317,7 +317,8 @@ impl Room {
         self.announce_disks(vec![(log(), last)], Vec::new());
     }
 
-    /// Everybody has a disk; 2 brings this, and what the disk of 3 has of these is not hosted.
+    /// Everybody has a disk. Node 2 announces `brought`; `left` is on the disk of 3, which hosts
+    /// none of it.
     fn announce_disks(&mut self, brought: Vec<(GroupId, Place)>, left: Vec<GroupId>) {
         for node in 1..=3 {
             let (groups, since, restarted) = (Vec::new(), Incarnation(1), false);

@@ -1,4 +1,4 @@
-//! Ballots that come when the vote that they are about is over.
+//! Ballots that arrive after the end of their vote.
 
 use wire::ordered::{Ballot, Digest, Restyle, Style};
 
@@ -37,8 +37,8 @@ fn ballot(since: u64, opening: Option<u64>, first: u64, outcomes: &[u8]) -> Orde
 }
 
 /// Seed 107622 of the world of clusters: an opening waited behind other messages while the group
-/// ceased to vote and voted again. What it took for settled was taken for what all did, and nothing
-/// was settled any more.
+/// ceased to vote and voted again. Its settled position was taken for everybody's, and nothing was
+/// settled any more.
 #[test]
 fn a_ballot_of_an_earlier_vote_counts_no_more() {
     let mut room = two_active();
@@ -63,7 +63,7 @@ fn a_ballot_of_an_earlier_vote_counts_no_more() {
     );
 }
 
-/// What a node orders names the vote that it is about.
+/// A node's ballot names its vote.
 #[test]
 fn what_is_told_names_its_vote() {
     let mut room = two_active();
@@ -79,9 +79,9 @@ fn what_is_told_names_its_vote() {
     assert_eq!(ballots.collect::<Vec<_>>(), [(since, Some(0))]);
 }
 
-/// Simulator seed 557714: what others had settled before the state was here was never known to be
-/// settled, if the next call was before this replica's opening had its place; and whoever asked
-/// this replica for it waited for ever.
+/// Simulator seed 557714: this replica never learned that calls were settled before it had the
+/// state, if the next call preceded its opening in the order. A client that asked this replica for
+/// one waited for ever.
 #[test]
 fn who_joins_learns_all_that_was_settled_meanwhile() {
     let mut room = Room::active(Vec::new());

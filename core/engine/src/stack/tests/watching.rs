@@ -1,4 +1,4 @@
-//! Clients that watch a group are told of its newer views.
+//! Clients that watch a group get its newer views.
 
 use wire::client::{Bound, Watch};
 use wire::limits::MAX_WATCHES;
@@ -16,7 +16,7 @@ fn hello(room: &mut Room, caller: Caller) {
     room.stack.handle_frame(NOW, NOW, caller, Frame::Hello(Hello::new(client)));
 }
 
-/// Who was told, and of which view.
+/// The notified callers, each with the view.
 fn told(room: &mut Room) -> Vec<(Caller, u64)> {
     let mut told = Vec::new();
     while let Some(output) = room.stack.poll_output() {
