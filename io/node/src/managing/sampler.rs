@@ -1,4 +1,4 @@
-//! What a node's host and replicas use, looked at again and again.
+//! Samples the use of a node's host and replicas.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use super::own::Own;
 /// A replica that uses less of a processor than this is not told.
 const LEAST_TOLD: Share = Share(1_000);
 
-/// What is measured.
+/// The measured counter.
 #[derive(Debug)]
 enum Source {
     /// All that run on the host; and in this node's control group, if that has a quota.
@@ -37,7 +37,7 @@ pub(super) struct Sampler {
     window: Duration,
     /// How often it is asked which programs there are.
     period: Duration,
-    /// Of the host, or of what it has of it.
+    /// The gauge of the host, or of the node's part of it.
     gauge: Gauge,
     source: Source,
     clocks: Clocks,
@@ -87,7 +87,7 @@ impl Sampler {
             }
             Source::Own(own) => (own.read(&self.programs)?, own.capacity, None),
         };
-        // Of one look nothing follows yet.
+        // A single look gives no figure yet.
         let Some(used) = self.gauge.read(now, used) else { return Ok(false) };
         let host = Use { used: used.min(capacity), capacity };
         self.seen = Some((host, budget));
@@ -126,12 +126,12 @@ impl Sampler {
         }
     }
 
-    /// What there is to tell.
+    /// The use to report.
     pub fn usage(&self) -> Usage {
         let Some((host, budget)) = self.seen else { return Usage::default() };
         let left = |it: Use| it.capacity.saturating_sub(it.used);
         let capacity = budget.map_or(host.capacity, |budget| budget.capacity.min(host.capacity));
-        // Whoever else is on the host takes from what a quota allows.
+        // Other users of the host take from the room that a quota allows.
         let room = budget.map_or(left(host), |budget| left(budget).min(left(host)));
         let mut replicas: Vec<(GroupId, Share)> = self
             .replicas
