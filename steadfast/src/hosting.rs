@@ -15,7 +15,7 @@ pub use node::{
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
 pub use os::realtime;
 
-/// What a node tells of itself and its cluster: [`Node::status`], `steadfast status --json`.
+/// A node's status, its own and its cluster's: [`Node::status`], `steadfast status --json`.
 pub mod status {
     pub use ::admin::deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
     pub use ::admin::registry::RegistryStatus;
@@ -41,7 +41,7 @@ pub mod admin {
     };
 }
 
-/// What happens at a node ([`Node::subscribe`], [`admin::Client::events`]).
+/// Events at a node ([`Node::subscribe`], [`admin::Client::events`]).
 pub mod node_events {
     pub use ::admin::events::{
         DeviationCause, EventFormatter, EventKind, EventRecord, FaultCause, Interest,

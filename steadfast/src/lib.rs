@@ -131,14 +131,14 @@ pub use wire::{
 #[cfg(feature = "node")]
 pub use crate::hosting::*;
 
-/// What a handler may know besides its state and its arguments. Handlers need the feature `node`:
+/// The input of a handler besides its state and its arguments. Handlers need the feature `node`:
 /// without it there is no such value, and the type stands in traits that services and clients
 /// share.
 #[cfg(not(feature = "node"))]
 #[derive(Debug)]
 pub enum Context {}
 
-/// What happens at a client ([`Client::take_events`]) and, with the feature `node`, at a node.
+/// Events at a client ([`Client::take_events`]) and, with the feature `node`, at a node.
 pub mod events {
     pub use client::{Cause, Event as ClientEvent, Trouble};
 

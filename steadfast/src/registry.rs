@@ -1,9 +1,9 @@
-//! Who can be reached by which name: the cluster's registry, as a client has it
+//! Names and their addresses: the cluster's registry, as a client has it
 //! (`docs/protocol/registry.md`).
 //!
 //! The registry is a group of the cluster's own, where its nodes have it on (`[registry]`). A
-//! [`Registry`] binds names and looks them up over a
-//! [`Client`]. What it has seen it keeps, so that whoever reaches no node for a while goes on with that.
+//! [`Registry`] binds names and looks them up over a [`Client`]. It keeps the bindings that it has
+//! seen, for times when it reaches no node.
 //!
 //! ```
 //! use steadfast::registry::{Registry, Terms};
@@ -54,7 +54,7 @@ pub struct Registry<C = Client> {
     deadline: Duration,
     /// The newest epoch that was heard of.
     seen: Epoch,
-    /// What was told last of each name, and when.
+    /// The last answer about each name, and its time.
     known: BTreeMap<Option<String>, Known>,
 }
 
@@ -72,7 +72,7 @@ struct Known {
 /// Names kept for times when no node can be reached.
 const MOST_KNOWN: usize = 256;
 
-/// What is bound, and how old that is.
+/// Bindings, and their age.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The registry's epoch when it was so.
@@ -104,7 +104,7 @@ pub enum RegistryError {
 }
 
 impl<C: Clone> Registry<C> {
-    /// Of the cluster that this client calls.
+    /// The registry of the cluster that this client calls.
     pub fn new(client: &C) -> Registry<C> {
         Registry {
             client: client.clone(),

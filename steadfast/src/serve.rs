@@ -1,4 +1,5 @@
-//! What the generated adapters call: from a request's bytes to the trait's method and back.
+//! The functions that the generated adapters call: from a request's bytes to the trait's method and
+//! back.
 
 use bytes::Bytes;
 use node::{Call, ServiceOutcome};
@@ -39,7 +40,7 @@ pub fn no_such_method(known: &str) -> ServiceOutcome {
     refused(Refusal::NoSuchMethod, format!("no such method: {known}"))
 }
 
-/// Of a method that takes `&mut self`, called as a read.
+/// The error of a method that takes `&mut self` and is called as a read.
 pub fn not_read_only(signature: &str) -> ServiceOutcome {
     let reason =
         format!("{signature} may change the state (it takes `&mut self`): call it without reading");

@@ -8,9 +8,9 @@ use crate::encoding::Encoding;
 
 /// How the state of a service is taken from one replica and given to another.
 ///
-/// Whatever serde can write and read has it already, as postcard. Implement it by hand on a type
-/// that keeps things which are not part of the state (open files, caches), or that has a better
-/// form; such a type does not implement `Serialize`.
+/// Every type that serde can write and read has it already, as postcard. Implement it by hand on a
+/// type that keeps things outside the state (open files, caches), or that has a better form. Such a
+/// type does not implement `Serialize`.
 ///
 /// Two replicas that executed the same requests should give the same bytes, so that `steadfast`
 /// can compare their digests: keep maps as `BTreeMap`, because the order of a `HashMap` differs
@@ -44,9 +44,9 @@ use crate::encoding::Encoding;
 /// # assert_eq!(log.lines, ["one"]);
 /// ```
 ///
-/// In a [warm passive](crate::Style::WarmPassive) group what each call has changed goes to the
-/// backups before its reply leaves. A service whose state is large and whose calls change little of
-/// it tells that itself, in words of its own:
+/// In a [warm passive](crate::Style::WarmPassive) group the changes of each call go to the backups
+/// before its reply leaves. A service with a large state and small changes can report the changes
+/// itself, in its own form:
 ///
 /// ```
 /// use std::collections::{BTreeMap, BTreeSet};
@@ -115,13 +115,13 @@ pub trait State {
     /// Why it cannot be read, for the node's log: this replica stays without the state.
     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError>;
 
-    /// What the calls have changed since this was asked last, or since the state came: only asked
-    /// of the primary of a [warm passive](crate::Style::WarmPassive) group. `None`, as by default:
+    /// Returns the changes since the last call of this function, or since the state came. Only the
+    /// primary of a [warm passive](crate::Style::WarmPassive) group is asked. `None`, the default:
     /// the node compares whole states, which costs a snapshot at each update.
     ///
     /// # Errors
-    /// Why it cannot be told, for the node's log: another replica becomes primary, if one has the
-    /// state.
+    /// Why the changes cannot be reported, for the node's log: another replica becomes primary, if
+    /// one has the state.
     fn delta(&mut self) -> Result<Option<Vec<u8>>, BoxError> {
         Ok(None)
     }

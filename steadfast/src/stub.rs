@@ -1,4 +1,5 @@
-//! What the generated clients call: from the trait's arguments to a request's bytes and back.
+//! The functions that the generated clients call: from the trait's arguments to a request's bytes
+//! and back.
 
 use std::convert::Infallible;
 use std::fmt;

@@ -35,7 +35,7 @@ impl Sum {
         Sum { sum: 0, hangs: Box::new(hangs) }
     }
 
-    /// Of a program: it hangs with a call that names its process.
+    /// The service of a program: it hangs with a call that names its process.
     fn of_process() -> Sum {
         Sum::new(|body| body == std::process::id().to_le_bytes())
     }

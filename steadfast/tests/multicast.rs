@@ -51,7 +51,7 @@ fn nodes(style: Style) -> Vec<Node> {
     nodes
 }
 
-/// What each replica says to this method, in JSON.
+/// Each replica's reply to this method, in JSON.
 fn gather(client: &Client, method: &str, balancing: Balancing) -> Vec<(u32, String)> {
     let invocation = Invocation::new("sensor", method).json().body("[]").within(LONG);
     let answers = client.gather(invocation.balancing(balancing)).expect("answered");
@@ -79,7 +79,7 @@ fn each_replica_of_a_stateless_group_answers_for_itself() {
     let sensor = SensorClient::new(&voter, "sensor").within(LONG);
     let refused = sensor.node().expect_err("three different answers");
     assert!(matches!(refused, CallError::Refused { refusal: Refusal::Split, .. }), "{refused:?}");
-    // Who is gone is not waited for.
+    // A lost replica is not waited for.
     drop(nodes.remove(2));
     assert_eq!(gather(&client, "node", Balancing::All), all[..2]);
 }

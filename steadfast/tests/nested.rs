@@ -91,7 +91,7 @@ fn sells(style: Style) {
     assert_eq!(shop.sell("stock".into(), 3), Ok(3));
     assert_eq!(shop.sell("stock".into(), 20), Ok(23));
     assert_eq!(stock.left(), Ok(77));
-    // Whoever was first is gone, and the others go on.
+    // The first node is gone, and the others go on.
     nodes.remove(0).stop().expect("it stops");
     assert_eq!(shop.sell("stock".into(), 7), Ok(30));
     assert_eq!(stock.left(), Ok(70));

@@ -46,7 +46,7 @@ impl Stock for Shelf {
 
 #[steadfast::service]
 trait Shop {
-    /// What the stock said to each of the sale's pieces.
+    /// The stock's reply to each of the sale's pieces.
     fn sell(&mut self, context: &Context) -> Result<Vec<u32>, String>;
 }
 

@@ -99,7 +99,7 @@ impl Service for Tally {
     }
 }
 
-/// What is written down.
+/// A ledger of all calls.
 #[derive(Default)]
 struct Ledger(Vec<u8>);
 
@@ -142,7 +142,7 @@ fn start(at_fault: usize, fault: &Fault) -> Vec<Node> {
     nodes
 }
 
-/// Whose replica was found out, and how: the first that this node tells of.
+/// The node whose replica deviated, and how: the first that this node reports.
 fn deviation(node: &Node, events: &Receiver<steadfast::events::Stamped>) -> (NodeId, String) {
     let end = Instant::now() + LONG;
     loop {

@@ -127,7 +127,7 @@ impl Client {
         Ok(())
     }
 
-    /// What the node knows.
+    /// Returns the node's status.
     ///
     /// # Errors
     /// The connection broke.
@@ -218,16 +218,16 @@ impl Client {
         self.ask(&Request::Return { node })
     }
 
-    /// What is deployed, and where.
+    /// Returns the deployments and their places.
     ///
     /// # Errors
-    /// The node does not know, or the connection broke.
+    /// The node has no such state, or the connection broke.
     pub fn deployments(&mut self) -> Result<DeploymentsStatus, AdminError> {
         self.ask(&Request::Deployments {})
     }
 
-    /// Who can be reached by which name: at once, or once there is another epoch than `since`, or
-    /// `timeout` (at most a minute) has passed.
+    /// Returns the names and their bindings: at once, or once the epoch differs from `since`, or
+    /// after `timeout` (at most a minute).
     ///
     /// # Errors
     /// The node has no part in the registry, or the connection broke.

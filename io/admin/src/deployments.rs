@@ -1,5 +1,4 @@
-//! What people said of services, and what has come of it, for people and tools
-//! (`docs/protocol/deployment.md`).
+//! The deployments and their state, for people and tools (`docs/protocol/deployment.md`).
 
 use std::collections::BTreeMap;
 
@@ -32,7 +31,7 @@ pub struct NodeDeployed {
     pub drained: bool,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// What its host can do, in millionths of a processor.
+    /// The capacity of its host, in millionths of a processor.
     pub capacity: Share,
     /// The groups of which it is to have replicas.
     pub replicas: Vec<String>,
@@ -41,7 +40,7 @@ pub struct NodeDeployed {
 /// A deployment, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeploymentStatus {
-    /// What people said.
+    /// The deployment as people requested it.
     pub deployment: Deployment,
     /// As many replicas as are wanted have the state, at nodes that may keep them, and there are no
     /// others.
@@ -65,7 +64,7 @@ pub struct SeatStatus {
     pub synced: bool,
     /// Why it is not to have one, or not to keep it.
     pub objection: Option<String>,
-    /// What is wrong with it by the policy: replicas at the same value of the label, for one.
+    /// How much is wrong with it by the policy: replicas at the same value of the label, for one.
     pub flaws: Option<u32>,
 }
 
@@ -77,7 +76,7 @@ impl From<Seat> for SeatStatus {
 }
 
 impl DeploymentsStatus {
-    /// What is so at the moment `wall`, by what people said and by what is there.
+    /// The state at the moment `wall`, from the cluster state and the manager's picture.
     pub fn new(wall: Time, picture: &Picture, cluster_state: &ClusterState) -> DeploymentsStatus {
         let shape = picture.groups.iter().find(|shape| shape.id == MANAGER_ID);
         let node =

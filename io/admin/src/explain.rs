@@ -12,7 +12,7 @@ use wire::{GroupId, NodeId, RingId, Share, Time, ViewNumber};
 
 use crate::status::{HostStatus, Status};
 
-/// What there is to say of a group. Shares are in millionths of a processor.
+/// The manager's view of a group. Shares are in millionths of a processor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
     /// The group's name.
@@ -25,14 +25,14 @@ pub struct Explanation {
     pub primary: Option<NodeId>,
     /// The node that decides; `None` where nobody does: [manager] is off, or there is no quorum.
     pub decides: Option<NodeId>,
-    /// What moves with the primary: what it uses more than the least busy backup.
+    /// The load that moves with the primary: its use above that of the least busy backup.
     pub moves: Share,
     /// The service of the asked node's replica is hung.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hung: bool,
     /// The hosts of its replicas that have the state, in order of rank.
     pub hosts: Vec<Standing>,
-    /// What would happen if one of these hosts was lost.
+    /// The consequences of losing each one of these hosts.
     pub if_lost: Vec<IfLost>,
 }
 
@@ -41,12 +41,12 @@ pub struct Explanation {
 pub struct Standing {
     /// The node.
     pub node: NodeId,
-    /// What is used there now; `None`: it has not told.
+    /// The use there now; `None`: it has not reported.
     pub used: Option<Share>,
-    /// Of so much.
+    /// The capacity there.
     pub capacity: Option<Share>,
-    /// What it would use as the host of the primary, after the loss of the present one's host with
-    /// all that is there.
+    /// Its use as the host of the primary, after the loss of the present host with everything on
+    /// it.
     pub then: Option<Share>,
     /// Whether all would be in time there, by the policy's bound.
     pub fits: Option<bool>,
@@ -75,7 +75,7 @@ pub fn explain(status: &Status, group: &str) -> Option<Explanation> {
         _ => Policy::RateMonotonic,
     };
     let mut manager = Manager::new(Config { policy, ..Config::default() });
-    // What it would wish is of no interest here, only what it makes of the picture.
+    // The manager's proposals do not matter here, only its ranking of the picture.
     manager.look(Time::ZERO, picture.clone());
     let cluster = manager.ranking().cluster();
     let id = GroupId::of(group);

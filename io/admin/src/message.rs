@@ -37,9 +37,9 @@ use crate::deployments::SeatStatus;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// What does the node know?
+    /// Return the node's status.
     Status {},
-    /// What is the state of the node's replica of this group?
+    /// Return the state of the node's replica of this group.
     State {
         /// The group's name.
         group: String,
@@ -52,7 +52,7 @@ pub enum Request {
         /// The group's name.
         group: String,
     },
-    /// What has happened? The last events; then the connection ends, or goes on with what follows.
+    /// Return the last events; then the connection ends, or goes on with the events that follow.
     Events {
         /// Go on.
         #[serde(default)]
@@ -75,7 +75,7 @@ pub enum Request {
         /// The style.
         style: Style,
     },
-    /// What is the state of the group, with its sessions, at one place of the order?
+    /// Return the state of the group, with its sessions, at one place of the order.
     Save {
         /// The group's name.
         group: String,
@@ -86,7 +86,7 @@ pub enum Request {
         group: String,
         /// Bytes of the file.
         bytes: usize,
-        /// What the group has executed is given up for it.
+        /// Discard what the group has executed.
         #[serde(default)]
         replace: bool,
     },
@@ -97,7 +97,7 @@ pub enum Request {
     },
     /// Do this with the cluster's key.
     Key {
-        /// What.
+        /// The operation.
         ask: KeyAsk,
     },
     /// Run this program, which is to serve a replica in a process of its own. Only at the Unix
@@ -111,7 +111,7 @@ pub enum Request {
     /// Have this service run on some nodes. Only at the Unix socket: whoever may do so can do all
     /// that the nodes' users can on their hosts.
     Deploy {
-        /// What.
+        /// The deployment.
         deployment: Box<Deployment>,
         /// Only tell where it would go.
         #[serde(default)]
@@ -132,9 +132,9 @@ pub enum Request {
         /// The node.
         node: NodeId,
     },
-    /// What is deployed, and where?
+    /// Return the deployments and their places.
     Deployments {},
-    /// Who can be reached by which name?
+    /// Return the names and their bindings.
     Registry {
         /// The bindings of this name; of all names if none is said.
         #[serde(default)]
@@ -171,7 +171,7 @@ fn yes() -> bool {
     true
 }
 
-/// What can be asked of the cluster's key.
+/// The operations on the cluster's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeyAsk {

@@ -1,4 +1,4 @@
-//! What is told of the calls that a group's services died of.
+//! The report on the calls that a group's services died of.
 
 use serde::{Deserialize, Serialize};
 use wire::ordered::Poison;
@@ -22,7 +22,7 @@ pub struct PoisonedAnswer {
 pub struct PoisonedCall {
     /// Which call of the group's history, from 1.
     pub number: u64,
-    /// Whose call.
+    /// The client whose call it is.
     pub client: ClientId,
     /// Which of the client's calls.
     pub call: u64,
@@ -38,7 +38,7 @@ pub struct PoisonedCall {
     pub size: u64,
     /// Only the first of them are kept.
     pub truncated: bool,
-    /// What is kept of them, in hexadecimal digits.
+    /// The kept part of the arguments, in hexadecimal digits.
     pub arguments_hex: String,
 }
 

@@ -1,10 +1,10 @@
-//! What a node has of the registry.
+//! A node's copy of the registry.
 
 use ::registry::{Binding, Epoch};
 use serde::{Deserialize, Serialize};
 use wire::NodeId;
 
-/// What a node has of the registry.
+/// A node's copy of the registry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegistryStatus {
     /// The node that was asked.

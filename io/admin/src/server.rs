@@ -113,7 +113,7 @@ impl Server {
         let Some(entrance) = self.entrance.clone() else { return Ok(()) };
         let wrap = |source| ServeError::Io { path: path.into(), source };
         remove_left_over(path)?;
-        // Whoever may run the node may look into it, nobody else.
+        // Every user who may run the node may connect here, and nobody else.
         let listener = listen_privately(path).map_err(wrap)?;
         thread::Builder::new()
             .name("steadfast admin".into())

@@ -36,7 +36,7 @@ pub(crate) struct Tls {
     plain: BytesMut,
 }
 
-/// What ends a connection under the hands of the thread that uses it.
+/// Ends a connection while another thread uses it.
 #[derive(Debug)]
 pub(crate) enum Closer {
     Unix(UnixStream),
@@ -88,7 +88,7 @@ impl Stream {
 
 impl Closer {
     pub fn shutdown(&self, how: Shutdown) {
-        // Of one that has ended already there is nothing to end.
+        // A connection that has ended already fails here, which does not matter.
         let _ = match self {
             Closer::Unix(stream) => stream.shutdown(how),
             Closer::Tcp(stream) => stream.shutdown(how),
@@ -97,7 +97,7 @@ impl Closer {
 }
 
 impl Tls {
-    /// Of a connection that is open, or whose handshake `shake` is to do.
+    /// Makes a connection that is open, or whose handshake `shake` is to do.
     pub fn new(socket: TcpStream, records: Box<Records>, plain: BytesMut) -> io::Result<Tls> {
         socket.set_nonblocking(false)?;
         Ok(Tls { socket, records, plain })

@@ -23,7 +23,7 @@ pub(crate) const PAUSE: (Duration, Duration) =
 /// A call that is told that there is no room asks again so often, and is then given back.
 pub(crate) const BUSY_RETRIES: u32 = 32;
 
-/// What a node names as the time to ask again counts as at least, and as at most, this.
+/// The bounds within which a node's time to ask again counts.
 const BUSY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(2));
 
 /// With each refusal of a call its wait is twice as long, up to this and to a share of what is left
@@ -263,9 +263,9 @@ impl Session {
         self.effects.timers.set(Timer::Call(id), end.min(call.deadline));
     }
 
-    /// The group's targets are new: a call that is not where it should be goes there. Not if that
-    /// node has just said when there will be room: with a view each few milliseconds all calls
-    /// would come with each of them, and soon be given back (seed 51672).
+    /// The group has new targets: a call that should be elsewhere goes there. It does not go to a
+    /// node that has just said when there will be room. Views may follow each other every few
+    /// milliseconds; all calls would move with each of them and be refused at once.
     pub(crate) fn reroute(&mut self, now: Time, id: CallId) {
         if self.spreads(id) {
             return self.respread(now, id);

@@ -18,8 +18,8 @@ impl Session {
         if let Some(instead) = self.instead(now, id).filter(|_| call.trail.last().is_none()) {
             return Some(instead);
         }
-        // Who has declined may do so each time: of some groups only the primary answers reads,
-        // which no client knows (seed 3977).
+        // A target that declined may decline each time: in some groups only the primary answers
+        // reads, and clients do not know which.
         let Some(balancing) = self.one_of(id).filter(|_| call.trail.last().is_none()) else {
             return best();
         };
@@ -39,7 +39,7 @@ impl Session {
             _ => fit,
         };
         let load = |address: &SocketAddr| self.load(now, group, *address);
-        // Of equals the first in rank, or the first that was drawn.
+        // Among equals the first wins, by rank or as drawn.
         candidates.into_iter().min_by_key(load)
     }
 
@@ -51,9 +51,9 @@ impl Session {
         (!spreads && any_answers(style, call.access.reads())).then_some(call.balancing)
     }
 
-    /// What this client knows of a target's load: nanoseconds until one more call would be
-    /// answered. It is told by nobody, so it costs nothing, is never old, and includes the way
-    /// there; what others do to the target shows in how long it takes to answer.
+    /// This client's own estimate of a target's load: nanoseconds until one more call would be
+    /// answered. No node reports it, so it costs nothing, is never old, and includes the way there.
+    /// Load from other clients shows in how long the target takes to answer.
     fn load(&self, now: Time, group: &Group, address: SocketAddr) -> u64 {
         let there = |call: &&CallId| self.calls[*call].trail.is_at(address);
         let under_way = group.active.values().filter(there).count() as u64;

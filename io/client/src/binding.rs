@@ -17,7 +17,7 @@ use crate::policy::{News, Strategy};
 use crate::session::Session;
 use crate::targets::{Asking, Group, Inquiry, Source};
 
-/// Who is asked for a group's targets has this long to answer before the next is asked as well.
+/// A node that is asked for a group's targets has this long before the next is asked as well.
 pub(crate) const ASK_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Session {

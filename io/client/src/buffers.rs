@@ -1,5 +1,5 @@
-//! What both drivers share: bounded buffers of a stream, a log of events, drawing a session, and
-//! how a call ends.
+//! The parts that both drivers share: bounded buffers of a stream, a log of events, the draw of a
+//! session, and the end of a call.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -17,7 +17,7 @@ use crate::{Answer, CallError, Config, ConnectError, Event};
 /// How a call has ended, with what each replica said if all were asked.
 pub(crate) type Ended = (Result<Bytes, CallError>, Vec<Answer>);
 
-/// What whoever wants a list is given: an error if that is all that anybody has said.
+/// The result of a call that asks for a list: an error if nobody gave anything else.
 pub(crate) fn listed((result, answers): Ended) -> Result<Vec<Answer>, CallError> {
     match result {
         Err(error) if answers.iter().all(|answer| answer.result.as_ref() == Err(&error)) => {
@@ -33,8 +33,8 @@ pub(crate) const READ_SIZE: usize = 64 << 10;
 /// Slices that are written at a time.
 const SLICES: usize = 16;
 
-/// What a stream has brought and no frame was made of yet. Never holds more than one frame and
-/// one read: frames that would be longer are refused by their header.
+/// Bytes that a stream received and that are no frame yet. It never stores more than one frame and
+/// one read: longer frames are refused by their header.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox(BytesMut);
 
@@ -48,7 +48,7 @@ impl Inbox {
     }
 }
 
-/// What a stream has not taken yet.
+/// Bytes that a stream has not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     queue: VecDeque<Bytes>,

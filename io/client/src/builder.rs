@@ -1,4 +1,4 @@
-//! What a program may say of a client before the client connects.
+//! A client's options, set before it connects.
 
 use std::net::SocketAddr;
 
@@ -65,7 +65,7 @@ impl Builder {
         Builder { retry_budget, ..self }
     }
 
-    /// What a session begins with.
+    /// The configuration of the session.
     pub(crate) fn config(&self, addresses: Vec<SocketAddr>) -> Result<Config, ConnectError> {
         let Builder { hedging, policy, retry_budget, .. } = *self;
         let group_policies = self.group_policies.iter().cloned().collect();

@@ -1,4 +1,4 @@
-//! What a session remembers of one call.
+//! A session's record of one call.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -57,7 +57,7 @@ pub(crate) struct Call {
     pub(crate) owes: bool,
     /// It goes on when a question for targets has been answered.
     pub(crate) asks: bool,
-    /// What the last answer that was none said.
+    /// The error of the last reply without a result.
     pub(crate) obstacle: Option<CallError>,
     /// It has gone to a node that another named which would not take it.
     pub(crate) sent_on: bool,

@@ -66,10 +66,10 @@ impl Default for Hedging {
     }
 }
 
-/// What it costs to ask twice.
+/// The price of asking twice.
 const PRICE: u32 = 1_000;
 
-/// What may be saved up: a burst of ten.
+/// The most that may be saved up: a burst of ten.
 const MOST: u32 = 10 * PRICE;
 
 /// How quickly a group answers, and how often it may still be asked twice.

@@ -1,4 +1,4 @@
-//! What a caller says of a call before a client makes it.
+//! A call as its caller describes it.
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -31,7 +31,7 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) address: SocketAddr,
-    /// Who answers there, once it has welcomed us.
+    /// The node that answers there, once it has welcomed us.
     pub(crate) node: Option<NodeId>,
     phase: Phase,
     /// An attempt here timed out, and nothing has come since: others are tried before.
@@ -51,7 +51,7 @@ struct Record {
     trouble: Trouble,
 }
 
-/// What a connection's timer asks for.
+/// The action that a connection's timer requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Overdue {
     /// The node did not answer in time.
@@ -277,7 +277,7 @@ impl Links {
         let record = Record { failures: failures + 1, avoid_until: now + span, trouble };
         self.records.insert(address, record);
         if self.records.len() > MAX_LINKS {
-            // Who may be dialled again soonest has the least to say.
+            // The address that may be dialled again soonest is the least loss.
             let soonest = self.records.iter().min_by_key(|(_, record)| record.avoid_until);
             if let Some(address) = soonest.map(|(address, _)| *address) {
                 self.records.remove(&address);
@@ -325,7 +325,7 @@ impl Links {
         }
     }
 
-    /// What each of the given addresses did, for an error's text.
+    /// Describes what each of the given addresses did, for an error's text.
     pub(crate) fn describe(&self) -> String {
         let mut text = String::new();
         for address in &self.given {

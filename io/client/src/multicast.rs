@@ -17,9 +17,9 @@ use crate::spread::{is_shed, keep_last};
 use crate::trail::Attempt;
 
 impl Call {
-    /// The targets are others: all are asked anew but those who have said when there will be room.
-    /// With a view each few milliseconds the call would else come with each of them, and soon be
-    /// given back (simulator seed 76338).
+    /// The targets have changed: all are asked anew, except those that said when there will be
+    /// room. Views may follow each other every few milliseconds; the call would go to the full
+    /// nodes with each of them and be refused at once.
     fn begin_round_by_news(&mut self) {
         let full = self.spread.as_mut().map(|spread| core::mem::take(&mut spread.full));
         self.begin_round();
@@ -143,8 +143,8 @@ impl Session {
             Outcome::NoSuchGroup => return self.handle_denial(now, id, group),
         };
         if let Some(result) = result {
-            // If that does not suffice in the end, nobody is to be told that it was not executed
-            // (simulator seed 7002344).
+            // If this result does not suffice in the end, the client must not report that the call
+            // was not executed.
             call.unsure |= !is_shed(&result);
             let record = self.groups.get_mut(&group).expect("a call's group is kept");
             record.took(now, answered.address, now.since(answered.at));
@@ -161,8 +161,8 @@ impl Session {
         }
     }
 
-    /// The refusal of a call which nobody has left to answer but who has too much to do: who asked
-    /// again would add to that (simulator seed 573482).
+    /// The refusal of a call that only overloaded nodes are left to answer: another attempt would
+    /// add to their load.
     fn refused_by_all(&self, id: CallId) -> Option<Result<Bytes, CallError>> {
         let call = &self.calls[&id];
         let answers = &call.spread.as_ref().expect("it is spread").answers;
@@ -171,9 +171,9 @@ impl Session {
         Some(first.result.clone()).filter(is_shed)
     }
 
-    /// A call is answered that went to one target, as its group orders calls; or to all that were
-    /// known, of which none is now: whose answer it is does not depend on what is known of the
-    /// group (simulator seed 920298).
+    /// A target alone answered the call, because the group orders calls or because none of the
+    /// earlier targets is known any more. The answer is this node's, whatever is known of the
+    /// group.
     pub(crate) fn answered_alone(&mut self, id: CallId, link: Link) {
         let node = self.links.get(link).and_then(|connection| connection.node);
         if let Some(spread) = self.calls.get_mut(&id).and_then(|call| call.spread.as_mut()) {
@@ -188,7 +188,7 @@ impl Session {
         let spread = call.spread.as_ref().expect("only calls that are spread are judged");
         let Some(result) = spread.verdict(&group.targets.nodes, self.planted) else { return false };
         if is_shed(&result) && call.may_be_executed() {
-            return false; // by one that is no target any more (simulator seed 995478)
+            return false; // by one that is no target any more
         }
         let (number, copies) = (call.number, call.trail.is_out());
         if copies {

@@ -1,4 +1,4 @@
-//! What comes out of a [`Session`](crate::Session).
+//! The outputs of a [`Session`](crate::Session).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ pub enum Output {
         call: CallId,
         /// The result of the call.
         result: Result<Bytes, CallError>,
-        /// What each replica said, if the call went to all. Other calls have an empty list.
+        /// Each replica's reply, if the call went to all. Other calls have an empty list.
         answers: Vec<Answer>,
     },
     /// Something for logs and metrics.
@@ -108,7 +108,7 @@ pub enum Cause {
     Shed,
 }
 
-/// What went wrong with an address.
+/// The trouble with an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Trouble {
@@ -171,7 +171,7 @@ pub struct Stats {
     pub expired: u64,
 }
 
-/// What every part of the machine may do: put things out, set timers, draw, count.
+/// The effects that every part of the machine may have: outputs, timers, random draws, counters.
 #[derive(Debug)]
 pub(crate) struct Effects {
     pub(crate) outputs: VecDeque<Output>,
@@ -204,7 +204,7 @@ impl Effects {
     }
 }
 
-/// What a timer is for. There is at most one for each.
+/// The purpose of a timer. There is at most one for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
     /// An attempt's time-out, a pause's end or the deadline, whichever is first.

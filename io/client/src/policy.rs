@@ -1,5 +1,4 @@
-//! What a client does with the targets of a group. The rules are in `docs/protocol/client.md`,
-//! "Targets".
+//! A client's use of a group's targets. The rules are in `docs/protocol/client.md`, "Targets".
 
 use std::time::Duration;
 
@@ -31,8 +30,8 @@ pub enum Balancing {
     TwoChoices,
     /// All replicas at once. The first reply is the result.
     ///
-    /// Of these three, only this one sends reads of a group of any style to all replicas. Some
-    /// backups decline a read, so the other two leave it to the primary.
+    /// This rule alone sends reads of a group of any style to all replicas. Some backups decline a
+    /// read, so [`Majority`](Self::Majority) and [`All`](Self::All) leave it to the primary.
     FirstReply,
     /// All replicas at once. The result is what more than half of them say alike, byte for byte.
     ///
@@ -104,7 +103,7 @@ pub enum Refresh {
     View,
 }
 
-/// What a client does with the targets of a group.
+/// A client's use of a group's targets.
 ///
 /// ```
 /// use std::time::Duration;

@@ -11,8 +11,8 @@ use crate::policy::Strategy;
 use crate::session::Session;
 
 impl Session {
-    /// What was asked last has failed. A reactive client asks for the targets before it goes on, in
-    /// the time of a question; any other knows them.
+    /// The last attempt has failed. A reactive client asks for the targets before it goes on, for
+    /// at most [`ASK_TIMEOUT`]; any other client knows them.
     pub(crate) fn try_again(&mut self, now: Time, id: CallId, cause: Cause) {
         let call = self.calls.get_mut(&id).expect("only calls under way are tried again");
         let group = self.groups.get_mut(&call.group).expect("a call's group is kept");

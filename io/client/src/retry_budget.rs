@@ -21,11 +21,12 @@ use wire::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryBudget {
-    /// What each call earns, in thousandths of a retry: at most 1,000. The default is 200.
+    /// The credit that each call earns, in thousandths of a retry: at most 1,000. The default is
+    /// 200.
     pub per_thousand: u32,
-    /// What each second earns, in retries: at least 1. The default is 10.
+    /// The credit that each second earns, in retries: at least 1. The default is 10.
     pub per_second: u32,
-    /// What the bucket holds, and begins with: at least 1. The default is 1,024.
+    /// The credit at the start, and the most that is kept: at least 1. The default is 1,024.
     pub burst: u32,
 }
 
@@ -58,7 +59,7 @@ impl Default for RetryBudget {
 /// A retry costs this much of the bucket, whose unit is a millionth.
 const PRICE: u64 = 1_000_000;
 
-/// What is left of a [`RetryBudget`].
+/// The remaining credit of a [`RetryBudget`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Credit {
     budget: RetryBudget,

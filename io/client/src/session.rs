@@ -34,7 +34,7 @@ pub struct Config {
     pub seed: u64,
     /// When the session asks a second replica of an active group.
     pub hedging: Hedging,
-    /// What the session does with targets.
+    /// The session's use of targets.
     pub policy: Policy,
     /// The policies of single groups, by name.
     pub group_policies: BTreeMap<String, Policy>,
@@ -88,7 +88,7 @@ pub struct Session {
     next_call: u64,
     /// Calls without a number.
     pub(crate) queued: usize,
-    /// Of all calls' arguments.
+    /// Bytes of all calls' arguments.
     bytes: usize,
     pub(crate) planted: Planted,
 }

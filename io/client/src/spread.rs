@@ -1,5 +1,4 @@
-//! What a session remembers of a call that all replicas are asked at once: who has answered what,
-//! and what follows.
+//! A session's record of a call that goes to all replicas at once: the answers and the verdict.
 
 use std::net::SocketAddr;
 
@@ -18,7 +17,7 @@ use crate::policy::Replies;
 pub struct Answer {
     /// The node of the replica.
     pub node: NodeId,
-    /// What the replica said. If it said nothing, this is the error of the call.
+    /// The replica's reply. If it gave none, this is the error of the call.
     pub result: Result<Bytes, CallError>,
 }
 
@@ -33,17 +32,17 @@ impl Answer {
 /// what they said. The last count.
 const MAX_ASKED: usize = 2 * MAX_REPLICAS;
 
-/// What such a call has brought so far.
+/// The results of such a call so far.
 #[derive(Debug)]
 pub(crate) struct Spread {
     pub(crate) replies: Replies,
-    /// Who was asked, by the last address.
+    /// The nodes that were asked, by the last address.
     pub(crate) asked: Vec<Target>,
     /// One of a node at most.
     pub(crate) answers: Vec<Answer>,
-    /// Who has had no room for it in this round.
+    /// The nodes that had no room for it in this round.
     pub(crate) full: Vec<SocketAddr>,
-    /// Who has answered a call that went to one target, as its group orders calls.
+    /// The node that answered a call that went to one target, as its group orders calls.
     pub(crate) alone: Option<NodeId>,
 }
 
@@ -74,7 +73,7 @@ impl Spread {
         self.answers.iter().any(|answer| answer.node == node)
     }
 
-    /// What the answers say together, of a group with these targets; `None` while that may change.
+    /// The verdict of the answers, of a group with these targets; `None` while that may change.
     pub(crate) fn verdict(
         &self,
         targets: &[Target],
@@ -83,7 +82,8 @@ impl Spread {
         let results = || self.answers.iter().map(|answer| &answer.result);
         let have_all = !targets.is_empty() && targets.iter().all(|target| self.has(target.node));
         let first = || results().next().cloned();
-        // Who shed it says nothing of the others, who may have executed it: it counts if all did.
+        // A replica's refusal does not mean that the others have not executed it: only refusals by
+        // all count.
         let shed = || first().filter(|_| results().all(is_shed));
         let split = || Err(self.split());
         match self.replies {

@@ -1,4 +1,4 @@
-//! What a session knows of one group: where to turn to, whose calls wait, and whom to ask.
+//! A session's record of one group: its targets, the waiting calls, and the nodes to ask.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ const DENIALS: u32 = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Inquiry {
     pub(crate) state: Asking,
-    /// Who was asked since there was news last: the next is somebody else.
+    /// The nodes that were asked since there was news last: the next is another one.
     pub(crate) asked: Vec<SocketAddr>,
     /// Rounds through everybody without news.
     pub(crate) rounds: u32,
@@ -48,7 +48,7 @@ pub(crate) enum Asking {
     Pausing,
 }
 
-/// Whom to ask.
+/// The node to ask.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Connected(Link, SocketAddr),
@@ -204,7 +204,7 @@ impl Group {
         told.nodes.truncate(MAX_REPLICAS);
         self.denials = 0;
         if !self.targets.nodes.is_empty() && !self.policy.believes(news) {
-            // Who never believes has nothing to wait for.
+            // A client that never believes news has nothing to wait for.
             self.doubt &= self.policy.strategy != Strategy::Static;
             return false;
         }
@@ -213,8 +213,8 @@ impl Group {
         }
         let news = !self.bound || told != self.targets;
         if told.view < self.targets.view {
-            // Who was asked to tell of newer views than that one tells nothing of those between: it
-            // is asked anew (simulator seed 729809).
+            // A node that was asked for newer views than the former one does not report those
+            // between: ask it anew.
             self.watched.clear();
         }
         self.bound = true;
@@ -229,8 +229,8 @@ impl Group {
         news
     }
 
-    /// A target has answered by this view: if it is the known one, whoever knows no better is not
-    /// believed (simulator seed 361725: a node that was asked before knew no view at all).
+    /// A target has answered by this view. If it is the known one, older news is not believed: a
+    /// node that was asked before may have known no view at all.
     pub(crate) fn confirmed(&mut self, view: ViewNumber) {
         self.doubt &= view != self.targets.view;
     }
@@ -269,7 +269,7 @@ impl Group {
         for address in addresses.filter(fit) {
             let returns = waits && links.is_returning(address, now, self.policy.fail_back);
             let flaws = (links.is_suspect(address), returns);
-            // Of equals the first is taken: rank decides.
+            // Among equals the first stays: rank decides.
             if best.is_none_or(|best| flaws < (best.0, best.1)) {
                 best = Some((flaws.0, flaws.1, address));
             }

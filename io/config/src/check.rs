@@ -1,4 +1,4 @@
-//! What values are possible: ranges, and knobs against each other.
+//! The possible values: ranges, and knobs against each other.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -13,10 +13,10 @@ use crate::config::Config;
 use crate::error::Problem;
 use crate::nodes;
 
-/// What [`Config::vote_timeout`] may be.
+/// The range of [`Config::vote_timeout`].
 const VOTE_TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
 
-/// What [`HangRule::within`] and [`HangRule::misses`] may be in [`Config::hang`].
+/// The range of [`HangRule::within`] and [`HangRule::misses`] in [`Config::hang`].
 const HUNG_WITHIN: RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_secs(3_600);
 const HUNG_MISSES: u32 = 1_000;

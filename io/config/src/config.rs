@@ -38,7 +38,7 @@ pub struct Config {
     pub admin_tls: Option<SocketAddr>,
     /// Where clients connect. `None`: nowhere.
     pub client: Option<SocketAddr>,
-    /// What clients are told instead.
+    /// The address that clients are given instead.
     pub advertise: Option<SocketAddr>,
     /// Every node of the cluster, this one included.
     pub nodes: Vec<NodeAddress>,
@@ -48,13 +48,13 @@ pub struct Config {
     pub vote_timeout: Duration,
     /// When a replica's service is hung.
     pub hang: HangRule,
-    /// What this node tells of its host, and what follows from it.
+    /// The reports of this node's load, and the manager's reaction to them.
     pub manager: ManagerKnobs,
     /// This node's part in the registry.
     pub registry: RegistryKnobs,
-    /// What this node is, for deployments: rack, cell, kind of disk.
+    /// Labels of this node for deployments: rack, cell, kind of disk.
     pub labels: BTreeMap<String, String>,
-    /// What is asked of the system, to be in time.
+    /// Requests to the system for real-time behaviour.
     pub realtime: Realtime,
     /// When this node's replicas take checkpoints, as primaries of cold passive groups.
     pub checkpoints: Checkpoints,

@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, and the remedy.
+//! The errors of a configuration, and their remedies.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ pub enum ConfigError {
     Value {
         /// The line, if the key stands in the file.
         line: Option<usize>,
-        /// What is wrong.
+        /// The problem.
         problem: Problem,
     },
 }
@@ -31,7 +31,7 @@ fn at(line: Option<usize>) -> String {
     line.map_or_else(String::new, |line| format!("line {line}: "))
 }
 
-/// What the parser's words leave open.
+/// Adds what the parser's message leaves open.
 fn remedy(error: &toml::de::Error) -> &'static str {
     if error.message().contains("socket address") {
         "give an IP address and a port, such as 127.0.0.1:7100: names are not looked up\n"
@@ -79,7 +79,7 @@ pub enum Problem {
     Manager {
         /// The knob.
         key: &'static str,
-        /// What it may be.
+        /// The allowed range.
         range: &'static str,
     },
     /// The node is not in its own list.
@@ -187,7 +187,7 @@ pub enum Problem {
     InsecureClient {
         /// The address.
         address: SocketAddr,
-        /// What `[security]` lacks.
+        /// The keys that `[security]` lacks.
         missing: String,
     },
     /// The admin protocol would be open to other hosts.
@@ -198,7 +198,7 @@ pub enum Problem {
     InsecureAdmin {
         /// The address.
         address: SocketAddr,
-        /// What `[security]` lacks.
+        /// The keys that `[security]` lacks.
         missing: String,
     },
     /// The admin protocol without TLS.
@@ -230,7 +230,7 @@ pub enum Problem {
         index: usize,
         /// The address.
         address: SocketAddr,
-        /// What `[security]` lacks.
+        /// The keys that `[security]` lacks.
         missing: String,
     },
     /// More replicas than a cluster has groups.
@@ -302,7 +302,7 @@ pub enum Problem {
     Program {
         /// Place in the list.
         index: usize,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// Two replicas of one group.

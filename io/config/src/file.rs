@@ -168,7 +168,7 @@ impl Config {
     /// Reads a configuration file's text.
     ///
     /// # Errors
-    /// What is wrong, in which line, and the remedy.
+    /// The problem with its line, and the remedy.
     pub fn from_toml(text: &str) -> Result<Config, ConfigError> {
         let config = parse(text)?;
         config.check().map_err(|problem| {

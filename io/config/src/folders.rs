@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 pub struct Folders {
     /// The configuration file's own: certificates, and the folders in which programs run.
     pub config: PathBuf,
-    /// What the node writes and must find again: `data_dir`, `[storage] folder`, and
+    /// Files that the node writes and must find again: `data_dir`, `[storage] folder`, and
     /// `[security] cluster_key`, which changes when keys rotate.
     pub state: PathBuf,
-    /// What lives as long as the node's process: the admin socket.
+    /// Files that live as long as the node's process: the admin socket.
     pub runtime: PathBuf,
 }
 

@@ -38,7 +38,7 @@ pub enum KeyFileProblem {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: KeyFileError,
     },
 }
@@ -46,7 +46,7 @@ pub enum KeyFileProblem {
 /// Reads a key file.
 ///
 /// # Errors
-/// What is wrong with it, and the remedy.
+/// The problem with it, and the remedy.
 pub fn read(path: &Path) -> Result<Keys, KeyFileProblem> {
     let wrap = |source| KeyFileProblem::Io { path: path.into(), source };
     let file = File::open(path).map_err(wrap)?;

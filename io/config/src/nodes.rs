@@ -30,7 +30,7 @@ impl NodeAddress {
     }
 }
 
-/// What is wrong with the list, as this node sees it.
+/// Checks the list, as this node sees it.
 pub(crate) fn check(me: NodeId, nodes: &[NodeAddress]) -> Result<(), Problem> {
     let Some(mine) = nodes.iter().find(|node| node.id == me) else {
         return Err(Problem::MeMissing(me));

@@ -38,7 +38,7 @@ pub struct ProgramConfig {
     /// Added to the node's own environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// What all replicas of the group must agree on.
+    /// Options on which all replicas of the group must agree.
     #[serde(default)]
     pub options: GroupOptions,
 }
@@ -47,7 +47,7 @@ impl ProgramConfig {
     /// Checks what no start is needed for.
     ///
     /// # Errors
-    /// What cannot be, and the remedy.
+    /// The impossible setting, and the remedy.
     pub fn check(&self) -> Result<(), ProgramProblem> {
         if !(1..=MAX_NAME).contains(&self.group.len()) {
             return Err(ProgramProblem::Name(self.group.len()));

@@ -26,8 +26,8 @@ pub struct ReplicaConfig {
     /// How the group is replicated.
     #[serde(default)]
     pub style: Style,
-    /// Who must hold a request before its reply may leave; `None`: as by default. A stateless group
-    /// has no such thing.
+    /// The nodes that must have a request before its reply may leave; `None`: the default. A
+    /// stateless group has no such level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack: Option<AckLevel>,
     /// Where the group is kept.
@@ -39,7 +39,7 @@ pub struct ReplicaConfig {
 }
 
 impl ReplicaConfig {
-    /// What all replicas of its group must agree on.
+    /// Options on which all replicas of its group must agree.
     pub fn options(&self) -> GroupOptions {
         let ack = self.ack.unwrap_or(GroupOptions::default().ack);
         GroupOptions { style: self.style, ack, durability: self.durability }

@@ -48,7 +48,7 @@ impl Security {
         self.keys().into_iter().filter(|(_, file)| file.is_none()).map(|(key, _)| key).collect()
     }
 
-    /// Of the three files of TLS some are configured, but not this one.
+    /// The first of TLS's three files that is missing, if others are configured.
     pub(crate) fn gap(&self) -> Option<&'static str> {
         let tls = &self.keys()[1..];
         let any = tls.iter().any(|(_, file)| file.is_some());

@@ -25,13 +25,13 @@ pub struct Budget {
     levels: Vec<Level>,
 }
 
-/// What a group may use, and has used.
+/// A control group's allowance and use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// Processor time that was used since the group was made, by all in it.
     pub used: Duration,
-    /// What it may use in each period. Linux holds it back for the rest of a period when that is
-    /// used up.
+    /// The share that it may use in each period. Linux stops the group for the rest of a period
+    /// when that is used up.
     pub capacity: Share,
 }
 
@@ -171,7 +171,7 @@ struct Mount<'a> {
     /// Which part of the hierarchy is seen here: not the whole in most containers.
     root: &'a str,
     at: &'a str,
-    /// Of version 1: its controllers are among these. Version 2 has none here.
+    /// In version 1 its controllers are among these. Version 2 has none here.
     options: &'a str,
     two: bool,
 }

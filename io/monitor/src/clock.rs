@@ -16,17 +16,17 @@ use crate::counter::{Counter, first_number};
 pub struct Process(Counter);
 
 impl Process {
-    /// Of this id now. It goes on to tell of that process alone: a later one of the same id is
-    /// another file.
+    /// Opens the process that has this id now. The clock reports that process alone: a later
+    /// process of the same id is another file.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such process.
     pub fn open(id: Pid) -> Result<Process, MonitorError> {
         let path = PathBuf::from(format!("/proc/{}/stat", id.as_raw_nonzero()));
         Ok(Process(Counter::open(path)?))
     }
 
-    /// What it has used.
+    /// Returns the processor time that the process has used.
     ///
     /// # Errors
     /// It has ended.
@@ -61,7 +61,7 @@ impl Thread {
         Ok(Thread(Counter::open(path)?))
     }
 
-    /// What it has used.
+    /// Returns the processor time that the thread has used.
     ///
     /// # Errors
     /// It has ended.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::MonitorError;
 
-/// Of what is read, no more than this: the part that is wanted stands at the beginning.
+/// The most that is read: the wanted part stands at the beginning.
 const MOST: usize = 4096;
 
 /// So much of a file that is not understood is told.
@@ -28,7 +28,7 @@ impl Counter {
         }
     }
 
-    /// What it says now, read as `read` does.
+    /// Returns the present value, parsed by `read`.
     pub fn read<T>(&self, read: impl Fn(&str) -> Option<T>) -> Result<T, MonitorError> {
         let mut bytes = [0; MOST];
         let length = self.file.read_at(&mut bytes, 0).map_err(|source| self.unreadable(source))?;

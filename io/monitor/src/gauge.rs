@@ -16,8 +16,8 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// Of a counter that was not read yet. What changes shows in full after `window`, and in part
-    /// at the next reading.
+    /// Makes a gauge of a counter that was not read yet. A change shows in full after `window`, and
+    /// in part at the next reading.
     pub fn new(window: Duration) -> Gauge {
         Gauge { window, readings: VecDeque::new() }
     }

@@ -14,7 +14,7 @@ pub struct Host {
     stat: Counter,
 }
 
-/// What it says.
+/// The host's processors and their use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// Processor time that was used since the host started. What a hypervisor gave to others is
@@ -33,7 +33,7 @@ impl Host {
         Ok(Host { stat: Counter::open(PathBuf::from("/proc/stat"))? })
     }
 
-    /// What it says now.
+    /// Returns the present reading.
     ///
     /// # Errors
     /// The file cannot be read, or is not as kernels write it.

@@ -1,4 +1,4 @@
-//! What the processors of a node's host, and the node's own share of them, are doing (`flare.txt`,
+//! The load of the processors of a node's host, and of the node's own share of them (`flare.txt`,
 //! section 3.4).
 //!
 //! - [`host`]: all processors of the host, from `/proc/stat`, as in the paper
@@ -24,7 +24,7 @@ pub mod watch;
 use std::io;
 use std::path::PathBuf;
 
-/// What cannot be measured here, and why.
+/// A failed measurement, and its reason.
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorError {
     /// A file that the kernel offers cannot be read.

@@ -29,10 +29,10 @@ impl Default for Config {
     }
 }
 
-/// What is used, of what there is.
+/// The used part of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// Of processors.
+    /// Used processors.
     pub used: Share,
     /// The whole.
     pub capacity: Share,

@@ -64,7 +64,7 @@ pub enum AttachError {
     /// The connection broke.
     #[error("the connection to the node broke: {0}")]
     Broken(#[from] io::Error),
-    /// What the node writes is not understood.
+    /// The program does not understand the node's messages.
     #[error(
         "the node's words are not understood ({0}): build the program with the node's version of Steadfast"
     )]
@@ -113,8 +113,8 @@ fn begins() -> Option<File> {
     Some(file)
 }
 
-/// What cannot be written any more was not begun before it: of a call that kills, the node would
-/// not know. So it does not look on.
+/// If the number of a call cannot be written, the file is emptied: the node then knows nothing of
+/// what was begun. It would take an older number for true if a call killed the program.
 fn note_begun(begins: Option<&File>, number: u64) {
     if let Some(file) = begins
         && file.write_all_at(&number.to_le_bytes(), 0).is_err()
@@ -169,7 +169,8 @@ fn end_with_the_node(stream: &UnixStream) {
 struct Incoming {
     stream: UnixStream,
     input: BytesMut,
-    /// What one read brings. Kept: a new one would be filled with zeros for every call.
+    /// Buffer for one read. It is kept, because a new one would be filled with zeros for every
+    /// call.
     room: Box<[u8]>,
 }
 
@@ -448,7 +449,7 @@ mod tests {
             for _ in 0..5_000 {
                 std::thread::yield_now();
             }
-            // What was written is not read.
+            // The written bytes are not read.
             drop(theirs);
             assert!(program.join().unwrap().unwrap(), "nobody reads any more");
         }

@@ -33,7 +33,7 @@ pub fn write_backup(path: &Path, file: &[u8]) -> io::Result<()> {
     replace_file(path, 0o600, file).inspect_err(|_| {
         let mut new = path.as_os_str().to_owned();
         new.push(".new");
-        // What could not be written whole is of no use, and may fill the disk.
+        // A file that could not be written whole is of no use, and may fill the disk.
         let _ = fs::remove_file(PathBuf::from(new));
     })
 }

@@ -47,7 +47,7 @@ pub(crate) struct Control {
     pub changes: Arc<AtomicU64>,
     pub admin_requests: AtomicU64,
     pub admin_malformed: AtomicU64,
-    /// Of the port for administrators, if there is one.
+    /// Counts of the port for administrators, if there is one.
     pub admin_tally: OnceLock<Arc<Tally>>,
     /// `None` where there is no admin socket, beside which programs attach.
     pub programs: Option<Programs>,
@@ -58,7 +58,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Of a node without programs and registry.
+    /// The control of a node without programs and registry.
     pub fn new(me: Member, cluster: String, orders: SyncSender<Order>, waker: Arc<Waker>) -> Self {
         Control {
             me,
@@ -170,7 +170,7 @@ impl Control {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// What there is for the manager to see.
+    /// Returns the manager's view.
     pub fn view(&self) -> Result<ManagerView, Stopped> {
         self.ask(ANSWER_WITHIN, |reply| Order::View { reply })
     }
@@ -180,7 +180,7 @@ impl Control {
         self.order(Order::Command { command, reply: None })
     }
 
-    /// What there is for the registry to see.
+    /// Returns the registry's view; `None` where there is no majority, or no state.
     pub fn sight(&self) -> Result<Option<View>, Stopped> {
         self.ask(ANSWER_WITHIN, |reply| Order::Sight { reply })
     }
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     impl Control {
-        /// Of a node whose data plane takes no orders; there is room for one.
+        /// The control of a node whose data plane takes no orders; there is room for one.
         pub fn without_a_plane() -> (Control, Receiver<Order>) {
             let (orders, queue) = sync_channel(1);
             let me = Member { node: NodeId(1), incarnation: Incarnation(1) };

@@ -1,4 +1,4 @@
-//! What can go wrong when a node is run, and the remedy.
+//! Errors of running a node, and their remedies.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ pub enum StartError {
     /// An address cannot be listened on.
     #[error("cannot listen for {what} on {address}: {source}; {}", remedy(source))]
     Listen {
-        /// What the address is for.
+        /// The purpose of the address.
         what: &'static str,
         /// The address.
         address: SocketAddr,
@@ -53,13 +53,13 @@ pub enum StartError {
          of this host was not set back since the node last ran", .0.display()
     )]
     Incarnation(PathBuf),
-    /// What the manager needs cannot be measured.
+    /// Something that the manager needs cannot be measured.
     #[error("[manager] {0}; without it, set on = false there")]
     Monitor(#[from] monitor::MonitorError),
     /// The store cannot be used.
     #[error("[storage] {0}")]
     Storage(#[from] StorageError),
-    /// What was kept is not of this version.
+    /// The kept records are not of this version.
     #[error(
         "[storage] folder {}: what was kept there cannot be read ({malformed}): use the program that wrote it; or move the          folder away and start the node: it gets its groups from the others, if enough of them have theirs",
         folder.display()
@@ -67,7 +67,7 @@ pub enum StartError {
     Records {
         /// The folder.
         folder: PathBuf,
-        /// What is wrong.
+        /// The problem.
         malformed: Malformed,
     },
     /// The admin socket cannot be made.
@@ -76,7 +76,7 @@ pub enum StartError {
     /// The system has no thread, event queue or the like left.
     #[error("the system refuses {what}: {source}; look at the limits of open files and threads")]
     System {
-        /// What was asked for.
+        /// The request to the system.
         what: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -169,7 +169,7 @@ pub enum SaveError {
     /// The cluster refuses, or it was not taken in time.
     #[error(transparent)]
     Engine(#[from] engine::SaveError),
-    /// What the replica gave is none.
+    /// The replica's bytes are no state.
     #[error(transparent)]
     State(#[from] BackupError),
     /// The node does not run any more.

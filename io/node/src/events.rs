@@ -16,7 +16,7 @@ struct Subscriber {
     missed: u64,
 }
 
-/// What became of an event for a subscriber.
+/// A subscriber's result for one event.
 enum Offered {
     Taken,
     Missed,

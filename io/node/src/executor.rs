@@ -58,7 +58,7 @@ enum Place {
     Thread(Sender<Job>, Box<Again>),
     Inline(Box<Replica>),
     Process(Box<Process>),
-    /// Of a program that does not run.
+    /// The place of a program that does not run.
     Standby(Box<Standby>),
 }
 
@@ -150,7 +150,8 @@ impl Executor {
         }
     }
 
-    /// Of a program that is started when it is needed: at once, but in a cold passive group.
+    /// Makes the executor of a program that is started when it is needed: at once, except in a cold
+    /// passive group.
     pub fn standing_by(options: GroupOptions, tether: Tether) -> Executor {
         let mut standby = Standby::new(tether);
         if options.style != Style::ColdPassive {
@@ -160,12 +161,12 @@ impl Executor {
         Executor::at(place, next_serial(), options.ack == AckLevel::One)
     }
 
-    /// Of a program that has ended and is started again anyhow.
+    /// Makes the executor of a program that has ended and is started again in any case.
     pub fn waiting(tether: Tether) -> Executor {
         Executor::at(Place::Standby(Box::new(Standby::new(tether))), next_serial(), false)
     }
 
-    /// Of a program that has shown its token, and brought `input` behind it.
+    /// Makes the executor of a program that has shown its token and sent `input` after it.
     pub fn attached(
         group: GroupId,
         options: GroupOptions,
@@ -213,7 +214,7 @@ impl Executor {
         Some(executor.map(|executor| (name.clone(), options.group, executor)))
     }
 
-    /// What ties it to the thread that minds its program, if it has one.
+    /// The tie to the thread that supervises the program, if there is one.
     pub fn tether(&mut self) -> Option<&mut Tether> {
         match &mut self.place {
             Place::Process(process) => Some(process.tether()),
@@ -427,7 +428,7 @@ mod tests {
     fn a_reply_goes_first_where_it_waits_for_nobody_and_its_handler_was_quick() {
         let mut executor = hosted(AckLevel::One, Execution::Inline);
         assert!(!executor.replies_first(), "nothing is known of its handler");
-        // Whoever else has work here may have held it up.
+        // Other work on this host may have slowed the handler down.
         while !executor.replies_first() {
             run(&mut executor, 0);
         }

@@ -26,7 +26,7 @@ pub(crate) struct KeyFileWriter {
     commands: SyncSender<KeyCommand>,
 }
 
-/// What a key is called.
+/// The name of a key.
 pub(crate) fn name(key: &ClusterKey) -> KeyName {
     KeyName { number: key.number(), fingerprint: key.fingerprint().0 }
 }

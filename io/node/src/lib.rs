@@ -1,18 +1,17 @@
-//! the driver around [`engine::Stack`]: what touches sockets, clocks, threads and files.
+//! The driver around [`engine::Stack`]: sockets, clocks, threads and files.
 //!
 //! - [`Node`] starts the data plane (`plane.rs`), one thread that runs the event loop, and composes
 //!   it with everything else.
-//! - [`Service`] is what it replicates, at the level of bytes; handlers run in `executor.rs`.
-//! - [`Node::run`] has a program serve a replica in a process of its own (crate `supervisor`),
-//!   which
-//!   [`attach`] is the other end of (`attached.rs`).
+//! - [`Service`] is replicated, at the level of bytes; handlers run in `executor.rs`.
+//! - [`Node::run`] has a program serve a replica in a process of its own (crate `supervisor`). The
+//!   program's end is [`attach`] (`attached.rs`).
 //! - `registering.rs` is this node's part in the registry.
-//! - `managing.rs` tells what the host has to do, and asks for what follows.
-//! - `administration.rs` answers what the admin server (crate `admin`) asks.
-//! - `control.rs` is how all these threads talk with the data plane.
+//! - `managing.rs` reports the host's load and proposes changes.
+//! - `administration.rs` answers the admin server (crate `admin`).
+//! - `control.rs` connects all these threads with the data plane.
 //!
-//! What a node is made with comes from crate `config`, what it tells from crate `admin`; both are
-//! named here again, where the node's own functions take or give them.
+//! A node is made from a configuration of crate `config` and reports in types of crate `admin`.
+//! Both are exported again here, because the node's functions take or return them.
 #![forbid(unsafe_code)]
 
 mod administration;
@@ -69,7 +68,7 @@ pub use error::{
     DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError, StartError, Stopped,
     WaitError,
 };
-/// What people say of services, for tools.
+/// The deployments, for tools.
 pub use manager::cluster_state;
 pub use node::Node;
 pub use os::own_time::OwnTime;

@@ -53,9 +53,9 @@ pub struct Node {
     client_address: Option<SocketAddr>,
     ring_address: SocketAddr,
     admin: Option<Admin>,
-    /// What looks at the host, if anything does.
+    /// Looks at the host, if the manager is on.
     managing: Option<Managing>,
-    /// What sees to this node's bindings, if anything does.
+    /// Maintains this node's bindings, if the registry is on.
     registering: Option<Registering>,
     /// Ends when the last of the node's threads does.
     running: Receiver<()>,
@@ -67,7 +67,7 @@ impl Node {
     /// Starts a node. When this returns, its sockets are bound and it looks for the others.
     ///
     /// # Errors
-    /// What cannot be had, and the remedy.
+    /// The resource that is missing, and the remedy.
     pub fn start(config: Config) -> Result<Node, StartError> {
         config.check()?;
         let life = incarnation::next(config.data_dir.as_deref())?;
@@ -311,7 +311,7 @@ impl Node {
         self.ring_address
     }
 
-    /// What the node knows. Of a node that does not run any more, the ring's state is `stopped`.
+    /// The node's status. After the node has stopped, the ring's state is `stopped`.
     pub fn status(&self) -> Status {
         self.control.status()
     }
@@ -392,7 +392,7 @@ impl Node {
         drop(self.registering.take());
         // None is started again from here on.
         let programs = self.control.programs.as_ref().map(Programs::end);
-        // Of one that has ended already, the fate says why.
+        // If the data plane has ended already, the fate has the reason.
         let _ = self.control.order(Order::Stop);
         let ended = self.running.recv_timeout(STOP_WITHIN);
         if let Some(programs) = programs {

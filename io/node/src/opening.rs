@@ -1,5 +1,5 @@
-//! What a node opens before it runs: its storage, its sockets, and the threads beside the data
-//! plane.
+//! Opens what a node needs before it runs: its storage, its sockets, and the threads beside the
+//! data plane.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::sockets::tcp::Callers;
 use crate::storage::{self, Recovered, Storage};
 use crate::transport::Transport;
 
-/// What the kernel is asked to keep at least of what one peer sends, in bytes.
+/// The least room, in bytes, that the kernel is asked to have for what one peer sends.
 const LEAST_RECEIVE_ROOM: usize = 4 << 20;
 
 /// Makes the machine that the data plane runs.

@@ -1,4 +1,4 @@
-//! What the node's other threads ask of the data plane, and how it answers.
+//! Orders from the node's other threads to the data plane, and its answers.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -19,10 +19,10 @@ use crate::executor::{Executor, StateReply};
 use crate::managing::View;
 use crate::registering::View as Sighted;
 
-/// What comes of a benchmark.
+/// The result of a benchmark.
 pub(crate) type BenchOutcome = Result<BenchResult, BenchError>;
 
-/// What the program's other threads want of the data plane.
+/// An order from the node's other threads to the data plane.
 pub(crate) enum Order {
     Host {
         name: String,
@@ -88,7 +88,7 @@ pub(crate) enum Order {
         usage: Usage,
         reply: SyncSender<bool>,
     },
-    /// What is there for the manager to see.
+    /// Return the manager's view.
     View {
         reply: SyncSender<View>,
     },
@@ -97,7 +97,7 @@ pub(crate) enum Order {
         command: Command,
         reply: Option<CommandReply>,
     },
-    /// What is there for the registry to see; `None` where there is no majority, or not the state.
+    /// Return the registry's view; `None` where there is no majority, or not the state.
     Sight {
         reply: SyncSender<Option<Sighted>>,
     },
@@ -106,11 +106,11 @@ pub(crate) enum Order {
         command: registry::Command,
         reply: Option<RegistryReply>,
     },
-    /// What the manager proposes.
+    /// A proposal of the manager.
     Proposal(Proposal),
     /// How critical calls are whose clients do not say it, by group.
     Criticalities(BTreeMap<GroupId, u8>),
-    /// What the admin asks of the cluster's key; the number of the key that it is about.
+    /// A request of the administrator about the cluster's key; the answer is the key's number.
     Key {
         ask: KeyAsk,
         reply: SyncSender<Result<u8, String>>,
@@ -135,13 +135,13 @@ pub(crate) enum Order {
     Stop,
 }
 
-/// Who waits for what the cluster state answers.
+/// Where a thread waits for the cluster state's answer.
 pub(crate) type CommandReply = SyncSender<Result<Answer, String>>;
 
-/// Who waits for what the registry answers.
+/// Where a thread waits for the registry's answer.
 pub(crate) type RegistryReply = SyncSender<Result<registry::Answer, String>>;
 
-/// What is in the file now, for the data plane to do the same.
+/// The file's new contents, for the data plane to follow.
 #[derive(Debug)]
 pub(crate) enum Kept {
     Stored(ClusterKey),

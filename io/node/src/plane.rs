@@ -60,10 +60,10 @@ pub(crate) struct Plane {
     pub replicas: Replicas,
     /// Keeps the cluster's keys, if there are any.
     pub key_file: Option<KeyFileWriter>,
-    /// What keeps groups on disk, if there are any.
+    /// Keeps groups on disk, if there are any.
     pub keeping: Option<Keeping>,
     pub waiting: Waiting,
-    /// What this node's replica has of the cluster state.
+    /// This node's replica of the cluster state.
     pub cluster_state: SharedState,
     pub changes: Changes,
     pub events: Events,

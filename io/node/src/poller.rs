@@ -11,7 +11,7 @@ use wire::Time;
 
 pub(crate) use rustix::event::epoll::EventFlags;
 
-/// What a descriptor belongs to.
+/// The owner of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// Other threads have something for the data plane.

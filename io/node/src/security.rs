@@ -1,4 +1,4 @@
-//! What this node shows of itself, and the loud word if that is nothing.
+//! This node's credentials, and a loud warning if it has none.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use wire::Member;
 
 use crate::error::StartError;
 
-/// Whoever reads the log has this long to renew the certificate.
+/// The owner has this long to renew the certificate after the warning.
 const EXPIRES_SOON: Duration = Duration::from_secs(60 * 86_400);
 
-/// What seals the ring's datagrams in this life of the node, if it has keys; says so if not.
+/// Seals the ring's datagrams in this life of the node, if it has keys; warns if not.
 pub(crate) fn seal(config: &Config, me: Member) -> Result<Option<Seal>, StartError> {
     let Some(path) = &config.security.cluster_key else {
         tracing::warn!(
@@ -47,7 +47,7 @@ pub(crate) fn credentials(config: &Config) -> Result<Option<Credentials>, Creden
     Ok(Some(credentials))
 }
 
-/// What the status says of it.
+/// The status of TLS.
 pub(crate) fn status(credentials: Option<&Credentials>) -> TlsStatus {
     let certificate = credentials.map(|credentials| credentials.identity.to_string());
     let expires_soon = credentials.is_some_and(|it| Server::expires_within(it, EXPIRES_SOON));

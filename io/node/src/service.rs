@@ -1,4 +1,4 @@
-//! What a service is, at the level of bytes.
+//! A service at the level of bytes.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -86,7 +86,7 @@ pub struct Call<'a> {
     pub body: &'a [u8],
 }
 
-/// What a handler may know besides its state and its arguments: the same at every replica.
+/// The input of a handler besides its state and its arguments: the same at every replica.
 #[derive(Debug)]
 pub struct Context {
     now: Time,
@@ -135,7 +135,7 @@ impl Context {
         self.random.borrow_mut().fork()
     }
 
-    /// Whose call it is.
+    /// The client that calls.
     pub fn client(&self) -> ClientId {
         self.client
     }
@@ -206,7 +206,7 @@ impl Context {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostOptions {
-    /// What all replicas of the group must agree on.
+    /// Options on which all replicas of the group must agree.
     pub group: GroupOptions,
     /// Where the handlers run at this node.
     pub execution: Execution,

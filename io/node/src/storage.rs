@@ -41,7 +41,7 @@ pub fn config(owner: Owner) -> io::Result<Config> {
     Ok(Config::new(owner, u64::from_le_bytes(seed)))
 }
 
-/// What a folder held.
+/// The recovered contents of a folder.
 #[derive(Clone, Debug)]
 pub struct Recovered {
     /// How it was found.
@@ -65,11 +65,11 @@ pub struct Storage {
     /// When the write to the log began that is under way, and how long the last one took.
     writing: Option<Time>,
     last_sync: Duration,
-    /// What whoever does not wait is to be told.
+    /// News for callers that do not wait.
     words: VecDeque<Word>,
 }
 
-/// What a storage says to whoever does not wait for it.
+/// A storage's news for callers that do not wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
     /// All records up to this one are on the disk.
@@ -281,7 +281,7 @@ impl Storage {
                 Some(Ok(())) => return Err(AppendError::NotOpen.into()),
                 None => self.step(),
             }
-            // What was taken has its room, unless the disk takes room for what is written over.
+            // Accepted records have their room, unless the disk takes room for rewriting.
             if self.persisted < upto && self.store.waits_for_room() {
                 return Err(StorageError::Full(self.full.clone().unwrap_or_default()));
             }

@@ -1,9 +1,9 @@
-//! The ring's datagrams between the stack and the sockets of all links: sealed, then sent by those
-//! links that are to carry them, and the same backwards.
+//! The ring's datagrams between the stack and the sockets of all links. They are sealed, then sent
+//! on the chosen links; received datagrams take the same way back.
 //!
-//! What is sent during a turn of the loop is collected and goes out at its end, or when as much
-//! waits as the kernel takes at once: no timer, and nobody waits for company. Datagrams lie one
-//! after the other in one piece of memory, where they are also sealed; those of equal size that go
+//! Datagrams of one turn of the loop are collected. They leave at its end, or when as many wait as
+//! the kernel takes at once. There is no timer, and no datagram waits for others. Datagrams lie one
+//! after the other in one piece of memory, where they are also sealed. Those of equal size that go
 //! the same ways are a run, which the kernel takes in one call for each receiver.
 
 use std::collections::VecDeque;
@@ -85,7 +85,7 @@ impl Transport {
         self.udp[0].address()
     }
 
-    /// What the system grants the sockets of all links.
+    /// The system's grants for the sockets of all links.
     pub fn sockets(&self) -> SocketStatus {
         self.udp.iter().map(Udp::status).reduce(SocketStatus::and).unwrap_or_default()
     }
@@ -94,7 +94,7 @@ impl Transport {
         self.udp.iter().try_for_each(|udp| udp.register(poller))
     }
 
-    /// What is done to datagrams, and what was counted of it. `None`: nothing is sealed.
+    /// Status and counts of the seal. `None`: nothing is sealed.
     pub fn seal_status(&self) -> Option<SealStatus> {
         self.sealing.status()
     }
@@ -277,7 +277,7 @@ impl Transport {
         self.events.pop_front()
     }
 
-    /// What is known of the links to all others.
+    /// The state of the links to all others.
     pub fn status(&self, now: Time) -> Vec<NodeLinks> {
         let places = (0..self.nodes.len()).filter(|place| self.peers[*place].is_some());
         let links = |place| {

@@ -22,9 +22,9 @@ use wire::client::Outcome;
 use wire::ordered::{Durability, GroupOptions, Style};
 use wire::{ClientId, NodeId};
 
-/// Whoever calls all the time.
+/// The client that calls all the time.
 const LOAD: ClientId = ClientId(7);
-/// Whoever retries.
+/// The client that retries.
 const RETRIES: ClientId = ClientId(99);
 
 /// Three nodes with admin sockets and, each, room for groups on disk.
@@ -217,7 +217,7 @@ fn what_is_no_file_of_the_group_changes_nothing() {
     let system = Backup { group: "steadfast.manager".into(), ..backup };
     refuse("steadfast.manager", &system.encode(), "deploy the services again");
 
-    // Whoever sends it may die meanwhile.
+    // The sender may die meanwhile.
     let mut dies = UnixStream::connect(cluster.path("1.sock")).unwrap();
     dies.write_all(b"{\"restore\":{\"group\":\"journal\",\"bytes\":1000000}}\nSFBK").unwrap();
     drop(dies);
@@ -250,7 +250,7 @@ fn a_file_is_replaced_as_a_whole_and_is_its_owners_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nightly/journal.state");
     write_backup(&path, b"one").unwrap();
-    // What a save that was killed has left is no obstacle.
+    // The remains of a killed save are no obstacle.
     std::fs::write(folder.path().join("nightly/journal.state.new"), b"half").unwrap();
     write_backup(&path, b"two").unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), b"two");

@@ -30,7 +30,7 @@ fn start() -> Cluster {
     let cut = Arc::default();
     let first = free_ring_addresses(NODES);
     let second = free_ring_addresses_at([127, 0, 0, 2].into(), NODES);
-    // What each node is told of the others.
+    // The addresses of the others that each node is given.
     let mut seen: Vec<Vec<SocketAddr>> = vec![first.clone(); NODES];
     let mut relays = Vec::new();
     for a in 0..NODES {
@@ -68,7 +68,7 @@ fn lost(status: &Status) -> [usize; 2] {
     })
 }
 
-/// What a link does is no event of the stack each time: looked at until it is as wanted.
+/// A link's change is not always an event of the stack: look until it is as wanted.
 fn wait_for_links(node: &Node, what: &str, wanted: impl Fn(&Status) -> bool) -> Status {
     let deadline = Instant::now() + TIMEOUT;
     loop {

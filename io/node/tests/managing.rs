@@ -28,7 +28,7 @@ fn start(id: u32, rings: &[std::net::SocketAddr], folder: &std::path::Path) -> N
     node
 }
 
-/// Of what is told nothing else tells: it is looked at again and again.
+/// Reports of load cause no events: look again and again.
 fn look_until(node: &Node, wanted: impl Fn(&Status) -> bool) {
     let events = node.subscribe();
     let deadline = Instant::now() + TIMEOUT;

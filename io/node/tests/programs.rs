@@ -246,7 +246,7 @@ fn programs_end_and_are_started_by_a_change_of_style() {
         wait_for(node, "four calls", |status| status.groups[0].executed == Some(4));
         assert_eq!(node.state("journal").unwrap(), b"abcd");
     }
-    // Who stands by is ended like others.
+    // A program that stands by is ended like others.
     nodes[0].restyle("journal", Style::ColdPassive).unwrap();
     wait_for(&nodes[0], "standby", |status| status.programs[0].state == ProgramState::Standby);
     nodes[0].stop_program("journal").unwrap();

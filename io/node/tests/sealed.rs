@@ -128,7 +128,7 @@ fn refusals_are_not_believed_of_a_node_whose_connection_stands() {
     });
     assert_eq!(status.ring.members.len(), 1);
     drop((connection, alive));
-    // What the ring makes of a closed port is tested where processes die (death.rs).
+    // The ring's reaction to a closed port is tested where processes die (death.rs).
     drop(UdpSocket::bind(rings[1]).unwrap());
 }
 
@@ -186,7 +186,7 @@ fn the_key_changes_at_all_nodes_while_they_answer() {
         let numbers: Vec<u8> = keys.iter().map(|key| key.number()).collect();
         assert_eq!(numbers, [2], "and on its disk, for its owner alone");
     }
-    // What was written is what the next life starts with.
+    // The next life starts with the written file.
     nodes.remove(0).stop().unwrap();
     let back = start(1);
     wait_for(&back, "all replicas synced", |status| synced(status, "journal", 3));

@@ -105,7 +105,7 @@ fn live_and_die(folder: &Path, lines: u64) -> u64 {
     }
     process.kill().unwrap();
     process.wait().unwrap();
-    // What it said before it died counts, too. The last line may have been cut.
+    // Output from before its death counts, too. The last line may have been cut.
     let whole = said.map_while(Result::ok).filter(|line| line.starts_with("persisted "));
     let numbers: Vec<u64> = whole.filter_map(|line| number(line).into()).collect();
     numbers.iter().rev().nth(1).copied().unwrap_or(last).max(last)

@@ -24,7 +24,7 @@ fn make(folder: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Res
     if !missing.is_empty() {
         return Ok(());
     }
-    // Whoever made it may have died before its name was on the disk.
+    // The process that made the folder may have died before the folder's name was on the disk.
     match sync(above(folder)) {
         // Somebody else's, who made this one for the node long ago.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
@@ -54,7 +54,7 @@ pub fn replace_file(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let new = PathBuf::from(name);
-    // What a crash has left there may have another mode.
+    // A file left there by a crash may have another mode.
     match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

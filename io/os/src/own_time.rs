@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// the last look.
 const WORTH_ASKING: u64 = 10;
 
-/// What one look at the counts gave.
+/// The result of one look at the counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     at: Time,
@@ -67,9 +67,9 @@ impl Account {
 
     fn look(&self, now: Time) -> Counts {
         let (ran, waited) = scheduled().unwrap_or_default();
-        // Who is stopped by a quota waits for a processor. The kernel may have to gather a group's
-        // counts from all processors under a lock to tell them: it is asked only where there was a
-        // wait that they may explain.
+        // A process stopped by a quota waits for a processor. The kernel may have to gather a
+        // group's counts from all processors under a lock. So it is asked only after a wait that
+        // they may explain.
         let more = waited.saturating_sub(self.last.waited);
         let explains = more >= nanos(now.since(self.last.at)) / WORTH_ASKING;
         let begins = self.last.at == Time::ZERO;
@@ -145,7 +145,7 @@ fn count_of_throttling(stat: &str) -> Option<u64> {
 }
 
 impl OwnTime {
-    /// What was slow, and what to do.
+    /// The cause of the slowness, and the remedy.
     pub fn words(&self) -> String {
         let OwnTime { span_ns, ran_ns, waited_ns, throttled_ns, asleep_ns } = *self;
         let idle = ran_ns + waited_ns + throttled_ns + asleep_ns;

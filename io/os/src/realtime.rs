@@ -1,5 +1,5 @@
-//! What makes a node's answers come in time on a busy host: a real-time priority, memory that is
-//! never paged out, processors of its own, and a look at the sockets before it sleeps.
+//! Keeps a node's answers in time on a busy host: a real-time priority, memory that is never paged
+//! out, processors of its own, and a look at the sockets before it sleeps.
 //!
 //! Each is asked for in the configuration and may be refused by the system. A refusal degrades
 //! the node and never stops it; [`RealtimeStatus`] says which is in force, and why one is not.
@@ -30,7 +30,7 @@ pub const MAX_SPIN: Duration = Duration::from_millis(1);
 /// than that there is none.
 pub const MAX_WAKE_WITHIN: Duration = Duration::from_millis(1);
 
-/// What is asked of the system. Nothing by default: all of it takes from others on the host.
+/// Requests to the system. None by default: all of them take from others on the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Realtime {
     /// SCHED_FIFO priority of the data-plane thread, 1 to [`MAX_PRIORITY`]; 0: ordinary.
@@ -48,7 +48,7 @@ pub struct Realtime {
     pub wake_within: Option<Duration>,
 }
 
-/// What became of one request.
+/// The result of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grant {
@@ -61,7 +61,7 @@ pub enum Grant {
     Refused(String),
 }
 
-/// What of [`Realtime`] is in force.
+/// The parts of [`Realtime`] that are in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RealtimeStatus {
     /// SCHED_FIFO of the data-plane thread.

@@ -144,7 +144,7 @@ impl Pipe {
         Ok(Pipe { fd, lines: Lines::default(), rests_until: Time::ZERO })
     }
 
-    /// What to wait for, if there may be something.
+    /// The descriptor to poll, if there is one.
     pub fn fd(&self, now: Time) -> Option<BorrowedFd<'_>> {
         self.fd.as_ref().filter(|_| self.rests_until <= now).map(AsFd::as_fd)
     }

@@ -14,7 +14,7 @@ use crate::tether::Tether;
 pub struct Attaching {
     /// Its connection.
     pub stream: UnixStream,
-    /// What came behind its introduction.
+    /// Bytes that came behind its introduction.
     pub input: BytesMut,
     /// The way back to the supervisor.
     pub tether: Tether,

@@ -40,7 +40,7 @@ struct Visitor {
 /// Somebody who has introduced itself.
 pub(crate) struct Guest {
     pub stream: UnixStream,
-    /// What came behind its introduction.
+    /// Bytes that came behind its introduction.
     pub input: BytesMut,
     pub hello: Hello,
 }
@@ -82,7 +82,7 @@ impl Door {
         &self.path
     }
 
-    /// What to wait for: the listener, and each visitor by its number.
+    /// The descriptors to poll: the listener, and each visitor by its number.
     pub fn fds(&self, now: Time) -> impl Iterator<Item = (Option<u64>, BorrowedFd<'_>)> {
         let listener = (self.rests_until <= now).then(|| (None, self.listener.as_fd()));
         let visitor = |visitor: &'_ Visitor| -> u64 { visitor.number };

@@ -28,7 +28,7 @@ impl Lines {
         }
     }
 
-    /// What came after the last line's end.
+    /// Returns the text after the last line's end.
     pub fn finish(&mut self) -> Option<String> {
         let part = std::mem::take(&mut self.part);
         (!part.is_empty()).then(|| printable(&part))

@@ -1,4 +1,4 @@
-//! What the supervisor's thread is told, and how.
+//! The notices to the supervisor's thread, and their queue.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use wire::Duration;
 
 use crate::error::ProgramError;
 
-/// What the thread is told. The queue is not bounded, but what is in it is: a request for each
-/// admin connection and thread that waits for an answer, and four words at most of each attached
+/// A notice to the supervisor's thread. The queue has no bound of its own, but its contents have: a
+/// request for each admin connection and waiting thread, and four notices at most of each attached
 /// program.
 pub(crate) enum Notice {
     /// Start this, and answer when it serves, or has failed to. Then it is not kept.
@@ -49,7 +49,7 @@ pub(crate) enum Notice {
 /// A program that is deployed here.
 #[derive(Clone, Debug)]
 pub struct Deployed {
-    /// What runs.
+    /// The configuration that runs.
     pub config: ProgramConfig,
     /// Its replica is in its group.
     pub joined: bool,

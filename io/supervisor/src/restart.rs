@@ -61,7 +61,7 @@ pub(crate) enum Signal {
     Kill,
 }
 
-/// What is to be done.
+/// An action to carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
     /// Have the replica hosted, and start nothing yet.
@@ -118,7 +118,7 @@ pub(crate) struct RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// Of a program that is to run from now on, or `on_demand`.
+    /// The policy of a program that is to run from now on, or `on_demand`.
     pub fn new(on_demand: bool) -> RestartPolicy {
         let mut policy = RestartPolicy {
             state: State::Over,

@@ -27,7 +27,7 @@ const ATTACH_WITHIN: Duration = Duration::from_secs(30);
 /// How long it waits after that for the replica to be in its group.
 const JOIN_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is to be told, and done at the data plane.
+/// An action to carry out at the data plane, or news to report.
 #[derive(Debug)]
 pub(crate) enum Deed {
     /// Tell people.
@@ -40,7 +40,7 @@ pub(crate) enum Deed {
     Forget,
 }
 
-/// Who had the program run waits for this.
+/// The request of a caller that waits until the program runs.
 struct Asked {
     reply: SyncSender<Result<ProgramStatus, ProgramError>>,
     until: Time,
@@ -71,7 +71,7 @@ pub(crate) struct Running {
     /// Why the data plane let it go.
     dismissed: Option<String>,
     asked: Option<Asked>,
-    /// Who waits for its end.
+    /// Callers that wait for its end.
     stoppers: Vec<SyncSender<Result<(), ProgramError>>>,
 }
 

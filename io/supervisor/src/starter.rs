@@ -55,7 +55,7 @@ fn job<T: Send + 'static>(
             Grant::InForce => Ok(start()),
             refused => Err(refused),
         };
-        // Who asked waits for it.
+        // The caller waits for it.
         let _ = reply.send(answer);
     })
 }

@@ -22,7 +22,7 @@ use crate::running::{Deed, Running};
 use crate::starter::Starter;
 use crate::tether::Tether;
 
-/// What was waited for.
+/// The source of an event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Notices,
@@ -254,7 +254,7 @@ impl Supervisor {
         for index in 0..self.programs.len() {
             let program = &self.programs[index];
             let goes = program.deployed && !self.deployed.contains(&program.config);
-            // What was decided when others had the state does not end it now that they are lost.
+            // A decision from when others had the state does not end it now that they are lost.
             let spared = self.alone.contains(&program.config.group);
             if goes && !spared && !program.is_stopping() {
                 self.stop(now, index, None);

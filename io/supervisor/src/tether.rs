@@ -1,8 +1,8 @@
-//! What the data plane tells of a program that it has taken in.
+//! The data plane's reports about a program that it has taken in.
 
 use crate::notice::{Notice, NoticeSender};
 
-/// What ties an attached program to the thread that minds it.
+/// Ties an attached program to the thread that supervises it.
 #[derive(Debug)]
 pub struct Tether {
     run: u64,
@@ -12,7 +12,7 @@ pub struct Tether {
 }
 
 impl Tether {
-    /// Of a start that has neither joined its group nor answered a call.
+    /// The tether of a start that has neither joined its group nor answered a call.
     pub(crate) fn new(run: u64, notices: NoticeSender) -> Tether {
         Tether { run, joined: false, served: false, notices }
     }

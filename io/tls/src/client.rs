@@ -19,10 +19,10 @@ use crate::{Port, provider};
 /// Tickets that are kept of a node: each is good for one connection.
 const TICKETS: usize = 4;
 
-/// What a client needs to talk with a cluster over TLS. Clones share it.
+/// A client's part of TLS with a cluster. Clones share it.
 ///
-/// It checks that whoever answers has a certificate of a node of the cluster that its own
-/// certificate is for; addresses do not matter.
+/// It checks that the server has a certificate of a node of the cluster that its own certificate is
+/// for; addresses do not matter.
 #[derive(Clone)]
 pub struct Client {
     config: Arc<ClientConfig>,
@@ -102,7 +102,7 @@ impl Client {
         Client::new(Credentials::from_pem(authority, certificate, key)?, Port::Client)
     }
 
-    /// Who this client is.
+    /// The identity of this client.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }

@@ -1,4 +1,4 @@
-//! What one side shows of itself, and what it checks the other against.
+//! The certificate of one side, and the authorities that it trusts.
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ const MAX_FILE: u64 = 1 << 20;
 /// A certificate with its key, and the authorities that the other side's must be by.
 #[derive(Debug)]
 pub struct Credentials {
-    /// Whom the certificate is for.
+    /// The identity in the certificate.
     pub identity: Identity,
     pub(crate) authorities: Arc<RootCertStore>,
     pub(crate) chain: Vec<CertificateDer<'static>>,
@@ -52,7 +52,7 @@ pub enum CredentialsError {
     Pem {
         /// The file, or what was given.
         what: String,
-        /// What was looked for.
+        /// The kind that is needed.
         kind: &'static str,
     },
     /// The certificate has no name of ours.
@@ -60,7 +60,7 @@ pub enum CredentialsError {
     Name {
         /// The file, or what was given.
         what: String,
-        /// What is wrong with it.
+        /// The problem with it.
         source: NameError,
     },
     /// The certificate is for somebody else.
@@ -70,9 +70,9 @@ pub enum CredentialsError {
     Other {
         /// The file, or what was given.
         what: String,
-        /// Whom it is for.
+        /// The identity in the certificate.
         theirs: String,
-        /// Who needs one.
+        /// The identity that is needed.
         ours: String,
     },
     /// TLS does not take them.

@@ -1,4 +1,4 @@
-//! What a failed handshake means to a client's owner, and what to do.
+//! Explains a failed handshake to a client's owner, with the remedy.
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 

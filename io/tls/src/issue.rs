@@ -36,7 +36,7 @@ pub enum IssueError {
     Make(#[from] rcgen::Error),
 }
 
-/// Whoever has it can make nodes, clients and administrators of a cluster.
+/// The authority of a cluster. Its owner can make nodes, clients and administrators.
 #[derive(Debug)]
 pub struct Authority {
     cluster: String,

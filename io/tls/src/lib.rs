@@ -1,4 +1,4 @@
-//! Who may talk to whom: certificates, the names in them, and TLS records without sockets.
+//! Who may connect to whom: certificates, the names in them, and TLS records without sockets.
 //!
 //! - [`Identity`]: the name that a certificate proves, and the role in it.
 //! - [`Credentials`]: what a node or client shows of itself, and what it checks others against.
@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
-/// What a port is for, so that a client that dials the wrong one is told so (RFC 7301).
+/// The purpose of a port, so that a client that dials the wrong one is refused (RFC 7301).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Port {
     /// Calls of services.

@@ -22,7 +22,7 @@ const TOP: &str = "steadfast";
 /// Bytes of a label (RFC 1035, 2.3.4).
 const MAX_LABEL: usize = 63;
 
-/// What the owner of a certificate may do.
+/// The permissions of a certificate's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// It is this node of the cluster.
@@ -33,10 +33,10 @@ pub enum Role {
     Admin,
 }
 
-/// Whom a certificate is for.
+/// The subject of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// What the owner may do.
+    /// The owner's permissions.
     pub role: Role,
     /// In which cluster.
     pub cluster: String,
@@ -111,7 +111,7 @@ impl Identity {
         &self.label
     }
 
-    /// Whom a certificate is for. Whether it is genuine is not decided here.
+    /// Reads the identity in a certificate, without a check that it is genuine.
     ///
     /// # Errors
     /// It is not one of Steadfast.

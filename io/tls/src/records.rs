@@ -22,11 +22,11 @@ impl Records {
         Records { connection }
     }
 
-    /// Bytes came. What was in them is given to `plain`, piece by piece.
+    /// Takes received bytes and gives their contents to `plain`, piece by piece.
     ///
     /// # Errors
-    /// The other side broke the protocol, is not who it must be, or says that this side is not.
-    /// What is to be written is then its last word.
+    /// The other side broke the protocol, is not who it must be, or says that this side is not. The
+    /// bytes to write are then the last ones.
     pub fn receive(&mut self, mut bytes: &[u8], mut plain: impl FnMut(&[u8])) -> Result<(), Error> {
         loop {
             let taken = self.connection.read_tls(&mut bytes).unwrap_or(0);
@@ -87,8 +87,8 @@ impl Records {
         self.connection.process_new_packets().is_ok_and(|state| state.peer_has_closed())
     }
 
-    /// Whom the other side's certificate is for, once the handshake is over. `None`: nobody of a
-    /// Steadfast cluster.
+    /// The identity in the other side's certificate, once the handshake is over. `None`: it is not
+    /// of a Steadfast cluster.
     pub fn identity(&self) -> Option<Identity> {
         Identity::of(self.connection.peer_certificates()?.first()?).ok()
     }

@@ -14,7 +14,7 @@ use crate::name::{Identity, Role};
 use crate::records::Records;
 use crate::{Port, provider};
 
-/// What a node needs to be talked to over TLS. Clones share it.
+/// A node's part of TLS. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Server {
     config: Arc<ServerConfig>,
@@ -45,7 +45,7 @@ impl Server {
             .build()
             .map_err(|error| unusable(&error))?;
         let identity = credentials.identity.clone();
-        // What clients would find out one by one is better known at once.
+        // Every client would meet this error: report it at the start.
         check(&*verifier, &credentials.chain, UnixTime::now()).map_err(|error| {
             CredentialsError::Unusable(format!("{identity}: {}", own_fault(&error)))
         })?;

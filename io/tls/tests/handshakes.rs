@@ -218,7 +218,7 @@ fn the_admin_port_is_for_administrators() {
     let (_, far, _) = meet(&with(&ops, Port::Admin), &server);
     assert_eq!(server.admit(&far), Visitor::Welcome(ops.clone()));
     assert_eq!(ops.role, Role::Admin);
-    // Who dials the wrong port is told so.
+    // A client that dials the wrong port gets a clear error.
     let (_, _, [at_client, _]) = meet(&plant.client(), &server);
     assert!(refusal(&at_client).contains("this port is for something else"));
 }

@@ -1,7 +1,7 @@
 //! The code written for a service: the trait as it was, its adapter, its clients.
 //!
-//! What users see (four types) stands beside the trait. What they do not see (a type for each
-//! method's arguments, the ids) stands in an anonymous constant, so that it takes no names.
+//! The types that users see (four) stand beside the trait. The others (a type for each method's
+//! arguments, the ids) stand in an anonymous constant, so that they take no names.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -69,7 +69,7 @@ const ASYNC: bool = cfg!(feature = "async");
 /// Services and handlers' clients are written.
 const NODE: bool = cfg!(feature = "node");
 
-/// Who calls.
+/// The kind of caller.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Sync,
@@ -274,7 +274,7 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
     }
 }
 
-/// What is done with a call of the method, or with one that is to change nothing.
+/// The match arm for a call of the method, or for a read.
 fn arm(service: &Ident, method: &Method, reads: bool) -> TokenStream {
     let (id, arguments, ident) = (id_name(method), argument_type_name(method), &method.ident);
     let signature = method.signature();
@@ -371,7 +371,7 @@ fn client_method(item: &ItemTrait, method: &Method, kind: Kind) -> TokenStream {
     let fields: Vec<_> = method.arguments.iter().map(|argument| &argument.ident).collect();
     let types = method.arguments.iter().map(|argument| &argument.ty);
     let ok = &method.output.ok;
-    // What a handler asks of another group has a place there, even if it changes nothing.
+    // A nested call has a place in the order, even if it changes nothing.
     let reads = method.reads && kind != Kind::Nested;
     let (error, call) = match &method.output.error {
         None => {

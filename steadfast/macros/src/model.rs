@@ -1,4 +1,4 @@
-//! What a service's trait says, or why it cannot be a service.
+//! The model of a service's trait, or why it cannot be a service.
 
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -15,7 +15,7 @@ const CLIENTS_OWN: [&str; 3] = ["new", "within", "reading"];
 pub struct Method {
     /// As it is written.
     pub ident: Ident,
-    /// What is hashed into its id: the identifier without `r#`.
+    /// The name that is hashed into its id: the identifier without `r#`.
     pub name: String,
     /// Its documentation, carried to the clients.
     pub docs: Vec<Attribute>,
@@ -25,9 +25,9 @@ pub struct Method {
     pub reads: bool,
     /// The first argument is the call's context: not sent.
     pub context: bool,
-    /// What is sent.
+    /// The arguments that are sent.
     pub arguments: Vec<Argument>,
-    /// What comes back.
+    /// The type that comes back.
     pub output: Output,
 }
 
@@ -37,14 +37,14 @@ pub struct Argument {
     pub ty: Type,
 }
 
-/// What a method returns: `ok` itself, or `Result<ok, error>`.
+/// The type that a method returns: `ok` itself, or `Result<ok, error>`.
 pub struct Output {
     pub ok: Type,
     pub error: Option<Type>,
 }
 
 impl Method {
-    /// What a person reads in a refusal, such as `add(n: u64) -> u64`.
+    /// The signature in a refusal, for people, such as `add(n: u64) -> u64`.
     pub fn signature(&self) -> String {
         let arguments: Vec<String> = self
             .arguments

@@ -41,11 +41,11 @@ impl Registry<Client> {
         done(&self.say(&to_unbind(lease))?)
     }
 
-    /// Who can be reached by this name, from any node's copy. If no node answers: what was heard
-    /// last, marked as stale.
+    /// Looks up the bindings of this name, in any node's copy. If no node answers: the last known
+    /// ones, marked as stale.
     ///
     /// # Errors
-    /// Nobody answers, and nothing was heard of this name before; or the answer is not understood.
+    /// No node answers, and this name was never looked up before; or the answer is not understood.
     pub fn look_up(&mut self, name: &str) -> Result<Found, RegistryError> {
         self.ask(Some(name.to_owned()))
     }
@@ -127,11 +127,11 @@ impl Registry<AsyncClient> {
         done(&self.say(&to_unbind(lease)).await?)
     }
 
-    /// Who can be reached by this name, from any node's copy. If no node answers: what was heard
-    /// last, marked as stale.
+    /// Looks up the bindings of this name, in any node's copy. If no node answers: the last known
+    /// ones, marked as stale.
     ///
     /// # Errors
-    /// Nobody answers, and nothing was heard of this name before; or the answer is not understood.
+    /// No node answers, and this name was never looked up before; or the answer is not understood.
     pub async fn look_up(&mut self, name: &str) -> Result<Found, RegistryError> {
         self.ask(Some(name.to_owned())).await
     }

@@ -61,8 +61,8 @@ fn tenths(figure: f64) -> Value {
     json!((figure * 10.0).round() / 10.0)
 }
 
-/// What the benchmark itself costs for each message on this host now: making one, and checking
-/// one. A receiver checks every message, a sender makes its own and checks it too.
+/// The benchmark's own time for each message on this host now: to make one, and to check one. A
+/// receiver checks every message; a sender makes its own and checks it too.
 pub fn own_cost(size: u32) -> (Duration, Duration) {
     const ROUNDS: u32 = 2_000;
     let number = |round| u64::from(round);

@@ -1,4 +1,4 @@
-//! What is asked of a benchmark, and what it gave.
+//! A benchmark's request and its result.
 
 use std::fmt;
 
@@ -33,11 +33,11 @@ impl fmt::Display for Pace {
     }
 }
 
-/// What is to be measured.
+/// The measurement to make.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Ask {
-    /// Who sends: members of the ring.
+    /// The senders: members of the ring.
     pub senders: Vec<NodeId>,
     /// Bytes of each ordered message, its header of 16 bytes included.
     pub size: u32,
@@ -51,7 +51,7 @@ pub struct Ask {
     pub level: Level,
     /// When the next message is sent.
     pub pace: Pace,
-    /// What a message's sender waits for.
+    /// The event that a message's sender waits for.
     pub until: Until,
 }
 
@@ -64,10 +64,10 @@ pub struct Progress {
     pub expected: u64,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What was asked, with the window as it was.
+    /// The request, with the window as it was.
     pub ask: Ask,
     /// Messages that each sender sent, in the order of `ask.senders`.
     pub sent: Vec<u64>,
@@ -81,7 +81,7 @@ pub struct Outcome {
     pub late_us: f64,
 }
 
-/// What a member saw of all messages.
+/// A member's figures over all messages.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     /// The member's node.
@@ -98,7 +98,7 @@ pub struct Seen {
     pub span_us: f64,
 }
 
-/// What was measured of the messages, by their senders' clocks.
+/// The messages' times, by their senders' clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Until the message left: the wait for the token, or for the flow control.
@@ -129,7 +129,7 @@ pub struct Summary {
 }
 
 impl Ask {
-    /// What the engine is asked.
+    /// The request to the engine.
     pub fn request(&self) -> BenchRequest {
         let mut senders = self.senders.clone();
         senders.sort_unstable();
@@ -176,7 +176,7 @@ impl From<BenchProgress> for Progress {
 }
 
 impl Outcome {
-    /// What the members' reports come to.
+    /// Sums up the members' reports.
     pub fn of(result: BenchResult) -> Outcome {
         let BenchResult { plan, sent, reports } = result;
         let first = reports.first().map(|(_, report)| (report.order, report.received.clone()));

@@ -33,7 +33,7 @@ pub trait Handler: Send + Sync {
     /// A request was none.
     fn count_malformed(&self);
 
-    /// What the node knows.
+    /// Returns the node's status.
     fn status(&self) -> Status;
 
     /// The state of this node's replica of a group.
@@ -69,7 +69,7 @@ pub trait Handler: Send + Sync {
     /// Ends the program of a group, and waits until it has ended.
     fn stop_program(&self, group: &str) -> Done<()>;
 
-    /// What is deployed, and where.
+    /// Returns the deployments and their places.
     fn deployments(&self) -> Done<DeploymentsStatus>;
 
     /// Where a deployment would go.

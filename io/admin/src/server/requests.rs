@@ -1,4 +1,4 @@
-//! What is answered to each request.
+//! The answers to the requests.
 
 use std::io;
 use std::sync::mpsc::RecvTimeoutError;

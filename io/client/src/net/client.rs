@@ -132,7 +132,7 @@ impl Client {
         loop {
             if let Some(result) = driver.results.remove(&id) {
                 driver.waiting.remove(&id);
-                // Whoever waits still needs somebody who polls.
+                // The threads that still wait need another one that polls.
                 if !driver.led
                     && let Some(next) = driver.waiting.values().next()
                 {

@@ -1,4 +1,4 @@
-//! What the session says is done here; what the sockets say is told to the session.
+//! Carries out the session's outputs, and passes the sockets' events to the session.
 
 use std::collections::BTreeMap;
 use std::net::TcpStream;
@@ -36,7 +36,7 @@ pub(super) struct Driver {
     pub(super) led: bool,
     /// It is in `poll(2)` now, without the lock.
     pub(super) polling: bool,
-    /// What it waits for is out of date.
+    /// The leader polls for an outdated set of sockets.
     stale: bool,
     /// Until when it waits.
     polls_until: Time,
@@ -51,7 +51,7 @@ pub(super) struct Watch {
     timeout: Option<Timespec>,
 }
 
-/// What a watch has seen.
+/// The result of a watch.
 pub(super) struct Seen(Vec<(Link, PollFlags)>);
 
 impl Driver {
@@ -162,7 +162,7 @@ impl Driver {
         self.session.next_timeout().unwrap_or(Time::FAR)
     }
 
-    /// What is to be waited for, at most until `limit`.
+    /// The sockets to poll, at most until `limit`.
     pub(super) fn watch(&mut self, limit: Time) -> Watch {
         let mut sockets = Vec::with_capacity(self.streams.len());
         for (link, stream) in &self.streams {
@@ -180,7 +180,7 @@ impl Driver {
     /// Tells the session what was seen, and what time it is, and does what it says.
     pub(super) fn serve(&mut self, seen: &Seen) {
         self.served = Instant::now();
-        // What has arrived counts before any time-out: this thread may have been held up.
+        // Received data counts before any time-out: this thread may have been held up.
         for (link, flags) in &seen.0 {
             self.serve_stream(*link, *flags);
         }

@@ -209,8 +209,7 @@ impl Future for Task {
             if task.tell_opened() {
                 return Poll::Ready(());
             }
-            // Whatever changed may have put something into a buffer: it is written before this
-            // sleeps.
+            // Any change may have put something into a buffer: it is written before this sleeps.
             if !again {
                 return Poll::Pending;
             }

@@ -1,4 +1,4 @@
-//! What is told to the task, and what it tells.
+//! The orders to the task, and the data that it shares.
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -15,7 +15,7 @@ pub(super) struct Order {
     pub(super) asker: Asker,
 }
 
-/// What can be seen from outside while the task runs.
+/// The part that can be seen from outside while the task runs.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub(super) stats: Stats,

@@ -42,7 +42,7 @@ pub(super) fn targets(view: u64, nodes: &[u32]) -> Targets {
     }
 }
 
-/// What a node does with a request.
+/// A node's treatment of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Manner {
     /// Answers so.
@@ -65,13 +65,13 @@ pub(super) struct Node {
     pub(super) up: bool,
     /// It is stopped, or its cable is cut: what is sent to it is lost.
     pub(super) mute: bool,
-    /// What it says of itself in place of `PROTOCOL_VERSION`, and closes.
+    /// The version that it claims in place of `PROTOCOL_VERSION`, and closes.
     pub(super) version: u8,
     /// It takes no clients, and says why.
     pub(super) farewell: Option<String>,
     pub(super) bound: Option<Targets>,
     pub(super) manner: Manner,
-    /// What the next requests meet, before `manner`.
+    /// The treatment of the next requests, before `manner`.
     pub(super) script: VecDeque<Manner>,
 }
 
@@ -95,7 +95,7 @@ pub(super) struct Cluster {
     pub(super) binds: Vec<(Time, SocketAddr)>,
     pub(super) watches: Vec<(SocketAddr, Watch)>,
     pub(super) done: BTreeMap<CallId, (Time, Result<Bytes, CallError>)>,
-    /// What each replica said, of calls that all were asked.
+    /// Each replica's reply, of calls that went to all.
     pub(super) answers: BTreeMap<CallId, Vec<crate::Answer>>,
     pub(super) events: Vec<Event>,
 }

@@ -1,4 +1,4 @@
-//! Of an active group a second replica is asked when the first takes longer than usual.
+//! A second replica of an active group is asked when the first takes longer than usual.
 
 use std::time::Duration;
 

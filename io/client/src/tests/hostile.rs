@@ -94,7 +94,7 @@ fn mayhem(seed: u64) -> Cluster {
         cluster.run(ms(random.below(8)));
     }
     for call in &calls {
-        // Whatever came, each call ends by its deadline; the cluster asserts that it ends once.
+        // With any input, each call ends by its deadline; the cluster asserts that it ends once.
         let _ = cluster.result(*call);
     }
     cluster.run(ms(3_000));

@@ -404,8 +404,8 @@ fn a_refused_warm_dial_harms_nothing() {
     );
 }
 
-/// Simulator world `everything`, seed 776: who had asked two nodes was taken to have no answer of
-/// the first.
+/// Simulator world `everything`, seed 776: a client that had asked two nodes was taken to have no
+/// answer of the first.
 #[test]
 fn a_request_says_whether_another_node_may_answer_it() {
     let beside = |cluster: &Cluster| -> Vec<bool> {

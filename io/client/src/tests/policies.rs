@@ -1,4 +1,4 @@
-//! What a client learns of targets, and which of them it asks.
+//! How a client learns of targets, and which of them it asks.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ pub const GROUP: &str = "counter";
 pub const METHOD: MethodId = MethodId::of("add");
 pub const SECOND: Duration = Duration::from_secs(1);
 
-/// What a node does with a request.
+/// A node's treatment of a request.
 #[derive(Clone, Debug)]
 pub enum Manner {
     /// Answers with the request's own bytes.
@@ -117,7 +117,7 @@ impl FakeNode {
         self.with(|state| state.manner = manner);
     }
 
-    /// What the next request meets.
+    /// The treatment of the next request.
     pub fn once(&self, manner: Manner) {
         self.with(|state| state.script.push_back(manner));
     }

@@ -22,8 +22,8 @@ pub struct ManagerKnobs {
     /// Between two reports when nothing is crossed, a sample to a minute.
     #[serde(rename = "period_ms", with = "millis")]
     pub period: Duration,
-    /// What this node and its programs may use, where that and not the host's processors is to be
-    /// measured.
+    /// The share that this node and its programs may use, where that is to be measured instead of
+    /// the host's processors.
     #[serde(rename = "own_percent", with = "percent")]
     pub own: Option<Share>,
     /// Percent of the capacity above which it is told at once, 1 to 100.

@@ -109,7 +109,7 @@ knobs! {
         window: usize,
         /// Datagrams that a holder may send in one turn while others want the token.
         turn: usize,
-        /// Of those, how many may leave after the token.
+        /// Those of `turn` that may leave after the token.
         accelerated: usize,
         /// Percent of the time for which a member may hold up the others' sending for ever.
         slow_share: u32,

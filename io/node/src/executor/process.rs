@@ -40,19 +40,19 @@ const WRITE: usize = 1 << 20;
 
 const NO_DELTAS: &str = "a program takes whole states: no replica of its group may tell deltas";
 
-/// What is to be written next.
+/// The next bytes to write.
 #[derive(Debug)]
 enum Outgoing {
     Frame(Frame),
     State { number: u64, state: Bytes, sent: usize },
 }
 
-/// What the program has to answer, in this order.
+/// The program's outstanding answers, in order.
 enum Expected {
     Execute(Ticket, usize),
     Snapshot(Ticket),
     Restore(Ticket),
-    /// What has changed, by its state; how often the state had been replaced then.
+    /// The change, found from the state; how often the state had been replaced then.
     Change(Ticket, u64),
     /// An update of so many bytes; why it cannot be taken, if that is known already.
     Apply(Ticket, usize, Option<String>),
@@ -93,18 +93,17 @@ pub(crate) struct Process {
     broken: bool,
     /// Where the program writes which command it begins, if it does.
     begins: Option<File>,
-    /// What the program is told at the end.
+    /// The last message to the program.
     farewell: Option<String>,
     tether: Tether,
-    /// Of a passive group: the program gives and takes whole states, and what has changed is found
-    /// here.
+    /// In a passive group the program gives and takes whole states; the changes are computed here.
     changes: Option<Changes>,
     /// How often the state was replaced.
     replaced: u64,
 }
 
 impl Process {
-    /// Of a program that has shown its token, and brought these bytes behind it.
+    /// Makes the executor of a program that has shown its token and sent these bytes after it.
     pub fn new(
         group: GroupId,
         serial: u64,
@@ -148,8 +147,8 @@ impl Process {
         &mut self.tether
     }
 
-    /// What it has begun of what it was given. It is believed what it could as well say by
-    /// answering.
+    /// The commands that the program has begun, by its own report. The report is trusted, because
+    /// the program could claim the same by answering.
     pub fn begun(&self) -> Begun {
         let mut number = [0; 8];
         let told = self.begins.as_ref().map(|file| file.read_exact_at(&mut number, 0));
@@ -162,7 +161,7 @@ impl Process {
         first.map_or(Begun::Any, Begun::Before)
     }
 
-    /// What the program is told when this is dropped.
+    /// Sets the message that the program receives when this is dropped.
     pub fn dismiss(&mut self, reason: String) {
         self.farewell = Some(reason);
     }
@@ -268,7 +267,7 @@ impl Process {
                 }
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
-                // What it still said before its end is read first, and the end after it.
+                // The program's last answers are read first, then its end.
                 Err(_) => self.broken = true,
             }
         }
@@ -383,7 +382,7 @@ impl Process {
         self.queue.insert(usize::from(begun), Outgoing::Frame(frame));
     }
 
-    /// What an answer says of the command that was to be answered next.
+    /// Matches an answer to the command that is to be answered next.
     fn answered(&mut self, frame: Frame) -> Result<Option<Done>, String> {
         let number = match &frame {
             Frame::Answer(answer) => answer.number,
@@ -427,7 +426,7 @@ impl Process {
                 Ok(Some(Done { bytes, ..self.done(ticket, executed) }))
             }
             (Expected::State(reply), Frame::Failed(failed)) => {
-                // Whoever asked may have given up.
+                // The asker may have given up.
                 let _ = reply.try_send(Err(HostError::Snapshot(failed.reason)));
                 Ok(None)
             }
@@ -456,7 +455,7 @@ impl Process {
             Some(Expected::Change(ticket, replaced)) => {
                 let changes = self.changes.as_mut().filter(|_| replaced == self.replaced);
                 let change = changes.map(|changes| changes.take(None, || Ok(state)));
-                // Who asked was told to forget it, with the state.
+                // The stack was told to forget this request, together with the state.
                 let change = change.unwrap_or_else(|| Err("the state was replaced".into()));
                 Ok(Some(self.done(ticket, Executed::Change(change))))
             }

@@ -35,7 +35,7 @@ pub(crate) struct Replica {
     /// `None` after the factory panicked, and in a cold passive group while another replica is
     /// primary.
     service: Option<Box<dyn Service>>,
-    /// What it tells, and is told, of changes; of a group whose replicas all execute, nothing.
+    /// Changes to send and to apply. A group whose replicas all execute has none.
     changes: Option<Changes>,
     /// Its last call was.
     pub quick: bool,
@@ -138,7 +138,7 @@ impl Replica {
         ask("restore", || service.restore(state))
     }
 
-    /// What the calls have changed since the last time.
+    /// Returns what the calls have changed since the last time.
     fn change(&mut self) -> Result<Bytes, String> {
         let mut changes = self.changes.take().ok_or(NOT_PASSIVE)?;
         let change = self.own_change().and_then(|own| changes.take(own, || self.snapshot()));
@@ -168,15 +168,15 @@ impl Replica {
             self.changes = None;
         } else if self.changes.is_none() {
             self.changes = Some(Changes::default());
-            // What the service would tell so far the others have done themselves. If it cannot tell
-            // it says so again when it is asked.
+            // The others have executed the changes up to here themselves. If the service cannot
+            // report them, it fails again when it is asked for the next.
             let _ = self.own_change();
         }
     }
 
     /// Gives the state to whoever asked for it.
     pub fn answer_state(&self, reply: &StateReply) {
-        // Whoever asked may have given up.
+        // The asker may have given up.
         let _ = reply.try_send(self.snapshot().map_err(HostError::Snapshot));
     }
 }
@@ -202,7 +202,7 @@ fn guarded<T>(what: &str, run: impl FnOnce() -> T) -> Result<T, ()> {
     })
 }
 
-/// What a service answers about its state, in words; a panic is an answer, too.
+/// Returns a service's answer about its state, with errors and panics as text.
 fn ask<T>(what: &str, run: impl FnOnce() -> Result<T, BoxError>) -> Result<T, String> {
     match guarded(what, run) {
         Ok(answer) => answer.map_err(|error| error.to_string()),
@@ -210,7 +210,7 @@ fn ask<T>(what: &str, run: impl FnOnce() -> Result<T, BoxError>) -> Result<T, St
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")

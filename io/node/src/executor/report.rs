@@ -1,4 +1,4 @@
-//! What a replica's executor tells the data plane.
+//! The reports of a replica's executor to the data plane.
 
 use std::sync::mpsc::SyncSender;
 
@@ -11,7 +11,7 @@ use crate::error::HostError;
 /// The state of a replica, or why there is none, for whoever asked.
 pub(crate) type StateReply = SyncSender<Result<Vec<u8>, HostError>>;
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub group: GroupId,
@@ -25,7 +25,7 @@ pub(crate) struct Done {
     pub bytes: usize,
 }
 
-/// What a replica's executor has to tell, in order.
+/// The reports of a replica's executor, in order.
 pub(crate) enum Report {
     Done(Done),
     /// Its handler calls another group, and waits.
@@ -37,7 +37,7 @@ pub(crate) struct Asked {
     pub group: GroupId,
     pub serial: u64,
     pub call: NestedCall,
-    /// Who waits, if it is a thread.
+    /// The waiting thread, if a thread waits.
     pub reply: Option<Reply>,
 }
 

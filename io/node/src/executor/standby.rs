@@ -4,7 +4,7 @@ use engine::Command;
 
 use supervisor::Tether;
 
-/// What a program that is not there yet is to be given, and who has it started.
+/// Commands for a program that does not run yet, and the request to start it.
 pub(crate) struct Standby {
     commands: Vec<Command>,
     wanted: bool,
@@ -36,7 +36,7 @@ impl Standby {
         self.wanted
     }
 
-    /// What the program that has come is to be given.
+    /// Takes the commands for the program that has attached.
     pub fn take(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.commands)
     }

@@ -31,7 +31,7 @@ const PROBE_PAUSES: [Duration; 4] = [
     Duration::from_millis(16),
 ];
 
-/// What a node sent before its connection ended is read within this time.
+/// Data that a node sent before its connection ended is read within this time.
 const LAST_WORDS: Duration = Duration::from_micros(200);
 
 /// A node that has been silent for so long since its connection ended, and refuses the next one, is
@@ -47,7 +47,7 @@ pub(super) struct Watched {
     address: SocketAddr,
     /// From where this node connects, so that the other one knows the address.
     from: IpAddr,
-    /// What epoll calls it.
+    /// The epoll source of its connection.
     source: Source,
     connection: Option<Socket>,
     established: bool,
@@ -145,7 +145,7 @@ impl Watched {
             return;
         }
         self.heard = true;
-        // What it sent before its end may be read after that.
+        // Data sent before its end may be read after that.
         self.silent_since = self.silent_since.filter(|ended| now.since(*ended) <= LAST_WORDS);
         if self.dialled.is_some_and(|dialled| now.since(dialled) > DIAL_WITHIN) {
             self.connection = None;
@@ -232,7 +232,7 @@ fn is_silent(connection: &mut Socket) -> bool {
     )
 }
 
-/// Who dials a free port of its own host may be given that very port to dial from, and then
+/// A dialler of a free port of its own host may be given that very port to dial from, and then
 /// answers itself. The connection would keep the node that belongs there from starting.
 fn is_connected_to_itself(connection: &Socket) -> bool {
     match (connection.local_addr(), connection.peer_addr()) {

@@ -30,7 +30,7 @@ impl Clocks {
         }
     }
 
-    /// What each has used so far.
+    /// The processor time that each has used so far.
     pub fn read(&self) -> Vec<(GroupId, Duration)> {
         let clocks = self.lock();
         // One that has just ended has nothing to say.

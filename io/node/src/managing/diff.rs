@@ -1,10 +1,10 @@
-//! What differs between the cluster state as it was and as it is, as events.
+//! The differences between two cluster states, as events.
 
 use engine::{DeploymentNews, Event};
 use manager::cluster_state::{ClusterState, Placed};
 
-/// What has happened between two states of the cluster state. Each node tells what its own replica
-/// of the cluster state has seen.
+/// The events between two cluster states. Each node reports what its own replica of the cluster
+/// state has seen.
 pub(super) fn news(before: &ClusterState, now: &ClusterState) -> Vec<Event> {
     let mut news = Vec::new();
     for (node, _) in now.nodes() {

@@ -1,4 +1,4 @@
-//! What a node and its programs use, where the node has a stated part of its host.
+//! The use of a node and its programs, where the node has a stated part of its host.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use wire::{Duration, GroupId, Share};
 /// This process and those of programs, counted together.
 #[derive(Debug)]
 pub(super) struct Own {
-    /// What they may use.
+    /// The share that they may use.
     pub capacity: Share,
     node: Process,
-    /// What each process had used when it was looked at last.
+    /// The processor time that each process had used at the last look.
     read: BTreeMap<u32, Duration>,
     /// Grows only: what a program has used stays used when it has ended.
     used: Duration,
@@ -28,7 +28,7 @@ impl Own {
         Ok(Own { capacity, node, read: BTreeMap::new(), used: Duration::ZERO })
     }
 
-    /// What all have used since the first look, by the programs that there are now.
+    /// The processor time that all have used since the first look, by the present programs.
     pub fn read(
         &mut self,
         programs: &BTreeMap<GroupId, (u32, Process)>,

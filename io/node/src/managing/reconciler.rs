@@ -1,6 +1,6 @@
-//! What this node does for the cluster state: it tells of itself, has the programs run that the
-//! cluster state says, tells of those that end again and again; and, where it leads the manager's
-//! group, says where replicas are to be.
+//! This node's work for the cluster state. It introduces itself, has the placed programs run, and
+//! reports those that end again and again. Where it leads the manager's group, it decides where
+//! replicas are to be.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::control::Control;
 use crate::error::Stopped;
 use crate::order::Order;
 
-/// What is said to the cluster state and does not show there is said again after so long.
+/// A command to the cluster state without effect there is repeated after so long.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// How often all is looked at when nothing has changed: some of what is to be done is a matter of
@@ -36,9 +36,9 @@ pub(super) struct Reconciler {
     /// When this node told of itself, and of a program.
     introduced: Option<Time>,
     told: Option<Time>,
-    /// What the data plane was told of how critical calls are.
+    /// The default priorities of calls that the data plane was given.
     criticalities: BTreeMap<GroupId, u8>,
-    /// What was deployed here and in its group when this was looked at last.
+    /// The programs that were deployed here and in their groups at the last look.
     joined: Vec<ProgramConfig>,
 }
 
@@ -60,7 +60,7 @@ impl Reconciler {
     /// Looks at the cluster state, if this node's replica has it. `capacity`: what the host can do.
     pub fn look(&mut self, now: Time, view: &View, capacity: Share) -> Result<(), Stopped> {
         let Some(cluster_state) = &view.cluster_state else { return Ok(()) };
-        // What was before this node had the cluster state is no news.
+        // Nothing from before this node had the cluster state is news.
         if let Some(before) = self.cluster_state.replace(cluster_state.clone())
             && !Arc::ptr_eq(&before, cluster_state)
         {
@@ -77,7 +77,8 @@ impl Reconciler {
             let alone = cluster_state.placed().map(|placed| &placed.deployment.group);
             let alone = alone.filter(|group| is_alone(&view.picture, group, me)).cloned();
             let alone: Vec<String> = alone.collect();
-            // What nobody else has is given to its group, wherever the replicas are to be.
+            // A state that only this node has is served to its group, wherever the replicas are to
+            // be.
             let brings = |group: &String| {
                 alone.contains(group) || view.picture.brings.contains(&GroupId::of(group))
             };
@@ -205,7 +206,7 @@ fn is_alone(picture: &Picture, group: &str, node: NodeId) -> bool {
     shape.is_some_and(|shape| shape.primary == node && shape.backups.is_empty())
 }
 
-/// What the replica of a deployment runs at this node.
+/// The program of a deployment's replica at this node.
 fn program(placed: &Placed, node: NodeId) -> ProgramConfig {
     let Deployment { group, options, .. } = &placed.deployment;
     let program = placed.program(node);

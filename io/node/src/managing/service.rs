@@ -15,14 +15,14 @@ use engine::ServiceOutcome;
 pub(crate) struct SharedState(Arc<Mutex<Arc<ClusterState>>>);
 
 impl SharedState {
-    /// What is there now.
+    /// The present cluster state.
     pub fn cluster_state(&self) -> Arc<ClusterState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut ClusterState) -> T) -> T {
         let mut cluster_state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever looks at the old one keeps it; else nothing is copied.
+        // Readers of the old one keep it; without any, nothing is copied.
         change(Arc::make_mut(&mut cluster_state))
     }
 }

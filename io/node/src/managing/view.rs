@@ -1,11 +1,11 @@
-//! What the data plane shows the manager.
+//! The data plane's view for the manager.
 
 use std::sync::Arc;
 
 use manager::Picture;
 use manager::cluster_state::ClusterState;
 
-/// What there is to look at, all at one moment.
+/// The view at one moment.
 pub(crate) struct View {
     /// How often something had changed.
     pub changes: u64,

@@ -177,7 +177,7 @@ impl Hosting<'_> {
         if !lost {
             return self.begin_parting(now, group);
         }
-        // What it answered before its end counts.
+        // Answers from before its end count.
         while self.receive_from(now, group) {}
         self.lose(now, group, "its process has ended");
     }

@@ -1,4 +1,4 @@
-//! What other threads have for the data plane: results of executors, and orders.
+//! Messages of other threads to the data plane: results of executors, and orders.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -22,7 +22,7 @@ pub(crate) struct Inbox {
     waker: Arc<Waker>,
     orders: Receiver<Order>,
     results: Receiver<Report>,
-    /// What may still be taken in this turn.
+    /// The orders and results that may still be taken in this turn.
     orders_left: usize,
     results_left: usize,
 }

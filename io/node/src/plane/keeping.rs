@@ -11,7 +11,7 @@ use wire::{GroupId, Time};
 
 use crate::storage::{Storage, Word};
 
-/// What found no room on the disk is tried again after this time.
+/// Data that found no room on the disk is tried again after this time.
 const RETRY: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A node's storage at work.
@@ -19,7 +19,7 @@ pub(crate) struct Keeping {
     storage: Storage,
     /// The number of the last record of earlier lives: the stack counts from there.
     base: u64,
-    /// What the store does not take yet, in order.
+    /// Records that the store does not take yet, in order.
     records: VecDeque<Record>,
     snapshots: VecDeque<Snapshot>,
     /// Snapshots that the store has: of one that finds no room another is tried.
@@ -124,8 +124,8 @@ impl Keeping {
         self.status.records += 1;
         self.status.bytes += bytes.len() as u64;
         let kind = kind.expect("a record has a kind");
-        // What has waited to be forgotten is needed again. It would take along what is kept from
-        // here on: what is forgotten is all that there is when the store hears of it.
+        // The strand is needed again: drop its waiting order to forget. The store forgets all that
+        // it has by then, and would forget the records from here on too.
         self.forgotten.retain(|(group, _)| Some(*group) != strand);
         self.records.push_back(Record { strand: strand_of(strand), kind, place, bytes });
     }
@@ -154,7 +154,7 @@ impl Keeping {
         }
     }
 
-    /// What the store has to say.
+    /// Returns the store's news.
     pub(super) fn turn(&mut self, now: Time) -> VecDeque<Word> {
         if self.failed {
             return VecDeque::new();

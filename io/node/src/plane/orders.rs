@@ -1,4 +1,4 @@
-//! What the program's other threads and administrators ask of the data plane, done.
+//! Carries out the orders of the program's other threads and of administrators.
 
 use admin::{KeyAsk, PoisonedCall};
 use manager::Proposal;
@@ -79,7 +79,7 @@ impl Plane {
         }
     }
 
-    /// What has changed since the manager looked makes a proposal void: its next look shows that.
+    /// Changes since the manager looked make a proposal void: its next look shows that.
     fn grant(&mut self, now: Time, proposal: Proposal) {
         match proposal {
             Proposal::Rank { group, view, order } => {

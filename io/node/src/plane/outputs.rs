@@ -1,4 +1,4 @@
-//! What the stack asks for, carried out.
+//! Carries out the stack's outputs.
 
 use admin::status::{ChargeStatus, ExclusionStatus};
 use engine::{Command, Event, Output};
@@ -8,7 +8,7 @@ use wire::{GroupId, Time};
 use super::waiting::answer;
 use super::{Keeping, Plane, Sockets};
 
-/// What was run in one turn.
+/// The commands that ran in one turn.
 #[derive(Default)]
 struct Ran {
     commands: u32,

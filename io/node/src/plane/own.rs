@@ -1,4 +1,4 @@
-//! What this node says to the cluster's own groups, in its own name, and what it sees of them.
+//! This node's own calls of the cluster's own groups, and its view of them.
 
 use bytes::Bytes;
 use manager::cluster_state;

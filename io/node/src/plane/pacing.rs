@@ -12,7 +12,7 @@ use crate::poller::{EventFlags, Poller, Source};
 
 pub(crate) struct Pacing {
     requests: Realtime,
-    /// What the system has granted of them.
+    /// The requests that the system has granted.
     granted: RealtimeStatus,
     own_time: Account,
     spinner: Spinner,
@@ -42,7 +42,7 @@ impl Pacing {
         &self.granted
     }
 
-    /// What became of this thread's time lately.
+    /// The recent use of this thread's time.
     pub fn own_time(&self) -> Option<OwnTime> {
         self.own_time.tell(monotonic())
     }

@@ -1,4 +1,4 @@
-//! What a node is, from its start to its end.
+//! The constants of a node's life.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use wire::{Member, NodeId};
 
 use crate::security;
 
-/// What a node is, from its start to its end.
+/// The constants of a node's life.
 pub(crate) struct Profile {
     pub(super) me: Member,
     pub(super) cluster: String,

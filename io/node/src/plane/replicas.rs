@@ -29,7 +29,7 @@ pub(crate) struct Replicas {
     pub(super) executors: HashMap<GroupId, Executor>,
     /// When they take checkpoints.
     checkpoints: Checkpoints,
-    /// What this node's replica has of the cluster state.
+    /// This node's replica of the cluster state.
     cluster_state: SharedState,
     /// The groups of those that are polled, by their executors' serials.
     pub(super) polled: BTreeMap<u64, GroupId>,
@@ -39,7 +39,7 @@ pub(crate) struct Replicas {
     pub(super) arrivals: Vec<Arrival>,
     /// Replicas of any kind that are on their way out of their groups.
     pub(super) parting: Vec<GroupId>,
-    /// What tied those that were lost to the thread that minds them, for whoever comes next.
+    /// The ties of lost programs to the thread that supervises them, kept for their next starts.
     pub(super) lost: Vec<(GroupId, Tether)>,
     /// Threads of hung services that were left behind.
     pub(super) stuck: Vec<Weak<()>>,
@@ -145,7 +145,7 @@ impl Replicas {
     }
 }
 
-/// What a handler of replicas may touch.
+/// The parts that a handler of replicas may touch.
 pub(super) struct Hosting<'a> {
     pub replicas: &'a mut Replicas,
     pub stack: &'a mut Stack,
@@ -205,7 +205,8 @@ impl Hosting<'_> {
     fn handle_done(&mut self, now: Time, done: Done) {
         if let Some(executor) = self.replicas.executors.get_mut(&done.group) {
             if executor.serial != done.serial {
-                // Of an earlier replica of this group, whose tickets mean nothing any more.
+                // The result is of an earlier replica of this group; its tickets mean nothing any
+                // more.
                 return;
             }
             executor.done(&done);

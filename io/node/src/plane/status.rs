@@ -1,4 +1,4 @@
-//! What the node tells of itself.
+//! The node's report of itself.
 
 use admin::status::{
     Counters, GroupStatus, HostStatus, ManagerStatus, ReplicaUse, Status, TlsStatus,
@@ -51,7 +51,7 @@ impl Plane {
     }
 }
 
-/// What hosts have to do, of all nodes that have told, in order of id.
+/// The load of all hosts whose nodes have reported, in order of id.
 fn hosts(stack: &Stack, groups: &[GroupStatus], now: Time) -> Vec<HostStatus> {
     let level = |node| {
         let told = stack.sheds().find(|(it, _, until)| *it == node && now < *until);

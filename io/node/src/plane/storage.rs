@@ -13,7 +13,7 @@ use super::keeping::Keeping;
 use crate::events::Events;
 use crate::storage::Word;
 
-/// What a handler of the storage may touch.
+/// The parts that a handler of the storage may touch.
 pub(super) struct Persisting<'a> {
     pub keeping: &'a mut Keeping,
     pub stack: &'a mut Stack,
@@ -86,7 +86,7 @@ impl Persisting<'_> {
     }
 }
 
-/// Whose records these are; `None`: the node's own.
+/// The group of these records; `None`: the node's own.
 pub(crate) fn group_of(strand: Strand) -> Option<GroupId> {
     match strand {
         Strand::Node => None,

@@ -68,7 +68,7 @@ impl<T, E> Default for Pending<T, E> {
 }
 
 impl<T, E> Pending<T, E> {
-    /// What `reply` asked for has begun, or has not: then it is answered now.
+    /// Keeps `reply` until the work ends; if the work has not begun, answers at once.
     pub fn begun<C>(
         &mut self,
         group: GroupId,
@@ -96,7 +96,7 @@ impl<T, E> Pending<T, E> {
 /// Those who wait for answers of one of the cluster's own groups, by the call's number.
 pub(super) struct Calls<A> {
     waiting: BTreeMap<u64, SyncSender<Result<A, String>>>,
-    /// What people are told if the group does not answer, and if there is none.
+    /// Errors for people, if the group does not answer, and if there is none.
     silent: &'static str,
     none: &'static str,
 }

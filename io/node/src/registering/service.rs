@@ -35,7 +35,7 @@ impl SharedRegistry {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is there now.
+    /// The present registry.
     pub fn registry(&self) -> Arc<Registry> {
         self.held().registry.clone()
     }
@@ -72,7 +72,7 @@ impl SharedRegistry {
 
     fn change<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
         let mut held = self.held();
-        // Whoever looks at the old one keeps it; else nothing is copied.
+        // Readers of the old one keep it; without any, nothing is copied.
         let done = change(Arc::make_mut(&mut held.registry));
         held.nudges += 1;
         self.0.changed.notify_all();

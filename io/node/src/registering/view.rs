@@ -1,9 +1,9 @@
-//! What the data plane shows of the cluster for the registry.
+//! The data plane's view of the cluster for the registry.
 
 use registry::Sight;
 use wire::NodeId;
 
-/// What the data plane sees for the registry, where there is a majority and this node's replica has
+/// The data plane's view for the registry, where there is a majority and this node's replica has
 /// the state.
 pub(crate) struct View {
     pub leads: Option<NodeId>,

@@ -37,7 +37,7 @@ pub(super) struct Connection {
     pub waits_to_write: bool,
 }
 
-/// What reading came to.
+/// The result of reading.
 pub(super) enum Taken {
     /// There may be frames.
     Some,

@@ -20,7 +20,7 @@ use crate::poller::{Poller, Source};
 
 #[derive(Debug)]
 pub(super) enum Door {
-    /// Whoever connects is in.
+    /// Every connection is let in.
     Open(Listener),
     /// Those who are in have shaken hands. The guests' end is dropped first, so that the gate's
     /// thread, which may wait for a place there, sees that it is closed.

@@ -217,8 +217,8 @@ impl Porter {
     }
 }
 
-/// Whoever crowds the gate competes with himself: of the origins with most visitors, all alike, the
-/// oldest visitor. Visitors are given in order of age.
+/// Crowding visitors compete among themselves. Of the origins with most visitors, all alike, this
+/// is the oldest visitor. Visitors are given in order of age.
 fn most_crowding(visitors: impl Iterator<Item = (u64, u128)> + Clone) -> Option<u64> {
     let mut counts: BTreeMap<u128, usize> = BTreeMap::new();
     for (_, origin) in visitors.clone() {

@@ -65,7 +65,7 @@ pub(crate) fn send_run(socket: &UdpSocket, run: &[u8], size: usize) -> Result<()
     sendmsg::<()>(fd, &[IoSlice::new(run)], &sizes, MsgFlags::empty(), None).map(|_| ())
 }
 
-/// What one reading brought.
+/// The result of one reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     /// Bytes in all.

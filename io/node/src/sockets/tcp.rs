@@ -23,7 +23,7 @@ const READ: usize = 64 << 10;
 /// Connections accepted before the others have their turn.
 const ACCEPT_BATCH: usize = 16;
 
-/// What a connection's reading brings.
+/// The result of reading a connection.
 pub(crate) enum Arrived {
     /// A frame.
     Frame(Caller, Frame),
@@ -149,7 +149,7 @@ impl Callers {
     ) -> Option<u64> {
         if self.connections.len() >= MAX_CALLERS {
             counters.connections_refused += 1;
-            // Whoever connected and said nothing must not keep clients out.
+            // Connections that sent nothing must not keep clients out.
             let idle =
                 |(_, connection): &(&u64, &Connection)| !connection.greeted || connection.closing;
             let Some(number) = self.connections.iter().find(idle).map(|(number, _)| *number) else {

@@ -25,7 +25,7 @@ const BATCH: usize = 16;
 /// A refusal is told at most this often for each peer, however many datagrams are refused.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 
-/// What a socket's reading brings.
+/// The result of reading a socket.
 pub(crate) enum Received<'a> {
     /// Datagrams of one sender, in the order in which they were sent.
     Datagrams(&'a [Bytes]),
@@ -45,7 +45,7 @@ pub(crate) struct Udp {
     places: Vec<Range<usize>>,
     /// The same, as what they are.
     run: Vec<Bytes>,
-    /// What came as one is handed over as one.
+    /// Datagrams that came as one piece are handed over as one piece.
     joins: bool,
     /// Bytes that the kernel keeps for one peer while this process does not read.
     room: usize,
@@ -182,8 +182,8 @@ impl Udp {
         self.run.clear();
     }
 
-    /// Sends datagrams of `size` bytes each, the last may be shorter, to the peer of this number.
-    /// What the kernel does not take is lost, as on the way: the ring repeats.
+    /// Sends datagrams of `size` bytes each, the last may be shorter, to the peer of this number. A
+    /// datagram that the kernel does not take is lost, as on the way: the ring repeats.
     pub fn send(
         &mut self,
         peer: usize,

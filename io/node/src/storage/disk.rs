@@ -13,7 +13,7 @@ use store::{Done, Failure, FailureKind, Lane, Op};
 use super::error::StorageError;
 use super::folder::{Folder, lock};
 
-/// What became of something that was begun.
+/// The result of an operation that was begun.
 pub(super) type Answer = (Lane, Result<Done, Failure>);
 
 /// A disk at work. What is under way is ended when it is dropped.
@@ -25,7 +25,7 @@ pub(super) struct Disk {
     _lock: Lock,
 }
 
-/// What does one thing after the other.
+/// Does one operation after the other.
 pub(super) type Hand = Box<dyn FnMut(Op) -> Result<Done, Failure> + Send>;
 
 impl Disk {
@@ -99,7 +99,7 @@ fn serve(
     wake: &dyn Fn(),
 ) {
     while let Ok(op) = questions.recv() {
-        // Whoever waits for an answer would wait for ever.
+        // A caller that waits for an answer would wait for ever.
         let done = catch_unwind(AssertUnwindSafe(|| hand(op)));
         let answer = done.unwrap_or_else(|_| {
             let text = "the disk's thread panicked: what it did is not known".into();

@@ -1,11 +1,11 @@
-//! What cannot be done with a store on a folder.
+//! The errors of a store on a folder.
 
 use std::io;
 use std::path::PathBuf;
 
 use store::{AppendError, Broken, ConfigError, OpenError, RecordId, SnapshotError};
 
-/// What cannot be done with a store on a folder, and the remedy.
+/// An error of a store on a folder, and its remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     /// The folder cannot be used.
@@ -27,7 +27,7 @@ pub enum StorageError {
     /// The knobs are not possible.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// What is there cannot be gone on with.
+    /// The store cannot continue from the folder's contents.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The record is not taken.

@@ -136,7 +136,7 @@ impl Folder {
         Ok(file)
     }
 
-    /// What is there stays: it may be all that is needed, and the disk full.
+    /// Existing contents stay: they may be all that is needed, and the disk full.
     fn allocate(&mut self, name: FileName, size: u64) -> io::Result<()> {
         let path = self.path_of(name);
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
@@ -182,7 +182,7 @@ fn refused(error: io::Error) -> (FailureKind, io::Error) {
     (kind, error)
 }
 
-/// Whatever the reason: see [`FailureKind::Unsynced`].
+/// Any error counts as this one: see [`FailureKind::Unsynced`].
 fn unsynced(error: io::Error) -> (FailureKind, io::Error) {
     (FailureKind::Unsynced, error)
 }

@@ -62,7 +62,7 @@ fn a_full_disk_is_told_as_long_as_it_is_full_and_no_longer() {
     let trouble = Arc::new(AtomicU8::new(ROOM));
     let mut storage = open(folder.path(), &trouble);
     trouble.store(NO_SEGMENT, Ordering::SeqCst);
-    // What is taken has its room: it is waited for, although there is none for a further segment.
+    // Accepted records have their room: wait for them, although a further segment has none.
     let refused = loop {
         match storage.append(record()) {
             Ok(id) => storage.wait(id).unwrap(),

@@ -1,5 +1,5 @@
-//! What is done to a datagram between the stack and the sockets: sealed on its way out, opened on
-//! its way in; or nothing, where there is no key.
+//! Seals datagrams on their way from the stack to the sockets, and opens them on their way in.
+//! Without a key it changes nothing.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub(crate) struct Sealing {
     seal: Option<Box<Seal>>,
     /// The cluster's nodes, by place.
     nodes: Vec<NodeId>,
-    /// What was sent last to a node, by place, while it did not know this life yet.
+    /// The last datagram sent to a node, by place, while it did not know this life yet.
     unheard: Vec<Option<Bytes>>,
 }
 
@@ -74,12 +74,12 @@ impl Sealing {
         Some((place, contact))
     }
 
-    /// What the node at this place is to be sent once more, because it could not open it.
+    /// Takes the datagram that the node at this place could not open, to send it once more.
     pub fn take_unheard(&mut self, place: usize) -> Option<Bytes> {
         self.unheard[place].take()
     }
 
-    /// What was counted, and with which key. `None`: nothing is sealed.
+    /// The counts, and the key in use. `None`: nothing is sealed.
     pub fn status(&self) -> Option<SealStatus> {
         self.seal.as_deref().map(SealStatus::new)
     }

@@ -44,7 +44,7 @@ impl Relay {
         relay
     }
 
-    /// What comes at `from` goes out of `out`, to `to`.
+    /// Forwards datagrams received at `from` out of `out`, to `to`.
     fn carry(&mut self, from: UdpSocket, out: UdpSocket, to: SocketAddr) {
         let (cut, end) = (self.cut.clone(), self.end.clone());
         self.threads.push(thread::spawn(move || {
@@ -52,7 +52,7 @@ impl Relay {
             while !end.load(Ordering::Relaxed) {
                 let Ok(length) = from.recv(&mut buffer) else { continue };
                 if !cut.load(Ordering::Relaxed) {
-                    // What the receiver refuses is lost, as on any way.
+                    // A datagram that the receiver refuses is lost, as on any way.
                     let _ = out.send_to(&buffer[..length], to);
                 }
             }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use wire::Duration;
 
-/// Who holds this open is heard.
+/// The device of wake-up requests: one is in force while its writer has this open.
 const DEVICE: &str = "/dev/cpu_dma_latency";
 
 /// The driver that puts processors to sleep, and the states that it can choose from.
@@ -29,7 +29,7 @@ pub struct Awake {
 pub struct IdleState {
     /// As the driver calls it.
     pub name: String,
-    /// What leaving it takes, as the driver says.
+    /// The time to leave it, according to the driver.
     pub leaves_within: Duration,
 }
 
@@ -74,7 +74,7 @@ pub fn probe_awake() -> Result<(), String> {
 /// The strictest request that somebody on this host holds now; `None` if nobody does, or it may not
 /// be asked.
 pub fn awake_in_force() -> Option<Duration> {
-    /// What the kernel answers when nobody has a request: 2,000 s.
+    /// The kernel's answer when there is no request: 2,000 s.
     const NOBODY: i32 = 2_000_000_000;
     let mut answer = [0; 4];
     open().ok()?.read_exact(&mut answer).ok()?;

@@ -167,7 +167,7 @@ fn who_is_needed_again_before_it_has_ended_is_started_when_it_has() {
     assert_eq!(outputs(&mut policy), [Output::Start]);
 }
 
-/// What must hold whatever happens, in whatever order: checked over drawn histories.
+/// The rules that must hold in any order of events: checked over drawn histories.
 #[derive(Default)]
 struct Checker {
     /// Processes that run.

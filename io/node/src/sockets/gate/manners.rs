@@ -11,9 +11,9 @@ pub(crate) struct Guest {
     /// Nonblocking.
     pub stream: TcpStream,
     pub records: Box<Records>,
-    /// What came behind the handshake already.
+    /// Bytes that came behind the handshake already.
     pub input: BytesMut,
-    /// Whom its certificate is for.
+    /// The identity in its certificate.
     pub identity: Identity,
 }
 

@@ -1,4 +1,4 @@
-//! What became of those at a gate, counted for other threads to read.
+//! Counts of the fates of visitors at a gate, for other threads to read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -25,7 +25,7 @@ const TLS: u8 = 22;
 pub(super) struct Waiting {
     pub stream: TcpStream,
     pub records: Box<Records>,
-    /// What came behind the handshake already.
+    /// Bytes that came behind the handshake already.
     pub input: BytesMut,
     /// Where from: handshakes under way are counted by it.
     pub origin: u128,
@@ -38,7 +38,7 @@ pub(super) struct Waiting {
     silent: bool,
 }
 
-/// What is to become of somebody at the gate.
+/// The decision on a visitor at the gate.
 pub(super) enum Verdict {
     Stay,
     Enter,
@@ -46,7 +46,7 @@ pub(super) enum Verdict {
 }
 
 impl Waiting {
-    /// Whoever has just connected.
+    /// A new connection.
     pub fn new(stream: TcpStream, records: Records, address: IpAddr, now: Time) -> Waiting {
         Waiting {
             stream,
@@ -113,7 +113,7 @@ impl Waiting {
         if let Err(error) = self.records.receive(read, |plain| input.extend_from_slice(plain)) {
             count(&tally.failed);
             tracing::debug!(peer = ?self.stream.peer_addr().ok(), %error, "a TLS handshake failed");
-            // What waits to be written says it to the other side.
+            // The bytes that wait to be written report it to the other side.
             return self.leave();
         }
         if self.records.is_open()
@@ -153,7 +153,8 @@ impl Waiting {
     }
 }
 
-/// Whoever has one IPv6 address has the other 2^64 of its network too (RFC 6177).
+/// The origin of an address: a host with one IPv6 address has the other 2^64 of its network too
+/// (RFC 6177).
 fn origin(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
