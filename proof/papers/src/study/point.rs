@@ -112,8 +112,7 @@ fn count(times: &Times) -> u64 {
 }
 
 impl Measured {
-    /// The results of the calls of a caller's replica, and of the growth of the nodes' figures
-    /// meanwhile.
+    /// From the calls of a caller's replica, and from the growth of the nodes' figures meanwhile.
     pub fn new(
         point: Point,
         idle: Density,
