@@ -89,7 +89,7 @@ enum Command {
     Withdraw(deployments::Withdraw),
     Drain(drain::Args),
     Return(drain::Return),
-    /// Who can be reached by which name.
+    /// Looks up, binds and unbinds names.
     Registry(registry::Args),
     Replica(replica::Args),
     Demo(demo::Args),

@@ -38,7 +38,7 @@ impl Counter for Tally {
     }
 }
 
-/// Whatever the method, the arguments come back as they are: for measurements and first steps.
+/// Returns the arguments unchanged, whatever the method: for measurements and first steps.
 pub struct Echo;
 
 impl Service for Echo {

@@ -1,4 +1,4 @@
-//! What the help and the documents tell users to type is understood.
+//! The program understands every command that the help and the documents show to users.
 
 use clap::CommandFactory;
 
@@ -71,7 +71,7 @@ fn every_command_teaches_with_examples_that_are_understood() {
         let is_for_users = !command.is_hide_set() && command.get_name() != "help";
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let checked: usize = help.lines().map(|line| check(&path, line)).sum();
-        // What is below `key` is taught there, as each is one line.
+        // The help of `key` has the examples of its subcommands, since each is one line.
         let is_taught_above = path.starts_with(" steadfast key ");
         assert!(checked > 0 || is_taught_above || !is_for_users, "{path} --help has no example");
         for below in command.get_subcommands().filter(|it| !it.is_hide_set()) {

@@ -188,7 +188,7 @@ fn a_file_that_is_not_what_was_saved_is_refused_with_what_to_do() {
     let why = refused(&show(&plant.path("none")));
     assert!(why.contains("cannot be read"), "{why}");
 
-    // Where it cannot be written, what is there stays.
+    // If the backup cannot be written, the old file stays.
     let taken = plant.path("counter.state/inside");
     let why = refused(&state(&plant.daemons[0], &["save", "counter", text(&taken)]));
     assert!(why.contains("cannot write"), "{why}");

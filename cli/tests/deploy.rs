@@ -84,7 +84,7 @@ impl Plant {
         all.output().expect("the program can be run")
     }
 
-    /// What a node knows of deployments, once that is as wanted.
+    /// Waits until a node's deployments are as wanted, and returns them.
     fn wait(&self, id: usize, wanted: impl Fn(&DeploymentsStatus) -> bool) -> DeploymentsStatus {
         let deadline = Instant::now() + TIMEOUT;
         let mut admin = self.admin(id);
@@ -133,7 +133,7 @@ fn service(folder: &Path, rest: &str) -> PathBuf {
 }
 
 fn all_is_told_and_can_be_ended(plant: &Plant) {
-    // Somebody who was there all along has told of it. The one that died has not.
+    // A node that lived all along has reported it. The one that died has not.
     let told = (1..=4).map(|id| out(&plant.ask(id, &["events"]))).max_by_key(String::len);
     let told = told.expect("there are nodes");
     for wanted in ["own: deployed, 2 replicas", "own: replicas are to be on n", " is to be emptied"]
@@ -240,8 +240,8 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
     all_is_told_and_can_be_ended(&plant);
 }
 
-/// Saved while a client calls it, withdrawn, restored, and deployed again: it goes on from what was
-/// saved.
+/// A deployment is saved under load, withdrawn, restored and deployed again: it resumes from the
+/// saved state.
 #[test]
 fn a_withdrawn_deployment_goes_on_from_what_was_saved() {
     let plant = Plant::start();
@@ -447,7 +447,8 @@ fn what_cannot_be_is_refused_with_the_remedy() {
     let (code, text) = refused(&["run", "--group", "steadfast.manager", "--admin", "x"]);
     assert_eq!(code, Some(2), "{text}");
 
-    // To a client the manager's group is not there: who could call it would have programs started.
+    // The manager's group does not exist for clients: a client that could call it could start
+    // programs.
     let client = Client::connect(plant.addresses()).expect("nodes are there");
     let counter = CounterClient::new(&client, "steadfast.manager").within(Duration::from_secs(5));
     let refusal = counter.get().expect_err("there is no such group").to_string();

@@ -1,5 +1,5 @@
-//! Groups on disk: every node's process is killed at once, under load, and what was answered is
-//! there.
+//! Groups on disk: every node's process is killed at once, under load, and all answered calls
+//! survive.
 
 mod daemon;
 
@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 const NODES: usize = 3;
 
-/// What every node is killed after so many answered calls, and comes back.
+/// Times that every node is killed and restarted, each after [`CALLS`] answered calls.
 const LIVES: u64 = 5;
 const CALLS: u64 = 40;
 

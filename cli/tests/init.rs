@@ -1,4 +1,4 @@
-//! `steadfast init`: what it makes is whole, private, and starts as written.
+//! `steadfast init`: its files are complete and private, and the nodes start as written.
 
 mod daemon;
 

@@ -165,7 +165,7 @@ fn no_acknowledged_call_is_lost_or_repeated_when_programs_are_killed_under_load(
     for node in &nodes[..2] {
         node.run(counter.clone()).expect("it serves");
     }
-    // One of three is hosted in its node's own process: what they answer must be the same.
+    // Node 3 hosts its replica in its own process: all replicas must answer the same.
     nodes[2]
         .host("counter", HostOptions::default(), || CounterService::new(Tally::default()))
         .expect("it can be hosted");
@@ -212,7 +212,7 @@ fn no_acknowledged_call_is_lost_or_repeated_when_programs_are_killed_under_load(
     assert!(nodes[..2].iter().all(|node| node.status().counters.programs_lost == 3));
 }
 
-/// What the program's own counter does, for a replica in this process.
+/// The program's own counter, for a replica in this process.
 #[derive(Default, serde::Serialize, serde::Deserialize)]
 struct Tally(u64);
 

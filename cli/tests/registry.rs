@@ -57,8 +57,8 @@ impl Plant {
         all.output().expect("the program can be run")
     }
 
-    /// What a node has of the registry, once the counter is bound at these nodes. Waits at the node
-    /// for each change.
+    /// Returns a node's copy of the registry, once the counter is bound at these nodes. Waits at
+    /// the node for each change.
     fn wait(&self, id: usize, nodes: &[u32]) -> RegistryStatus {
         let deadline = Instant::now() + TIMEOUT;
         let mut admin = self.admin(id);
@@ -178,7 +178,7 @@ fn names_of_ones_own_are_bound_found_followed_and_kept_in_mind() {
     assert_eq!((mine.bindings.len(), mine.stale), (1, None));
     let since = registry.list().expect("it answers").epoch;
 
-    // Who keeps it dies, and so does it.
+    // The binding ends when its keeper dies.
     plant.kill(1);
     let changed = registry.watch(since, TIMEOUT).expect("it answers").expect("something changes");
     assert!(changed.epoch > since);

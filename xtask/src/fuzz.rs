@@ -89,7 +89,7 @@ fn build(root: &Path, target: Option<&str>) -> Result<(), String> {
 }
 
 fn one(root: &Path, name: &str, seconds: u64) -> Result<Ended, String> {
-    // What it learns goes into the first folder, which is not committed; the second is.
+    // libFuzzer writes its finds to the first folder, which is not committed; the second one is.
     let own = root.join(FOLDER).join("corpus").join(name);
     fs::create_dir_all(&own).map_err(|error| format!("{}: {error}", own.display()))?;
     let output = Command::new("cargo")

@@ -17,7 +17,7 @@ enum Fate {
     Acknowledged,
 }
 
-/// What the sensors say, and what the displays saw.
+/// The sensors' records, and the boards that displays received.
 #[derive(Default)]
 pub struct Evidence {
     sensors: Vec<Vec<Fate>>,
@@ -30,11 +30,11 @@ pub struct Evidence {
 pub struct Audit {
     /// Events that sensors sent.
     pub sent: u64,
-    /// Of these, acknowledged to the sensor.
+    /// Those acknowledged to the sensor.
     pub acknowledged: u64,
-    /// Of these, not: the call failed, and what became of it is open.
+    /// Those not acknowledged: the call failed, and its outcome is unknown.
     pub unacknowledged: u64,
-    /// Of the unacknowledged, executed by every replica all the same.
+    /// Unacknowledged events that every replica executed all the same.
     pub unacknowledged_executed: u64,
     /// Acknowledged, and missing in at least one replica.
     pub lost: u64,

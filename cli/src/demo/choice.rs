@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// What each node may use, in percent of a processor: they share one host, which would look alike
-/// to all of them.
+/// Each node's share of a processor, in percent. The nodes share one host, whose load would look
+/// alike to all of them.
 pub const PART: u64 = 100;
 
 /// The backup that was to take over, and the one chosen since its host has something else to do.

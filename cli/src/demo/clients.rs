@@ -1,5 +1,5 @@
-//! What sensor and display processes have in common: many calls under way at a time, each due at
-//! a moment of its own, each written down when it is settled.
+//! The parts that sensor and display processes share: many calls under way at a time, each due at a
+//! moment of its own, each recorded when it is settled.
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -30,7 +30,7 @@ pub const WINDOW: usize = wire::limits::MAX_SESSION_WINDOW as usize;
 /// How often the conductor is told.
 const TELL: u64 = 100_000_000;
 
-/// What the conductor says to a client process on its command line.
+/// The command line that the conductor gives to a client process.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Assignment {
     /// Nodes to connect to.
@@ -105,12 +105,12 @@ struct Inner {
     failure: Option<io::Error>,
 }
 
-/// What is known of a call before it is made.
+/// The facts of a call before it is made.
 #[derive(Clone, Copy)]
 pub struct Intent {
-    /// Which session makes it.
+    /// The session that makes it.
     pub session: u16,
-    /// What it is about.
+    /// Its subject.
     pub kind: Kind,
     /// The sensor or station.
     pub subject: u16,
@@ -129,8 +129,8 @@ impl Calls {
         }))))
     }
 
-    /// Makes a call in a task of its own as soon as the session's window has room. `call` gets
-    /// what is left of the deadline and says the number to write down.
+    /// Makes a call in a task of its own as soon as the session's window has room. `call` gets the
+    /// rest of the deadline and returns the number to record.
     pub fn make<F, E>(
         &self,
         window: &Arc<Semaphore>,

@@ -38,7 +38,7 @@ const QUERIES: f64 = 70.0;
 
 /// A run that is under way.
 pub struct Run<'a> {
-    /// What is to be done.
+    /// The run's plan.
     pub plan: &'a Plan,
     /// The processes.
     pub stage: Stage,
@@ -150,7 +150,7 @@ impl Run<'_> {
         }
     }
 
-    /// What any node knows that answers, other than this one.
+    /// The status of any node that answers, other than this one.
     pub fn status(&self, other_than: Option<u32>) -> Option<Status> {
         let nodes = self.stage.nodes().into_iter().filter(|&node| Some(node) != other_than);
         nodes.into_iter().find_map(|node| watch::status(&self.stage.admin(node)).ok())
@@ -249,7 +249,7 @@ impl Run<'_> {
             Ok((!equal || before != statuses).then(|| format!("executed: {statuses:?}")))
         });
         match settled {
-            // The audit says what is wrong with them.
+            // The audit reports their differences.
             Ok(()) | Err(Failure::Late { .. }) => {}
             Err(failure) => return Err(failure),
         }

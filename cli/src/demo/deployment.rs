@@ -1,4 +1,4 @@
-//! What is left to the cluster: where the replicas are, and which of them takes over.
+//! The cluster's own decisions: where the replicas are, and which of them takes over.
 
 use node::admin::Client as Admin;
 use steadfast::cluster_state::Deployment;
@@ -10,7 +10,7 @@ use super::plan::{GROUP, Plan};
 use super::stage::Failure;
 use super::watch;
 
-/// What a busy node does beside, in percent of a processor.
+/// Other load on a busy node, in percent of a processor.
 const BESIDE: u64 = 20;
 
 impl Run<'_> {
@@ -69,7 +69,7 @@ impl Run<'_> {
         Ok(Some(Choice { busy, used_percent, before, after, took_ms }))
     }
 
-    /// What is used at a node, in percent of its part of its host.
+    /// The load of a node, in percent of its part of its host.
     pub fn used(&self, node: u32) -> u64 {
         let status = self.status(None);
         let host = status.iter().flat_map(|it| &it.hosts).find(|host| host.node.0 == node);

@@ -1,5 +1,5 @@
-//! What the conductor does to nodes while events flow, and how it brings them back. Replicas are
-//! the cluster's business.
+//! Faults that the conductor injects into nodes while events flow, and how it restarts the nodes.
+//! Replicas are the cluster's business.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a replica executed, as part of its state: the audit's evidence.
+//! The events that a replica executed, as part of its state: the audit's evidence.
 //!
 //! For each sensor the numbers of the executed events in the order of execution, run-length
 //! encoded. A number that was executed twice stands in two runs: nothing is hidden by the
@@ -23,7 +23,7 @@ pub struct Journal {
 pub struct Full;
 
 impl Journal {
-    /// Of this many sensors.
+    /// An empty journal of this many sensors.
     pub fn new(sensors: usize) -> Journal {
         Journal { sensors: vec![Vec::new(); sensors] }
     }

@@ -1,4 +1,4 @@
-//! What the demo's processes say to each other: one JSON object per line on their pipes.
+//! Messages between the demo's processes: one JSON object per line on their pipes.
 
 use std::net::SocketAddr;
 

@@ -81,7 +81,7 @@ pub struct Args {
     /// Replicas of the service, each on a node of its own.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=9))]
     replicas: u32,
-    /// Whose node is hit.
+    /// The role whose node is hit.
     #[arg(long, value_enum, default_value_t = Kill::Both)]
     kill: Kill,
     /// How it is hit.

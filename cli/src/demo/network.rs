@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// Where the facts come from, and what is uncertain, is said in the file.
+/// The file names the sources of its facts, and what is uncertain.
 const PORTO: &str = include_str!("../../data/porto-metro.toml");
 
 /// A station, by its place in [`Network::stations`].
@@ -41,7 +41,7 @@ pub struct Station {
     pub lines: Vec<LineId>,
 }
 
-/// What a sensor watches.
+/// The thing that a sensor watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SensorKind {
     /// The track out of the station towards this neighbour.
@@ -57,9 +57,9 @@ pub enum SensorKind {
 pub struct Sensor {
     /// Where it is.
     pub station: StationId,
-    /// Whose process speaks for it.
+    /// The line whose process sends its events.
     pub line: LineId,
-    /// What it watches.
+    /// The thing that it watches.
     pub kind: SensorKind,
 }
 

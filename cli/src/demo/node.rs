@@ -14,7 +14,7 @@ use super::message::{Order, Tale};
 use super::plan::CLUSTER;
 use super::{child, choice};
 
-/// What the conductor says on the command line.
+/// The conductor's command line.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Arguments {
     /// Which node this is.

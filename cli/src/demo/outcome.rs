@@ -1,4 +1,4 @@
-//! What a run came to: everything that the report tells, and whether it passed.
+//! The result of a run: everything that the report shows, and whether it passed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,17 +21,17 @@ use super::service::{Board, Information};
 use super::stage;
 use super::timeline::{NodeEvent, Timeline, timeline};
 
-/// What the conductor brings home.
+/// The evidence that the conductor collects.
 pub struct Findings {
     /// When the traffic began: nanoseconds since the Unix epoch.
     pub start: u64,
-    /// Who was to take over, and why.
+    /// The backup that was to take over, and why.
     pub choice: Option<Choice>,
-    /// What was done to nodes.
+    /// The faults that nodes suffered.
     pub faults: Vec<Fault>,
-    /// What nodes saw.
+    /// The events that nodes reported.
     pub seen: Vec<NodeEvent>,
-    /// What clients wrote down.
+    /// The records that clients wrote.
     pub records: Vec<(Who, PathBuf)>,
     /// The replicas' final states.
     pub replicas: Vec<Replica>,
@@ -87,7 +87,7 @@ pub struct Latency {
 pub struct Outcome {
     /// Nothing is wrong: the exit status is 0.
     pub passed: bool,
-    /// What is wrong, in words.
+    /// Failed checks, in words.
     pub failures: Vec<String>,
     /// Lost and repeated events.
     #[serde(flatten)]
@@ -98,11 +98,11 @@ pub struct Outcome {
     pub replicas: Vec<Replica>,
     /// By kind of traffic; displays' queries beside.
     pub latency: BTreeMap<&'static str, Latency>,
-    /// Who was to take over, and why; `None` with fewer than two backups.
+    /// The backup that was to take over, and why; `None` with fewer than two backups.
     pub choice: Option<Choice>,
     /// One for each fault.
     pub faults: Vec<Timeline>,
-    /// What was asked for.
+    /// The run's plan.
     pub plan: Plan,
     /// Boards to look at.
     #[serde(skip)]

@@ -62,8 +62,8 @@ impl Paint {
     }
 }
 
-/// Of the colours 16 to 231, a cube of six steps of red, green and blue: as bright as the eye sees
-/// it.
+/// True for a light colour, by the eye's brightness. The numbers 16 to 231 are a cube of six steps
+/// of red, green and blue.
 fn is_light(number: u8) -> bool {
     let place = number.saturating_sub(16);
     let (red, green, blue) = (place / 36, place / 6 % 6, place % 6);

@@ -1,4 +1,4 @@
-//! What is to be done in a run.
+//! The plan of a run.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ pub const CLUSTER: &str = "steadfast-demo";
 /// The name of the service's group.
 pub const GROUP: &str = "passengers";
 
-/// What is to be done.
+/// The plan of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan {
     /// How long events flow.
@@ -21,11 +21,11 @@ pub struct Plan {
     pub nodes: u32,
     /// Replicas.
     pub replicas: u32,
-    /// Whose nodes are hit.
+    /// The roles whose nodes are hit.
     pub faults: Vec<Role>,
     /// How.
     pub means: Means,
-    /// Of all random numbers.
+    /// The seed of all random numbers.
     pub seed: u64,
     /// With keys: TLS, and sealed datagrams.
     pub secure: bool,

@@ -27,8 +27,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Runs this program with other arguments. What it says goes to `tales`; its standard error
-    /// goes to `log`.
+    /// Runs this program with other arguments. Its messages go to `tales`; its standard error goes
+    /// to `log`.
     pub fn start(
         who: Who,
         arguments: &[String],

@@ -1,4 +1,4 @@
-//! What a person sees while the demo runs, on standard error.
+//! The progress that a person sees on standard error while the demo runs.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What clients write down of their own calls: one line of text each, in a file of their own.
+//! Clients' records of their own calls: one line of text each, in a file of their own.
 //!
 //! The audit believes these records and the replicas' state, nothing else.
 
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::service::Traffic;
 
-/// What a call was about.
+/// The subject of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A sensor's event.
@@ -41,7 +41,7 @@ impl Kind {
 pub struct Record {
     /// Which of the process's sessions.
     pub session: u16,
-    /// What it was about.
+    /// Its kind.
     pub kind: Kind,
     /// The sensor that told, or the station that was asked about.
     pub subject: u16,

@@ -1,4 +1,4 @@
-//! What a run came to, for people at a glance and for programs as JSON.
+//! The report of a run, for people at a glance and for programs as JSON.
 
 use std::io::{IsTerminal, Write};
 
@@ -148,7 +148,7 @@ fn latencies(outcome: &Outcome, paint: Paint) -> Vec<String> {
     lines
 }
 
-/// Who was to take over, and who did.
+/// The backup that was to take over, and the one that did.
 fn choice(outcome: &Outcome, paint: Paint) -> Vec<String> {
     let Some(Choice { busy, used_percent, before, after, took_ms }) = &outcome.choice else {
         return Vec::new();

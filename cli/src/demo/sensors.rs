@@ -16,7 +16,7 @@ use super::service::PassengersAsyncClient;
 use super::traffic::Generator;
 use super::{child, clients};
 
-/// What the conductor says on the command line.
+/// The conductor's command line.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]

@@ -39,7 +39,7 @@ impl Traffic {
     }
 }
 
-/// What can break at a station.
+/// Equipment of a station that can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Equipment {
     /// Between street and platform.
@@ -76,7 +76,7 @@ impl Equipment {
     }
 }
 
-/// What a sensor tells.
+/// A sensor's observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
     /// A train passed the track sensor before the station: it leaves in so many seconds.
@@ -118,14 +118,14 @@ impl What {
     }
 }
 
-/// What a sensor reports.
+/// A sensor's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Who.
+    /// The sensor.
     pub sensor: SensorId,
     /// The sensor's events are numbered from 1, one by one.
     pub number: u64,
-    /// What.
+    /// Its observation.
     pub what: What,
 }
 
@@ -142,7 +142,7 @@ pub struct Departure {
     pub leaves: u64,
 }
 
-/// What a display shows.
+/// The board that a display shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Board {
     /// Where.
@@ -153,7 +153,7 @@ pub struct Board {
     pub events: u64,
     /// In order of time.
     pub departures: Vec<Departure>,
-    /// What is broken.
+    /// Broken equipment.
     pub malfunctions: Vec<Equipment>,
     /// The sensors that have raised an alarm.
     pub alarms: Vec<SensorId>,
@@ -179,7 +179,7 @@ pub trait Passengers {
     /// Takes a sensor's event; the answer is the number of events of its station so far.
     fn report(&mut self, context: &Context, event: Event) -> Result<u64, ServiceError>;
 
-    /// What the displays of a station show: the same, whichever replica answers.
+    /// The board that the displays of a station show. It is the same, whichever replica answers.
     fn display(&self, context: &Context, station: StationId) -> Result<Board, ServiceError>;
 }
 
@@ -193,7 +193,7 @@ pub struct PassengerInformation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Information {
     stations: Vec<StationState>,
-    /// What was executed.
+    /// The executed events.
     pub journal: Journal,
 }
 
@@ -206,7 +206,7 @@ struct StationState {
 }
 
 impl PassengerInformation {
-    /// Of a network of which nothing is known yet.
+    /// The state of a network of which nothing is known yet.
     pub fn new(network: Arc<Network>) -> Self {
         let state = Information {
             stations: vec![StationState::default(); network.stations.len()],
@@ -295,7 +295,7 @@ impl State for PassengerInformation {
 }
 
 impl Information {
-    /// What a replica's snapshot says.
+    /// Decodes a replica's snapshot.
     pub fn from_bytes(state: &[u8]) -> Result<Information, String> {
         postcard::from_bytes(state).map_err(|error| error.to_string())
     }

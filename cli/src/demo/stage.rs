@@ -32,9 +32,9 @@ pub enum Failure {
     /// Files, pipes, processes.
     #[error("{what}: {error}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
-        /// What came of it.
+        /// Its error.
         error: io::Error,
     },
     /// A process ended that should not have.
@@ -42,7 +42,7 @@ pub enum Failure {
     Ended {
         /// Which.
         who: String,
-        /// What it said last.
+        /// Its last words.
         why: String,
         /// The end of its log.
         log: String,
@@ -50,19 +50,19 @@ pub enum Failure {
     /// Something did not happen in time.
     #[error("{what} did not happen within {within:?}; {known}")]
     Late {
-        /// What was waited for.
+        /// The awaited event.
         what: String,
         /// How long.
         within: Duration,
-        /// What is known.
+        /// The state so far.
         known: String,
     },
     /// A node's admin socket.
     #[error("{what}: {error}")]
     Admin {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
-        /// What came of it.
+        /// Its error.
         error: AdminError,
     },
     /// A replica's state, or an answer, is no use.
@@ -84,7 +84,7 @@ impl Failure {
     }
 }
 
-/// A running process, and what is known of it.
+/// A running process and its state.
 struct Actor {
     process: Process,
     ready: bool,
@@ -107,7 +107,7 @@ pub struct Stage {
     rings: Vec<SocketAddr>,
     /// The folder that `steadfast init` made, if the run is a secure one.
     keys: Option<PathBuf>,
-    /// What nodes told so far.
+    /// Events that nodes have reported so far.
     pub seen: Vec<NodeEvent>,
     folder: TempDir,
 }
@@ -149,7 +149,7 @@ impl Stage {
         self.folder.path().join(format!("node-{node}.sock"))
     }
 
-    /// What a client needs to come in, if it needs anything.
+    /// The folder with the keys that a client needs, in a secure run.
     pub fn client_keys(&self) -> Option<PathBuf> {
         self.keys.as_ref().map(|keys| keys.join("client-app"))
     }
@@ -214,7 +214,7 @@ impl Stage {
     }
 
     fn hear(&mut self, who: Who, tale: Tale) -> Result<(), Failure> {
-        // What a process said that was killed meanwhile is of no use.
+        // The process was killed meanwhile: ignore its message.
         let Some(actor) = self.actors.get_mut(&who) else { return Ok(()) };
         match tale {
             Tale::Ready(client) => {

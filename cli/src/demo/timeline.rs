@@ -1,4 +1,4 @@
-//! What a fault cost: from the nodes' events and the clients' own records, on one clock.
+//! The costs of a fault: from the nodes' events and the clients' own records, on one clock.
 
 use serde::Serialize;
 
@@ -10,13 +10,13 @@ use super::gaps::Clients;
 pub struct NodeEvent {
     /// When.
     pub at: u64,
-    /// Who tells it.
+    /// The reporting node.
     pub node: u32,
-    /// What it saw.
+    /// Its observation.
     pub what: Seen,
 }
 
-/// What a node saw, as far as the timeline needs it.
+/// An observation of a node, as far as the timeline needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// A node's process is gone: its host says that nobody listens.
@@ -43,7 +43,7 @@ pub enum Seen {
     },
 }
 
-/// What came of a fault. Times are milliseconds since the fault.
+/// The effects of a fault. Times are milliseconds since the fault.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Timeline {
     /// The fault.
@@ -58,7 +58,7 @@ pub struct Timeline {
     pub dead_ms: Option<f64>,
     /// The first sign of it that any other node noticed.
     pub detected_ms: Option<f64>,
-    /// Who noticed, and how.
+    /// The nodes that noticed, and how.
     pub detected_by: Option<String>,
     /// A ring without the node orders messages.
     pub ring_ms: Option<f64>,
@@ -131,7 +131,7 @@ pub fn timeline(
     clients: &Clients,
 ) -> Timeline {
     let since = |moment: u64| moment.saturating_sub(fault.at) as f64 / 1e6;
-    // Until the fault is undone the node is away; what comes after belongs to its return.
+    // The node is away until the fault is undone; later events belong to its return.
     let away: Vec<&NodeEvent> =
         events.iter().filter(|event| (fault.at..fault.undone).contains(&event.at)).collect();
     let others = || away.iter().copied().filter(|event| event.node != fault.node);

@@ -1,11 +1,11 @@
-//! What the sensors of one line tell, decided by the seed.
+//! The events that the sensors of one line report, decided by the seed.
 
 use steadfast::Random;
 
 use super::network::{LineId, Network, SensorId, SensorKind};
 use super::service::{Equipment, Event, Traffic, What};
 
-/// Of a hundred events: equipment's news and alarms. The rest is normal traffic.
+/// Percentages of equipment's news and of alarms. The rest is normal traffic.
 const CRITICAL_PERCENT: u64 = 8;
 const ALARM_PERCENT: u64 = 2;
 
@@ -28,7 +28,7 @@ pub struct Generator<'a> {
     watchful: Vec<usize>,
 }
 
-/// A sensor and what it told last, so that what fails is mended and what is raised is cleared.
+/// A sensor and its last report, so that broken equipment is mended and raised alarms are cleared.
 struct Wired {
     id: SensorId,
     numbers: u64,

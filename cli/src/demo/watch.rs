@@ -1,4 +1,4 @@
-//! What the conductor learns from the nodes' admin sockets.
+//! The conductor's view of the nodes, from their admin sockets.
 
 use std::path::Path;
 use std::sync::mpsc::Sender;
@@ -19,7 +19,7 @@ fn ask(admin: &Path) -> Result<Client, AdminError> {
     Ok(client)
 }
 
-/// What the node knows.
+/// The node's status.
 pub fn status(admin: &Path) -> Result<Status, AdminError> {
     ask(admin)?.status()
 }
@@ -66,7 +66,7 @@ fn event(node: u32, record: EventRecord) -> Option<NodeEvent> {
     Some(NodeEvent { at: record.time, node, what })
 }
 
-/// What a waiting person wants to know of a status.
+/// The part of a status that interests a waiting person.
 pub fn summary(status: &Status) -> String {
     let ring = &status.ring;
     let groups = status.groups.iter().map(|group| {

@@ -3,7 +3,7 @@
 //! `cargo test -p steadfast-fuzz` runs every target over its corpus (`corpus/TARGET`), over
 //! mutations of it and over inputs from a fixed seed. `cargo xtask fuzz --seconds 60` runs
 //! libFuzzer on the same functions, where nightly and cargo-fuzz are installed (`fuzz/` wraps
-//! them). What libFuzzer finds becomes a file of the corpus, and so a test for ever. Why so:
+//! them). Its finds become files of the corpus, and so tests for ever. Why so:
 //! `docs/decisions/0015-oracle-and-fuzzing.md`.
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ mod source;
 
 pub use source::Source;
 
-/// A target: its name, and what it does with an input.
+/// A target: its name, and its function of an input.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// As in `corpus/NAME` and `cargo fuzz run NAME`.

@@ -1,5 +1,4 @@
-//! Sequences of operations on the machines: whatever comes in whatever order, their invariants
-//! hold.
+//! Sequences of operations on the machines: their invariants hold for any messages in any order.
 
 mod names;
 mod rings;
@@ -66,7 +65,7 @@ fn outcome(source: &mut Source<'_>) -> Outcome {
     }
 }
 
-/// A frame that somebody who is confused might send.
+/// A frame that a confused peer might send.
 fn frame(source: &mut Source<'_>) -> Option<Frame> {
     Some(match source.below(10) {
         8 => Frame::Watch(Watch { group: group(source), view: ViewNumber(source.number()) }),
@@ -119,7 +118,7 @@ fn span(source: &mut Source<'_>) -> Duration {
     }
 }
 
-/// A node that is alone, with clients that send what they like.
+/// A node that is alone, with clients that send anything.
 pub(crate) fn stack(bytes: &[u8]) {
     let mut source = Source::new(bytes);
     let me = Member { node: NodeId(1), incarnation: Incarnation(1) };
@@ -179,7 +178,7 @@ pub(crate) fn stack(bytes: &[u8]) {
     }
 }
 
-/// What a service answers that does not care.
+/// The answers of a careless service.
 fn execute(source: &mut Source<'_>, command: Command) -> Option<(Ticket, Executed)> {
     let state = Bytes::copy_from_slice(source.bytes(10));
     match command {
@@ -205,7 +204,7 @@ fn execute(source: &mut Source<'_>, command: Command) -> Option<(Ticket, Execute
     }
 }
 
-/// A client's session with nodes that say what they like.
+/// A client's session with nodes that send anything.
 pub(crate) fn session(bytes: &[u8]) {
     let mut source = Source::new(bytes);
     let mut now = Time(1_000_000);

@@ -1,4 +1,4 @@
-//! Whatever is read from outside: any bytes are refused with an error or read, and what was read
+//! Parsers of outside input: any bytes are refused with an error or read, and a value that was read
 //! survives being written and read again.
 
 use std::fmt::Debug;
@@ -73,7 +73,7 @@ fn saved(bytes: &Bytes) {
     }
 }
 
-/// What is ordered, the states that are transferred, and those that are saved.
+/// Ordered messages, transferred states, and saved states.
 pub(crate) fn ordered(bytes: &[u8]) {
     let bytes = Bytes::copy_from_slice(bytes);
     saved(&bytes);
@@ -162,7 +162,7 @@ pub(crate) fn admin(bytes: &[u8]) {
     }
     if let Ok(command) = Command::decode(bytes) {
         assert_eq!(Command::decode(&command.encode()).as_ref(), Ok(&command));
-        // Whoever says it: the cluster state stays well.
+        // The cluster state stays valid, whichever node sends the command.
         let _ = ClusterState::default().apply(Time(1), command);
     }
     if let Ok(cluster_state) = ClusterState::decode(bytes) {
@@ -171,7 +171,7 @@ pub(crate) fn admin(bytes: &[u8]) {
     }
 }
 
-/// Sealed datagrams: what is not as it was sealed is not opened.
+/// Sealed datagrams: a changed datagram is not opened.
 pub(crate) fn sealed(bytes: &[u8]) {
     let node = |id: u32| Member { node: NodeId(id), incarnation: Incarnation(u64::from(id)) };
     let make = |id: u32| {
@@ -217,7 +217,8 @@ pub(crate) fn sealed(bytes: &[u8]) {
         assert!(theirs.open(now, &mut spoilt).is_err(), "one bit is as good as all");
     }
     let opened = theirs.open(now, &mut datagram.clone()).expect("a good one is opened");
-    // What reads like a first contact is one, whoever sealed it: the ring does not see it.
+    // Bytes that read as a first contact are one, whichever node sealed them: the ring does not see
+    // them.
     let is_contact = seal::Contact::decode(body).is_some();
     assert_eq!(opened, (!is_contact).then_some(seal::HEADER..seal::HEADER + body.len()));
     assert!(theirs.open(now, &mut datagram).is_err(), "and not again");

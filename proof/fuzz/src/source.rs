@@ -1,6 +1,6 @@
 //! Choices out of an input's bytes. When they are used up every choice is the first one.
 
-/// What is left of an input.
+/// The rest of an input.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a>(&'a [u8]);
 

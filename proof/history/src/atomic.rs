@@ -1,22 +1,22 @@
-//! Histories that are right by construction: what clients see of an object that takes each call at
-//! one instant, while they and their messages take their time.
+//! Histories that are right by construction: clients' observations of an object that takes each
+//! call at one instant, while they and their messages take their time.
 
 use wire::{Random, Time};
 
 use crate::model::{Model, Told};
 use crate::record::{End, Operation};
 
-/// Who calls.
+/// The load of the clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Clients, each with one call at a time.
     pub clients: u32,
     /// Calls of all together.
     pub operations: usize,
-    /// Of 1,000 calls, so many have an end that their client does not learn: half of these happen,
+    /// So many of 1,000 calls have an end that their client does not learn: half of these happen,
     /// some of them much later.
     pub unknown: u64,
-    /// Of 1,000 calls, so many are declined.
+    /// So many of 1,000 calls are declined.
     pub failed: u64,
 }
 
@@ -34,7 +34,7 @@ fn span(random: &mut Random) -> u64 {
     1 + random.below(100)
 }
 
-/// What clients see of an atomic object. `call` draws what a client asks.
+/// Clients' observations of an atomic object. `call` draws a client's call.
 pub fn history<M: Model>(
     model: &M,
     load: &Load,

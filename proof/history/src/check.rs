@@ -18,14 +18,14 @@ pub struct Undecided<K> {
     pub limit: &'static str,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug)]
 pub struct Report<M: Model> {
     /// Objects in the history.
     pub keys: usize,
-    /// Operations that were looked at.
+    /// Operations that were checked.
     pub operations: usize,
-    /// What it cost: see [`Limits::steps`].
+    /// The cost of the check: see [`Limits::steps`].
     pub steps: u64,
     /// Objects whose search reached a limit.
     pub undecided: Vec<Undecided<M::Key>>,

@@ -9,7 +9,7 @@ use crate::model::{Model, Told};
 use crate::picture::{Bar, draw};
 use crate::search::{Final, Found, Item, Search, Stuck, items};
 
-/// What one attempt to leave something out may cost: it is one of many.
+/// Limits of one attempt to leave something out: it is one of many.
 const ATTEMPT: Limits = Limits { steps: 2_000_000, configurations: 200_000 };
 
 /// Attempts to leave something out.
@@ -30,9 +30,9 @@ pub struct Counterexample<M: Model> {
     pub key: M::Key,
     /// The operations of the failing part, in order of their calls.
     pub operations: Vec<Told<M>>,
-    /// What the object may hold when this part begins.
+    /// The states that the object may have when this part begins.
     pub starts: Vec<M::State>,
-    /// The operation that has no place, when all that was answered before it has one.
+    /// The operation that has no place, when all operations answered before it have one.
     pub blocked: Told<M>,
     text: String,
 }
@@ -79,8 +79,8 @@ pub(crate) fn explain<M: Model>(
 }
 
 impl<M: Model> Part<'_, M> {
-    /// What was asked before the blocked one was answered. What was answered later may have had no
-    /// turn yet.
+    /// The operations that were called before the blocked one was answered. Operations answered
+    /// later may have had no turn yet.
     fn until(&self, blocked: usize) -> Vec<Item<'_, M>> {
         let (end, _) = self.history[blocked].answer().expect("only what was answered has no place");
         items(self.model, self.history)
@@ -186,12 +186,12 @@ impl<M: Model> Part<'_, M> {
     }
 }
 
-/// What was called before the cut, and the rest.
+/// The operations called before the cut, and the rest.
 fn split<'a, M: Model>(left: &[Item<'a, M>], cut: Time) -> (Vec<Item<'a, M>>, Vec<Item<'a, M>>) {
     left.iter().cloned().partition(|item| item.invoked < cut)
 }
 
-/// The rest, with what was called before it and may still come.
+/// The rest, with earlier operations that may still come.
 fn with_open<'a, M: Model>(
     mut after: Vec<Item<'a, M>>,
     before: &[Item<'a, M>],

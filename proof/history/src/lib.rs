@@ -1,14 +1,14 @@
-//! What clients saw, and whether one copy of the object could have shown it to them.
+//! Clients' observations, and whether one copy of the object could have shown them to them.
 //!
-//! A *history* is a list of operations: who called what when, and how it ended. It is
+//! A *history* is a list of operations: the client, the call, its time, and its end. It is
 //! *linearizable* (Herlihy and Wing, *Linearizability: A Correctness Condition for Concurrent
 //! Objects*, TOPLAS 1990) if each operation can be given one instant between its call and its
-//! answer such that the object, taking them one by one at these instants, gives the answers that
-//! were seen. An operation whose end is not known may have its instant at any time after its call,
-//! or none.
+//! answer such that the object, taking them one by one at these instants, gives the observed
+//! answers. An operation whose end is not known may have its instant at any time after its call, or
+//! none.
 //!
 //! - [`record`]: operations and histories
-//! - [`model`]: what an object does, and [`models`] of some
+//! - [`model`]: the behaviour of an object, and [`models`] of some
 //! - [`check()`]: the verdict, key by key; `search.rs` is the search of one key
 //! - [`counterexample`]: the smallest failing part, as text
 //! - [`twin`]: the definition itself, for small histories, to check the checker

@@ -1,9 +1,9 @@
-//! What a check may cost.
+//! Limits of a check.
 
-/// What the search of one object may cost.
+/// Limits of the search of one object.
 ///
 /// The problem is NP-complete (Gibbons and Korach, *Testing Shared Memories*, 1997), so some
-/// history takes longer than anybody waits. A search that reaches a limit says so.
+/// history takes longer than anybody waits. A search that reaches a limit reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Executions of a call by the model: some tens of nanoseconds each where states are small.

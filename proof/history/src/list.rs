@@ -38,8 +38,8 @@ impl List {
         self.0[after].before = before;
     }
 
-    /// In the reverse order of unlinking, neighbours are what they were (Knuth, *Dancing links*,
-    /// 2000).
+    /// In the reverse order of unlinking, each item has its old neighbours again (Knuth, *Dancing
+    /// links*, 2000).
     pub(crate) fn relink(&mut self, at: usize) {
         let Links { before, after } = self.0[at];
         self.0[before].after = at;

@@ -1,4 +1,4 @@
-//! What an object does, one operation after the other.
+//! The behaviour of an object, one operation after the other.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -16,11 +16,11 @@ pub type Told<M> = Operation<<M as Model>::Call, <M as Model>::Reply>;
 pub trait Model {
     /// Which object.
     type Key: Clone + Ord + Debug;
-    /// What is asked. Calls that are equal must do the same.
+    /// A request. Calls that are equal must do the same.
     type Call: Clone + Eq + Debug;
-    /// What is answered.
+    /// An answer.
     type Reply: Clone + Eq + Debug;
-    /// What an object holds.
+    /// The state of an object.
     type State: Clone + Eq + Hash + Debug;
 
     /// The object that a call is about.
@@ -32,8 +32,8 @@ pub trait Model {
     /// Executes a call.
     fn execute(&self, state: &mut Self::State, call: &Self::Call) -> Self::Reply;
 
-    /// The state after a call if it is answered like that; `None` for an answer that cannot be. Of
-    /// a call whose answer nobody saw (`reply` is `None`), any answer will do.
+    /// The state after a call if it is answered like that; `None` for an answer that cannot be. If
+    /// nobody saw the answer (`reply` is `None`), any answer will do.
     fn step(
         &self,
         state: &Self::State,
@@ -45,9 +45,9 @@ pub trait Model {
         reply.is_none_or(|reply| *reply == right).then_some(next)
     }
 
-    /// Whether the call, if it is answered like that, changes nothing, whatever the object holds: a
-    /// read, or a refused change. A write of what is there already is none: elsewhere in the order
-    /// it changes something.
+    /// Whether the call, if it is answered like that, changes nothing in any state: a read, or a
+    /// refused change. A write of the present value is no read: elsewhere in the order it changes
+    /// something.
     fn is_read(&self, call: &Self::Call, reply: Option<&Self::Reply>) -> bool;
 
     /// An operation in few words: `write 3`, `read → 3`.

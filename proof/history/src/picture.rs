@@ -11,7 +11,7 @@ pub(crate) struct Bar {
     /// `None`: its end is not known.
     pub(crate) end: Option<Time>,
     pub(crate) words: String,
-    /// It is what it is about.
+    /// The counterexample is about this operation.
     pub(crate) marked: bool,
 }
 

@@ -9,7 +9,7 @@ pub enum End<R> {
     Answered {
         /// When the client had the answer.
         at: Time,
-        /// What it says.
+        /// The answer.
         reply: R,
     },
     /// It certainly was not executed, and will not be.
@@ -21,13 +21,14 @@ pub enum End<R> {
 /// One operation of one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation<C, R> {
-    /// Whose, by a number of its own in this history. One client may have several under way.
+    /// The client, by a number of its own in this history. One client may have several calls under
+    /// way.
     pub client: u32,
-    /// What was asked.
+    /// The call.
     pub call: C,
-    /// Just before it was asked.
+    /// The time just before the call.
     pub invoked: Time,
-    /// What became of it.
+    /// Its end.
     pub end: End<R>,
 }
 
@@ -45,7 +46,7 @@ impl<C, R> Operation<C, R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handle(usize);
 
-/// Operations, while they happen and afterwards. What never ends is [`End::Unknown`].
+/// Operations, while they happen and afterwards. An operation that never ends is [`End::Unknown`].
 ///
 /// All times must be of one clock that never goes back.
 #[derive(Clone, Debug)]

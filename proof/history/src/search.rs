@@ -1,22 +1,21 @@
 //! The search for a linearization of one object's history.
 //!
 //! The algorithm is that of Wing and Gong (*Testing and Verifying Concurrent Objects*, JPDC 1993):
-//! of the operations that no other must precede, try one as the next, and come back to try another
-//! if that leads nowhere. Lowe (*Testing for linearizability*, 2017) adds the memory of where the
-//! search has been: what is left to be found depends only on which operations have had their turn
-//! and on the object's state, so a pair of these that was met before is not searched again. Three
-//! more things keep it short:
+//! try one operation that no other must precede as the next, and come back to try another if that
+//! leads nowhere. Lowe (*Testing for linearizability*, 2017) adds a memory of the search. The rest
+//! of a search depends only on which operations have had their turn and on the object's state, so a
+//! pair of these that was met before is not searched again. Four more rules keep it short:
 //!
-//! - A read (or what else changes nothing wherever it comes) that fits now has its turn at once,
-//!   with no way back. In every linearization of the rest it can be moved to the front: nothing has
-//!   to come before it, it fits there, and nobody else sees the difference.
-//! - Of the others, who was answered first is tried first: it is most in need of a place. Those
-//!   that nobody saw the end of come last, and only where they change something.
-//! - After an operation of unknown end must come one that needs it: one that would not fit, or lead
-//!   elsewhere, if it had not happened. Of all linearizations, one with as few of these operations
-//!   as can be obeys this: any other could do with one less.
-//! - Of equal calls whose ends nobody saw, the earliest goes first: in any linearization it can
-//!   stand in for the later one.
+//! - A read (or another call that changes nothing wherever it comes) that fits now has its turn at
+//!   once, with no way back. In every linearization of the rest it can be moved to the front:
+//!   nothing has to come before it, it fits there, and no other operation sees the difference.
+//! - Among the others, the one answered first is tried first: it is most in need of a place.
+//!   Operations of unknown end come last, and only where they change something.
+//! - An operation of unknown end must be followed by one that needs it: one that would not fit, or
+//!   lead elsewhere, if it had not happened. A linearization with as few of these operations as
+//!   possible obeys this: any other could do with one less.
+//! - Equal calls of unknown ends go in order of their calls: in any linearization the earliest can
+//!   stand in for a later one.
 //!
 //! Which operations have had their turn is remembered as the exclusive or of a random number of 128
 //! bits for each (Zobrist, *A new hashing method*, 1970): two different sets among 2^21 that meet
@@ -45,7 +44,7 @@ pub(crate) struct Item<'a, M: Model> {
     pub(crate) place: usize,
 }
 
-/// What of an object's history has to have a place, or may.
+/// The operations of an object's history that must have a place, or may have one.
 pub(crate) fn items<'a, M: Model>(model: &M, history: &[&'a Told<M>]) -> Vec<Item<'a, M>> {
     let item = |(place, operation): (usize, &&'a Told<M>)| {
         let Operation { call, invoked, end, .. } = operation;
@@ -69,7 +68,7 @@ impl<M: Model> Clone for Item<'_, M> {
     }
 }
 
-/// What came of a search.
+/// The result of a search.
 pub(crate) enum Found<S> {
     Linearization,
     /// There is none.
@@ -154,10 +153,10 @@ pub(crate) struct Search<'a, M: Model> {
     answered: usize,
     /// Answered ones that change nothing.
     reads: Vec<bool>,
-    /// Of equal calls whose ends are not known: the one before.
+    /// For equal calls of unknown ends: the one before.
     equal_before: Vec<Option<usize>>,
     taken: Vec<bool>,
-    /// What is left: each item's call, then each answered item's answer.
+    /// The operations left: each item's call, then each answered item's answer.
     list: List,
     trail: Vec<usize>,
     names: Vec<u128>,
@@ -169,9 +168,9 @@ pub(crate) struct Search<'a, M: Model> {
     /// one has to need.
     owed: Option<usize>,
     met: HashSet<(u128, usize, Option<usize>)>,
-    /// Who may be next, as of the last look.
+    /// The items that may be next, as of the last look.
     candidates: Vec<usize>,
-    /// Who has to be next at the latest.
+    /// The item that has to be next at the latest.
     frontier: Option<usize>,
     furthest: Furthest,
 }
@@ -322,7 +321,7 @@ impl<'a, M: Model> Search<'a, M> {
         (*self.states.all[number]).clone()
     }
 
-    /// Who may be next: all that were called before the first answer that is left.
+    /// Finds the items that may be next: all that were called before the first answer that is left.
     fn look(&mut self) {
         self.candidates.clear();
         self.frontier = None;

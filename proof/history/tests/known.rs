@@ -277,7 +277,7 @@ fn a_counterexample_is_small_and_says_what_was_there_before() {
     let text = broken.to_string();
     assert!(text.contains("c4's `read → 39`"), "{text}");
     assert!(text.contains("write 40"), "{text}");
-    // What is shown is wrong by itself, from each start that is told.
+    // The part shown is wrong by itself, from each start that is reported.
     for start in &broken.starts {
         let mut part = vec![told(9, 0, 0, write(*start), Written)];
         part.extend(broken.operations.iter().cloned());

@@ -1,5 +1,5 @@
-//! Random histories: the checker says what its twin says, accepts what an atomic object shows, and
-//! refuses almost all of what it does not.
+//! Random histories: the checker agrees with its twin, accepts the histories of an atomic object,
+//! and refuses almost all others.
 
 use steadfast_history::atomic::{Load, history};
 use steadfast_history::models::{Counter, CounterCall, Log, LogCall, LogReply, Queue, QueueCall};

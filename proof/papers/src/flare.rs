@@ -166,7 +166,7 @@ fn play(options: &Options, scene: &'static Scene, strategy: Strategy) -> Outcome
     for event in &events {
         let Some(what) = self::told(&event.kind) else { continue };
         let at = since(event.time);
-        // Every node tells what is ordered.
+        // Every node reports ordered events.
         if !told.iter().any(|(before, same)| *same == what && (at - before).abs() < 0.4) {
             told.push((at, what));
         }
@@ -191,7 +191,7 @@ fn knobs(strategy: Strategy) -> ManagerKnobs {
     }
 }
 
-/// What a manager has done, or seen, in words.
+/// An action or observation of a manager, in words.
 fn told(event: &EventKind) -> Option<String> {
     match event {
         EventKind::Ranked { group, order, .. } => {

@@ -1,10 +1,12 @@
-//! What a client's targets cost while nothing fails (`flare.txt`, section 4.5, figures 6b and 6c):
-//! a call, and the memory of a client's process.
+//! The cost of a client's targets while nothing fails (`flare.txt`, section 4.5, figures 6b and
+//! 6c): a call, and the memory of a client's process.
 //!
 //! There are three kinds of clients: one with everything (proactive, three targets), the same
 //! client with one fixed target, and a bare one: a socket and frames, with neither deadline nor
-//! second target. Two at a time call in turns, so that whatever the machine does meanwhile strikes
-//! both.
+//! There are three kinds of clients: one with everything (proactive, three targets), the same
+//! client with one fixed target, and a bare one. The bare client is a socket and frames, with
+//! neither deadline nor second target. Two at a time call in turns, so that other load of the
+//! machine strikes both.
 
 use steadfast::NodeId;
 

@@ -1,6 +1,6 @@
-//! The experiments of `jgroup-arm.txt`, figures 2, 9 and 10: clients that call any of four servers,
-//! of which one after the other crashes and returns where no client knew it; what that costs
-//! depends on how clients learn of it.
+//! The experiments of `jgroup-arm.txt`, figures 2, 9 and 10. Clients call any of four servers. One
+//! server after the other crashes and returns at an address that no client knew. The cost depends
+//! on how clients learn of it.
 
 use std::fs;
 use std::path::PathBuf;

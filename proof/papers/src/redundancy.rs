@@ -24,7 +24,7 @@ use harness::{Experiment, Outcome, Run, Table, bail, name};
 
 use ledger::{LedgerService, Pages};
 
-/// What is deployed.
+/// The deployed group.
 const GROUP: &str = "ledger";
 
 /// Clients at a thousand calls a second each.
@@ -43,7 +43,7 @@ pub struct Options {
     /// How often something is killed.
     #[arg(long, default_value_t = 100)]
     kills: usize,
-    /// What is killed with SIGKILL, on a host of a replica drawn at random.
+    /// The kind of process that is killed with SIGKILL, on a host of a replica drawn at random.
     #[arg(long, value_enum, default_value_t = Kind::Either)]
     kind: Kind,
     /// Node processes.
@@ -72,7 +72,7 @@ enum Kind {
     Either,
 }
 
-/// What happened when, in milliseconds after the kill.
+/// The times of a recovery, in milliseconds after the kill.
 struct Recovery {
     kind: Kind,
     node: NodeId,
@@ -88,7 +88,7 @@ struct Recovery {
     gap: f64,
 }
 
-/// What a program of the ledger is told.
+/// The orders of a program of the ledger.
 #[derive(Serialize, Deserialize)]
 struct Orders {
     /// The size of its state.
@@ -158,7 +158,7 @@ impl Experiment for Options {
     }
 }
 
-/// Bytes a second of one TCP stream within this machine: what a state could be carried at.
+/// Bytes a second of one TCP stream within this machine: the highest rate for a state transfer.
 fn bandwidth() -> Outcome<f64> {
     const BYTES: usize = 256 << 20;
     let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -199,7 +199,7 @@ fn deploy(cluster: &mut Cluster, options: &Options) -> Outcome<()> {
     cluster.wait("all replicas of what is deployed", |cluster| cluster.view(GROUP).synced == wanted)
 }
 
-/// A client that writes an entry every millisecond. The ledger refuses what is not the next.
+/// A client that writes an entry every millisecond. The ledger refuses any entry but the next.
 fn write(writer: u32, client: Client) -> Caller {
     let mut number = 0;
     Caller::calling(move || {
@@ -259,7 +259,7 @@ fn kill_program(cluster: &Cluster, node: NodeId) -> Outcome<u64> {
     Ok(time)
 }
 
-/// What the nodes told of it. The gap is the clients' to say.
+/// A recovery by the nodes' events. The gap comes from the clients.
 fn recovery(
     kind: Kind,
     node: NodeId,

@@ -17,7 +17,7 @@ use harness::{Experiment, Outcome, Run, usage};
 /// The group whose replicas are bound.
 const GROUP: &str = "inline";
 
-/// After the last change: what belongs to it is over by then.
+/// Time after the last change until its effects are over.
 const SETTLE: Duration = Duration::from_secs(3);
 
 /// Longer than anything here may take.
@@ -46,7 +46,7 @@ pub struct Options {
     at: Where,
 }
 
-/// What is measured: under which technique, how many replicas there are, and what people call it.
+/// Rows of the table: the technique, the number of replicas, and the name of the row.
 const ROWS: &[(Option<Technique>, u32, &str)] = &[
     (None, 3, "not bound"),
     (Some(Technique::Notification), 3, "notification"),

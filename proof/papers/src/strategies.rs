@@ -22,8 +22,8 @@ const KILLED_IN: usize = 5_001;
 /// Far longer than any fail-over.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// What the paper's clients saw, in milliseconds: "10.2 milliseconds" for static and proactive
-/// (4.2); for reactive it has a plot alone, above them.
+/// The result of the paper's clients, in milliseconds: "10.2 milliseconds" for static and proactive
+/// (4.2). For reactive it has a plot alone, above them.
 const PAPER_MS: f64 = 10.2;
 
 /// The groups that are called: stateless, and semi-active.
@@ -68,7 +68,7 @@ impl By {
     }
 }
 
-/// What the calls of one strategy to one group took, in milliseconds.
+/// The times of the calls of one strategy to one group, in milliseconds.
 #[derive(Default)]
 struct Times {
     /// The medians of the calls before, and after.

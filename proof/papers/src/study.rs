@@ -40,11 +40,11 @@ const BATCH: usize = 250;
 /// Calls before anything is counted.
 const WARM: u8 = 50;
 
-/// How long the idle ring is looked at before each point: what else runs on the machine may change
-/// a pass of the token.
+/// The idle ring is observed for so long before each point: other load on the machine may change a
+/// pass of the token.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// A node that says nothing for so long is gone. What is measured is no fault.
+/// A node that is silent for so long is gone. No fault is measured here.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 const DEADLINE: Duration = Duration::from_secs(50);
@@ -83,7 +83,7 @@ pub struct Options {
     out: Option<PathBuf>,
 }
 
-/// What is measured, in rotations.
+/// The grid of measured points, in rotations.
 struct Grid {
     calls: usize,
     services: Vec<f64>,
@@ -406,7 +406,7 @@ fn tell(run: &Run, study: &Study, lines: &[Value]) {
     }
 }
 
-/// How far each equation is from what was measured.
+/// The error of each equation against the measurements.
 fn equations(study: &Study) {
     println!("equation  points  median error  worst");
     let all = study.points.iter().filter_map(|(_, predicted)| predicted.as_ref());

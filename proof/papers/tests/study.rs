@@ -1,5 +1,5 @@
-//! The latency study, as small as it can be, over real nodes. Of times nothing is demanded but what
-//! cannot be otherwise.
+//! The latency study, as small as it can be, over real nodes. Measured times are checked only where
+//! no other result is possible.
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
-//! What tests of machines stand on: virtual time, a network with faults, hosts that crash, are
-//! stopped and read slowly, all from one seed, and golden traces of what happens.
+//! The foundation of machines' tests: virtual time; a network with faults; hosts that crash, are
+//! stopped and read slowly, all from one seed; and golden traces of the events.
 //!
 //! A test's cluster implements [`Simulation`] over a [`World`] of its own [`Machine`]s. The
 //! simulator takes the parts alone: [`queue`], [`network`] and [`draw`].

@@ -1,4 +1,4 @@
-//! What becomes of a datagram, and who can reach whom.
+//! The fate of a datagram, and which hosts can reach which.
 
 use wire::{Duration, NodeId, Time};
 
@@ -52,7 +52,7 @@ pub struct Network {
     weather: Weather,
     /// One word per sender: bit `to` is set when nothing gets there.
     cut: Vec<u64>,
-    /// Until when each sender is busy with what it has sent.
+    /// The time until which each sender is busy sending.
     busy: Vec<Time>,
     draw: Draw,
 }

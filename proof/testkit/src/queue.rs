@@ -1,4 +1,4 @@
-//! Virtual time: what happens next.
+//! Virtual time: the next event.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

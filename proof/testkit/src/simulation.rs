@@ -7,9 +7,9 @@ use crate::world::{Machine, Step, World};
 
 /// A cluster of a test: a world, and somebody who carries out what its machines ask for.
 pub trait Simulation {
-    /// What runs on each host.
+    /// The machine that runs on each host.
     type Machine: Machine;
-    /// What happens beside datagrams and timers.
+    /// An event beside datagrams and timers.
     type Event;
 
     /// The hosts, the network and the time.

@@ -1,11 +1,11 @@
-//! Golden traces: what happened, a line each, beside the text that a test expects.
+//! Golden traces: the events, a line each, beside the text that a test expects.
 
 use std::fmt::Write as _;
 
 use expect_test::Expect;
 use wire::Time;
 
-/// What has happened since a moment.
+/// The events since a moment.
 #[derive(Debug)]
 pub struct Trace {
     since: Time,

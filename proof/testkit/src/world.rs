@@ -5,9 +5,9 @@ use wire::{Duration, Time};
 use crate::network::{Network, Place};
 use crate::queue::Queue;
 
-/// What runs on a host, as far as network and time are concerned.
+/// A machine that runs on a host, as far as network and time are concerned.
 pub trait Machine {
-    /// What travels between hosts.
+    /// A packet that travels between hosts.
     type Packet: Clone;
 
     /// When its timer is due.
@@ -23,7 +23,7 @@ pub trait Machine {
     fn handle_refused(&mut self, _now: Time, _place: Place) {}
 }
 
-/// What a step of a world was.
+/// The kind of a step of a world.
 pub enum Step<E> {
     /// The machine at this place ran: its outputs are to be carried out.
     Ran(Place),
@@ -61,11 +61,11 @@ enum Happening<P, E> {
 pub struct World<M: Machine, E = ()> {
     /// Virtual time.
     pub now: Time,
-    /// What becomes of what is sent.
+    /// The network that delivers, loses or delays packets.
     pub network: Network,
     /// Hosts tell senders that nobody listens.
     pub refusals: bool,
-    /// What may still happen: a run that never ends is an error, too.
+    /// The steps left: a run that never ends is an error, too.
     pub steps_left: u64,
     hosts: Vec<Option<Host<M>>>,
     lives: u64,
@@ -112,7 +112,8 @@ impl<M: Machine, E> World<M, E> {
         self.hosts[place].as_ref().is_some_and(|host| host.runs)
     }
 
-    /// The process at this place is stopped for so long: what comes meanwhile waits in its socket.
+    /// Stops the process at this place for so long: packets that arrive meanwhile wait in its
+    /// socket.
     pub fn hold_up(&mut self, place: Place, span: Duration) {
         let until = self.now + span;
         self.host_mut(place).held_until = until;
@@ -134,8 +135,8 @@ impl<M: Machine, E> World<M, E> {
         self.hosts[place].as_ref().is_some_and(|host| host.held_until > self.now)
     }
 
-    /// From now on this place takes so long to read a datagram. What its socket has no room for is
-    /// lost.
+    /// From now on this place takes so long to read a datagram. Datagrams beyond its socket's room
+    /// are lost.
     pub fn read_slowly(&mut self, place: Place, each: Duration) {
         self.host_mut(place).reading = each;
     }
@@ -183,8 +184,7 @@ impl<M: Machine, E> World<M, E> {
         self.queue.push(self.now + span, Happening::Event(event));
     }
 
-    /// The next thing that happens until `end`. What has arrived is read before timers fire, as
-    /// I/O drivers do.
+    /// The next event until `end`. Arrived packets are read before timers fire, as I/O drivers do.
     pub fn step(&mut self, end: Time) -> Option<Step<E>> {
         loop {
             self.steps_left = self.steps_left.checked_sub(1).expect("the run comes to an end");
@@ -291,7 +291,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Keeps what it is told.
+    /// Keeps all that it receives.
     #[derive(Default)]
     struct Ear {
         heard: Vec<(Time, Place, u8)>,

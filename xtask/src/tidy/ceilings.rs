@@ -1,5 +1,5 @@
-//! What breaks a rule today, counted by crate. A count never grows, and each that shrinks is
-//! written down here, so that it stays.
+//! Today's breaches of a rule, counted by crate. A count never grows. Each count that shrinks is
+//! recorded here, so that it stays.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +21,17 @@ pub const FIELDS: Ceilings = &[];
 /// Files with an `impl Stack`.
 pub const STACK: Ceilings = &[];
 
-/// The name of this file in what it tells.
+/// The name of this file in its messages.
 const TABLE: &str = "xtask/src/tidy/ceilings.rs";
 
-/// What breaks a rule, and how much: a circle counts all its files.
+/// A breach of a rule and its weight: a circle counts all its files.
 pub struct Breach {
     pub finding: Finding,
     pub weight: usize,
 }
 
-/// Every breach of the crates that have more than they had, and the crates with fewer. What was
-/// there before is a warning.
+/// Every breach of the crates that have more breaches than their ceiling, and the crates with
+/// fewer. A breach within the ceiling is a warning.
 pub fn compare(
     tree: &Tree,
     breaches: Vec<Breach>,

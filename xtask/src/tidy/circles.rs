@@ -1,4 +1,5 @@
-//! No circle of files within a crate: what one file uses can be read, tested and moved without it.
+//! No circle of files within a crate: a file that others use can be read, tested and moved without
+//! them.
 //!
 //! A parent that declares or re-exports its children does not use them by that. Where two files
 //! need each other, the part that both need belongs into a third one.
@@ -30,7 +31,7 @@ fn breaches(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// Every use within the circles of a crate, with its lines: what to look at when one is opened.
+/// Every use within the circles of a crate, with its lines: where to look when one is opened.
 pub fn within(tree: &Tree, folder: &str) -> Vec<String> {
     let uses = uses(tree, folder);
     let mut told = Vec::new();
@@ -132,7 +133,7 @@ mod tests {
             "/// [`crate::two::three::Three`]\nfn f() {}",
             "fn f() { three::Three::new() }",
             "pub use crate::two::three::f;\nfn g(f: u8) -> u8 { f }",
-            // The function is handed on; what is used is a crate of its name.
+            // The function is re-exported; the code uses a crate of its name.
             "pub use crate::two::three::f;\nfn g() { f::Other::new() }",
             "use crate::two::three;\nuse two::two;\nfn f() { two::Other::new() }",
             "macro_rules! f { () => { crate::two::three::f() } }",

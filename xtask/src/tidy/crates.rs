@@ -42,7 +42,7 @@ const BELOW: &[(&str, &str)] = &[
     ("xtask", ""),
 ];
 
-/// What the tests of any crate may stand on.
+/// Crates that the tests of any crate may use.
 const FOR_TESTS: &[&str] = &["fixture", "testkit"];
 
 const SECTIONS: &[&str] = &["dependencies", DEV, "build-dependencies"];
@@ -116,8 +116,8 @@ mod tests {
     use super::*;
     use crate::tidy::tree::found;
 
-    /// What crates in a folder may see, whatever the table says: a crate in the wrong folder is
-    /// found by that.
+    /// Folders that the crates of a folder may see, whatever the table says. This finds a crate in
+    /// the wrong folder.
     const FOLDERS: &[(&str, &[&str])] = &[
         ("core", &["core"]),
         ("io", &["core", "io"]),

@@ -1,4 +1,4 @@
-//! What a rule has found.
+//! Findings of rules.
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub enum Severity {
     Warning,
 }
 
-/// What breaks a rule, and where.
+/// A breach of a rule, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub severity: Severity,

@@ -1,5 +1,5 @@
-//! No function, of tests or not, is longer than can be read in one go. What macros generate is not
-//! seen.
+//! No function, of tests or not, is longer than can be read in one go. Code that macros generate is
+//! not counted.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};

@@ -1,5 +1,5 @@
-//! Every kind of message stands in the table at the head of its module, under the number that the
-//! reader gives it: whoever adds one finds the next free number there.
+//! Every kind of message stands in the table at the head of its module, under the reader's number
+//! for it. The next free number is visible there.
 
 use super::source::{Source, is_word, line_of};
 use super::{Finding, Tree};

@@ -22,18 +22,18 @@ pub struct Module<'a> {
     globs: Vec<Vec<String>>,
 }
 
-/// What stands behind a name: a module and, say, a function may share it.
+/// The meaning of a name: a module and, say, a function may share one.
 #[derive(Clone)]
 enum Name {
     Module(usize),
-    /// A type, or what else may have names of its own.
+    /// A type, or another item that may have names of its own.
     Item,
     /// A function or a constant: no path goes on behind it.
     Value,
     Imported(Vec<String>),
 }
 
-/// What a path leads to, as the number of a module.
+/// The target of a path, as the number of a module.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Target {
     Module(usize),
@@ -116,7 +116,7 @@ impl<'a> Modules<'a> {
         self.all[module].names.entry(name).or_default().push(meaning);
     }
 
-    /// What a path in this module leads to; nothing if it leads out of the crate.
+    /// The target of a path in this module; `None` if it leads out of the crate.
     pub fn resolve(&self, module: usize, path: &[String]) -> Option<Target> {
         self.walk(module, path, 0)
     }

@@ -14,7 +14,7 @@ const ALL: usize = 75_000;
 /// Entries of the glossary.
 const GLOSSARY: usize = 70;
 
-/// What is too long in any document.
+/// Lines and sentences of documents that are too long.
 pub fn length(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.with_suffix(".md") {

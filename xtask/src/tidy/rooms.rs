@@ -55,7 +55,7 @@ pub fn directions(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What the crate's root exports, with the room that it comes from.
+/// The names that the crate's root exports, with the room of each.
 fn exports(lib: &str) -> BTreeMap<&str, &str> {
     let mut exported = BTreeMap::new();
     for place in places(lib, "use") {

@@ -1,4 +1,4 @@
-//! What Rust files must not hold, or must.
+//! Rules for the text of Rust files.
 
 use super::source::{Source, line_of, places};
 use super::{Finding, Tree};

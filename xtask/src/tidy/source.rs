@@ -1,7 +1,7 @@
 //! Rust source split into code and comments, so that a word in a string or a comment is not taken
 //! for code. Both keep the places of their characters: line numbers stay right.
 
-/// A source file without its strings: what is code, and what is comment.
+/// A source file without its strings, with code and comments apart.
 pub struct Source {
     /// Comments and the insides of strings and characters are blank.
     pub code: String,

@@ -1,4 +1,4 @@
-//! The engine's `Stack` composes rooms; what it knows by itself is little, and in few files.
+//! The engine's `Stack` composes rooms; its own code is short, and in few files.
 
 use syn::{Item, Type};
 

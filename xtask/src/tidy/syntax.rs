@@ -1,4 +1,4 @@
-//! What rules ask of parsed Rust.
+//! Helpers for rules that read parsed Rust.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;

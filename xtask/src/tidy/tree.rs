@@ -20,7 +20,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Reads the files below `root`. What is not UTF-8 is no text and is left out.
+    /// Reads the files below `root`. Files that are not UTF-8 are no text and are left out.
     pub fn load(root: &Path) -> io::Result<Tree> {
         let mut tree = Tree::default();
         tree.load_folder(root, "")?;
@@ -72,7 +72,8 @@ impl Tree {
         self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// All Rust files as syntax, in order. What does not parse is left to the compiler to refuse.
+    /// All Rust files as syntax, in order. A file that does not parse is left for the compiler to
+    /// refuse.
     pub fn all_parsed(&self) -> &BTreeMap<String, syn::File> {
         self.parsed.get_or_init(|| {
             let files = self.with_suffix(".rs");

@@ -26,9 +26,9 @@ pub fn crate_of<'a>(crates: &[&'a str], path: &str) -> &'a str {
 
 /// The uses within a crate's library and program, without their tests.
 ///
-/// A `pub use` alone is none: it hands on what it names, and whoever uses that uses the file where
-/// it is defined. Neither is an imported module, but for what is taken from it. Methods are called
-/// without a path and are not seen: what is seen is the name of their type.
+/// A `pub use` alone is no use: it re-exports a name, and its users use the file that defines it.
+/// An imported module is no use either; the names taken from it are. Methods are called without a
+/// path and are not seen; the names of their types are.
 pub fn uses<'a>(tree: &'a Tree, folder: &str) -> Uses<'a> {
     let mut uses = Uses::new();
     for root in ["lib.rs", "main.rs"] {
@@ -74,7 +74,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Paths in a macro's arguments. What follows a dot is a field or a method.
+    /// Paths in a macro's arguments. A name after a dot is a field or a method.
     fn note_tokens(&mut self, tokens: TokenStream) {
         let tokens: Vec<_> = tokens.into_iter().collect();
         let is = |place: usize, wanted: char| match tokens.get(place) {
@@ -125,7 +125,7 @@ impl<'ast> Visit<'ast> for Reader<'_, '_> {
     }
 
     fn visit_local(&mut self, local: &'ast Local) {
-        // What it begins with does not see it yet.
+        // The initial value does not see the new variable yet.
         if let Some(init) = &local.init {
             self.visit_local_init(init);
         }
@@ -184,7 +184,7 @@ impl<'ast> Visit<'ast> for Reader<'_, '_> {
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
 }
 
-/// Files in circles, each circle once: whoever is reached from a file and reaches it.
+/// Files in circles, each circle once: the files that a file reaches and that reach it.
 pub fn circles<'a>(uses: &Uses<'a>) -> Vec<BTreeSet<&'a str>> {
     let reached: BTreeMap<_, _> = uses.keys().map(|file| (*file, reach(uses, file))).collect();
     let mut circles: Vec<BTreeSet<_>> = Vec::new();

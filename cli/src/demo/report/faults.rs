@@ -15,7 +15,7 @@ const BAR: usize = 44;
 const STEPS: [(&str, u8, char); 4] =
     [("detect", 203, 'd'), ("new ring", 215, 'r'), ("new view", 117, 'v'), ("reply", 114, 'a')];
 
-/// What became of each fault, and where its time went.
+/// The outcome of each fault, and where its time went.
 pub fn table(faults: &[Timeline], paint: Paint) -> Vec<String> {
     if faults.is_empty() {
         return Vec::new();

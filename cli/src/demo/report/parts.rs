@@ -1,4 +1,4 @@
-//! What all parts of a report are made of.
+//! The elements that all parts of a report share.
 
 use super::super::paint::Paint;
 

@@ -13,7 +13,7 @@ const CLUSTER: ClusterId = ClusterId(0x0102_0304);
 /// Datagrams that are kept to be delivered late, twice or spoilt.
 const POOL: usize = 64;
 
-/// What one datagram takes when all is well.
+/// The time of one datagram when all is well.
 const HOP: Duration = Duration::from_micros(50);
 
 /// A message's place, and its bytes.
@@ -23,7 +23,7 @@ struct Cluster {
     rings: Vec<Ring>,
     now: Time,
     pool: Vec<(usize, Bytes)>,
-    /// What each delivered without a gap.
+    /// The messages that each ring delivered without a gap.
     logs: Vec<Vec<Delivered>>,
 }
 
@@ -112,7 +112,7 @@ impl Cluster {
     }
 }
 
-/// A ring among two others that is told what they say, what they said, and what they never said.
+/// A ring among two others that receives their messages, old ones again, and forged ones.
 pub(crate) fn ring(bytes: &[u8]) {
     let mut source = Source::new(bytes);
     let mut cluster = Cluster::new(3, source.below(4) != 0);
@@ -162,9 +162,9 @@ fn spoil(source: &mut Source<'_>, cluster: &mut Cluster) {
     cluster.deliver(to, &bytes.into());
 }
 
-/// Three rings and a network that loses, doubles and delays as the input says: what two of them
-/// deliver without a gap in one ring is the same, one maybe further than the other; and when all
-/// arrives again, they find together.
+/// Three rings and a network that loses, doubles and delays as the input tells it. Any two deliver
+/// the same without a gap in one ring, one maybe further than the other. When all arrives again,
+/// they form one ring.
 pub(crate) fn schedule(bytes: &[u8]) {
     let mut source = Source::new(bytes);
     let mut cluster = Cluster::new(3, source.below(4) != 0);

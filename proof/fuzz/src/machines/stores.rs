@@ -42,7 +42,7 @@ pub(crate) fn store(bytes: &[u8]) {
     machine(bytes);
 }
 
-/// A store whose disk gives what it likes.
+/// A store whose disk returns anything.
 fn machine(bytes: &[u8]) {
     let mut source = Source::new(bytes);
     let mut now = Time(1_000_000);

@@ -6,12 +6,12 @@ use crate::Model;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counter;
 
-/// What a counter is asked. The first number is its key. The answer is what it says afterwards.
+/// A call of a counter. The first number is its key. The answer is the count afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterCall {
     /// To count this much more.
     Add(u64, u64),
-    /// What it says.
+    /// To return the count.
     Read(u64),
 }
 

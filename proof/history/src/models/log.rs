@@ -6,7 +6,7 @@ use crate::Model;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Log;
 
-/// What a log is asked. The first number is its key.
+/// A call of a log. The first number is its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogCall {
     /// To take this as its last entry.
@@ -15,7 +15,7 @@ pub enum LogCall {
     Read(u64),
 }
 
-/// What a log answers.
+/// A log's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogReply {
     /// How long it is, with the entry that was appended.

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use crate::Model;
 
 /// Queues by key, empty at the beginning. A push or pop whose end is not known is the hard case: an
-/// entry may come late, or be gone with nobody who has it.
+/// entry may come late, or be lost with an unknown pop.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Queue;
 
-/// What a queue is asked. The first number is its key. The answer is the entry that a pop took.
+/// A call of a queue. The first number is its key. The answer is the entry that a pop took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueCall {
     /// To take this at its end.

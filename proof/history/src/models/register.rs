@@ -6,10 +6,10 @@ use crate::Model;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Register;
 
-/// What a register is asked. The first number is its key.
+/// A call of a register. The first number is its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterCall {
-    /// What it holds.
+    /// To return the value.
     Read(u64),
     /// To hold this from now on.
     Write(u64, u64),
@@ -17,17 +17,18 @@ pub enum RegisterCall {
     Swap {
         /// Which register.
         key: u64,
-        /// What it must hold.
+        /// The value that it must hold.
         old: u64,
-        /// What it then holds.
+        /// The value that it then holds.
         new: u64,
     },
 }
 
-/// What a register answers.
+/// A register's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterReply {
-    /// What it holds; to [`RegisterCall::Swap`] what it held: it was swapped if that is `old`.
+    /// The value. [`RegisterCall::Swap`] returns the value before it: it was swapped if that is
+    /// `old`.
     Value(u64),
     /// It is written.
     Written,

@@ -26,7 +26,7 @@ pub struct Made {
 #[derive(Clone, Default)]
 pub struct Seen {
     pub made: Vec<Made>,
-    /// What went wrong, and when.
+    /// Errors, and when they came.
     pub failed: Vec<(f64, String)>,
 }
 
@@ -64,7 +64,8 @@ impl Customer {
                 }
                 drop(seen);
                 due += server.period();
-                // What could not begin in time is left out: that would be another load.
+                // Calls that could not begin in time are left out: catching up would be another
+                // load.
                 while due < Instant::now() {
                     due += server.period();
                 }
@@ -73,9 +74,9 @@ impl Customer {
         Customer { seen, thread: thread::spawn(calls) }
     }
 
-    /// What it has seen, when it has ended.
+    /// The calls and errors of a client, once it has ended.
     pub fn finish(self) -> Seen {
-        // A thread that has panicked has seen what it has seen.
+        // If the thread has panicked, its calls so far count.
         let _ = self.thread.join();
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! What the experiment has shown, for people, for programs, and as charts.
+//! The results of the experiment, for people, for programs, and as charts.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -9,20 +9,20 @@ use super::scene::{Scene, Strategy};
 use harness::chart::{Chart, Series};
 use harness::{Findings, Run, name};
 
-/// After a fault, and after a client has begun, so much is left out of what is called steady:
-/// monitors measure over a second.
+/// The steady phase begins so long after a fault, or after a client's begin: monitors measure over
+/// a second.
 const SETTLES: f64 = 4.0;
 
 /// One run.
 pub struct Course {
     pub strategy: Strategy,
-    /// What each client has seen.
+    /// The calls of each client.
     pub seen: Vec<(&'static str, Seen)>,
     /// When, whose processor, percent of it.
     pub used: Vec<(f64, NodeId, f64)>,
     /// When processors failed.
     pub failed: f64,
-    /// What managers did, and when.
+    /// Actions of managers, and when.
     pub told: Vec<(f64, String)>,
 }
 
@@ -53,7 +53,7 @@ impl Course {
         Some(Part { p50_ms: at(0.5), p95_ms: at(0.95) })
     }
 
-    /// The longest call around the fault, beyond what is usual before: detection and fail-over.
+    /// The longest call around the fault, minus the usual time before it: detection and fail-over.
     fn delay(&self, client: &str) -> Option<f64> {
         let usual = self.part(client, self.failed / 2.0, self.failed - 1.0)?.p50_ms;
         let (_, seen) = self.seen.iter().find(|(name, _)| *name == client)?;
@@ -103,8 +103,8 @@ impl Course {
 }
 
 impl Found {
-    /// What is compared: from when the last client has settled up to the fault, and from when that
-    /// has settled to the end.
+    /// The two spans that are compared: from when the last client has settled up to the fault, and
+    /// from when the fault has settled to the end.
     fn spans(&self, course: &Course) -> [(f64, f64); 2] {
         let last = self.scene.servers.iter().map(|it| it.from).fold(0.0, f64::max);
         [(last * self.seconds + SETTLES, course.failed), (course.failed + SETTLES, self.seconds)]

@@ -1,5 +1,5 @@
-//! Who serves where, and what it takes: tables 1 and 2 of `flare.txt`, section 4, and figures 2 and
-//! 4 as far as the text tells them.
+//! Servers, their places and their load: tables 1 and 2 of `flare.txt`, section 4, and figures 2
+//! and 4 as far as the text describes them.
 
 use std::time::Duration;
 
@@ -32,10 +32,10 @@ impl Server {
         self.period() * self.uses * processor / 10_000
     }
 
-    /// How much its replicas give way to others of their processor, rate-monotonic: who is called
-    /// more often runs first. A quota of processor time binds only ordinary threads, so these are
-    /// their `nice`. No two of a processor have weights less than three times apart; those on whom
-    /// the paper's figures depend, 10 and 5 calls a second, 18 times (820 and 45).
+    /// The `nice` of its replicas, rate-monotonic: a server that is called more often runs first. A
+    /// quota of processor time binds only ordinary threads, hence `nice`. No two servers of a
+    /// processor have weights less than three times apart. The paper's figures depend on those with
+    /// 10 and 5 calls a second: they are 18 times apart (820 and 45).
     pub fn nice(&self) -> i8 {
         match self.rate {
             10.. => 1,
@@ -68,7 +68,7 @@ pub struct Scene {
     pub servers: &'static [Server],
     /// The processors that fail at once, in the middle of the experiment.
     pub fail: &'static [u32],
-    /// What the paper found, for each client: with static, and with proactive fail-over.
+    /// The paper's result for each client: with static, and with proactive fail-over.
     pub paper: &'static [(&'static str, &'static str, &'static str)],
 }
 

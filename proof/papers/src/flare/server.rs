@@ -32,7 +32,7 @@ pub fn order(work: Duration, nice: i8) -> Bytes {
 /// Takes processor time.
 #[derive(Default)]
 pub struct Taker {
-    /// Of the thread that it runs on.
+    /// The `nice` of the thread that it runs on.
     nice: Option<i8>,
 }
 

@@ -1,4 +1,4 @@
-//! What was found, for people beside the paper's figures, and for programs.
+//! The results, for people beside the paper's figures, and for programs.
 
 use harness::report::row;
 use harness::{Findings, Run};
@@ -17,7 +17,7 @@ const PAPER_MEMORY: f64 = 10.2;
 /// Everything.
 pub struct Found {
     pub machine: String,
-    /// Of each pair.
+    /// The calls of each pair.
     pub calls: Vec<Calls>,
     /// In the order of [`Kind::ALL`].
     pub memory: [Memory; 3],

@@ -9,8 +9,8 @@ use harness::Outcome;
 
 use super::kind::{Kind, Orders};
 
-/// A way to count: what is put before the program, and what is told on standard error of the
-/// instructions.
+/// A way to count instructions: the words before the program's own, and how to read the count from
+/// standard error.
 struct Counter {
     name: &'static str,
     before: &'static [&'static str],

@@ -1,4 +1,5 @@
-//! The kinds of clients that are compared, what they call, and how their processes are told.
+//! The kinds of clients that are compared, the group that they call, and the orders of their
+//! processes.
 
 use std::net::SocketAddr;
 
@@ -17,8 +18,8 @@ pub const ALONE: &str = "stateless-alone";
 
 pub const NODES: u32 = 3;
 
-/// What is set beside what: the targets alone; all that the client is; and two of one kind, whose
-/// difference is what can be told apart here.
+/// The pairs that are compared: the targets alone; all that the client is; and two of one kind,
+/// whose difference is the limit of this measurement.
 pub const PAIRS: [(Kind, Kind, &str); 3] = [
     (Kind::Proactive, Kind::Static, "targets that are kept up to date"),
     (Kind::Proactive, Kind::Bare, "all that the client is"),
@@ -41,7 +42,7 @@ pub enum Kind {
     Proactive,
 }
 
-/// What a process of this experiment is told.
+/// The orders of a process of this experiment.
 #[derive(Serialize, Deserialize)]
 pub enum Orders {
     /// To make some calls, and to do nothing more.

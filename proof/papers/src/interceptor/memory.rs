@@ -16,7 +16,7 @@ use harness::echo::ECHO;
 use harness::figures::median_and_worst;
 use harness::process::Process;
 
-/// Calls before it is looked at: whatever grows with them has grown.
+/// Calls before the memory is measured: all that grows with them has grown.
 const CALLS: usize = 2_000;
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ pub fn reside(kind: Kind, nodes: &[SocketAddr]) -> Outcome<()> {
     let body = Bytes::from(vec![7; SIZE]);
     let rest = || -> Outcome<()> {
         writeln!(stdout(), "resident")?;
-        // Whatever is read, or goes wrong with it, the input has ended.
+        // The input has ended, whether this reads bytes or an error.
         let _ = stdin().read(&mut [0]);
         Ok(())
     };
@@ -43,7 +43,7 @@ pub fn reside(kind: Kind, nodes: &[SocketAddr]) -> Outcome<()> {
     rest()
 }
 
-/// What a process has, in KiB.
+/// The memory of a process, in KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Memory {
     /// All of its pages that are in memory, the program's included.

@@ -1,5 +1,5 @@
-//! Calls of two kinds of clients in turns, to one server: what a call takes, and by how much it
-//! differs from the same turn's of the other kind.
+//! Calls of two kinds of clients in turns, to one server: the time of a call, and by how much it
+//! differs from the other kind's in the same turn.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub const WARM: u64 = 200;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// What was called in turns: in each, one of each kind, whose times in nanoseconds are a pair.
+/// Calls in turns: in each turn one of each kind, whose times in nanoseconds are a pair.
 pub struct Calls {
     pub kind: Kind,
     pub than: Kind,
@@ -68,7 +68,7 @@ pub fn measure(
     Ok(Calls { kind, than, pairs })
 }
 
-/// Who calls first is drawn in each turn: the next finds the server and its processor as the one
+/// The first caller of each turn is drawn: the next finds the server and its processor as the one
 /// before has left them.
 fn round(
     (warm, turns): (u64, u64),
@@ -100,17 +100,17 @@ fn round(
 /// By how much one kind's calls take longer than another's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// Of the differences in each turn, in nanoseconds.
+    /// The median of the differences in each turn, in nanoseconds.
     pub median: f64,
-    /// Between these the median is with a probability of 95 %.
+    /// The median is between these with a probability of 95 %.
     pub low: f64,
     pub high: f64,
-    /// Of all of them: the calls that the machine has held up are in it.
+    /// The mean of all differences; it includes calls that the machine has held up.
     pub mean: f64,
 }
 
 impl Calls {
-    /// What a call of each takes in the middle, in nanoseconds.
+    /// The median time of a call of each kind, in nanoseconds.
     pub fn medians(&self) -> [f64; 2] {
         let of = |took: fn(&(u64, u64)) -> u64| {
             let took = self.pairs.iter().map(|pair| took(pair) as f64).collect();

@@ -1,5 +1,5 @@
-//! The client's machine alone, without sockets: what a call's steps take where nothing but they is
-//! measured.
+//! The client's machine alone, without sockets: the time that each step of a call takes when
+//! nothing else is measured.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::kind::{Kind, NODES, SIZE};
 use harness::echo::ECHO;
 use harness::figures::median_and_worst;
 
-/// What passes between two steps, in nanoseconds of the machine's time.
+/// The machine's time between two steps, in nanoseconds.
 const STEP: u64 = 20_000;
 
 /// Calls of one kind before it is the other's turn.

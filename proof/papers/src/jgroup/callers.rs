@@ -1,5 +1,5 @@
-//! The clients: processes with some threads each, of which every one is a client that calls as fast
-//! as it is answered, and notes what it sees.
+//! The clients: processes with some threads each. Every thread is a client that calls as fast as it
+//! is answered, and records its calls.
 
 use std::io::{Read, Write, stdin, stdout};
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use harness::process::{Process, Role};
 /// The experiment's name.
 pub const EXPERIMENT: &str = "jgroup";
 
-/// The group's name: stateless, and its replicas say who they are.
+/// The group's name: stateless, and its replicas name their nodes.
 pub const GROUP: &str = "stateless-named";
 
 /// Bytes of a request and of its reply, as in the paper.
@@ -33,8 +33,8 @@ pub const PROCESSES: usize = 7;
 /// Far longer than any fail-over.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// What a process of clients says when each of them has been answered, and then, when it is told to
-/// end, in JSON: a [`Seen`] of each.
+/// The line that a process of clients writes when each of them has been answered. When its input
+/// ends, it writes a [`Seen`] of each in JSON.
 const CALLING: &str = "calling";
 
 /// Gives back what it gets, with its node's number in front.
@@ -65,11 +65,11 @@ pub struct Made {
     pub at: u64,
     /// Microseconds to its reply.
     pub took: u64,
-    /// Who answered.
+    /// The node that answered.
     pub by: NodeId,
 }
 
-/// What one client has seen. Times are microseconds of the run.
+/// The calls of one client. Times are microseconds of the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Seen {
     pub made: Vec<Made>,
@@ -80,12 +80,12 @@ pub struct Seen {
     pub failed: Vec<String>,
 }
 
-/// What a process of clients is told.
+/// The orders of a process of clients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Orders {
     count: usize,
     way: Way,
-    /// Of a periodic refresh.
+    /// The period of a periodic refresh.
     period: Duration,
     /// The run's beginning, by the wall clock.
     began: u64,
@@ -108,7 +108,7 @@ pub fn live(orders: &Orders) -> Outcome<()> {
         let stopped = &stop;
         let calls = |client| scope.spawn(move || call(client, orders.began, stopped));
         let threads: Vec<_> = clients.iter().map(calls).collect();
-        // Whatever is read, or goes wrong with it, the input has ended.
+        // The input has ended, whether this reads bytes or an error.
         let _ = stdin().read(&mut [0]);
         stop.store(true, Ordering::Relaxed);
         threads.into_iter().map(|it| it.join().expect("a client does not panic")).collect()
@@ -170,7 +170,7 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// What all have seen, once they have ended.
+    /// The calls of all clients, once they have ended.
     pub fn finish(mut self) -> Outcome<Vec<Seen>> {
         let mut all = Vec::new();
         self.0.iter_mut().for_each(Process::end_input);

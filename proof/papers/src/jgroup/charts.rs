@@ -58,7 +58,7 @@ fn learns(way: Way) -> &'static str {
     }
 }
 
-/// What is drawn around a fault: until what follows the return has been measured.
+/// The span that is drawn around a fault: until the middle of the measurement after the return.
 fn drawn(course: &Course, fault: &Fault) -> Span {
     let next = course.phases.iter().find(|span| span.from > fault.returned);
     let to = next.map_or(fault.returned + BEFORE, |span| (span.from + span.to) / 2);
@@ -82,7 +82,7 @@ fn around(course: &Course, fault: &Fault) -> Chart {
     chart(course, fault, span, "how long calls took", "response time, ms", series)
 }
 
-/// Who answers, around a crash and a return.
+/// The servers that answer, around a crash and a return.
 fn servers(course: &Course, fault: &Fault) -> Chart {
     let span = drawn(course, fault);
     let answered: Vec<u32> = course.answered(span).map(|made| made.by.0).collect();

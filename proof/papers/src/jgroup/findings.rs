@@ -1,4 +1,4 @@
-//! What the runs have shown: in figures, as a table beside the paper's, and for programs.
+//! The results of the runs: in figures, as a table beside the paper's, and for programs.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use harness::{Findings, Run, name};
 /// Servers, each a node process.
 pub const SERVERS: u32 = 4;
 
-/// What the paper's clients saw, in milliseconds (section 6): until a call that meets the crash
-/// goes elsewhere, and from the new view until they know it.
+/// The paper's results, in milliseconds (section 6): until a call that meets the crash goes
+/// elsewhere, and from the new view until clients know it.
 const PAPER_FAIL_OVER: f64 = 631.8;
 const PAPER_VIEW: f64 = 52.0;
 const PAPER_PERIODIC: f64 = 8_160.0;
@@ -111,7 +111,7 @@ impl Course {
     }
 
     /// Fail-over latency (section 3.2): from a call's beginning, or the crash if that was later,
-    /// until the call went to another server. Of each client's first such call.
+    /// until the call went to another server. Each client's first such call counts.
     fn fail_over(&self) -> Delays {
         let first = |fault: &Fault, seen: &Seen| {
             let within = fault.crashed..fault.returned;
@@ -171,7 +171,7 @@ impl Found {
         seen.flat_map(|seen| &seen.failed).next().map(String::as_str)
     }
 
-    /// What the paper has of this.
+    /// The paper's result for this way.
     fn paper(&self, way: Way) -> String {
         match way {
             Way::None => "clients never know a returned server. The paper (figure 2): calls take \

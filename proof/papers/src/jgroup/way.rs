@@ -21,7 +21,7 @@ pub enum Way {
 impl Way {
     pub const ALL: [Way; 4] = [Way::None, Way::Periodic, Way::View, Way::Push];
 
-    /// What makes a client so. The paper's clients choose uniformly (section 5).
+    /// The policy of such a client. The paper's clients choose uniformly (section 5).
     pub fn policy(self, period: Duration) -> Policy {
         let (strategy, refresh) = match self {
             Way::None => (Strategy::Static, Refresh::None),

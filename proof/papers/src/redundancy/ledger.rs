@@ -1,11 +1,10 @@
-//! A service that notices at once what is lost or executed twice, with a state as large as is
-//! wanted.
+//! A service that notices lost and repeated executions at once, with a state of any size.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Who writes numbers its entries from 1 on, and the ledger takes the next one only.
+/// Each writer numbers its entries from 1 on, and the ledger takes the next one only.
 #[steadfast::service]
 pub trait Ledger {
     /// Takes an entry.
@@ -16,7 +15,7 @@ pub trait Ledger {
 #[derive(Serialize, Deserialize)]
 pub struct Pages {
     last: BTreeMap<u32, u64>,
-    /// What makes the state large.
+    /// Bytes that make the state large.
     ballast: String,
 }
 

@@ -17,7 +17,7 @@ use harness::wires::{Wire, Wires};
 /// The largest datagram that a node sends.
 const ROOM: usize = 9_216;
 
-/// So much may be under way on a cable; what comes then is lost, as in a switch that is full.
+/// So many datagrams may be under way on a cable; more are lost, as in a switch that is full.
 const MAX_UNDER_WAY: usize = 4_096;
 
 /// Between nodes at these addresses. They last as long as the process.
@@ -27,7 +27,7 @@ pub fn start(nodes: &[SocketAddr], delay: Duration) -> Outcome<Wires> {
 
 /// One direction of a cable.
 fn carry(wire: &Wire, delay: Duration) {
-    // Where it slept in `recv` it would be late for what is under way: `poll` has an end.
+    // Sleeping in `recv` would be late for datagrams under way: `poll` has an end.
     wire.taken.set_nonblocking(true).expect("a socket can be made so");
     // Refused only where prctl is filtered out: all datagrams are then some 50 µs longer on it.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
@@ -45,7 +45,7 @@ fn carry(wire: &Wire, delay: Duration) {
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // A refusal of what was sent to a node that is not there yet.
+                // The answer to a datagram for a node that is not there yet.
                 Err(_) => {}
             }
         }

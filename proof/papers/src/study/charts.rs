@@ -1,4 +1,4 @@
-//! What is drawn of the study.
+//! The charts of the study.
 
 use super::density::Density;
 use super::law::Kind;
@@ -57,8 +57,7 @@ fn curve(name: impl Into<String>, colour: usize, density: &Density) -> Series {
     Series::line(name, colour, density.curve().collect())
 }
 
-/// What is drawn of both ways of the token: the server at 2, and active; with a number for its
-/// colour.
+/// The series of both ways of the token: the server at 2, and active; with a number for its colour.
 fn ways() -> impl Iterator<Item = (usize, Way, Speakers)> {
     let both = |way| [(way, Speakers::SemiActive(2)), (way, Speakers::Active)];
     let all = [both(Way::Classic), both(Way::Parked)].into_iter().flatten();

@@ -1,4 +1,4 @@
-//! The probability density of measured times: where its peak is, and what is to be drawn of it.
+//! The probability density of measured times: where its peak is, and the points of its chart.
 
 use wire::histogram::Times;
 
@@ -18,9 +18,9 @@ pub struct Density {
     /// The beginning of the first bin, and the width of each, in microseconds.
     from: f64,
     width: f64,
-    /// What share of all lies in a bin, divided by its width.
+    /// The share of all times in a bin, divided by its width.
     values: Vec<f64>,
-    /// The mean of all, also of those beyond what is drawn.
+    /// The mean of all times, those beyond the chart included.
     mean: f64,
     median: f64,
     /// How many there are.
@@ -28,12 +28,12 @@ pub struct Density {
 }
 
 impl Density {
-    /// Of single times, in microseconds.
+    /// The density of single times, in microseconds.
     pub fn of(times: impl IntoIterator<Item = f64>) -> Density {
         Density::of_spans(times.into_iter().map(|time| (time, time, 1)).collect())
     }
 
-    /// Of a histogram that a node has kept.
+    /// The density of a node's histogram.
     pub fn of_times(times: &Times) -> Density {
         let spans = times.spans().map(|(span, count)| {
             let (from, to) = (*span.start() as f64, *span.end() as f64 + 1.0);
@@ -42,7 +42,7 @@ impl Density {
         Density::of_spans(spans.collect())
     }
 
-    /// Of counts, each spread evenly from its first time to its last.
+    /// The density of counts, each spread evenly from its first time to its last.
     fn of_spans(mut spans: Vec<(f64, f64, u64)>) -> Density {
         spans.sort_by(|a, b| a.0.total_cmp(&b.0));
         let count: u64 = spans.iter().map(|(_, _, count)| count).sum();
@@ -86,7 +86,7 @@ impl Density {
         (self.count > 0).then_some(self.mean)
     }
 
-    /// What half of the times do not exceed; `None` if there is nothing.
+    /// The time that half of the times do not exceed; `None` if there is nothing.
     pub fn median(&self) -> Option<f64> {
         (self.count > 0).then_some(self.median)
     }

@@ -33,7 +33,7 @@ impl Law {
         Law { mean_us, kind: Kind::Fixed }
     }
 
-    /// What half of the times do not exceed.
+    /// The time that half of the times do not exceed.
     pub fn median(&self) -> f64 {
         match self.kind {
             Kind::Fixed | Kind::Uniform => self.mean_us,

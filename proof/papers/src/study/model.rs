@@ -2,21 +2,21 @@
 //! (7) of W. Zhao, L. E. Moser, P. M. Melliar-Smith: *End-to-End Latency Analysis and Evaluation of
 //! a Fault-Tolerant CORBA Infrastructure*, section 4.2.
 //!
-//! All times are in microseconds. A *step* is one pass of the token; whoever is `k` steps away from
-//! a node gets the token `k` passes after it.
+//! All times are in microseconds. A *step* is one pass of the token; a node that is `k` steps away
+//! from another gets the token `k` passes after it.
 
 use wire::Random;
 
 use super::law::Law;
 
-/// What the equations know of a ring.
+/// The ring's parameters in the equations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ring {
     /// How many members it has: n.
     pub nodes: u32,
     /// How long a pass of the token takes: T_0.
     pub pass: f64,
-    /// What sending and handling a message adds to a rotation: T_m.
+    /// The time that sending and handling a message adds to a rotation: T_m.
     pub message: f64,
 }
 
@@ -76,7 +76,7 @@ pub fn send_delay(ring: &Ring, rotation: f64, steps: u32, busy: f64) -> (u32, f6
     (whole as u32, whole * rotation + first - busy)
 }
 
-/// Who calls whom, and how busy both are.
+/// The senders of both groups, and how busy both are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversation {
     /// The places on the ring of those who may send the request: one that is semi-active, all that
@@ -109,8 +109,8 @@ pub struct Predicted {
 
 impl Conversation {
     /// So many calls one after the other: each begins where the token was used by the one before.
-    /// Of several who may send, the one to whom the token comes first does ("automatic selection",
-    /// end of section 4.2).
+    /// If several may send, the first to get the token does ("automatic selection", end of section
+    /// 4.2).
     pub fn calls(&self, ring: &Ring, count: usize, random: &mut Random) -> Vec<Predicted> {
         let rotation = ring.rotation(0.0);
         let first = |from: u32, among: &[u32], busy: f64| {
@@ -246,7 +246,7 @@ mod tests {
             // It misses the token only where that is at the client: one pass more, at most.
             assert!(best.parts.server_delay <= 2.0 * PAPER.pass);
         }
-        // Whoever sends moves on by a place with each pass that the server is busier, and is back
+        // The sender moves on by a place with each pass that the server is busier, and is back
         // after a rotation.
         let senders: Vec<u32> =
             [0.0, 50.0, 100.0, 205.0, 255.0].map(|service| last(&active(service)).sender).to_vec();

@@ -1,4 +1,4 @@
-//! One point of the study: what is measured, and what the equations say of it.
+//! One point of the study: its measurements, and the results of the equations for it.
 
 use serde::Serialize;
 use steadfast::NodeId;
@@ -21,13 +21,13 @@ pub enum Way {
     Parked,
 }
 
-/// Who speaks for the two groups.
+/// The replicas that send for the two groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Speakers {
     /// The primaries: the caller's at place 0, the callee's at this place.
     SemiActive(u32),
-    /// Whoever has the token first.
+    /// The replica that has the token first.
     Active,
 }
 
@@ -49,7 +49,7 @@ impl Speakers {
     }
 }
 
-/// What is to be measured.
+/// The parameters of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
     pub way: Way,
@@ -78,10 +78,10 @@ impl Figures {
     }
 }
 
-/// What all nodes told before a point, or after it.
+/// The statuses of all nodes before a point, or after it.
 pub struct Look(pub Vec<Status>);
 
-/// What a point has shown.
+/// The measurements of a point.
 pub struct Measured {
     pub point: Point,
     /// Rotations just before, when nobody sent anything.
@@ -112,7 +112,7 @@ fn count(times: &Times) -> u64 {
 }
 
 impl Measured {
-    /// Of what a caller's replica has made, and of how the nodes' figures have grown meanwhile.
+    /// From the calls of a caller's replica, and from the growth of the nodes' figures meanwhile.
     pub fn new(
         point: Point,
         idle: Density,
@@ -173,21 +173,21 @@ fn mean_place(places: impl Iterator<Item = (u32, u64)>) -> f64 {
     if count == 0 { 0.0 } else { sum / count as f64 }
 }
 
-/// What the equations need to know, measured once for a ring. All are medians: a few calls that
-/// were held up do not move them.
+/// The constants of the equations, measured once for a ring. All are medians: a few calls that were
+/// held up do not move them.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Calibration {
     /// A rotation in which nothing is sent.
     pub idle_rotation: f64,
     /// T_0.
     pub pass: f64,
-    /// T_m: what a message adds to a rotation.
+    /// T_m: the time that a message adds to a rotation.
     pub message: f64,
     /// How much longer than that it takes until a message is delivered elsewhere. Where senders
     /// share a medium, as in the paper, the token waits for the message's end; on other networks
     /// both are under way at the same time.
     pub flight: f64,
-    /// What handlers that do nothing take: two hand-overs between threads.
+    /// The time of handlers that do nothing: two hand-overs between threads.
     pub handler: f64,
 }
 
@@ -213,11 +213,11 @@ impl Calibration {
 /// A figure by an equation, and as it was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Beside {
-    /// Of the paper: (1) to (7).
+    /// The number of the paper's equation: (1) to (7).
     pub equation: u8,
     pub predicted: f64,
     pub measured: f64,
-    /// Of the measured one, in percent.
+    /// The error in percent of the measured value.
     pub error: f64,
 }
 
@@ -228,14 +228,14 @@ impl Beside {
     }
 }
 
-/// What the equations say of a point.
+/// The results of the equations for a point.
 pub struct Prediction {
     pub latency: Density,
     pub client_delay: Density,
     pub server_delay: Density,
     /// As [`Measured::position`].
     pub position: f64,
-    /// Each equation beside what was measured.
+    /// Each equation beside its measurement.
     pub equations: Vec<Beside>,
 }
 
@@ -260,7 +260,7 @@ impl Prediction {
         let calls = conversation.calls(&ring, COMPUTED, &mut Random::new(1));
         let density = |of: fn(&Predicted) -> f64| Density::of(calls.iter().map(of));
         let latency = |call: &Predicted| {
-            // What the think time takes beyond its law is no part of the latency.
+            // The think time beyond its law is no part of the latency.
             let parts = Parts { client: known.processing(known.handler), ..call.parts };
             ring.latency(&parts)
         };
@@ -285,7 +285,8 @@ impl Prediction {
     ) -> Option<Vec<Beside>> {
         let Point { speakers, think, service, .. } = measured.point;
         let fixed = think.kind == Kind::Fixed && service.kind == Kind::Fixed;
-        // Of what is fixed the peak tells most, as in the paper; of what is random it says little.
+        // For fixed times the peak is the best figure, as in the paper; for random ones it is a
+        // poor one.
         let of = |density: &Density| if fixed { density.peak() } else { density.mean() };
         let parts = Parts {
             client: known.processing(known.handler),
@@ -329,7 +330,7 @@ pub struct Study {
 }
 
 impl Study {
-    /// What an unreplicated call of this server time takes.
+    /// The time of an unreplicated call with this server time.
     pub fn alone(&self, service: &Law) -> Option<f64> {
         let same = |(time, _): &&(f64, f64)| (time - service.mean_us).abs() < 1e-6;
         self.alone

@@ -1,7 +1,7 @@
 //! The two groups of the study: one that thinks and calls, one that serves.
 //!
-//! Times are slept, not computed (decision 0037). What was measured is no part of a replica's
-//! state: each process keeps what its own replicas have seen, and tells it when it is asked.
+//! Times are slept, not computed (decision 0037). Measurements are no part of a replica's state:
+//! each process keeps those of its own replicas, and returns them when it is asked.
 
 use std::cell::Cell;
 use std::num::NonZeroU64;
@@ -43,7 +43,7 @@ pub enum Side {
     Callee,
 }
 
-/// What a group of this name hosts, if it is one of the study.
+/// The side and options of a group of this name, if it is one of the study.
 pub fn hosted(group: &str) -> Option<(Side, HostOptions)> {
     let (side, style) = group.split_once('/')?;
     let side = match side {
@@ -69,7 +69,7 @@ pub struct Task {
     pub series: u64,
     /// So many calls, one after the other.
     pub calls: u8,
-    /// Of this group.
+    /// The called group.
     pub callee: String,
     /// How long the caller thinks before each.
     pub think: Law,
