@@ -67,12 +67,13 @@ pub struct Args {
     /// cluster forms anew.
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "replies")]
     stale: Option<Duration>,
-    /// Asks all replicas at once, and prints what each node's says once the first, so many as make a
-    /// majority of like answers, or all have answered. Where calls are ordered there is one answer.
+    /// Asks all replicas at once, and prints what each node's says once the first, so many as make
+    /// a majority of like answers, or all have answered. Where calls are ordered there is one
+    /// answer.
     #[arg(long, value_enum, value_name = "HOW MANY")]
     replies: Option<HowMany>,
-    /// How critical the call is, 0 to 255: where a host has more to do than it can, calls of less are
-    /// refused first. The calls that its handler makes have the same.
+    /// How critical the call is, 0 to 255: where a host has more to do than it can, calls of less
+    /// are refused first. The calls that its handler makes have the same.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     priority: u8,
 }

@@ -60,8 +60,8 @@ pub struct Context {
     pub clients: Vec<String>,
     /// The folder of a client's certificate.
     pub client_tls: Option<PathBuf>,
-    /// Where administrators connect, HOST:PORT, or the admin sockets of nodes on this host: what has a
-    /// slash is a path. They are tried in turn.
+    /// Where administrators connect, HOST:PORT, or the admin sockets of nodes on this host: what
+    /// has a slash is a path. They are tried in turn.
     pub admins: Vec<String>,
     /// The folder of an administrator's certificate.
     pub admin_tls: Option<PathBuf>,

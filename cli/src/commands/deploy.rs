@@ -63,7 +63,8 @@ pub fn run(args: &Args) -> ExitCode {
 fn deploy(args: &Args) -> Result<(), Failure> {
     let deployment = file::read(&args.file)?;
     let mut node = args.at.connect()?;
-    // Nodes of a cluster that starts tell of themselves one by one: until then there may be no place.
+    // Nodes of a cluster that starts tell of themselves one by one: until then there may be no
+    // place.
     let ask = || node.deploy(&deployment, args.dry_run).map_err(Failure::failed);
     let answer = wait::until(args.wait, ask, |_| None)?;
     if args.wait.is_some() {

@@ -25,7 +25,8 @@ Exit codes:
   1  it is not: standard error says why, and what to do
   2  the command line or the configuration is wrong";
 
-/// Says why a group's primary is where it is, in which order its backups are tried, and what would happen if a host was lost.
+/// Says why a group's primary is where it is, in which order its backups are tried, and what would
+/// happen if a host was lost.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

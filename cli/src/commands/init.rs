@@ -1,4 +1,5 @@
-//! `steadfast init`: all keys and certificates of a cluster, and configurations that start as written.
+//! `steadfast init`: all keys and certificates of a cluster, and configurations that start as
+//! written.
 
 mod files;
 mod node_file;
@@ -67,7 +68,8 @@ pub struct Args {
     /// Makes a certificate for a client of this name. At first, if none is named, for `app`.
     #[arg(long, value_name = "NAME")]
     client: Vec<String>,
-    /// Makes a certificate for an administrator of this name. At first, if none is named, for `ops`.
+    /// Makes a certificate for an administrator of this name. At first, if none is named, for
+    /// `ops`.
     #[arg(long, value_name = "NAME")]
     admin: Vec<String>,
     /// Makes all certificates of nodes, clients and administrators anew, with new keys.

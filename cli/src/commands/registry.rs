@@ -67,7 +67,8 @@ enum What {
         name: String,
         /// The address: whatever those understand who look it up, 1 to 128 bytes.
         address: String,
-        /// How the binding ends when the node dies; as the node's configuration says if nothing is said.
+        /// How the binding ends when the node dies; as the node's configuration says if nothing is
+        /// said.
         #[arg(long, value_enum)]
         technique: Option<By>,
         /// Milliseconds for which it stays without a refresh.
@@ -89,7 +90,8 @@ enum What {
         #[command(flatten)]
         how: How,
     },
-    /// Follows what is bound and what ends, a line each, until it is interrupted. The command waits at the node, which answers when there is something new.
+    /// Follows what is bound and what ends, a line each, until it is interrupted. The command waits
+    /// at the node, which answers when there is something new.
     #[command(after_help = "Examples:\n  steadfast registry watch --json --config node.toml")]
     Watch {
         /// This name only.

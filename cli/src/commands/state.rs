@@ -74,7 +74,8 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// Has a group that waits for a state begin without it: replicas that are there begin with the service's initial state.
+    /// Has a group that waits for a state begin without it: replicas that are there begin with the
+    /// service's initial state.
     #[command(after_help = DISCARD, arg_required_else_help = true)]
     Discard {
         /// The group.

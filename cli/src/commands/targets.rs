@@ -53,7 +53,8 @@ struct Target {
     primary: bool,
     /// It has the state.
     synced: bool,
-    /// What is used of its host, and what there is, in millionths of a processor; `None` if it has told nothing.
+    /// What is used of its host, and what there is, in millionths of a processor; `None` if it has
+    /// told nothing.
     used: Option<u64>,
     capacity: Option<u64>,
 }

@@ -10,8 +10,8 @@ use super::Failure;
 /// How often is looked.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// Looks until it is so, or the time is over: then the last reason says why it is not. Without a time
-/// it looks once, and takes what there is.
+/// Looks until it is so, or the time is over: then the last reason says why it is not. Without a
+/// time it looks once, and takes what there is.
 pub fn until<T>(
     limit: Option<Duration>,
     mut look: impl FnMut() -> Result<T, Failure>,

@@ -90,7 +90,8 @@ fn processors(config: &NodeConfig) -> Finding {
     Finding::good(name, says)
 }
 
-/// A thread of real-time priority that never sleeps is stopped by the kernel for part of each second.
+/// A thread of real-time priority that never sleeps is stopped by the kernel for part of each
+/// second.
 fn throttling(config: &NodeConfig) -> Option<Finding> {
     let name = "real-time throttling";
     let text = read_to_string("/proc/sys/kernel/sched_rt_runtime_us").ok()?;

@@ -1,5 +1,6 @@
-//! The node's log. Whoever says something hands a line over and goes on: a reader of stderr that stalls (a disk under
-//! pressure, a pager, a terminal that is held) must not stop the data plane, and with it the ring.
+//! The node's log. Whoever says something hands a line over and goes on: a reader of stderr that
+//! stalls (a disk under pressure, a pager, a terminal that is held) must not stop the data plane,
+//! and with it the ring.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -179,8 +180,8 @@ mod tests {
         assert_eq!(whole.len() + lost, said, "each line is read or counted: {told:?}");
         // One is with the reader, and the queue is full.
         assert!((MAX_LOG_LINES..=MAX_LOG_LINES + 1).contains(&whole.len()), "{}", whole.len());
-        // The thread that writes may take the first line only after others were lost: what it then has room for comes
-        // later in the count, but never out of order.
+        // The thread that writes may take the first line only after others were lost: what it then
+        // has room for comes later in the count, but never out of order.
         let numbers: Vec<usize> =
             whole.iter().map(|line| line.strip_prefix("line ").unwrap().parse().unwrap()).collect();
         assert!(numbers.is_sorted_by(|one, next| one < next), "each once and in order");

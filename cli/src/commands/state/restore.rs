@@ -43,7 +43,8 @@ pub struct Args {
     /// Give up what the group has executed. Without this a group that was called is not touched.
     #[arg(long)]
     replace: bool,
-    /// How long to wait for the first replica that has the state, if there are any. It goes on all the same.
+    /// How long to wait for the first replica that has the state, if there are any. It goes on all
+    /// the same.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     wait: u64,
     #[command(flatten)]
@@ -87,7 +88,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The node of the primary, once a replica has the state; nobody if there is none that waits for it.
+/// The node of the primary, once a replica has the state; nobody if there is none that waits for
+/// it.
 fn first_primary(node: &mut AdminClient, args: &Args) -> Result<Option<NodeId>, Failure> {
     let begun = Instant::now();
     let until = begun + Duration::from_secs(args.wait);

@@ -38,8 +38,8 @@ pub struct Args {
     /// Save every group that has a state, in a file each, in this folder.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["group", "file"])]
     all: Option<PathBuf>,
-    /// Another node to ask, for groups of which the first has no replica, or only the primary: its admin socket, or its port. Can be
-    /// said again.
+    /// Another node to ask, for groups of which the first has no replica, or only the primary: its
+    /// admin socket, or its port. Can be said again.
     #[arg(long, value_name = "PATH|HOST:PORT")]
     also: Vec<String>,
     #[command(flatten)]
@@ -114,7 +114,8 @@ impl Sources {
         groups.filter(saved).map(|group| group.name.clone()).collect()
     }
 
-    /// Whom to ask: who has a backup's state before who has the primary's; if nobody has one, the first says who has.
+    /// Whom to ask: who has a backup's state before who has the primary's; if nobody has one, the
+    /// first says who has.
     fn best(&mut self, group: &str) -> &mut AdminClient {
         let rank = |status: &Status| {
             let group = status.groups.iter().find(|known| known.name == group);
