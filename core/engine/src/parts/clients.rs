@@ -1,4 +1,4 @@
-//! Clients here: the calls that wait for them, and how quickly those are answered.
+//! Clients here: their waiting calls, and how quickly those are answered.
 
 use alloc::string::String;
 
@@ -8,15 +8,15 @@ use super::{Reads, Watches};
 use crate::callers::Callers;
 use crate::pace::Pace;
 
-/// All that this node knows of clients.
+/// This node's knowledge of clients.
 pub(crate) struct Clients {
     /// Their connections, and the calls that wait.
     pub(crate) callers: Callers,
     pub(crate) watches: Watches,
     pub(crate) reads: Reads,
-    /// The name of the cluster, for those who connect.
+    /// The name of the cluster, for clients that connect.
     cluster: String,
-    /// Calls that may wait here.
+    /// The number of calls that may wait here.
     room: usize,
     pace: Pace,
     /// Calls answered by their service.
@@ -40,22 +40,22 @@ impl Clients {
         &self.cluster
     }
 
-    /// No further call may wait.
+    /// Whether no further call may wait.
     pub(crate) fn is_full(&self) -> bool {
         self.callers.len() >= self.room
     }
 
-    /// A service has answered.
+    /// Counts a service's answer.
     pub(crate) fn answer(&mut self) {
         self.answered += 1;
     }
 
-    /// A call comes.
+    /// Observes the answers when a call comes.
     pub(crate) fn observe(&mut self, now: Time) {
         self.pace.observe(now, self.answered);
     }
 
-    /// When half of so many calls will have been answered.
+    /// Returns after what time half of so many calls will have been answered.
     pub(crate) fn retry_after(&self, waiting: usize) -> Duration {
         self.pace.retry_after(waiting)
     }
