@@ -1,4 +1,4 @@
-//! What every layer above stands on: the order, the component, the table of groups, and the disk.
+//! The foundation of all layers: the order, the component, the table of groups, and the disk.
 
 mod held;
 mod storage;
@@ -17,7 +17,7 @@ use crate::ordering::{Level, Ordering};
 use crate::parts::{Outbox, Outputs, Progress, Records};
 use crate::style::StyleRules;
 
-/// What orders this node's messages, and what is known at this place of the order.
+/// The engine that orders messages, and the node's knowledge at this place of the order.
 pub(crate) struct Base<O> {
     pub(crate) me: Member,
     pub(crate) planted: Planted,
@@ -26,11 +26,11 @@ pub(crate) struct Base<O> {
     pub(crate) membership: Membership,
     /// The table of groups.
     pub(crate) directory: Directory,
-    /// How far this node is in the order, and in its own life.
+    /// This node's position in the order, and in its own life.
     pub(crate) progress: Progress,
-    /// What orders messages, and what is on its way there.
+    /// The engine that orders messages, and the messages on their way there.
     pub(crate) outbox: Outbox<O>,
-    /// What is kept on disk.
+    /// Records and states for the disk.
     pub(crate) records: Records,
     pub(crate) outputs: Outputs,
 }
@@ -45,13 +45,14 @@ impl<O: Ordering> Base<O> {
         self.order_copy(now, ordered);
     }
 
-    /// The same, of a message that others order too: gives what can be withdrawn when they have.
+    /// Orders a message that other nodes order too. Returns its payload, so that it can be
+    /// withdrawn when another's is ordered.
     pub(crate) fn order_copy(&mut self, now: Time, ordered: Ordered) -> Payload {
         let level = self.level_of(&ordered);
         self.outbox.order(now, ordered, level)
     }
 
-    /// Orders what waits for room in the ring. True if anything did.
+    /// Orders messages that wait for room in the ring. True if there were any.
     pub(crate) fn order_waiting(&mut self, now: Time) -> bool {
         let mut any = false;
         while let Some(ordered) = self.outbox.first() {
@@ -64,9 +65,9 @@ impl<O: Ordering> Base<O> {
         any
     }
 
-    /// Somebody waits for whatever a node orders by itself, unless it is the update of a group
-    /// whose replies wait for nobody. For an installation all members do: no reply leaves before
-    /// they know that all have it, and of a safe message all are told.
+    /// Returns the level for a node's own message. Somebody waits for each, except for updates of a
+    /// group whose replies wait for no other node. All members wait for an installation: no reply
+    /// leaves before they know that all have it, and a safe message is reported to all.
     pub(crate) fn level_of(&self, ordered: &Ordered) -> Level {
         match ordered {
             Ordered::Install(_) => Level::Safe,
@@ -77,7 +78,7 @@ impl<O: Ordering> Base<O> {
             {
                 Level::Agreed
             }
-            // What is answered waits for the call to be held, and votes are told anew in a new
+            // Answers wait until the call is held, not the ballot. Replicas vote anew in a new
             // component.
             Ordered::Ballot(_) => Level::Agreed,
             _ => Level::Held,
@@ -94,7 +95,8 @@ impl<O: Ordering> Base<O> {
         self.membership.members().map(|member| member.node).collect()
     }
 
-    /// Those who answer for this group wait to know who holds what is being delivered.
+    /// Acknowledges this delivery to the members that answer for the group: they wait to know who
+    /// has it.
     pub(crate) fn acknowledge_to_speakers(&mut self, group: GroupId) {
         let Some(group) = self.directory.get(group) else { return };
         let count = if group.options.style.all_speak() { usize::MAX } else { 1 };
@@ -103,7 +105,7 @@ impl<O: Ordering> Base<O> {
         }
     }
 
-    /// The component begins: so does the time of all primaries.
+    /// Begins the reign of all primaries with the component.
     pub(crate) fn enthrone_all(&mut self) {
         let ids: Vec<GroupId> = self.directory.iter().map(|(id, _)| id).collect();
         for id in ids {
@@ -111,7 +113,7 @@ impl<O: Ordering> Base<O> {
         }
     }
 
-    /// Only the primary knows what was answered.
+    /// Whether only another node, the primary, knows which calls were answered.
     pub(crate) fn is_the_primarys(&self, group: &Group) -> bool {
         group.options.ack == AckLevel::One && group.primary() != Some(self.me)
     }

@@ -1,4 +1,4 @@
-//! The seam below the stack: what it needs of whoever orders messages and knows who is there.
+//! The seam below the stack: an engine that orders messages and knows the members.
 //!
 //! The [`Ring`] is one such engine. Another (the closed process groups of corosync, say) can be put
 //! below the same rooms by keeping the promises of [`Ordering`]; [`InProcess`] is the smallest that
@@ -73,96 +73,96 @@ pub use ring::{
 ///
 /// [`Stack`]: crate::Stack
 pub trait Ordering {
-    /// A datagram came from another node's engine. One without datagrams of its own is never given
-    /// any.
+    /// Takes a datagram of another node's engine. An engine that sends none gets none.
     ///
     /// # Errors
-    /// It was none of this cluster's engine; it is counted, and has had no effect.
+    /// The datagram was not of this cluster's engine. It is counted, and has had no effect.
     fn handle_datagram(&mut self, now: Time, bytes: &Bytes) -> Result<(), Malformed>;
 
-    /// The host of `node` says that no process of the cluster listens there.
+    /// Takes the report of `node`'s host that no process of the cluster listens there.
     fn handle_unreachable(&mut self, now: Time, node: NodeId);
 
-    /// The time that [`next_timeout`](Ordering::next_timeout) named has come.
+    /// Acts at the time that [`next_timeout`](Ordering::next_timeout) has returned.
     fn handle_timeout(&mut self, now: Time);
 
-    /// When something happens here by itself.
+    /// Returns when the engine next acts by itself.
     fn next_timeout(&self) -> Option<Time>;
 
-    /// Queues a message for the total order, to be delivered as `level` says.
+    /// Queues a message for the total order, to be delivered at `level`.
     ///
     /// # Errors
-    /// [`Refused`]: too long, too much waits already, or this node has left.
+    /// [`Refused`]: it is too long, too many messages wait already, or this node has left.
     fn multicast(&mut self, now: Time, payload: Payload, level: Level) -> Result<(), Refused>;
 
-    /// Makes sure that this node is in the present configuration together with a majority. The
-    /// round that will tell it ([`Output::Confirmed`]); `None` if nothing is ordered now and the
-    /// next configuration is to be waited for.
+    /// Asks whether this node is in the present configuration together with a majority. Returns the
+    /// round whose [`Output::Confirmed`] will answer. `None` if nothing is ordered now and the
+    /// caller is to wait for the next configuration.
     fn confirm(&mut self, now: Time) -> Option<u64>;
 
-    /// Takes back a message that was handed in, if nothing of it has been sent. True if it will not
-    /// be delivered because of that. An engine need not be able to.
+    /// Takes back a message that was handed in, if no part of it has been sent. True if it will not
+    /// be delivered because of that. An engine need not support this.
     fn withdraw(&mut self, _payload: &Payload) -> bool {
         false
     }
 
-    /// Says to another member how far this one is: it waits to know who holds a message that it has
-    /// not ordered itself. [`Output::Held`] comes there without it, too, but later.
+    /// Reports this member's progress to another member, which waits to know who has a message that
+    /// it has not ordered itself. Its [`Output::Held`] comes without this, too, but later.
     fn acknowledge(&mut self, _to: Member) {}
 
-    /// Whether the right to order rests with who used it last while nobody wants it, instead of
-    /// coming to all in turn.
+    /// Whether the right to order stays with its last user while nobody wants it, instead of
+    /// passing to all in turn.
     fn is_parking(&self) -> bool {
         true
     }
 
-    /// Leaves on purpose: the others need not find out. Nothing is delivered any more.
+    /// Leaves on purpose, so that the others need not detect it. Nothing is delivered any more.
     fn leave(&mut self, now: Time);
 
-    /// The next thing to do or to know, in order.
+    /// Returns the next output, in order.
     fn poll_output(&mut self) -> Option<Output>;
 
-    /// The regular configuration that was delivered last.
+    /// Returns the id of the regular configuration that was delivered last.
     fn id(&self) -> RingId;
 
-    /// Its members; before the first, this node alone.
+    /// Returns its members; before the first configuration, this node alone.
     fn members(&self) -> &[Member];
 
-    /// Up to which number this member of `ring` is known to have everything: 0 of any configuration
-    /// but the last, and of whoever is not in it. As true as [`Output::Held`], which comes whenever
-    /// this grows for another member.
+    /// Returns up to which number this member of `ring` is known to have everything: 0 for any
+    /// other configuration than the last, and for non-members. It is as true as [`Output::Held`],
+    /// which comes whenever this grows for another member.
     fn reached(&self, ring: RingId, member: Member) -> u64;
 
-    /// Up to which number this member of `ring` is known to have on its disk all that it has to
-    /// keep: 0 of any configuration but the last, and of whoever never told.
+    /// Returns up to which number this member of `ring` is known to have all its records on its
+    /// disk: 0 for any other configuration than the last, and for members without a report.
     fn stored(&self, ring: RingId, member: Member) -> u64;
 
-    /// This node has on its disk all that it has to keep of what was delivered to it up to this
-    /// number of `ring`: the other members are told.
+    /// Reports to the other members that this node has on its disk all its records of deliveries up
+    /// to this number of `ring`.
     fn tell_stored(&mut self, now: Time, ring: RingId, upto: u64);
 
-    /// This node waits for what others have on their disks: they are to tell again, for what they
-    /// told may be lost.
+    /// Asks the other members to repeat their reports of their disks, because this node waits for
+    /// them and reports may be lost.
     fn ask_stored(&mut self, now: Time);
 
-    /// What the engine is doing, for people: `operational` while it orders messages.
+    /// Returns the engine's state, for people: `operational` while it orders messages.
     fn state_name(&self) -> &'static str;
 
-    /// Messages taken that have no place in the order yet. Those of this node leave in their order.
+    /// Returns the number of messages taken that have no place in the order yet. Those of this node
+    /// leave in their order.
     fn queued(&self) -> usize;
 
-    /// How full its buffers are, and were; `None` of an engine that keeps no account of that.
+    /// Returns how full its buffers are, and were; `None` if the engine does not count that.
     fn buffers(&self) -> Option<Buffers> {
         None
     }
 
-    /// How long the right to order was away from this node each time, of an engine where it comes
-    /// to all in turn.
+    /// Returns how long the right to order was away from this node each time, if the engine passes
+    /// it to all in turn.
     fn rotations(&self) -> Option<Times> {
         None
     }
 
-    /// Asserts what must hold between any two calls.
+    /// Asserts the invariants between any two calls.
     fn check_invariants(&self);
 }
 

@@ -9,7 +9,7 @@ use crate::directory::{Group, majority};
 use crate::ordering::Ordering;
 
 impl<O: Ordering> Base<O> {
-    /// This place of the present component.
+    /// Returns this place of the present component.
     pub(crate) fn place(&self, sequence: u64) -> Place {
         Place { epoch: self.membership.epoch(), ring: self.membership.ring(), sequence }
     }
@@ -19,7 +19,7 @@ impl<O: Ordering> Base<O> {
         if self.planted.is(Bug::ReplyBeforeHeld) {
             return true;
         }
-        // Of a group that is gone nothing is known any more: the most careful rule is right for
+        // Nothing is known any more of a group that is gone: the most careful rule is right for
         // all.
         let (id, group) = (group, self.directory.get(group));
         let ack = group.map_or(AckLevel::All, |group| group.options.ack);
@@ -36,8 +36,8 @@ impl<O: Ordering> Base<O> {
             && group.is_none_or(|group| self.is_stored(group, id, sequence))
     }
 
-    /// A majority of the group's replicas that had the state at this place have all up to there.
-    /// Only they keep it when the ring is gone.
+    /// Whether a majority of the group's replicas that had the state at this place have everything
+    /// up to it. Only they keep it when the ring is gone.
     pub(crate) fn is_held_in(&self, group: &Group, sequence: u64) -> bool {
         if self.planted.is(Bug::CountBystanders) {
             return true;

@@ -1,4 +1,4 @@
-//! What this node keeps on its disk for all groups.
+//! This node's records on disk for all groups.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,7 @@ use crate::disk::Recovery;
 use crate::ordering::Ordering;
 
 impl<O: Ordering> Base<O> {
-    /// What the disk gave back is where this node goes on from.
+    /// Continues from the disk's recovered data.
     pub(crate) fn begin_on_disk(&mut self, recovery: &Recovery) {
         let recollection = recovery.recollection();
         self.membership.recall(recollection, recovery.reached());
@@ -23,7 +23,7 @@ impl<O: Ordering> Base<O> {
         }
     }
 
-    /// A record of the node itself, which counts as what is acted on now.
+    /// Writes a record of the node itself, at the place that is acted on now.
     pub(crate) fn note(&mut self, record: NodeRecord) {
         let place = self.place(self.records.acts_up_to().unwrap_or(self.progress.delivered()));
         if self.records.note(record, place) {
@@ -36,7 +36,7 @@ impl<O: Ordering> Base<O> {
         self.records.snapshot_node(place);
     }
 
-    /// The component is installed: its members are to know after any loss of power.
+    /// Records the installed component: the node must know its members after any loss of power.
     pub(crate) fn note_installed(&mut self) {
         let Some(component) = self.membership.component().filter(|_| self.records.has_disk())
         else {
@@ -50,7 +50,7 @@ impl<O: Ordering> Base<O> {
         self.note(NodeRecord::Installed { component, groups, volatile });
     }
 
-    /// The last replica of a group has left.
+    /// Records that the last replica of a group has left.
     pub(crate) fn note_gone(&mut self, group: GroupId, mut gone: Group) {
         self.event(Event::Ended { group, name: gone.name.clone(), view: gone.view });
         gone.replicas.clear();
@@ -59,7 +59,7 @@ impl<O: Ordering> Base<O> {
         }
     }
 
-    /// A group has changed.
+    /// Records that a group has changed.
     pub(crate) fn note_changed(&mut self, id: GroupId) {
         self.records.group_changed(id, self.progress.delivered());
         if !self.records.has_disk() {
@@ -76,14 +76,14 @@ impl<O: Ordering> Base<O> {
         }
     }
 
-    /// There are groups with a state that is in memory only.
+    /// Whether any group has a state in memory only.
     pub(crate) fn is_volatile(&self) -> bool {
         self.directory.iter().any(|(_, group)| {
             group.options.durability == Durability::Memory && group.options.style.has_state()
         })
     }
 
-    /// What this node announces of its disk.
+    /// Returns this node's announcement of its disk.
     pub(crate) fn recall(&self) -> Option<Recall> {
         let disk = self.records.disk()?;
         let restarted = self.membership.is_restarted();
@@ -93,28 +93,27 @@ impl<O: Ordering> Base<O> {
         Some(Recall { since, restarted, volatile, groups, waiting: disk.waiting() })
     }
 
-    /// Whether a call of a group on disk may be answered as far as disks are concerned.
+    /// Whether the disks have enough of a group on disk for this call's answer.
     pub(crate) fn is_stored(&self, group: &Group, id: GroupId, sequence: u64) -> bool {
         if group.options.durability == Durability::Memory
             || self.planted.is(Bug::AnswerBeforeStored)
         {
             return true;
         }
-        // What is answered without a record of its own (a read, a reply that the primary relays)
-        // rests on the last one before it: disks have nothing of what came later (simulator seed
-        // 1285 of the disks).
+        // An answer without a record of its own (a read, a reply that the primary relays) rests on
+        // the last record before it: disks have no later one.
         let sequence = sequence.min(self.known_at(id));
         let (ring, place) = (self.membership.ring(), self.place(sequence));
         let has = |member: &Member| self.outbox.ordering.stored(ring, *member) >= sequence;
         let synced = group.synced().count();
         let enough = match group.options.ack {
-            // Others had it then: all that have it now.
+            // Others were the replicas then: all present ones must have it.
             _ if place <= group.floor => synced,
             AckLevel::All => synced,
             AckLevel::Majority => majority(synced),
             AckLevel::One => return has(&self.me),
         };
-        // Who the replicas are has to be known, too, whichever nodes come back.
+        // The list of replicas must be known, too, whichever nodes rejoin.
         let changed = self.records.changed_at(id);
         let members = self.membership.members();
         let known = members.filter(|member| self.stored(ring, *member) >= changed).count();
@@ -122,7 +121,8 @@ impl<O: Ordering> Base<O> {
             && known >= majority(self.membership.members().count())
     }
 
-    /// What a member has where it keeps what it has to.
+    /// Returns how far a member has persisted the order: on its disk, or in memory if it has no
+    /// disk.
     pub(crate) fn stored(&self, ring: RingId, member: Member) -> u64 {
         let announce = self.membership.announces().get(&member);
         match announce.is_some_and(|announce| announce.recall.is_some()) {
@@ -131,7 +131,7 @@ impl<O: Ordering> Base<O> {
         }
     }
 
-    /// Every member has the order up to here, and on its disk what it has to keep of that.
+    /// Returns up to where every member has the order, and its records on its disk.
     pub(crate) fn held_and_stored(&self) -> u64 {
         let all = self.progress.held().all;
         if self.membership.is_effective() {
@@ -143,8 +143,8 @@ impl<O: Ordering> Base<O> {
         stored.min().map_or(all, |stored| stored.min(all))
     }
 
-    /// The place in the order that the answer to a known call waits for. Only what a replica takes
-    /// comes to its disk.
+    /// Returns the place in the order that the answer to a known call waits for. Only requests that
+    /// a replica takes are written to its disk.
     pub(crate) fn known_at(&self, id: GroupId) -> u64 {
         let on_disk = |group: &&Group| group.options.durability == Durability::Disk;
         match self.directory.get(id).filter(on_disk) {

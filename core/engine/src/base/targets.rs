@@ -1,4 +1,4 @@
-//! What clients are told of the groups' targets.
+//! The groups' targets for clients.
 
 use alloc::vec::Vec;
 

@@ -1,8 +1,7 @@
 //! The smallest engine: the nodes of one process, and a sequencer that they share.
 //!
-//! For tests of what stands above the order, and for a node that is alone. Nothing is lost,
-//! everybody is told everything after the same delay, and memberships change when the caller says
-//! so.
+//! It serves tests of the layers above the order, and a node that is alone. Nothing is lost, all
+//! nodes get all messages after the same delay, and the caller decides when memberships change.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::rc::Rc;
@@ -15,7 +14,7 @@ use wire::{Duration, Malformed, Member, NodeId, Payload, RingId, Time};
 
 use super::{Configuration, ConfigurationKind, Delivery, Level, Ordering, Output, Refused};
 
-/// What the nodes of one process share. Copies are the same sequencer.
+/// The sequencer that the nodes of one process share. Copies are the same sequencer.
 #[derive(Clone, Debug)]
 pub struct Sequencer {
     shared: Rc<RefCell<Shared>>,
@@ -26,12 +25,12 @@ pub struct Sequencer {
 pub struct InProcess {
     shared: Rc<RefCell<Shared>>,
     me: Member,
-    /// The last regular configuration that came out here.
+    /// The last regular configuration that was delivered here.
     ring: RingId,
     members: Vec<Member>,
-    /// What all of them have, as far as it came out here.
+    /// Up to where all members have the order, by the outputs delivered here.
     held: u64,
-    /// Rounds of questions, each answered by what is in the inbox behind all that was there when it
+    /// Rounds of questions. An answer follows everything that was in the inbox when the question
     /// was asked.
     rounds: u64,
     ready: VecDeque<Output>,
@@ -43,11 +42,11 @@ struct Shared {
     /// The largest sequence of any configuration so far.
     rings: u64,
     seats: BTreeMap<NodeId, Seat>,
-    /// What members of the present configurations have on their disks.
+    /// Reported positions on the disks of members of the present configurations.
     stored: BTreeMap<(RingId, Member), u64>,
 }
 
-/// What is on its way to one node.
+/// One node's pending deliveries.
 #[derive(Debug)]
 struct Seat {
     member: Member,
@@ -60,14 +59,15 @@ struct Seat {
 }
 
 impl Sequencer {
-    /// Nobody is there yet. What is multicast comes out everywhere `delay` later.
+    /// Returns a sequencer without nodes. Messages are delivered everywhere `delay` after their
+    /// multicast.
     pub fn new(delay: Duration) -> Sequencer {
         let shared = Shared { delay, rings: 0, seats: BTreeMap::new(), stored: BTreeMap::new() };
         Sequencer { shared: Rc::new(RefCell::new(shared)) }
     }
 
-    /// A node comes, alone at first; [`arrange`](Sequencer::arrange) brings it to others. An
-    /// earlier life of it is gone.
+    /// Adds a node, alone at first; [`arrange`](Sequencer::arrange) joins it with others. It
+    /// replaces an earlier life of the node.
     pub fn join(&self, now: Time, me: Member) -> InProcess {
         let mut shared = self.shared.borrow_mut();
         shared.remove(now, me.node);
@@ -86,8 +86,9 @@ impl Sequencer {
         InProcess { shared, me, ring: nowhere, members, held: 0, rounds: 0, ready: VecDeque::new() }
     }
 
-    /// From now on these are one component, without anybody else. Those that they were with stay
-    /// together. Nodes that have not joined are left out; what is so already stays as it is.
+    /// Makes these nodes one component, without anybody else. Their former companions stay
+    /// together. Nodes that have not joined are left out. A component that exists already stays as
+    /// it is.
     pub fn arrange(&self, now: Time, component: &[NodeId]) {
         let mut shared = self.shared.borrow_mut();
         if shared.is_arranged(component) {
@@ -107,14 +108,14 @@ impl Sequencer {
         }
     }
 
-    /// The node's process is gone; those that it was with go on without it.
+    /// Removes a node; its companions go on without it.
     pub fn remove(&self, now: Time, node: NodeId) {
         self.shared.borrow_mut().remove(now, node);
     }
 }
 
 impl Shared {
-    /// These are a component already.
+    /// Whether these nodes are a component already.
     fn is_arranged(&self, component: &[NodeId]) -> bool {
         let here = component.iter().filter_map(|node| self.seats.get(node));
         let members: Vec<Member> = here.clone().map(|seat| seat.member).collect();
@@ -130,7 +131,7 @@ impl Shared {
         self.configure(now, &rest);
     }
 
-    /// A new regular configuration of those of `nodes` that are there.
+    /// Begins a new regular configuration of those of `nodes` that are present.
     fn configure(&mut self, now: Time, nodes: &[NodeId]) {
         let mut members: Vec<Member> =
             nodes.iter().filter_map(|node| Some(self.seats.get(node)?.member)).collect();
@@ -163,8 +164,8 @@ impl Shared {
         }
     }
 
-    /// Gives a message its place: it is on its way to everybody, so everybody holds it, and it is
-    /// as safe as it is agreed.
+    /// Gives a message its place. It is on its way to all members, so all hold it: agreed messages
+    /// are as safe as safe ones.
     fn order(&mut self, now: Time, sender: Member, payload: &Bytes, level: Level) {
         let due = now + self.delay;
         let Some(members) = self.seats.get(&sender.node).map(|seat| seat.members.clone()) else {
@@ -182,7 +183,7 @@ impl Shared {
         }
     }
 
-    /// A member's disk has this: everybody is told.
+    /// Reports to all members that a member's disk has this.
     fn store(&mut self, now: Time, member: Member, ring: RingId, upto: u64) {
         let stored = self.stored.entry((ring, member)).or_default();
         *stored = (*stored).max(upto);
@@ -192,14 +193,14 @@ impl Shared {
         }
     }
 
-    /// The seat of this life of a node.
+    /// Returns the seat of this life of a node.
     fn seat(&self, me: Member) -> Option<&Seat> {
         self.seats.get(&me.node).filter(|seat| seat.member == me)
     }
 }
 
 impl InProcess {
-    /// Takes what has come by now.
+    /// Takes the outputs that are due by now.
     fn arrive(&mut self, now: Time) {
         let mut shared = self.shared.borrow_mut();
         let Some(seat) = shared.seats.get_mut(&self.me.node) else { return };
@@ -225,7 +226,7 @@ impl InProcess {
 
 impl Ordering for InProcess {
     fn handle_datagram(&mut self, _: Time, _: &Bytes) -> Result<(), Malformed> {
-        // It sends none, so this is none of its own.
+        // It sends none, so this is not its own.
         Err(Malformed::Magic)
     }
 
@@ -263,7 +264,7 @@ impl Ordering for InProcess {
             return None;
         }
         self.rounds += 1;
-        // The sequencer knows at once who is where: the answer comes behind all that is on its way.
+        // The sequencer knows all memberships at once: the answer follows all pending deliveries.
         let confirmed =
             Output::Confirmed { ring: seat.ring, round: self.rounds, upto: seat.sequence };
         seat.inbox.push_back((due, confirmed));

@@ -9,9 +9,9 @@ use crate::api::HangRule;
 /// The services of this node that hang.
 #[derive(Debug)]
 pub(crate) struct Hangs {
-    /// When a service is hung.
+    /// The rule by which a service is hung.
     rule: HangRule,
-    /// When one may next have missed a deadline.
+    /// The time of the next deadline that a service may miss.
     due: Option<Time>,
     hung: BTreeSet<GroupId>,
 }
@@ -25,7 +25,7 @@ impl Hangs {
         self.rule
     }
 
-    /// When services are to be looked at.
+    /// Returns when services are to be checked.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.due
     }
@@ -34,17 +34,17 @@ impl Hangs {
         self.due.is_some_and(|due| due <= now)
     }
 
-    /// All services have been looked at: the next deadline is this one.
+    /// All services have been checked; `next` is the next deadline.
     pub(crate) fn looked(&mut self, next: Option<Time>) {
         self.due = next;
     }
 
-    /// A service executes something that has this deadline.
+    /// A service executes a command with this deadline.
     pub(crate) fn limit(&mut self, deadline: Time) {
         self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
     }
 
-    /// The service of this group's replica is hung, or was.
+    /// Notes that the service of this group's replica is hung, or was.
     pub(crate) fn note(&mut self, group: GroupId) {
         self.hung.insert(group);
     }
@@ -53,12 +53,12 @@ impl Hangs {
         self.hung.contains(&group)
     }
 
-    /// Nobody was noted.
+    /// Whether no group was noted.
     pub(crate) fn is_clear(&self) -> bool {
         self.hung.is_empty()
     }
 
-    /// Takes those that were noted: whoever is hung still is to be noted again.
+    /// Takes the noted groups. A service that is still hung is to be noted again.
     pub(crate) fn take(&mut self) -> BTreeSet<GroupId> {
         core::mem::take(&mut self.hung)
     }

@@ -1,4 +1,4 @@
-//! What orders messages, and what is on its way there.
+//! The engine that orders messages, and the messages on their way there.
 
 use alloc::collections::VecDeque;
 
@@ -7,16 +7,16 @@ use wire::{Payload, Time};
 
 use crate::ordering::{Level, Ordering};
 
-/// Messages leave in the order in which they were given.
+/// Messages leave in the order in which they were handed in.
 pub(crate) struct Outbox<O> {
     pub(crate) ordering: O,
-    /// To be ordered as soon as the ring takes more. Bounded: what a node orders by itself answers
-    /// what was delivered to it.
+    /// Messages that the ring does not take yet. They are bounded: a node's own messages answer
+    /// messages that were delivered to it.
     unsent: VecDeque<Ordered>,
-    /// Messages that were handed in and are not delivered yet, in their order: a node need not read
-    /// what it has written.
+    /// Messages that were handed in and are not delivered yet, in their order: a node need not
+    /// decode its own messages.
     under_way: VecDeque<(Payload, Ordered)>,
-    /// Messages that were ever handed in to be ordered.
+    /// Counts messages that were handed in to be ordered.
     handed: u64,
 }
 
@@ -25,12 +25,12 @@ impl<O: Ordering> Outbox<O> {
         Outbox { ordering, unsent: VecDeque::new(), under_way: VecDeque::new(), handed: 0 }
     }
 
-    /// Nothing waits here for the ring.
+    /// Whether no message waits here for the ring.
     pub(crate) fn is_clear(&self) -> bool {
         self.unsent.is_empty()
     }
 
-    /// Messages that were ever handed in to be ordered.
+    /// Returns how many messages were handed in to be ordered.
     pub(crate) fn handed(&self) -> u64 {
         self.handed
     }
@@ -58,8 +58,8 @@ impl<O: Ordering> Outbox<O> {
         taken
     }
 
-    /// Orders a message, now or as soon as the ring takes it. Its bytes, by which it can be taken
-    /// back.
+    /// Orders a message, now or as soon as the ring takes it. Returns its bytes, by which it can be
+    /// withdrawn.
     pub(crate) fn order(&mut self, now: Time, ordered: Ordered, level: Level) -> Payload {
         let payload = ordered.payload();
         if self.is_clear() && self.multicast(now, payload.clone(), level) {
@@ -70,21 +70,21 @@ impl<O: Ordering> Outbox<O> {
         payload
     }
 
-    /// The message with these bytes, which this node has handed in and which is delivered now.
-    /// `None` if it is not known: it is to be read.
+    /// Takes the message with these bytes, which this node has handed in and which is delivered
+    /// now. `None` if it is unknown and must be decoded.
     pub(crate) fn delivered(&mut self, payload: &[u8]) -> Option<Ordered> {
         let at = self.under_way.iter().position(|(sent, _)| sent.equals(payload))?;
-        // Those before it were lost with their ring.
+        // Messages before it were lost with their ring.
         self.under_way.drain(..at);
         self.under_way.pop_front().map(|(_, ordered)| ordered)
     }
 
-    /// The first message that waits.
+    /// Returns the first message that waits.
     pub(crate) fn first(&self) -> Option<&Ordered> {
         self.unsent.front()
     }
 
-    /// Hands the first message in that waits. False if there is none, or it was refused.
+    /// Hands in the first message that waits. False if there is none, or it was refused.
     pub(crate) fn order_first(&mut self, now: Time, level: Level) -> bool {
         let Some(payload) = self.first().map(Ordered::payload) else { return false };
         let taken = self.multicast(now, payload.clone(), level);
@@ -94,12 +94,12 @@ impl<O: Ordering> Outbox<O> {
         taken
     }
 
-    /// Drops those that are of no use any more.
+    /// Drops messages that are of no use any more.
     pub(crate) fn retain(&mut self, useful: impl FnMut(&Ordered) -> bool) {
         self.unsent.retain(useful);
     }
 
-    /// Takes a message back that has no place in the order yet.
+    /// Withdraws a message that has no place in the order yet.
     pub(crate) fn withdraw(&mut self, payload: &Payload) {
         if self.ordering.withdraw(payload) {
             self.handed -= 1;

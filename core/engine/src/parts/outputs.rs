@@ -1,4 +1,4 @@
-//! What this node's driver is to do next.
+//! This node's outputs to its driver.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -8,15 +8,15 @@ use wire::Time;
 use crate::api::{Event, Output};
 use crate::replica::Effect;
 
-/// One queue, in the order of what led to it.
+/// One queue, in the order of the causes.
 #[derive(Default)]
 pub(crate) struct Outputs {
     queue: VecDeque<Output>,
-    /// When the last one came of what comes in crowds, clients' frames and services' answers. What
-    /// follows from all of them is seen to when outputs are asked for, so that what many clients
-    /// ask for at once is ordered together.
+    /// The time of the last input of a kind that comes in crowds: clients' frames and services'
+    /// answers. Their consequences are handled when outputs are requested, so that simultaneous
+    /// calls of many clients are ordered together.
     crowd: Option<Time>,
-    /// Room for what a replica asks for, kept from call to call.
+    /// A buffer for a replica's effects, reused from call to call.
     room: Vec<Effect>,
 }
 
@@ -37,22 +37,23 @@ impl Outputs {
         self.queue.pop_front()
     }
 
-    /// One of a crowd has come: others may follow before anything is done about it.
+    /// Notes an input of a crowd: others may follow before anything is done about it.
     pub(crate) fn crowd(&mut self, now: Time) {
         self.crowd = Some(now);
     }
 
-    /// When the last of a crowd came, if nothing is left to do before it is seen to.
+    /// Returns when the last input of a crowd came, if nothing else is left to do before it is
+    /// handled.
     pub(crate) fn crowd_waits(&mut self) -> Option<Time> {
         if self.queue.is_empty() { self.crowd.take() } else { None }
     }
 
-    /// The crowd is seen to.
+    /// The crowd is handled.
     pub(crate) fn settled(&mut self) {
         self.crowd = None;
     }
 
-    /// Room for effects: to be given back.
+    /// Takes the buffer for effects, to be returned later.
     pub(crate) fn take_room(&mut self) -> Vec<Effect> {
         core::mem::take(&mut self.room)
     }

@@ -1,4 +1,4 @@
-//! How far this node is: in the order of its component, and in its own life.
+//! This node's position: in the order of its component, and in its own life.
 
 use alloc::collections::VecDeque;
 
@@ -10,40 +10,40 @@ use crate::ordering::Delivery;
 /// A clean stop waits this long for its hand-over to be ordered before it leaves all the same.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// After an installation, the replicas of groups that nobody knew join within some round trips: for
-/// this long at least no client is told that a group does not exist. On a slow ring for as many
-/// times as long as the announcements took, which went the same way.
+/// After an installation, the replicas of unknown groups join within some round trips. For this
+/// long at least no client is told that a group does not exist. On a slow ring the time is longer,
+/// in proportion to the announcements' time, which took the same way.
 const JOIN_GRACE: Duration = Duration::from_millis(50);
 const JOIN_ROUNDS: u32 = 4;
 
-/// The same while configured nodes are missing, and at most: the cluster may still be forming.
+/// The maximum, and the time while configured nodes are missing: the cluster may still be forming.
 const FORMING_GRACE: Duration = Duration::from_secs(2);
 
 /// Ordered messages that may wait for an installation: what all members may have queued.
 const MAX_DEFERRED: usize = MAX_SEND_QUEUE * 4;
 
-/// What the ring has said of who holds what.
+/// The ring's knowledge of which members have what.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Held {
     pub(crate) majority: u64,
     pub(crate) all: u64,
 }
 
-/// Where this node is.
+/// This node's position.
 #[derive(Debug)]
 pub(crate) struct Progress {
     held: Held,
-    /// Deliveries now were ordered in a ring that has ended.
+    /// Whether deliveries now belong to a ring that has ended.
     transitional: bool,
-    /// Delivered before the installation of their component.
+    /// Messages delivered before the installation of their component.
     deferred: VecDeque<Delivery>,
     /// The place of the last message of the component that was delivered.
     delivered: u64,
     /// When the last configuration was delivered.
     configured_at: Time,
-    /// Until when groups that are not in the table may still be on their way.
+    /// The time until which groups outside the table may still be on their way.
     joining_until: Option<Time>,
-    /// When a clean stop ends at the latest.
+    /// The time at which a clean stop ends at the latest.
     leaving: Option<Time>,
     left: bool,
 }
@@ -62,12 +62,12 @@ impl Progress {
         }
     }
 
-    /// The last messages of the old ring follow, or do so no more.
+    /// Sets whether the last messages of the old ring follow.
     pub(crate) fn set_transitional(&mut self, transitional: bool) {
         self.transitional = transitional;
     }
 
-    /// A configuration begins.
+    /// Begins a configuration.
     pub(crate) fn configured(&mut self, now: Time) {
         self.configured_at = now;
         self.deferred.clear();
@@ -96,15 +96,15 @@ impl Progress {
         self.held
     }
 
-    /// Keeps a message until its component is installed. What has no room is dropped, by every
-    /// member alike: all defer the same.
+    /// Keeps a message until its component is installed. A message without room is dropped by every
+    /// member alike, as all defer the same ones.
     pub(crate) fn defer(&mut self, delivery: Delivery) {
         if self.deferred.len() < MAX_DEFERRED {
             self.deferred.push_back(delivery);
         }
     }
 
-    /// The place of the first message that waits.
+    /// Returns the place of the first message that waits.
     pub(crate) fn first_deferred(&self) -> Option<u64> {
         self.deferred.front().map(|first| first.sequence)
     }
@@ -113,21 +113,20 @@ impl Progress {
         core::mem::take(&mut self.deferred)
     }
 
-    /// The component begins, `whole` if no configured node is missing: groups that nobody knew may
-    /// come.
+    /// Begins the component, `whole` if no configured node is missing: unknown groups may join.
     pub(crate) fn await_joins(&mut self, now: Time, whole: bool) {
         let took = now.since(self.configured_at) * JOIN_ROUNDS;
         let grace = if whole { took.max(JOIN_GRACE) } else { FORMING_GRACE };
         self.joining_until = Some(now + grace.min(FORMING_GRACE));
     }
 
-    /// Groups may still be on their way.
+    /// Whether groups may still be on their way.
     pub(crate) fn awaits_joins(&self) -> bool {
         self.joining_until.is_some()
     }
 
-    /// True once no more groups are waited for. While a ring is formed nothing is ordered: what was
-    /// on its way still is.
+    /// True once when no more groups are waited for. While a ring is formed nothing is ordered:
+    /// groups on their way still are.
     pub(crate) fn ends_joins(&mut self, now: Time, orders: bool) -> bool {
         let due = self.joining_until.is_some_and(|until| until <= now);
         if due {
@@ -136,14 +135,14 @@ impl Progress {
         due && orders
     }
 
-    /// A clean stop begins. False if one has.
+    /// Begins a clean stop. False if one has begun already.
     pub(crate) fn begin_to_leave(&mut self, now: Time) -> bool {
         let begins = self.leaving.is_none();
         self.leaving.get_or_insert(now + LEAVE_TIMEOUT);
         begins
     }
 
-    /// When the clean stop that has begun ends at the latest.
+    /// Returns when the clean stop that has begun ends at the latest.
     pub(crate) fn leaving(&self) -> Option<Time> {
         self.leaving
     }

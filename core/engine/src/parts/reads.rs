@@ -1,28 +1,28 @@
-//! How recent reads are that no order was asked for.
+//! How recent reads without an order are.
 
 use wire::{Duration, Time};
 
 /// Reads of this node's replicas.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
-    /// All that was answered by this time was delivered here.
+    /// Requests answered by this time were delivered here.
     current: Option<Time>,
-    /// Reads that replicas here were given.
+    /// Counts reads that replicas here were given.
     executions: u64,
 }
 
 impl Reads {
-    /// All that was answered by this time was delivered here.
+    /// Requests answered by this time were delivered here.
     pub(crate) fn confirm(&mut self, at: Time) {
         self.current = self.current.max(Some(at));
     }
 
-    /// The state here is at most so old.
+    /// Whether the state here is at most this old.
     pub(crate) fn is_recent(&self, now: Time, most: Duration) -> bool {
         self.current.is_some_and(|at| now.since(at) <= most)
     }
 
-    /// The number of the next read that a replica is given.
+    /// Returns the number of the next read for a replica.
     pub(crate) fn next(&mut self) -> u64 {
         self.executions += 1;
         self.executions

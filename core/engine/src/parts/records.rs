@@ -1,5 +1,5 @@
-//! What this node keeps on disk, if it has one: what was given to it, and what waits to be
-//! (`docs/protocol/store.md`).
+//! This node's records for its disk, if it has one: those that the disk was given, and those that
+//! wait for it (`docs/protocol/store.md`).
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -13,28 +13,27 @@ use crate::api::{Kept, Output};
 use crate::bug::{Bug, Planted};
 use crate::disk::{Disk, Recovery};
 
-/// A node that waits for others' disks asks them after this time, and again: what they told may be
+/// A node that waits for others' disks asks them after this time, and again: their reports may be
 /// lost.
 const ASK_STORED: Duration = Duration::from_millis(50);
 
 /// The node's disk, as its machine sees it.
 pub(crate) struct Records {
     disk: Option<Disk>,
-    /// After how many records of a group a snapshot is taken.
+    /// The number of a group's records after which a snapshot is taken.
     snapshot_after: u64,
-    /// The places of the order that are acted on now: records count as theirs.
+    /// The places of the order that are acted on now: new records belong to them.
     acting: Option<(u64, u64)>,
-    /// Where in the order of this configuration a group changed last.
+    /// The place in this configuration's order at which a group changed last.
     changed_at: BTreeMap<GroupId, u64>,
-    /// When others are asked for what they have on their disks.
+    /// The time at which this node asks the others how much is on their disks.
     ask_at: Option<Time>,
-    /// The component has become effective: what was kept until then is to go.
+    /// The component has become effective: replicas kept until then may go.
     look_at_kept: bool,
-    /// What the disk is to be given when all that is ordered at the present place has been acted
-    /// on.
+    /// Outputs for the disk when all messages of the present place have been acted on.
     unwritten: Vec<Output>,
-    /// States for the disk, each with the number of the last record when it was taken: they wait
-    /// for that.
+    /// States for the disk. Each waits for the last record at the time that it was taken, whose
+    /// number it has.
     unstored: Vec<(GroupId, u64, Output)>,
 }
 
@@ -64,7 +63,7 @@ impl Records {
         self.disk.is_some()
     }
 
-    /// The disk has a state of this group that nobody hosts.
+    /// Whether the disk has a state of this group that no replica here hosts.
     pub(crate) fn has(&self, group: GroupId) -> bool {
         self.disk.as_ref().is_some_and(|disk| disk.has(group))
     }
@@ -73,7 +72,7 @@ impl Records {
         self.snapshot_after
     }
 
-    /// A configuration begins.
+    /// Begins a configuration.
     pub(crate) fn new_configuration(&mut self) {
         self.changed_at.clear();
         if let Some(disk) = &mut self.disk {
@@ -94,22 +93,23 @@ impl Records {
         self.acting = None;
     }
 
-    /// The last place of what is acted on.
+    /// Returns the last place that is acted on now.
     pub(crate) fn acts_up_to(&self) -> Option<u64> {
         self.acting.map(|(_, to)| to)
     }
 
-    /// A group has changed at this place.
+    /// Notes that a group has changed at this place.
     pub(crate) fn group_changed(&mut self, group: GroupId, sequence: u64) {
         self.changed_at.insert(group, sequence);
     }
 
-    /// Where in the order of this configuration a group changed last; 0 if it has not.
+    /// Returns where in the order of this configuration a group changed last; 0 if it has not.
     pub(crate) fn changed_at(&self, group: GroupId) -> u64 {
         self.changed_at.get(&group).copied().unwrap_or(0)
     }
 
-    /// A record of a group, which counts as what is acted on now. The number of all records then.
+    /// Writes a record of a group, at the place that is acted on now. Returns the number of all
+    /// records so far.
     pub(crate) fn persist(&mut self, group: GroupId, kind: u8, place: Place, bytes: Bytes) -> u64 {
         let Some(disk) = &mut self.disk else { return 0 };
         let number = disk.append(self.acting);
@@ -118,8 +118,8 @@ impl Records {
         number
     }
 
-    /// A record of the node itself, which counts as what is acted on now. True if there are so many
-    /// that a snapshot is due.
+    /// Writes a record of the node itself, at the place that is acted on now. True if a snapshot is
+    /// due after so many.
     pub(crate) fn note(&mut self, record: NodeRecord, place: Place) -> bool {
         let Some(disk) = &mut self.disk else { return false };
         let bytes = record.encode();
@@ -129,24 +129,24 @@ impl Records {
         long
     }
 
-    /// What the node knows of the cluster stands for its records.
+    /// Replaces the node's records by a snapshot of its knowledge of the cluster.
     pub(crate) fn snapshot_node(&mut self, place: Place) {
         let Some(disk) = &mut self.disk else { return };
         let (covers, state) = (disk.appended(), disk.snapshot());
         self.unwritten.push(Output::Snapshot { strand: None, covers, place, state });
     }
 
-    /// Nobody wants what the disk has of this group.
+    /// Drops the disk's data of this group, which nobody needs.
     pub(crate) fn forget(&mut self, group: GroupId) {
         self.unwritten.push(Output::Forget(group));
     }
 
-    /// A state of this group waits for its records.
+    /// Whether a state of this group waits for its records.
     pub(crate) fn has_unstored(&self, group: GroupId) -> bool {
         self.unstored.iter().any(|(waiting, ..)| *waiting == group)
     }
 
-    /// A state of this group is to be stored when all records so far are on the disk.
+    /// Stores a state of this group when all records so far are on the disk.
     pub(crate) fn store_later(&mut self, group: GroupId, snapshot: Output) {
         self.unstored.retain(|(waiting, ..)| *waiting != group);
         let recorded = self.disk.as_ref().map_or(0, Disk::appended);
@@ -154,9 +154,9 @@ impl Records {
         self.give_unstored();
     }
 
-    /// A state may have more in it than the requests up to its place: what the calls of their
-    /// handlers ended with came later. It is given to the store when that is on the disk, so that a
-    /// node that comes back with it has the ends, too.
+    /// Gives states to the store whose records are on the disk. A state may include more than the
+    /// requests up to its place: the ends of their handlers' calls came later. So a node that
+    /// restarts with the state has the ends, too.
     pub(crate) fn give_unstored(&mut self) {
         let Some(disk) = &self.disk else { return };
         let ready = |(_, recorded, _): &mut (GroupId, u64, Output)| disk.has_all(*recorded);
@@ -164,9 +164,9 @@ impl Records {
         self.unwritten.extend(ready.map(|(.., snapshot)| snapshot));
     }
 
-    /// All messages of the present place have been acted on. Of several records that a group's
-    /// replica took there only the last counts as the place's whole: a disk that has but some of
-    /// them has none. The groups of which there are any.
+    /// All messages of the present place have been acted on. Of a group's records there, only the
+    /// last marks the place as whole: a disk with only some of them has none. Returns the groups
+    /// with such records.
     pub(crate) fn mark_whole_places(&mut self, planted: Planted) -> BTreeSet<(GroupId, Place)> {
         let mut whole = BTreeSet::new();
         for output in self.unwritten.iter_mut().rev() {
@@ -181,32 +181,32 @@ impl Records {
         whole
     }
 
-    /// Nothing is to be given to the disk.
+    /// Whether nothing waits to be given to the disk.
     pub(crate) fn is_written(&self) -> bool {
         self.unwritten.is_empty()
     }
 
-    /// What the disk is given.
+    /// Takes the outputs for the disk.
     pub(crate) fn take_unwritten(&mut self) -> impl Iterator<Item = Output> + '_ {
         self.unwritten.drain(..)
     }
 
-    /// The component has become effective.
+    /// Notes that the component has become effective.
     pub(crate) fn became_effective(&mut self) {
         self.look_at_kept = true;
     }
 
-    /// True once for each time that a component became effective.
+    /// True once each time that a component became effective.
     pub(crate) fn take_effective(&mut self) -> bool {
         core::mem::take(&mut self.look_at_kept)
     }
 
-    /// Sets the time at which the others are asked for what they have on their disks.
+    /// Sets the time at which this node asks the others how much is on their disks.
     pub(crate) fn watch_disks(&mut self, now: Time, waits: bool) {
         self.ask_at = waits.then(|| self.ask_at.unwrap_or(now + ASK_STORED));
     }
 
-    /// True if the others are to be asked now.
+    /// Whether the others are to be asked now.
     pub(crate) fn asks_disks(&mut self, now: Time) -> bool {
         self.ask_at.take_if(|at| *at <= now).is_some()
     }

@@ -1,26 +1,25 @@
-//! When a replica that was taken out for its votes comes back.
+//! The time at which a replica that was expelled for its votes rejoins.
 
 use wire::{Duration, Time};
 
-/// A replica that was taken out comes back at once; then after so long, and twice as long each
-/// time, up to [`LONGEST`]. Being good for ten times as long as it was kept out last makes it
-/// forgotten.
+/// An expelled replica first rejoins at once; then after so long, and twice as long each time, up
+/// to [`LONGEST`]. Its expulsions are forgotten after ten times its last time out without another.
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// How long this node's replica stays out of its group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RejoinBackoff {
-    /// It was taken out so often in a row.
+    /// The number of expulsions in a row.
     times: u32,
-    /// It does not come back before.
+    /// The replica does not rejoin before.
     until: Time,
-    /// That time has not come.
+    /// Whether that time is yet to come.
     kept_out: bool,
 }
 
 impl RejoinBackoff {
-    /// It is taken out.
+    /// The replica is expelled.
     pub(crate) fn begin(&mut self, now: Time) {
         let good_for = backoff(self.times).max(FIRST) * 10;
         if now >= self.until + good_for {
@@ -35,12 +34,12 @@ impl RejoinBackoff {
         self.kept_out
     }
 
-    /// When it may come back, if it is out.
+    /// Returns when it may rejoin, if it is out.
     pub(crate) fn ends(&self) -> Option<Time> {
         self.kept_out.then_some(self.until)
     }
 
-    /// The time may have come.
+    /// Checks whether the time has come.
     pub(crate) fn expire(&mut self, now: Time) {
         self.kept_out &= self.until > now;
     }

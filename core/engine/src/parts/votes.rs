@@ -1,4 +1,4 @@
-//! The votes in voting groups: what was told, what is due, and whose are missing
+//! The votes in voting groups: those received, those due, and those missing
 //! (`docs/protocol/group.md`, "Voting").
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -10,13 +10,14 @@ use wire::{Duration, GroupId, Member, Time};
 use crate::bug::{Bug, Planted};
 use crate::tally::{Finding, Tally, Verdict};
 
-/// The timeout with missing votes is at least so many times what the slowest replica took of late.
+/// The minimum for the timeout with missing votes, in multiples of the slowest replica's recent
+/// lag.
 const TIMEOUT_FACTOR: u32 = 8;
 
 /// Missing votes in a group, and how long they may be missing.
 #[derive(Debug, Default)]
 struct MissingVotes {
-    /// Since when, and from which position on; and when it is said.
+    /// Replicas with missing votes, each with the time of its report.
     missing: Vec<Missing>,
     /// How long the last of a call's votes came after the majority, smoothed.
     lag: Duration,
@@ -28,7 +29,7 @@ impl MissingVotes {
     }
 }
 
-/// A replica has not voted on the call of this position, and a majority has.
+/// A replica that has not voted on the call of this position, though a majority has.
 #[derive(Clone, Copy, Debug)]
 struct Missing {
     member: Member,
@@ -42,9 +43,9 @@ struct Missing {
 pub(crate) struct Votes {
     tallies: BTreeMap<GroupId, Tally>,
     missing: BTreeMap<GroupId, MissingVotes>,
-    /// Groups in which this node's replica may have votes to tell.
+    /// Groups in which this node's replica may have votes to send.
     due: BTreeSet<GroupId>,
-    /// How long a vote may be missing at least.
+    /// The minimum time that a vote may be missing.
     timeout: Duration,
 }
 
@@ -53,12 +54,12 @@ impl Votes {
         Votes { tallies: BTreeMap::new(), missing: BTreeMap::new(), due: BTreeSet::new(), timeout }
     }
 
-    /// How long a vote may be missing at least.
+    /// Returns the minimum time that a vote may be missing.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// A component begins: everybody tells anew what is not settled.
+    /// Begins a component: all replicas vote anew on calls that are not settled.
     pub(crate) fn begin_component(&mut self, planted: Planted) {
         if !planted.is(Bug::KeepVotes) {
             self.tallies.clear();
@@ -78,14 +79,14 @@ impl Votes {
         self.missing.remove(&group);
     }
 
-    /// A replica is out of its group.
+    /// Forgets a replica that is out of its group.
     pub(crate) fn forget_member(&mut self, group: GroupId, member: Member) {
         if let Some(tally) = self.tallies.get_mut(&group) {
             tally.forget(member);
         }
     }
 
-    /// Counts a ballot. False if the group has ceased to vote since it was told, and votes anew.
+    /// Counts a ballot. False if the group has ceased to vote since it was sent, and votes anew.
     pub(crate) fn take(&mut self, sender: Member, ballot: &Ballot) -> bool {
         let tally = self.tallies.entry(ballot.group).or_default();
         let counts = ballot.since == tally.since();
@@ -95,18 +96,18 @@ impl Votes {
         counts
     }
 
-    /// The place in the order since which the group votes; 0 if it has not begun.
+    /// Returns the place in the order since which the group votes; 0 if it has not begun.
     pub(crate) fn since(&self, group: GroupId) -> u64 {
         self.tallies.get(&group).map_or(0, Tally::since)
     }
 
-    /// The verdicts after this position.
+    /// Returns the verdicts after this position.
     pub(crate) fn verdicts_after(&self, group: GroupId, position: u64) -> Vec<(u64, Verdict)> {
         let tally = self.tallies.get(&group);
         tally.into_iter().flat_map(|tally| tally.verdicts_after(position)).collect()
     }
 
-    /// What the votes show next, of those that have the state.
+    /// Returns the next finding from the votes of the synced replicas.
     pub(crate) fn next_finding(
         &mut self,
         group: GroupId,
@@ -116,12 +117,12 @@ impl Votes {
         self.tallies.get_mut(&group)?.next_finding(synced, joining, planted)
     }
 
-    /// Nobody waits for votes up to this position.
+    /// Returns the position up to which nobody waits for votes.
     pub(crate) fn base(&self, group: GroupId) -> Option<u64> {
         Some(self.tallies.get(&group)?.base())
     }
 
-    /// This node's replica may have votes to tell.
+    /// Notes that this node's replica may have votes to send.
     pub(crate) fn note_due(&mut self, group: GroupId) {
         self.due.insert(group);
     }
@@ -134,8 +135,8 @@ impl Votes {
         core::mem::take(&mut self.due)
     }
 
-    /// Looks whose votes are missing, of those that a majority has told, as far as the replica of
-    /// `me` has told them as well.
+    /// Looks for missing votes on calls for which a majority has voted. It waits until the replica
+    /// of `me` has voted on them as well.
     pub(crate) fn look_for_missing(
         &mut self,
         now: Time,
@@ -162,19 +163,19 @@ impl Votes {
         }
     }
 
-    /// When it is next to be said that votes are missing.
+    /// Returns when the next report of missing votes is due.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let missing = self.missing.values().flat_map(|votes| &votes.missing);
         missing.map(|missing| missing.due).min()
     }
 
-    /// Votes that are missing for too long. Where that is ordered, they may have come.
+    /// Returns votes that are missing for too long. When the report is ordered, they may have come.
     pub(crate) fn overdue(&mut self, now: Time) -> Vec<Absent> {
         let mut absent = Vec::new();
         for (group, votes) in &mut self.missing {
             let timeout = votes.timeout(self.timeout);
             for missing in votes.missing.iter_mut().filter(|missing| missing.due <= now) {
-                // A node that was held up itself has not heard what was said meanwhile.
+                // A node that was held up itself has not received the votes of that time.
                 let in_time = now.since(missing.due) <= timeout / 4;
                 missing.due = now + timeout;
                 if in_time {
@@ -186,7 +187,7 @@ impl Votes {
         absent
     }
 
-    /// This is still so.
+    /// Whether this vote is still missing.
     pub(crate) fn is_missing(&self, absent: &Absent, synced: &[Member]) -> bool {
         let tally = self.tallies.get(&absent.group);
         synced.contains(&absent.member)
@@ -224,14 +225,14 @@ mod tests {
         tell(votes, member, first, None, 1);
     }
 
-    /// All that the votes show is acted on, and it is looked whose are missing.
+    /// Acts on all findings of the votes, and looks for missing ones.
     fn look(votes: &mut Votes, now: Time, members: &[Member]) {
         let planted = Planted::default();
         while votes.next_finding(GROUP, (members, false), planted).is_some() {}
         votes.look_for_missing(now, GROUP, (members[0], members));
     }
 
-    /// Two of three have voted on the first call.
+    /// Two of three replicas have voted on the first call.
     fn one_is_missing(now: Time) -> (Votes, Vec<Member>) {
         let (mut votes, members) = (Votes::new(LEAST), members());
         votes.begin(GROUP, 5);

@@ -1,5 +1,5 @@
-//! Clients that are told of newer views of a group before they call again
-//! (`docs/protocol/client.md`, "News").
+//! Clients that get newer views of a group before they call again (`docs/protocol/client.md`,
+//! "News").
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -7,17 +7,17 @@ use alloc::vec::Vec;
 use wire::limits::MAX_WATCHES;
 use wire::{Caller, GroupId};
 
-/// Callers, and the groups whose views they are told of.
+/// Callers, and the groups that they watch.
 #[derive(Default)]
 pub(crate) struct Watches {
     by_group: BTreeSet<(GroupId, Caller)>,
     by_caller: BTreeSet<(Caller, GroupId)>,
-    /// Groups that have a newer view since watchers were told last.
+    /// Groups with a newer view since the last news to watchers.
     changed: BTreeSet<GroupId>,
 }
 
 impl Watches {
-    /// False if there are too many.
+    /// Adds a watch. False if there are too many.
     pub(crate) fn add(&mut self, group: GroupId, caller: Caller) -> bool {
         if self.by_group.len() >= MAX_WATCHES && !self.by_group.contains(&(group, caller)) {
             return false;
@@ -27,7 +27,7 @@ impl Watches {
         true
     }
 
-    /// The connection is gone.
+    /// Forgets a lost connection.
     pub(crate) fn forget(&mut self, caller: Caller) {
         let range = (caller, GroupId(0))..=(caller, GroupId(u64::MAX));
         let groups: Vec<GroupId> = self.by_caller.range(range).map(|(_, group)| *group).collect();
@@ -37,18 +37,18 @@ impl Watches {
         }
     }
 
-    /// A group has a newer view.
+    /// Notes that a group has a newer view.
     pub(crate) fn changed(&mut self, group: GroupId) {
         self.changed.insert(group);
     }
 
-    /// Callers that watch this group.
+    /// Returns the callers that watch this group.
     pub(crate) fn of(&self, group: GroupId) -> Vec<Caller> {
         let range = (group, Caller(0))..=(group, Caller(u64::MAX));
         self.by_group.range(range).map(|(_, caller)| *caller).collect()
     }
 
-    /// The next group that has a newer view since watchers were told last.
+    /// Takes the next group with a newer view since the last news to watchers.
     pub(crate) fn next_changed(&mut self) -> Option<GroupId> {
         self.changed.pop_first()
     }
