@@ -33,7 +33,7 @@ pub const FILE: &str = "context.toml";
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
-    /// One JSON object instead of a text for people.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }

@@ -50,7 +50,7 @@ pub struct Args {
     wait: Option<Duration>,
     #[command(flatten)]
     at: At,
-    /// One JSON object instead of a text for people.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }

@@ -34,7 +34,7 @@ Exit codes:
 pub struct Args {
     #[command(flatten)]
     at: At,
-    /// One JSON object instead of a text for people.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -47,7 +47,7 @@ pub struct Withdraw {
     group: String,
     #[command(flatten)]
     at: At,
-    /// One JSON object instead of a text for people.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }

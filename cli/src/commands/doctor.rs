@@ -49,7 +49,7 @@ pub struct Args {
     /// Leave out what is measured (about two seconds).
     #[arg(long)]
     quick: bool,
-    /// One JSON object instead of a text for people.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }

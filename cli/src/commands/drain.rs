@@ -47,7 +47,7 @@ pub struct Args {
     within: u64,
     #[command(flatten)]
     at: At,
-    /// JSON, one object a line, instead of a text for people.
+    /// Print JSON, one object a line, instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -60,7 +60,7 @@ pub struct Return {
     node: u32,
     #[command(flatten)]
     at: At,
-    /// One JSON object instead of a text for people.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }

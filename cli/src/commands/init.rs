@@ -87,7 +87,7 @@ pub struct Args {
     /// Overwrites what exists: the old authority and all that it made are then worth nothing.
     #[arg(long)]
     force: bool,
-    /// One JSON object instead of a text for people.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }

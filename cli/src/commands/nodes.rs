@@ -26,7 +26,7 @@ much to do that no move relieves refuses the least critical calls (`steadfast ca
 pub struct Args {
     #[command(flatten)]
     at: At,
-    /// One JSON object instead of a text for people.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }

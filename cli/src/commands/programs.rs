@@ -38,7 +38,7 @@ Its replica leaves its group first, so that no call is lost.";
 pub struct Args {
     #[command(flatten)]
     at: At,
-    /// JSON instead of a text for people.
+    /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
     #[command(subcommand)]

@@ -105,7 +105,7 @@ enum What {
 struct How {
     #[command(flatten)]
     at: At,
-    /// JSON, one object a line, instead of a text for people.
+    /// Print JSON, one object a line, instead of text.
     #[arg(long)]
     json: bool,
 }

@@ -63,7 +63,7 @@ pub struct Args {
     env: Vec<(String, String)>,
     #[command(flatten)]
     at: At,
-    /// One JSON object instead of a text for people.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
     /// The program and its arguments, behind `--`. A path with a slash is taken from here, a name

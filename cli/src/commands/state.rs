@@ -70,7 +70,7 @@ enum What {
     Show {
         /// The file.
         file: PathBuf,
-        /// One JSON object instead of a text for people.
+        /// Print one JSON object instead of text.
         #[arg(long)]
         json: bool,
     },

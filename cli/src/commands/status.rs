@@ -29,7 +29,7 @@ pub struct Args {
     /// Waits, for so long at most, until all nodes are in the ring and every group has a primary.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     wait: Option<Duration>,
-    /// One JSON object instead of a text for people.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }

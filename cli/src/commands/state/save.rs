@@ -44,7 +44,7 @@ pub struct Args {
     also: Vec<String>,
     #[command(flatten)]
     at: At,
-    /// JSON, one object a file, instead of a text for people.
+    /// Print JSON, one object for each file, instead of text.
     #[arg(long)]
     json: bool,
 }
