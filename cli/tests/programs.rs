@@ -103,7 +103,7 @@ fn what_does_not_serve_is_explained() {
         (&["--", "sh", "-c", "echo cannot find my data; exit 3"], "cannot find my data"),
         (&["--", "./no-such-program"], "no-such-program (in folder "),
         (&["--", "true"], "steadfast::attach"),
-        (&["--", PROGRAM, "replica", "--help"], "It is started by a node, not by hand"),
+        (&["--", PROGRAM, "replica", "--help"], "A node starts this program, not a person"),
     ];
     for (command, expected) in cases {
         let text = refused(&ask(&daemon, &["run", "--group", "own"], command));
