@@ -352,8 +352,8 @@ impl Directory {
         changed
     }
 
-    /// A member has brought a group's state after the component was installed. Whoever has it may
-    /// be known now.
+    /// A member has announced a group's state after the component was installed. The replicas that
+    /// have it may be known now.
     pub(crate) fn wake(
         &mut self,
         id: GroupId,

@@ -145,7 +145,7 @@ pub trait Ordering {
     /// told may be lost.
     fn ask_stored(&mut self, now: Time);
 
-    /// What the engine is doing, for people: `operational` while it orders messages.
+    /// The engine's state for status output: `operational` while it orders messages.
     fn state_name(&self) -> &'static str;
 
     /// Messages taken that have no place in the order yet. Those of this node leave in their order.

@@ -145,8 +145,8 @@ impl Group {
         self.view.0 = self.view.0.saturating_add(1);
     }
 
-    /// A group that was never called has the service's initial state, and nothing of it was
-    /// answered: if nobody is here who has it, the first replica in rank begins it.
+    /// A group that was never called has the service's initial state, and answered no request. If
+    /// no replica here has the state, the first in rank begins it.
     pub(super) fn begin_if_never_called(&mut self) {
         if self.last == Place::default()
             && self.primary().is_none()

@@ -47,7 +47,7 @@ pub(super) struct Cold {
 /// The service runs here.
 #[derive(Debug)]
 struct Running {
-    /// Where this replica's time as primary began. `None`: it is over, or groups do not act.
+    /// The begin of this replica's time as primary. `None`: it is over, or groups do not act.
     since: Option<Place>,
     /// The next request to be executed.
     next: u64,

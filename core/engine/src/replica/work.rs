@@ -34,7 +34,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// Its name, for people.
+    /// Its name, for diagnosis.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Mode::Idle => "idle",
