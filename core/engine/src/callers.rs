@@ -1,4 +1,4 @@
-//! The clients that are connected to this node, and what they wait for.
+//! The clients that are connected to this node, and their open calls.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -16,29 +16,30 @@ pub(crate) const OWN: Caller = Caller(u64::MAX);
 /// One call of one client.
 pub(crate) type Call = (GroupId, ClientId, u64);
 
-/// How far a call has come.
+/// The progress of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It waits for a view in which something can be done with it.
+    /// It waits for a view in which it can be processed.
     Parked,
     /// It is on its way through the ring.
     Ordered,
-    /// This node's replica was given it, without a place in the order. The reply waits for nobody.
+    /// This node's replica has it, without a place in the order. Its reply waits for no other
+    /// member.
     Serving,
-    /// A read that waits until it is sure that this node is in the component, by this round of
-    /// questions; since when.
+    /// A read that waits for the confirmation that this node is in the component: the round, and
+    /// the time of the request.
     Asking { round: u64, at: Time },
-    /// A read that waits until everything up to this number is delivered here; since when it was
-    /// asked for.
+    /// A read that waits until everything up to this number is delivered here, and the time when it
+    /// was asked for.
     Placed { upto: u64, at: Time },
-    /// A read that a passive group's primary was given: what it sees has no place yet. Which of all
-    /// such executions.
+    /// A read at a passive group's primary: its result has no place yet. The number of the
+    /// execution.
     Reading { execution: u64 },
     /// It has its place in the order. The reply leaves when this is held by enough members.
     Delivered { sequence: u64 },
 }
 
-/// A call that somebody waits for here.
+/// A call that a client here waits for.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     pub(crate) caller: Caller,
@@ -49,15 +50,15 @@ pub(crate) struct Waiting {
     pub(crate) stage: Stage,
     /// It was given to the ring, here and maybe in an earlier component: it may have been executed.
     pub(crate) given: bool,
-    /// It was in the group's history when its client asked here last, which had no answer then, and
-    /// waited for none elsewhere.
+    /// It was in the group's history when its client last asked here. The client had no answer
+    /// then, and waited for none elsewhere.
     pub(crate) returned: bool,
-    /// When this node, a backup, orders the call itself if it has not been ordered by then.
+    /// The time at which this node, a backup, orders the call itself, unless it has been ordered.
     pub(crate) order_at: Option<Time>,
     pub(crate) outcome: Option<ServiceOutcome>,
 }
 
-/// All of them.
+/// All open calls.
 #[derive(Default)]
 pub(crate) struct Callers {
     callers: BTreeMap<Caller, ClientId>,
@@ -67,10 +68,10 @@ pub(crate) struct Callers {
     by_order: BTreeSet<(Time, Call)>,
     /// Calls by their place in the order, until it is held.
     unheld: BTreeSet<(u64, Call)>,
-    /// Reads by the round that they wait for, and by the number.
+    /// Reads by the round, and by the number, that they wait for.
     asking: BTreeSet<(u64, Call)>,
     placed: BTreeSet<(u64, Call)>,
-    /// Who asked for a group before anything was known of groups.
+    /// Clients that asked for a group before groups were known.
     binds: Vec<(Caller, String)>,
 }
 
@@ -85,7 +86,7 @@ impl Callers {
         self.callers.get(&caller).copied()
     }
 
-    /// Calls that wait here.
+    /// The number of open calls.
     pub(crate) fn len(&self) -> usize {
         self.calls.len()
     }
@@ -94,12 +95,12 @@ impl Callers {
         self.calls.get(call)
     }
 
-    /// A call comes, for the first time or again. True if it is new here.
+    /// A call arrives, for the first time or again. True if it is new here.
     pub(crate) fn insert(&mut self, call: Call, mut waiting: Waiting) -> bool {
         let old = self.remove(&call);
         let is_new = old.is_none();
         if let Some(old) = old {
-            // The client asks again, maybe over another connection: what is under way stays.
+            // The client asks again, maybe over another connection: the call's progress stays.
             waiting.stage = old.stage;
             waiting.given = old.given;
             waiting.order_at = old.order_at;
@@ -128,7 +129,7 @@ impl Callers {
         Some(waiting)
     }
 
-    /// Where a call of this stage is found by a number, and that number.
+    /// The index of calls of this stage, and the call's number in it.
     fn index(&mut self, stage: &Stage) -> Option<(&mut BTreeSet<(u64, Call)>, u64)> {
         match *stage {
             Stage::Asking { round, .. } => Some((&mut self.asking, round)),
@@ -144,7 +145,7 @@ impl Callers {
         if let Some(at) = waiting.order_at.take() {
             self.by_order.remove(&(at, *call));
         }
-        // Of a read that was executed nothing is left: to say that it was not is no lie.
+        // An executed read leaves nothing behind: it may be reported as not executed.
         waiting.given |= stage != Stage::Parked && !waiting.request.access.reads();
         if let Some((index, at)) = self.index(&before) {
             index.remove(&(at, *call));
@@ -154,7 +155,7 @@ impl Callers {
         }
     }
 
-    /// A parked call is to be ordered at this time by whoever it waits with, unless that is known.
+    /// Sets the time at which this node orders a parked call itself, unless it has one.
     pub(crate) fn order_later(&mut self, call: &Call, at: Time) {
         if let Some(waiting) = self.calls.get_mut(call)
             && waiting.order_at.is_none()
@@ -172,7 +173,7 @@ impl Callers {
         Some(call)
     }
 
-    /// What became of a call is not part of the history that goes on: it begins anew.
+    /// The call's progress is not part of the history that goes on: it begins anew.
     pub(crate) fn park(&mut self, call: &Call) {
         self.set_stage(call, Stage::Parked);
         if let Some(waiting) = self.calls.get_mut(call) {
@@ -180,17 +181,17 @@ impl Callers {
         }
     }
 
-    /// What this node has ordered is delivered. If its replica has not taken it, for it has lost
-    /// the state meanwhile, the call waits for the view in which it has it again: its client may
-    /// ask for the answer of this one (simulator seed 7004113).
+    /// This node's own ordered call is delivered. If its replica has lost the state meanwhile, it
+    /// has not taken the call. Then the call waits for a view in which the replica has the state:
+    /// its client may ask for this one's answer.
     pub(crate) fn not_taken(&mut self, call: &Call) {
         if self.calls.get(call).is_some_and(|waiting| waiting.stage == Stage::Ordered) {
             self.park(call);
         }
     }
 
-    /// A call has its first place in the order. Later places do not count: the first is what
-    /// the reply depends on.
+    /// A call has its first place in the order. The reply depends on the first place; later ones do
+    /// not count.
     pub(crate) fn delivered(&mut self, call: &Call, sequence: u64) {
         let stage = self.calls.get(call).map(|waiting| &waiting.stage);
         if stage.is_some_and(|stage| !matches!(stage, Stage::Delivered { .. })) {
@@ -198,7 +199,7 @@ impl Callers {
         }
     }
 
-    /// The call's outcome depends on what was ordered up to there, which is after its own place.
+    /// The call's outcome depends on all messages up to this number, which is after its own place.
     pub(crate) fn settled(&mut self, call: &Call, sequence: u64) {
         let stage = self.calls.get(call).map(|waiting| waiting.stage.clone());
         if stage
@@ -208,7 +209,7 @@ impl Callers {
         }
     }
 
-    /// The call's outcome is known. True if somebody waits for it here.
+    /// The call's outcome is known. True if a client waits for it here.
     pub(crate) fn outcome(&mut self, call: &Call, outcome: ServiceOutcome) -> bool {
         let waiting = self.calls.get_mut(call);
         waiting.map(|waiting| waiting.outcome = Some(outcome)).is_some()
@@ -248,8 +249,8 @@ impl Callers {
         self.calls.range(range).map(|(call, _)| *call).collect()
     }
 
-    /// The client has what it wants of its calls below this number, from wherever, or has given
-    /// them up.
+    /// The client has the answers that it wants of its calls below this number, or has given them
+    /// up.
     pub(crate) fn forget_ended(&mut self, group: GroupId, client: ClientId, unanswered: u64) {
         let ended = self.calls.range((group, client, 0)..(group, client, unanswered));
         let ended: Vec<Call> = ended.map(|(call, _)| *call).collect();
@@ -273,13 +274,13 @@ impl Callers {
         self.calls.values().any(|waiting| waiting.stage != Stage::Parked)
     }
 
-    /// The next moment at which a call's timeout ends, or its time to be ordered comes.
+    /// The next moment at which a call's timeout ends, or a call must be ordered.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let firsts = [self.by_deadline.first(), self.by_order.first()];
         firsts.into_iter().flatten().map(|(at, _)| *at).min()
     }
 
-    /// Nobody waits any longer for calls whose timeout has ended.
+    /// Drops calls whose timeout has ended.
     pub(crate) fn expire(&mut self, now: Time) {
         while let Some(&(deadline, call)) = self.by_deadline.first()
             && deadline <= now
@@ -315,7 +316,7 @@ impl Callers {
         core::mem::take(&mut self.binds)
     }
 
-    /// What must hold whatever happened.
+    /// Invariants.
     pub(crate) fn check_invariants(&self) {
         assert!(self.calls.len() <= MAX_WAITING, "calls are bounded");
         assert_eq!(self.calls.len(), self.by_deadline.len(), "every call has a deadline");

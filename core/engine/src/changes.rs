@@ -1,10 +1,9 @@
-//! What a passive group's service has changed, for executors: whichever form of it is smallest.
+//! The changes of a passive group's service, for executors, in the smallest form.
 //!
-//! A primary's executor says what the calls since the last time did to the state, and a backup's
-//! makes its own state so (`docs/protocol/group.md`, "Warm passive"; the bytes are
-//! [`wire::ordered::Change`]'s). A service may tell its changes itself. Of one that does not, whole
-//! states are compared: both sides keep the last state that went from one to the other, so that
-//! only the difference need travel.
+//! A primary's executor reports the effect of the calls since the last time, and a backup's applies
+//! it (`docs/protocol/group.md`, "Warm passive"; the bytes are [`wire::ordered::Change`]'s). A
+//! service may report its changes itself. Otherwise whole states are compared: both sides keep the
+//! last common state, so that only the difference need travel.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -15,8 +14,8 @@ use wire::fnv1a;
 use wire::limits::{MAX_EDITS, MAX_STATE};
 use wire::ordered::{Change, Difference, Edit};
 
-/// A service's own words are taken without looking further if they are no longer than this: to take
-/// the whole state only to see that it is not shorter would cost more than it saves.
+/// A service's own report is taken as it is up to this length. Taking the whole state only to see
+/// that it is no shorter would cost more than it saves.
 const SHORT: usize = 4 << 10;
 
 /// Bytes that are compared at a time where old and new have the same length.
@@ -26,13 +25,12 @@ const BLOCK: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Base {
     state: Bytes,
-    /// It came with an update: whoever is in step has it. What a transfer brought, only the
-    /// receiver is known to have.
+    /// It came with an update, so all replicas in step have it. Of a transferred state only the
+    /// receiver is known to have it.
     common: bool,
 }
 
-/// What an executor of a passive group's replica remembers of the state, to tell and to take
-/// changes.
+/// The memory of a passive group's executor, for taking and applying changes.
 ///
 /// # Examples
 ///
@@ -50,16 +48,16 @@ pub struct Changes {
     base: Option<Base>,
     /// The base is the state as it is now.
     fresh: bool,
-    /// Bytes of the whole state when it was last seen.
+    /// Bytes of the last known whole state.
     size: Option<usize>,
 }
 
-/// What is to be done with the service of a backup.
+/// The action for a backup's service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
     /// Restore this state.
     State(Bytes),
-    /// Let the service apply its own words.
+    /// Let the service apply its own report.
     Own(Bytes),
 }
 
@@ -81,14 +79,13 @@ impl Changes {
         self.fresh = true;
     }
 
-    /// The state as it is now, if it is at hand. A transfer takes this, so that its receiver is in
-    /// step.
+    /// The present state, if it is at hand. A transfer takes this, so that its receiver is in step.
     pub fn current(&self) -> Option<&Bytes> {
         self.base.as_ref().filter(|_| self.fresh).map(|base| &base.state)
     }
 
-    /// What has changed since the last time, as an update carries it. `own`: the service's own
-    /// words for it, if it has any; `whole` takes the whole state.
+    /// The changes since the last time, as an update carries them. `own`: the service's own report,
+    /// if it has one; `whole` takes the whole state.
     ///
     /// # Errors
     /// The state cannot be taken, or is larger than [`MAX_STATE`].
@@ -129,7 +126,7 @@ impl Changes {
         Ok(change)
     }
 
-    /// What the primary has changed is to be done here.
+    /// Applies the primary's change here.
     ///
     /// # Errors
     /// These bytes are no change of the state that is here: this replica is out of step.
@@ -151,7 +148,7 @@ impl Changes {
         Ok(Applied::State(state))
     }
 
-    /// From here on nobody knows the whole state's bytes.
+    /// From here on the whole state's bytes are unknown.
     fn told_by_itself(&mut self) {
         self.base = None;
         self.fresh = false;
@@ -162,8 +159,8 @@ fn short(length: usize) -> u32 {
     u32::try_from(length).expect("a state has at most MAX_STATE bytes")
 }
 
-/// What makes `new` of `old`; nothing if that takes too many edits. What they have in common at
-/// both ends stays. If what is between has the same length in both, it is compared block by block.
+/// The edits that turn `old` into `new`; `None` if there are too many. Common bytes at both ends
+/// stay. Where the rest has the same length in both, it is compared block by block.
 fn difference(old: &[u8], new: &[u8]) -> Option<Difference> {
     let same =
         |pairs: &mut dyn Iterator<Item = (&u8, &u8)>| pairs.take_while(|(a, b)| a == b).count();

@@ -1,33 +1,33 @@
-//! Which of two places in the history of components is the later one.
+//! The order of places in the history of components.
 //!
-//! Epoch and ring say it where all know of each other. A disk alone may know of an attempt; those
-//! who had it not on theirs begin anew with small epochs and rings, and answer. Such an attempt is
-//! **void**: it was never effective, and never will be (`docs/protocol/store.md`, "Attempts that
-//! only some disks know").
+//! Epoch and ring give the order where all know of each other. But a disk alone may know of an
+//! attempt. Nodes whose disks lack it begin anew with small epochs and rings, and answer. Such an
+//! attempt is **void**: it was never effective, and never will be (`docs/protocol/store.md`,
+//! "Attempts that only some disks know").
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use wire::ordered::{Announce, Component, Place};
 use wire::{Member, RingId};
 
-/// A component, by what tells it from all others. Later ones compare as larger, if neither is void.
+/// A component's identity. Later ones compare as larger, if neither is void.
 type Age = (u64, RingId);
 
 pub(crate) fn age(component: &Component) -> Age {
     (component.epoch, component.ring)
 }
 
-/// A place among all that are known of: a later one compares as larger.
+/// A place among all known ones: a later one compares as larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment {
     /// The component, or the one from which a void attempt went out.
     component: Age,
-    /// The void attempt: after all that was ordered in the component, and before all others.
+    /// The void attempt: after all messages of the component, and before all others.
     branch: Age,
     sequence: u64,
 }
 
-/// How the components are ordered that the members of a configuration name.
+/// The order of the components that the members of a configuration name.
 #[derive(Clone, Debug)]
 pub(crate) struct ComponentOrder {
     /// Void attempts, each with the last component before it that is not.
@@ -40,7 +40,7 @@ impl ComponentOrder {
         ComponentOrder { void: BTreeMap::new() }
     }
 
-    /// What these announcements tell of it, if all that they name had the quorum.
+    /// The order that these announcements show, if all named components had the quorum.
     pub(crate) fn of(announces: &BTreeMap<Member, Announce>) -> ComponentOrder {
         let mut component_order = ComponentOrder::new();
         if announces.values().all(|announce| announce.attempts.is_empty()) {
@@ -60,7 +60,7 @@ impl ComponentOrder {
                     base = age(attempt);
                     continue;
                 }
-                // Who installed it had, like all its members, what the furthest of them brought.
+                // Like all its members, the installer had the furthest of their histories.
                 let known = component_order.void.entry(age(attempt)).or_insert(base);
                 *known = base.max(*known);
             }
@@ -68,8 +68,8 @@ impl ComponentOrder {
         component_order
     }
 
-    /// It was never effective: nothing was answered in it, and nobody has to be outvoted who was in
-    /// it.
+    /// The component was never effective: no request was answered in it, and its members need not
+    /// be outvoted.
     pub(crate) fn is_void(&self, component: &Component) -> bool {
         self.void.contains_key(&age(component))
     }
@@ -93,12 +93,12 @@ impl ComponentOrder {
     }
 }
 
-/// All that a member names.
+/// All components that a member names.
 fn components(announce: &Announce) -> impl Iterator<Item = &Component> {
     core::iter::once(&announce.last).chain(&announce.attempts)
 }
 
-/// `other` was installed after `attempt`, and nobody who announced himself for it knew of that: its
+/// `other` was installed after `attempt`, and none of its announced members knew that one: its
 /// number would be larger.
 fn is_later_in_ignorance(other: &Component, attempt: &Component) -> bool {
     other.epoch <= attempt.epoch && age(other) != age(attempt) && came_after(other, attempt)
@@ -119,7 +119,7 @@ mod tests {
     use alloc::vec::Vec;
     use wire::{Incarnation, NodeId};
 
-    /// Of these nodes, each in this life.
+    /// A component of these nodes, each in this life.
     fn component(epoch: u64, ring: u64, members: &[(u32, u64)]) -> Component {
         let member = |(node, life): &(u32, u64)| Member {
             node: NodeId(*node),
@@ -134,7 +134,7 @@ mod tests {
         Place { epoch: component.epoch, ring: component.ring, sequence }
     }
 
-    /// What these nodes know, the first of them node 1.
+    /// The knowledge of these nodes, the first of them node 1.
     fn known(announced: &[(&Component, &[&Component])]) -> ComponentOrder {
         let announces = announced.iter().zip(1..).map(|((last, attempts), node)| {
             let attempts = attempts.iter().map(|attempt| (*attempt).clone()).collect();
@@ -184,13 +184,13 @@ mod tests {
         let component_order = known(&[(&first, &[&attempt]), (&first, &[&before])]);
         assert!(!component_order.is_void(&attempt));
         assert!(component_order.is_after(at(&attempt, 1), at(&before, 50)));
-        // Of two that only some know, the later one says that the other is void, too.
+        // If each of two is known to some only, the later one makes the other void, too.
         let after = component(6, 4, &[(2, 2), (3, 2)]);
         let component_order = known(&[(&first, &[&attempt]), (&first, &[&after])]);
         assert!(component_order.is_void(&attempt) && !component_order.is_void(&after));
     }
 
-    /// A void attempt comes after all that any of its members brought to it.
+    /// A void attempt comes after all histories that its members brought to it.
     #[test]
     fn a_void_attempt_counts_from_the_last_that_is_not() {
         let first = component(4, 80, &[(1, 1), (2, 1), (3, 1)]);

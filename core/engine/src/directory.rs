@@ -1,9 +1,9 @@
 //! The table of groups: replicated state that every node of a component holds alike.
 //!
 //! It changes only at places in the total order, by the verbs below, and every change of a group
-//! makes a new view (`docs/protocol/group.md`, "Groups and views"). How a group passes from one
-//! component to the next: `directory/state_merge.rs`. Groups that begin with a state that somebody
-//! has: `directory/deposits.rs`.
+//! makes a new view (`docs/protocol/group.md`, "Groups and views"). The passage of a group from one
+//! component to the next is in `directory/state_merge.rs`, groups that begin with a state from a
+//! file in `directory/deposits.rs`.
 
 mod deposits;
 mod going;
@@ -35,7 +35,7 @@ pub(crate) enum JoinRefused {
     Full(GroupOptions),
 }
 
-/// What a verb did.
+/// The effect of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Nothing: the table said so already.
@@ -59,9 +59,8 @@ pub(crate) struct Directory {
     /// The last views of groups that ended in this component: one that begins anew goes on from
     /// there, so that no view has two meanings.
     ended: BTreeMap<GroupId, ViewNumber>,
-    /// What transfers of this component are named from. Histories that do not know of each other
-    /// have views of the same numbers: chunks of a transfer in one must not be taken for those of
-    /// another (simulator seed 630740).
+    /// The base of the names of this component's transfers. Separate histories have views of the
+    /// same numbers: chunks of a transfer in one must not be taken for those of another.
     transfers: u64,
 }
 
@@ -74,9 +73,9 @@ impl Directory {
         self.groups.iter().map(|(id, group)| (*id, group))
     }
 
-    /// A replica on `member` joins, of a group that was made with these options or has got another
-    /// style since. The first replica of a group has the state from the start; so has one that
-    /// finds nobody in a group that was never called.
+    /// A replica on `member` joins a group that was made with these options or has got another
+    /// style since. The first replica of a group has the state from the start. So has one that
+    /// finds no other in a group that was never called.
     pub(crate) fn join(
         &mut self,
         member: Member,
@@ -134,7 +133,7 @@ impl Directory {
         Ok(Change::View)
     }
 
-    /// The replica on `member` is gone by its own will, unless it is needed; or it is not to come
+    /// The replica on `member` leaves by its own will, unless it is needed; or it is not to come
     /// back.
     pub(crate) fn leave(&mut self, member: Member, id: GroupId) -> Change {
         let Some(group) = self.groups.get_mut(&id) else { return Change::None };
@@ -175,7 +174,7 @@ impl Directory {
         Change::Removed
     }
 
-    /// The replica on `member` has the state that `transfer` brought.
+    /// The replica on `member` has the state of `transfer`.
     pub(crate) fn synced(&mut self, member: Member, id: GroupId, transfer: ViewNumber) -> Change {
         let Some(group) = self.groups.get_mut(&id) else { return Change::None };
         let waiting = |replica: &&mut Replica| {
@@ -216,13 +215,13 @@ impl Directory {
         {
             return Change::None;
         }
-        // The others keep their order: who was primary is the next.
+        // The others keep their order: the former primary is the next.
         group.replicas[..=rank].rotate_right(1);
         group.advance();
         Change::View
     }
 
-    /// The backups that have the state get this order, if the group is still in this view; those
+    /// The backups that have the state get this order, if the group is still in this view. Backups
     /// that it does not name come after them. Replicas without the state, and the primary, keep
     /// their places.
     pub(crate) fn rank(
@@ -287,16 +286,16 @@ impl Directory {
         Change::View
     }
 
-    /// A request to the group has this place. False if nobody takes it: the group sleeps, or its
-    /// calls are not ordered.
+    /// A request to the group has this place. False if no replica takes it: the group sleeps, or
+    /// its calls are not ordered.
     pub(crate) fn requested(&mut self, id: GroupId, place: Place) -> bool {
         let takes = |group: &&mut Group| group.primary().is_some() && group.options.style.orders();
         let group = self.groups.get_mut(&id).filter(takes);
         group.map(|group| group.last = place).is_some()
     }
 
-    /// Whether this member is the group's primary, and has been since then: if so it may say what
-    /// it has executed.
+    /// Whether this member is the group's primary, and has been since then: if so its updates
+    /// count.
     pub(crate) fn reigns(&self, id: GroupId, member: Member, since: Place) -> bool {
         self.get(id).is_some_and(|group| group.reign == Some((member, since)))
     }
@@ -313,20 +312,19 @@ impl Directory {
         is_another
     }
 
-    /// The group's style is another from this place on: what its primary told in an earlier time of
-    /// such a style, and what comes late, is of no use any more. A checkpoint would be of another
-    /// log (seed 19048).
+    /// The group's style changes at this place. Its primary's updates and checkpoints from before
+    /// are of no use any more: a late checkpoint would be of another log.
     pub(crate) fn reign_anew(&mut self, id: GroupId, place: Place) {
         if let Some(group) = self.groups.get_mut(&id) {
             group.reign = group.primary().map(|primary| (primary, place));
         }
     }
 
-    /// A new component takes over the authority's table. Replicas of lives that are gone are
-    /// struck out; those that lack a request, or took one that is in no history, lose their
-    /// state, unless the group has to go on with it or to wait for others to say; transfers begin
-    /// anew. Returns the groups that have a new view, or had another here: whoever comes from
-    /// another branch of the history has not heard of its members.
+    /// A new component takes over the authority's table. Replicas of lives that are gone are struck
+    /// out. Replicas that lack a request, or took one that is in no history, lose their state,
+    /// unless the group must go on with it or wait for other members. Transfers begin anew. Returns
+    /// the groups that have a new view, or had another here, since members from another branch do
+    /// not know theirs.
     pub(crate) fn install(
         &mut self,
         ring: RingId,
@@ -354,8 +352,8 @@ impl Directory {
         changed
     }
 
-    /// A member has brought a group's state after the component was installed. Whoever has it may
-    /// be known now.
+    /// A member has announced a group's state after the component was installed. The replicas that
+    /// have it may be known now.
     pub(crate) fn wake(
         &mut self,
         id: GroupId,
@@ -371,8 +369,8 @@ impl Directory {
             *group = woken;
             return Change::View;
         }
-        // The next component has to know in which life it is here: the node is back from its disk
-        // in one component alone.
+        // The next component must know in which life it is here: its announcement as restarted
+        // exists in one component alone.
         group.asleep = entry.asleep;
         Change::None
     }
@@ -384,7 +382,7 @@ impl Directory {
         entries
     }
 
-    /// What must hold whatever happened.
+    /// Invariants.
     pub(crate) fn check_invariants(&self) {
         assert!(self.groups.len() <= MAX_GROUPS, "the table is bounded");
         assert!(self.ended.len() <= MAX_GROUPS, "what is remembered of groups is bounded");

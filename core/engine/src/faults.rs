@@ -12,7 +12,7 @@ use wire::{Duration, GroupId, Incarnation, Member, NodeId, RingId, Time};
 
 use crate::api::{Event, Suspicion};
 
-/// What is remembered of the present configuration and of what was lost before it.
+/// The memory of the present configuration and of losses before it.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     ring: RingId,
@@ -47,7 +47,7 @@ impl Faults {
         Some(Event::Suspected { member, ring: self.ring, cause })
     }
 
-    /// Those who were members, and are not among these.
+    /// Former members that are not among these.
     pub(crate) fn lost<'a>(&'a self, members: &'a [Member]) -> impl Iterator<Item = Member> + 'a {
         self.members.iter().copied().filter(|member| !members.contains(member))
     }

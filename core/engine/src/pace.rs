@@ -1,20 +1,20 @@
-//! How quick this node is with its clients' calls: what it tells those for whom there is no room.
+//! The pace of clients' calls at this node, for clients that find no room.
 //!
-//! A refusal says when to ask again: when half of what waits will be done at the rate of late, so
-//! that there is room for those who are told so, and for those who come anew.
+//! A refusal contains the time of the next attempt. At the recent rate half of the waiting calls
+//! will be done then, so that there is room for retries and for new calls.
 
 use wire::{Duration, Time};
 
 /// The rate is taken over spans of at least this length.
 const SPAN: Duration = Duration::from_millis(100);
 
-/// Nobody is told to come again sooner, or later, than this: one who comes too soon costs little,
-/// and one who comes too late waits in vain.
+/// The bounds of that time. A client that retries too soon costs little; one that retries too late
+/// waits in vain.
 const LEAST: Duration = Duration::from_millis(1);
 pub(crate) const MOST: Duration = Duration::from_millis(500);
 
-/// What is told where nothing was answered of late: calls that come all at once after a quiet time,
-/// or a node that waits for a quorum.
+/// The time where no call was answered recently: after a quiet time, or at a node that waits for a
+/// quorum.
 const UNKNOWN: Duration = Duration::from_millis(50);
 
 /// The rate at which calls are answered here.
@@ -28,7 +28,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// By now so many calls have been answered. To be told whenever one comes.
+    /// So many calls have been answered by now. Called whenever a call arrives.
     pub(crate) fn observe(&mut self, now: Time, answered: u64) {
         let passed = now.since(self.since);
         if passed < SPAN {
@@ -36,7 +36,7 @@ impl Pace {
         }
         let nanoseconds = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
         let last = (answered - self.before).saturating_mul(1_000_000_000) / nanoseconds;
-        // What was long ago says nothing.
+        // An old rate proves nothing.
         let lasting = passed < 2 * SPAN && self.rate > 0;
         self.rate = if lasting { (self.rate + last) / 2 } else { last };
         (self.since, self.before) = (now, answered);

@@ -1,5 +1,5 @@
-//! Which configurations may act: the verdict that every member computes alike from what all of
-//! them announced.
+//! The verdict whether a configuration may act. Every member computes it alike from all members'
+//! announcements.
 //!
 //! Dynamic voting for a primary component (D. Yeger Lotem, I. Keidar, D. Dolev: *Dynamic Voting for
 //! Consistent Primary Components*, PODC 1997), over lives instead of nodes, because a restarted
@@ -14,7 +14,7 @@ use wire::{Member, NodeId};
 use crate::api::Quorum;
 use crate::component_order::{ComponentOrder, age};
 
-/// What the announcements of a configuration amount to.
+/// The result of a configuration's announcements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// No group may act.
@@ -23,34 +23,34 @@ pub(crate) enum Verdict {
     Quorate {
         /// Its number.
         epoch: u64,
-        /// The members that bring it, in order of id. The first one installs.
+        /// The members with the furthest history, in order of id. The first one installs.
         authority: Vec<Member>,
-        /// The lives that are here do not make up the quorum alone: it takes what disks recall of
-        /// others, or all nodes are here because nobody elsewhere can know better. Nobody's table
-        /// need be complete then.
+        /// The present lives alone do not make up the quorum. It needs lives that disks recall, or
+        /// all nodes are here, because no absent node can know better. No table need be complete
+        /// then.
         recalled: bool,
     },
 }
 
-/// Who is gathered in a new component, beside what they announce.
+/// The members of a new component, beside their announcements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gathering<'a> {
-    /// By which it may act.
+    /// The rule by which it may act.
     pub(crate) rule: Quorum,
     /// Every configured node is here, in whatever life.
     pub(crate) whole: bool,
-    /// Which of two places that they name is the later one.
+    /// Decides which of two announced places is the later one.
     pub(crate) component_order: &'a ComponentOrder,
 }
 
-/// How far a member has executed, in the newest component that it acted in. Of two members in one
-/// component, the history of the one with the smaller place is a part of the other's.
+/// A member's position in the newest component that it acted in. For two members of one component,
+/// the history with the smaller place is a part of the other.
 pub(crate) fn reached(announce: &Announce) -> Place {
     let newest = newest(announce);
     Place { epoch: newest.epoch, ring: newest.ring, sequence: announce.position }
 }
 
-/// The verdict over the configuration whose members announced this.
+/// The verdict on the configuration with these announcements.
 ///
 /// # Panics
 /// If there are no announcements.
@@ -69,7 +69,8 @@ pub(crate) fn verdict(
     };
     let known = announces.values().flat_map(|a| a.attempts.iter().chain([&a.last]));
     let epoch = known.map(|component| component.epoch).max().unwrap_or(0).saturating_add(1);
-    // Who lives on knows of groups in memory, too; what disks know is in the announcements.
+    // Members that live on know groups in memory, too; the disks' knowledge is in the
+    // announcements.
     let lives = |announce: &Announce| !is_restarted(announce) && reached(announce).epoch > 0;
     let authority = match rule {
         Quorum::Majority => bringing_most(announces, |(_, announce)| {
@@ -84,10 +85,10 @@ pub(crate) fn verdict(
     Verdict::Quorate { epoch, authority, recalled }
 }
 
-/// A member and what it announced.
+/// A member and its announcement.
 type Announced<'a> = (&'a Member, &'a Announce);
 
-/// Those who bring the most of it.
+/// The members with the largest key.
 fn bringing_most<K: Ord>(
     announces: &BTreeMap<Member, Announce>,
     key: impl Fn(Announced<'_>) -> K,
@@ -109,13 +110,14 @@ fn went_on((_, one): Announced<'_>, (member, other): Announced<'_>) -> bool {
     stayed.members.contains(member) && age(newest(other)) > age(stayed)
 }
 
-/// Without the quorum histories fork. This is the newest of a branch: nobody here went on from it.
+/// Without the quorum histories fork. This is the newest of a branch: no member here went on from
+/// it.
 fn is_head(member: Announced<'_>, announces: &BTreeMap<Member, Announce>) -> bool {
     !announces.iter().any(|other| went_on(member, other))
 }
 
-/// What is here of a member's history: replicas with their state, then members. A lone node without
-/// a replica knows of nothing that anybody was answered, however often it was alone.
+/// The size of a member's history: replicas with their state, then members. A lone node without a
+/// replica knows of no answered request, however often it was alone.
 fn weight(member: Announced<'_>, announces: &BTreeMap<Member, Announce>) -> (usize, usize) {
     let branch = age(newest(member.1));
     let is_in_branch = |other: &Announced<'_>| age(newest(other.1)) == branch;
@@ -127,12 +129,12 @@ fn weight(member: Announced<'_>, announces: &BTreeMap<Member, Announce>) -> (usi
     of_branch.fold((0, 0), |(all, members), other| (all + states(other), members + 1))
 }
 
-/// What the sender announces comes from its disk.
+/// The sender's announcement comes from its disk.
 pub(crate) fn is_restarted(announce: &Announce) -> bool {
     announce.recall.as_ref().is_some_and(|recall| recall.restarted)
 }
 
-/// What a configuration may act on.
+/// The reason why a configuration may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Basis {
     /// Enough lives are here.
@@ -153,8 +155,8 @@ fn basis(
     if most && has_quorum(announces, component_order, |member| announces.contains_key(member)) {
         return Basis::Lives;
     }
-    // What groups in memory answered no disk recalls: while there may be any, all nodes have to be
-    // here.
+    // No disk recalls requests that groups in memory answered. While there may be any, all nodes
+    // have to be here.
     let knows_all = |announce: &Announce| match &announce.recall {
         Some(recall) => !recall.volatile,
         None => reached(announce).epoch == 0,
@@ -164,13 +166,13 @@ fn basis(
     if present == configured.len()
         || (most && kept && has_quorum(announces, component_order, recalled))
     {
-        // Every node is here, in whatever life: nobody elsewhere can know better.
+        // Every node is here, in whatever life: no absent node can know better.
         return Basis::Recalled;
     }
     Basis::Nothing
 }
 
-/// Whether this member has forgotten nothing that this life said was stored, or is it.
+/// Whether this member has forgotten nothing that this life announced as stored, or is that life.
 pub(crate) fn recalls(here: Member, announce: &Announce, life: Member) -> bool {
     let since = announce.recall.as_ref().map_or(here.incarnation, |recall| recall.since);
     here.node == life.node && (since..=here.incarnation).contains(&life.incarnation)
@@ -186,7 +188,7 @@ fn has_quorum(
     let last = announces.values().map(|announce| &announce.last).max_by_key(|last| age(last));
     let last = last.expect("a configuration has members");
     if last.epoch == 0 && !announces.values().all(|announce| announce.first_life) {
-        // Nobody here remembers a component, but somebody may have forgotten one.
+        // No member here remembers a component, but some may have forgotten one.
         return false;
     }
     let full = announces.values().any(|announce| announce.attempts.len() >= MAX_ATTEMPTS);
@@ -312,8 +314,8 @@ mod tests {
         assert_eq!(authority(5, &[tried(1), tried(2), plain(3)]), (4, vec![2, 3]));
     }
 
-    /// The simulator's seed 622 of the world of disks: all lives ended when one disk alone had the
-    /// attempt, and the others have gone on from what they had, with a smaller ring.
+    /// The simulator's seed 622 of the world of disks. All lives ended when one disk alone had the
+    /// attempt. The others have gone on from their own state, with a smaller ring.
     #[test]
     fn an_attempt_that_others_had_forgotten_is_not_believed() {
         let first = [1, 2, 3].map(|n| member(n, 1));
@@ -339,7 +341,7 @@ mod tests {
         ];
         assert_eq!(authority(3, &all), (7, vec![2, 3]));
         assert_eq!(authority(3, &all[..2]), (7, vec![2]));
-        // As long as nobody tells of the others it may have been effective.
+        // As long as no member announces the others, it may have been effective.
         assert_eq!(authority(3, &[all[0].clone(), back(2, &last, &[])]), (7, vec![1]));
     }
 
@@ -369,7 +371,7 @@ mod tests {
         let mut here = near_ones.to_vec();
         here.push(lone.clone());
         assert_eq!(authority_without_quorum(&here), [1, 2, 3]);
-        // But who went on from where the others stayed knows more than they.
+        // But a member that went on from where the others stayed knows more than they.
         let whole = component(3, &all);
         let stayed = [at(0, &whole, Some(5)), at(1, &whole, Some(5)), lone];
         assert_eq!(authority_without_quorum(&stayed), [5]);
@@ -384,7 +386,7 @@ mod tests {
         assert!(!is_quorate(5, &[old(1), old(3), fresh]));
     }
 
-    /// Brute force: whoever splits off, no two disjoint configurations both get the quorum.
+    /// Brute force: however the nodes split, no two disjoint configurations both get the quorum.
     #[test]
     fn two_disjoint_configurations_never_both_have_the_quorum() {
         let all: Vec<Member> = (1..=5).map(|n| member(n, 1)).collect();

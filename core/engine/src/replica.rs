@@ -116,7 +116,7 @@ struct History {
 #[derive(Debug, Default)]
 struct Gate {
     queue: VecDeque<Gated>,
-    /// The last call of the history that the service was given.
+    /// The last call of the history that the service has.
     released: u64,
     /// The answer to a call that was tried here.
     withheld: Option<Withheld>,

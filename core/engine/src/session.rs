@@ -1,7 +1,7 @@
-//! Exactly once: what a group remembers of every client.
+//! Exactly once: a group's memory of every client.
 //!
 //! The table changes in two steps. At a request's place in the order, [`Sessions::begin`] decides
-//! whether it is executed: that depends only on what was ordered before, so every replica decides
+//! whether it is executed. Only earlier messages of the order count, so every replica decides
 //! alike. When its result is there, [`Sessions::finish`] keeps the reply.
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -17,10 +17,10 @@ use wire::{ClientId, Time};
 
 use crate::api::ServiceOutcome;
 
-/// What is to be done with a request at its place in the order.
+/// The decision on a request at its place in the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// It is new: execute it. Its result is told with this place among those to be executed.
+    /// It is new: execute it. This place among the executed requests goes with its result.
     Execute(u64),
     /// It is being executed: its reply will come.
     Running,
@@ -28,7 +28,8 @@ pub(crate) enum Decision {
     Done(ServiceOutcome),
     /// Another call was executed, or is being executed, with this number.
     Diverged,
-    /// The client has said that it has the reply, or gave it up; or it is too far ahead.
+    /// The client has announced that it has the reply, or gave it up; or the number is too far
+    /// ahead.
     Stale,
     /// There is no room for another session.
     Full,
@@ -36,7 +37,7 @@ pub(crate) enum Decision {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Reply {
-    /// With its place among the requests that are executed.
+    /// The request's place among the executed ones.
     Running(u64),
     Done(u64, ServiceOutcome),
 }
@@ -46,12 +47,12 @@ struct Session {
     unanswered: u64,
     last_used: Time,
     replies: BTreeMap<u64, Reply>,
-    /// What was asked, of a group's calls.
+    /// Digests of calls that groups made.
     asked: BTreeMap<u64, u64>,
 }
 
 impl Session {
-    /// What is decided of a call that was begun before.
+    /// The decision on a call that was begun before.
     fn decided(&self, number: u64, asked: Option<u64>) -> Option<Decision> {
         let reply = self.replies.get(&number)?;
         if asked.is_some() && self.asked.get(&number) != asked.as_ref() {
@@ -87,7 +88,7 @@ fn size(outcome: &ServiceOutcome) -> usize {
     }
 }
 
-/// Takes a reply out of those that are kept: its bytes. One that was shed is not counted any more.
+/// Removes a kept reply and returns its bytes. A reply that was shed is not counted any more.
 fn drop_reply(kept: &mut BTreeMap<u64, (ClientId, u64)>, reply: Reply) -> usize {
     match reply {
         Reply::Done(place, outcome) if kept.remove(&place).is_some() => size(&outcome),
@@ -95,7 +96,7 @@ fn drop_reply(kept: &mut BTreeMap<u64, (ClientId, u64)>, reply: Reply) -> usize 
     }
 }
 
-/// An outcome as it travels.
+/// An outcome in its wire form.
 pub(crate) fn to_keep(outcome: &ServiceOutcome) -> KeptReply {
     match outcome {
         ServiceOutcome::Ok(bytes) => KeptReply::Ok(bytes.to_vec()),
@@ -104,7 +105,7 @@ pub(crate) fn to_keep(outcome: &ServiceOutcome) -> KeptReply {
     }
 }
 
-/// An outcome that has travelled.
+/// An outcome from its wire form.
 pub(crate) fn kept(reply: KeptReply) -> ServiceOutcome {
     match reply {
         KeptReply::Ok(bytes) => ServiceOutcome::Ok(bytes.into()),
@@ -114,13 +115,13 @@ pub(crate) fn kept(reply: KeptReply) -> ServiceOutcome {
 }
 
 impl Sessions {
-    /// How many there are.
+    /// The number of sessions.
     pub(crate) fn len(&self) -> usize {
         self.sessions.len()
     }
 
-    /// A request comes to its place in the order, at ordered time `now`. Its number is in a window
-    /// of this size; a group's call is known by what it asks, too.
+    /// A request has its place in the order, at ordered time `now`. Its number is in a window of
+    /// this size. The digest of its arguments identifies a group's call, too.
     pub(crate) fn begin(
         &mut self,
         (client, number): (ClientId, u64),
@@ -149,7 +150,7 @@ impl Sessions {
         Decision::Execute(self.begun)
     }
 
-    /// What is decided of a call that was begun before. Nothing changes by it.
+    /// The decision on a call that was begun before. Nothing changes.
     pub(crate) fn decided(
         &self,
         (client, number): (ClientId, u64),
@@ -162,7 +163,7 @@ impl Sessions {
         session.decided(number, asked)
     }
 
-    /// The client's replies below `unanswered` are not wanted any more.
+    /// The client has no more use for its replies below `unanswered`.
     fn give_up(&mut self, client: ClientId, unanswered: u64) {
         let session = self.sessions.get_mut(&client).expect("a touched session exists");
         if unanswered > session.unanswered {
@@ -179,13 +180,13 @@ impl Sessions {
         }
     }
 
-    /// No reply below this number is wanted by the client any more.
+    /// The first number of which the client may still want the reply.
     pub(crate) fn unanswered(&self, client: ClientId) -> u64 {
         self.sessions.get(&client).map_or(0, |session| session.unanswered)
     }
 
-    /// The primary of a passive group has executed this call at ordered time `now`, `unanswered`
-    /// being what it knew then of the client. It has decided; this replica only keeps the reply.
+    /// The primary of a passive group has executed this call at ordered time `now`. `unanswered` is
+    /// its knowledge of the client at that time. It has decided; this replica only keeps the reply.
     pub(crate) fn record(
         &mut self,
         (client, number): (ClientId, u64),
@@ -195,7 +196,7 @@ impl Sessions {
     ) {
         self.expire(now);
         if !self.touch(client, now) {
-            // The primary found room: it heard of more retries, and so knew better who is idle.
+            // The primary found room: it saw more retries, and so knew the idle sessions better.
             let (_, oldest) = *self.by_use.first().expect("a full table has an oldest");
             self.forget(oldest);
             self.touch(client, now);
@@ -217,12 +218,12 @@ impl Sessions {
         self.finish(place, client, number, outcome);
     }
 
-    /// What was asked by this call, if a group made it.
+    /// The digest of this call, if a group made it.
     pub(crate) fn asked(&self, client: ClientId, number: u64) -> Option<u64> {
         self.sessions.get(&client)?.asked.get(&number).copied()
     }
 
-    /// What is known of a call: nothing, that it is being executed, or its reply.
+    /// The state of a call: unknown, running, or its reply.
     pub(crate) fn known(&self, client: ClientId, number: u64) -> Option<Option<ServiceOutcome>> {
         match self.sessions.get(&client)?.replies.get(&number)? {
             Reply::Running(_) => Some(None),
@@ -251,7 +252,7 @@ impl Sessions {
         self.shed(MAX_KEPT_BYTES);
     }
 
-    /// Something else is kept of a call that was executed.
+    /// Replaces the kept outcome of an executed call.
     pub(crate) fn amend(&mut self, client: ClientId, number: u64, outcome: ServiceOutcome) {
         let Some(session) = self.sessions.get_mut(&client) else { return };
         let Some(Reply::Done(place, old)) = session.replies.get_mut(&number) else { return };
@@ -261,8 +262,8 @@ impl Sessions {
         *old = outcome;
     }
 
-    /// Keeps no more than `limit` bytes of replies: the oldest go. That their requests were
-    /// executed is remembered, so a retry is told so instead of being executed again.
+    /// Keeps no more than `limit` bytes of replies: the oldest go. Their requests stay known as
+    /// executed, so a retry gets an error instead of a second execution.
     fn shed(&mut self, limit: usize) {
         while self.kept_bytes > limit
             && let Some((place, (client, number))) = self.kept.pop_first()
@@ -284,8 +285,8 @@ impl Sessions {
         }
     }
 
-    /// The session's last use is now. A new one may push out the one unused for longest, but none
-    /// of which a call may still be under way. False if there is no room.
+    /// The session's last use is now. A new session may replace the one unused for longest, but
+    /// none whose call may still be under way. False if there is no room.
     fn touch(&mut self, client: ClientId, now: Time) -> bool {
         if let Some(session) = self.sessions.get_mut(&client) {
             self.by_use.remove(&(session.last_used, client));
@@ -319,7 +320,7 @@ impl Sessions {
         self.drop_replies(session.replies);
     }
 
-    /// For a state transfer.
+    /// The sessions for a state transfer.
     ///
     /// # Panics
     /// If a request is running: a snapshot is taken between requests.
@@ -338,7 +339,7 @@ impl Sessions {
         sessions.collect()
     }
 
-    /// From a state transfer.
+    /// The sessions of a state transfer.
     pub(crate) fn import(states: Vec<SessionState>) -> Sessions {
         let mut sessions = Sessions::default();
         for state in states {
@@ -361,7 +362,7 @@ impl Sessions {
         sessions
     }
 
-    /// What must hold whatever happened.
+    /// Invariants.
     pub(crate) fn check_invariants(&self) {
         assert!(self.sessions.len() <= MAX_SESSIONS, "sessions are bounded");
         assert_eq!(self.sessions.len(), self.by_use.len(), "each session is in the order of use");
@@ -397,7 +398,7 @@ mod tests {
         Time(seconds * 1_000_000_000)
     }
 
-    /// A client's request comes.
+    /// A client's request arrives.
     fn come(
         s: &mut Sessions,
         client: ClientId,

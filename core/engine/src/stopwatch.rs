@@ -9,7 +9,7 @@ use wire::{Duration, Time};
 use crate::api::{HangRule, Ticket};
 use crate::bug::{Bug, Planted};
 
-/// What a service is at, as far as its replica knows.
+/// A service's current work, as far as its replica knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// It does not run: what was given to it before will not be answered.
@@ -42,7 +42,8 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// The service is at this. When [`expire`](Stopwatch::expire) is due, if a run begins here.
+    /// Follows the service's work. Returns when [`expire`](Stopwatch::expire) is due, if a run
+    /// begins here.
     pub(crate) fn follow(&mut self, now: Time, work: Work, rule: HangRule) -> Option<Time> {
         match (self.run, work) {
             (_, Work::Off) => (self.run, self.misses) = (None, 0),
@@ -52,7 +53,7 @@ impl Stopwatch {
                 self.run = Some(Run { ticket, began: now, limit, late: false });
                 return Some(limit);
             }
-            // What its replica was told to forget still runs: only an answer ends it.
+            // A command that its replica forgot still runs: only an answer ends it.
             _ => {}
         }
         None
@@ -90,7 +91,7 @@ impl Stopwatch {
         self.misses
     }
 
-    /// For how long the command under way has been executed.
+    /// The time for which the present command has run.
     pub(crate) fn running(&self, now: Time) -> Duration {
         self.run.map_or(Duration::ZERO, |run| now.since(run.began))
     }

@@ -1,5 +1,4 @@
-//! What depends on a group's style. Each question is answered in one place, here, and whoever acts
-//! asks it.
+//! The rules that depend on a group's style. Each question is answered in one place, here.
 //!
 //! | question | who asks |
 //! | --- | --- |
@@ -19,7 +18,7 @@
 
 use wire::ordered::Style;
 
-/// How a node stands to a group, by the group's view.
+/// A node's role in a group's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// It has no replica.
@@ -32,62 +31,61 @@ pub(crate) enum Standing {
     Primary,
 }
 
-/// What a node does with a client's call.
+/// A node's treatment of a client's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// It takes the call at once.
     Open,
     /// It takes the call if nobody else has after a while.
     Spare,
-    /// It takes none: the client is told who does, or waits for the view in which somebody does.
+    /// It takes none: the client is sent elsewhere, or waits for a view with an open entry.
     Closed,
 }
 
-/// What is done by style.
+/// The rules of a style.
 pub(crate) trait StyleRules {
-    /// What a node that stands so does with a client's call.
+    /// The treatment of a client's call by a node in this role.
     fn entry(self, standing: Standing) -> Entry;
 
     /// Whether calls are ordered. Else their entry executes them at once, in any component or none,
     /// and the reply waits for nobody.
     fn orders(self) -> bool;
 
-    /// Whether any entry is as good as another, so that the best is the one that the client has
-    /// found. Else it is the primary, where the token rests.
+    /// Whether any entry is as good as another, so that the client's present one is the best.
+    /// Otherwise the primary is, where the token rests.
     fn nearest_first(self) -> bool;
 
-    /// Whether an open entry looks if its replica knows the call, before it takes it: a client may
-    /// ask again, or have asked another as well. Else only who retries after a fail-over asks
-    /// twice, and the sessions see it.
+    /// Whether an open entry first looks if its replica knows the call: a client may ask again, or
+    /// ask two entries. Otherwise only retries after a fail-over come twice, and the sessions
+    /// detect them.
     fn looks_first(self) -> bool;
 
-    /// Whether the primary executes a call when it comes, and orders what that has changed, instead
-    /// of the call.
+    /// Whether the primary executes a call on arrival, and orders its changes instead of the call.
     fn executes_on_arrival(self) -> bool;
 
-    /// Whether every replica may say what the group has to say to others: else the primary does.
+    /// Whether every replica may order messages on behalf of the group. Otherwise the primary does.
     fn all_speak(self) -> bool;
 
     /// Whether replicas keep requests in a log, and only the primary's service runs.
     fn logs(self) -> bool;
 
-    /// Whether a node that stands so is given a request at its place in the order: its replica
-    /// executes it, now or when it has the state, and answers the call if its client is here.
+    /// Whether a node in this role receives a request at its place in the order. Its replica
+    /// executes it, now or when it has the state, and answers if the client is here.
     fn executes(self, standing: Standing) -> bool;
 
-    /// Whether a node that stands so learns what becomes of each request that it is given, whoever
-    /// had it ordered. Else it is told of those that it has ordered itself.
+    /// Whether a node in this role learns the result of each request that it receives. Otherwise it
+    /// learns the results of requests that it has ordered itself.
     fn learns_all(self, standing: Standing) -> bool;
 
-    /// Whether a replica that gets the state comes after those that had it: who is primary stays so
+    /// Whether a replica that gets the state comes after those that had it: a primary stays primary
     /// until it goes.
     fn keeps_its_primary(self) -> bool;
 
-    /// Whether a call that changes nothing is ordered all the same: one replica's word is not
-    /// believed, or what its service has seen is not told by the order alone.
+    /// Whether read-only calls are ordered, too: one replica alone is not trusted, or its service
+    /// may have seen more than the order shows.
     fn orders_reads(self) -> bool;
 
-    /// Whether an answer leaves only when a majority of the replicas has told that it has the same.
+    /// Whether an answer waits until a majority of the replicas has voted for it.
     fn votes(self) -> bool;
 }
 
@@ -136,7 +134,7 @@ impl StyleRules for Style {
     }
 
     fn keeps_its_primary(self) -> bool {
-        // It may have executed what is in no order yet, or its service alone runs.
+        // It may have executed unordered calls, or its service alone runs.
         matches!(self, Style::WarmPassive | Style::ColdPassive)
     }
 

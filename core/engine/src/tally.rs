@@ -1,9 +1,9 @@
-//! The votes of a voting group's replicas, and what they amount to (`docs/protocol/group.md`,
-//! "Voting"; `ft-corba-totem.txt`, section 2.1).
+//! The votes of a voting group's replicas, and their result (`docs/protocol/group.md`, "Voting";
+//! `ft-corba-totem.txt`, section 2.1).
 //!
 //! Every node of a component keeps the same tally, because all of it follows from ordered messages
-//! and from the table: so whoever is found to deviate is taken out at the same place everywhere,
-//! and nobody has to be asked.
+//! and from the table. So a deviating replica is taken out at the same place everywhere, without
+//! any questions.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -14,43 +14,43 @@ use wire::ordered::{Ballot, Digest};
 
 use crate::bug::{Bug, Planted};
 
-/// What the replicas have said of a call.
+/// The replicas' verdict on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// A majority has this outcome.
     Agreed(Digest),
-    /// There is no majority for any outcome, and there cannot be one: so many were told.
+    /// No outcome has a majority, or can have one; the number of different outcomes.
     Split(usize),
 }
 
-/// What the tally shows, one thing at a time, in the order in which it must be acted upon.
+/// A result of the tally. Results come one at a time, in the order in which to act on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// The call at this position has its verdict.
     Settled { position: u64, verdict: Verdict },
-    /// This replica has another outcome than a majority of so many.
+    /// This replica's outcome differs from that of a majority among so many.
     Deviates { member: Member, position: u64, told: Digest, agreed: Digest, voters: usize },
     /// This replica is too far behind the others.
     Behind { member: Member, position: u64 },
-    /// This replica comes from where less was settled: nobody may be left who could judge what it
-    /// has.
+    /// This replica comes from where less was settled: no replica may be left that could judge its
+    /// votes.
     Stale { member: Member },
 }
 
 /// The votes of one replica.
 #[derive(Clone, Debug)]
 struct Votes {
-    /// What was settled when it opened.
+    /// The last settled position when it opened.
     opened_at: u64,
     /// The position of the first digest here.
     first: u64,
     digests: VecDeque<Digest>,
-    /// Up to here they were held against the verdicts.
+    /// The last position that was compared with the verdicts.
     judged: u64,
 }
 
 impl Votes {
-    /// The last position that it told of.
+    /// The last position that it voted on.
     fn told(&self) -> u64 {
         self.first - 1 + self.digests.len() as u64
     }
@@ -64,17 +64,17 @@ impl Votes {
 /// The votes on the calls of one group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// Where in the order the group began to vote, or 0: it did when the component began.
+    /// The place in the order where the group began to vote. 0: at the begin of the component.
     since: u64,
-    /// Up to here all is settled. `None` until every replica with the state has opened.
+    /// The last settled position. `None` until every replica with the state has opened.
     settled: Option<u64>,
     votes: BTreeMap<Member, Votes>,
-    /// The verdicts up to what is settled, as far as somebody's vote on them may still come.
-    /// `None`: it is not known here.
+    /// The verdicts up to the last settled position, as far as votes on them may still come.
+    /// `None`: the verdict is unknown here.
     verdicts: VecDeque<Option<Verdict>>,
     /// Opened with less settled than another, and not yet taken out.
     stale: Vec<Member>,
-    /// Verdicts that were known to some when the count began, and are not told yet to the others.
+    /// Verdicts that some replicas knew when the count began, and that the others lack.
     news: VecDeque<(u64, Verdict)>,
 }
 
@@ -84,8 +84,8 @@ impl Tally {
         Tally { since, ..Tally::default() }
     }
 
-    /// Where in the order the group began to vote: ballots tell it, for those of an earlier vote
-    /// may come late.
+    /// The place in the order where the group began to vote. Ballots carry it, since ballots of an
+    /// earlier vote may come late.
     pub(crate) fn since(&self) -> u64 {
         self.since
     }
@@ -99,7 +99,7 @@ impl Tally {
                 let votes = Votes { opened_at, first, digests: digests.collect(), judged };
                 self.votes.insert(from, votes);
             }
-            // It would leave calls out: no replica of ours says that.
+            // It would leave calls out: correct replicas send no such ballot.
             Some(_) => {}
             None => {
                 let goes_on = |votes: &&mut Votes| votes.told() + 1 == ballot.first;
@@ -110,19 +110,18 @@ impl Tally {
         }
     }
 
-    /// A replica is out of the table: what it has told counts no more.
+    /// A replica is out of the table: its votes count no more.
     pub(crate) fn forget(&mut self, member: Member) {
         self.votes.remove(&member);
         self.stale.retain(|stale| *stale != member);
     }
 
-    /// Nobody's vote on a call up to here is waited for.
+    /// The last position for which no vote is awaited.
     pub(crate) fn base(&self) -> u64 {
         self.settled.unwrap_or_default() - self.verdicts.len() as u64
     }
 
-    /// The verdicts on what comes after this position, as far as they are known, with their
-    /// positions.
+    /// The known verdicts on positions after this one, with their positions.
     pub(crate) fn verdicts_after(
         &self,
         position: u64,
@@ -132,8 +131,8 @@ impl Tally {
         known.filter(move |(at, _)| *at > position)
     }
 
-    /// The next thing that the votes show, while these have the state. `joining`: others are being
-    /// given it. They will tell of all that comes after the place where that was taken.
+    /// The next finding, while these replicas have the state. `joining`: others are receiving it.
+    /// They will vote on all positions after that state's place.
     pub(crate) fn next_finding(
         &mut self,
         synced: &[Member],
@@ -174,16 +173,16 @@ impl Tally {
         Some(Finding::Settled { position, verdict })
     }
 
-    /// The furthest that anybody knows to be settled, once all have opened.
+    /// The last position that any replica knows to be settled, once all have opened.
     fn furthest(&self, synced: &[Member]) -> Option<u64> {
         let opened: Option<Vec<u64>> =
             synced.iter().map(|member| Some(self.votes.get(member)?.opened_at)).collect();
         opened?.into_iter().max()
     }
 
-    /// Once all have opened, and have told of all that anybody knows to be settled, the count goes
-    /// on from there. Who comes back from its disk knows only of its snapshot that it is settled,
-    /// and tells anew what came after that.
+    /// Begins the count when all have opened, and have voted up to the last position that any of
+    /// them knows to be settled. A replica restored from its disk knows only its snapshot as
+    /// settled, and votes anew on later positions.
     fn open(&mut self, synced: &[Member]) {
         let Some(settled) = self.furthest(synced) else { return };
         let opened: Vec<&Votes> = synced.iter().filter_map(|m| self.votes.get(m)).collect();
@@ -192,7 +191,7 @@ impl Tally {
         }
         let lowest = opened.iter().map(|votes| votes.first).min().unwrap_or(settled + 1);
         let from = lowest.max(settled.saturating_sub(MAX_UNSETTLED) + 1);
-        // What was settled before is not decided again. It is known as far as most who tell of it
+        // Earlier verdicts are not decided again. They are known where most of the present votes
         // agree.
         let known = |position| {
             let told = count(opened.iter().filter_map(|votes| votes.at(position)));
@@ -200,7 +199,7 @@ impl Tally {
             let agreed = told.into_iter().find(|(_, votes)| 2 * votes > all);
             agreed.map(|(digest, _)| Verdict::Agreed(digest))
         };
-        // Whether so many tell the same that it is known what was settled, whoever told it then.
+        // Enough replicas vote alike to prove the verdict, whoever voted at that time.
         let needed = synced.len() / 2 + 1;
         let is_sure = |position| {
             let told = count(opened.iter().filter_map(|votes| votes.at(position)));
@@ -217,7 +216,7 @@ impl Tally {
         (self.settled, self.verdicts) = (Some(settled), verdicts);
     }
 
-    /// Somebody who has told something else than was agreed on.
+    /// Finds a replica whose vote differs from the verdict.
     fn judge(&mut self, settled: u64, voters: usize) -> Option<Finding> {
         let base = settled - self.verdicts.len() as u64;
         for (member, votes) in &mut self.votes {
@@ -268,12 +267,12 @@ impl Tally {
         }
     }
 
-    /// The position of which this replica has not told, and at least half of those with the state
+    /// The position on which this replica has not voted, and at least half of those with the state
     /// have: of two, the other.
     pub(crate) fn lacks(&self, member: Member, synced: &[Member]) -> Option<u64> {
         let position = self.votes.get(&member)?.told() + 1;
         if self.settled.is_none() {
-            // The count begins when it has told what others know to be settled.
+            // The count begins when it has voted up to the position that others know to be settled.
             return (position <= self.furthest(synced)?).then_some(position);
         }
         let tells = |member: &&Member| {
@@ -282,14 +281,14 @@ impl Tally {
         (2 * synced.iter().filter(tells).count() >= synced.len()).then_some(position)
     }
 
-    /// What must hold whatever happened.
+    /// Invariants.
     pub(crate) fn check_invariants(&self) {
         assert!(self.verdicts.len() as u64 <= MAX_UNSETTLED + 1, "what is settled is let go");
         assert!(self.settled.is_some() || self.verdicts.is_empty(), "nothing is settled unopened");
     }
 }
 
-/// How often each outcome was told. In order, so that all nodes see the same.
+/// The votes for each outcome. In order, so that all nodes have the same result.
 fn count(told: impl Iterator<Item = Digest>) -> BTreeMap<Digest, usize> {
     let mut counted = BTreeMap::new();
     told.for_each(|digest| *counted.entry(digest).or_default() += 1);
@@ -302,7 +301,7 @@ mod tests {
     use alloc::vec;
     use wire::{GroupId, Incarnation, NodeId};
 
-    /// Who is to be taken out.
+    /// The member to be taken out.
     fn excluded(finding: &Finding) -> Option<Member> {
         match finding {
             Finding::Settled { .. } => None,

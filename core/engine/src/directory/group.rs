@@ -19,16 +19,18 @@ pub(crate) struct Group {
     pub(crate) last: Place,
     /// The place of the last request before its synced replicas became just these.
     pub(crate) floor: Place,
-    /// Who is primary, and since which place in this component.
+    /// The primary, and the place since which it is primary in this component.
     pub(crate) reign: Option<(Member, Place)>,
     /// In order of rank.
     pub(crate) replicas: Vec<Replica>,
-    /// While nobody here is known to have the group's state: who had it, in order of rank.
+    /// The last replicas with the group's state, in order of rank, while no member here is known to
+    /// have it.
     pub(crate) asleep: Vec<Member>,
-    /// Whose replicas are to come back, without the state: until then the only one that has it
+    /// Members whose replicas will rejoin, without the state. Until then the only one that has it
     /// stays.
     pub(crate) awaited: Vec<Member>,
-    /// The state that it begins with, or has begun with, if that is not its service's initial one.
+    /// The state with which the group begins or has begun, if that is not the service's initial
+    /// one.
     pub(crate) deposit: Option<Deposit>,
     /// See [`Directory::transfers`].
     pub(super) transfers: u64,
@@ -44,7 +46,7 @@ pub(crate) struct Replica {
 /// Whether a replica has the group's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It has.
+    /// It has the state.
     Synced,
     /// It waits for this transfer, from this member: `None` while nobody has the state.
     Unsynced { transfer: ViewNumber, donor: Option<Member> },
@@ -66,7 +68,7 @@ impl Group {
         self.replicas.iter().filter(|r| r.state == State::Synced).map(|r| r.member)
     }
 
-    /// How this member stands to the group.
+    /// This member's role in the group.
     pub(crate) fn standing(&self, member: Member) -> Standing {
         match self.replica(member).map(|replica| replica.state) {
             None => Standing::Stranger,
@@ -76,7 +78,7 @@ impl Group {
         }
     }
 
-    /// Since when this member is primary, if it is.
+    /// The begin of this member's time as primary, if it is.
     pub(crate) fn reign_of(&self, member: Member) -> Option<Place> {
         self.reign.filter(|(primary, _)| *primary == member).map(|(_, since)| since)
     }
@@ -86,19 +88,19 @@ impl Group {
         self.replicas.iter().find(|replica| replica.member == member)
     }
 
-    /// Those whom clients are told to turn to: first who has the state, by rank.
+    /// The targets for clients: first the replicas with the state, by rank.
     pub(crate) fn targets(&self) -> impl Iterator<Item = Member> + '_ {
         let unsynced = self.replicas.iter().filter(|r| r.state != State::Synced);
         self.synced().chain(unsynced.map(|replica| replica.member))
     }
 
-    /// The last in rank that has the state gives it, to spare the primary.
+    /// The last in rank that has the state sends it, to spare the primary.
     pub(super) fn donor(&self) -> Option<Member> {
         self.synced().next_back()
     }
 
-    /// It alone has the state, and others wait for it, or will: it has to stay until one of them
-    /// has it.
+    /// This replica alone has the state, and others wait for it, or will. It has to stay until one
+    /// of them has it.
     pub(crate) fn needs(&self, member: Member) -> bool {
         let others = self.replicas.len() > 1 || !self.awaited.is_empty();
         self.options.style.has_state() && others && self.synced().eq([member])
@@ -109,7 +111,7 @@ impl Group {
         self.last == Place::default() && self.replicas.len() > 1
     }
 
-    /// Nobody else has the state.
+    /// No other replica has the state.
     pub(crate) fn is_alone(&self, member: Member) -> bool {
         let known = self.replica(member).is_some() && self.options.style.has_state();
         known && self.synced().all(|synced| synced == member)
@@ -120,7 +122,7 @@ impl Group {
         self.replica(member).is_some() || self.awaited.contains(&member)
     }
 
-    /// Its node goes on hosting the replica that is gone here: it will come again.
+    /// The node still hosts the replica that is gone: it will rejoin.
     pub(super) fn await_again(&mut self, member: Member) {
         if self.awaited.len() == MAX_REPLICAS {
             self.awaited.remove(0);
@@ -143,8 +145,8 @@ impl Group {
         self.view.0 = self.view.0.saturating_add(1);
     }
 
-    /// A group that was never called has the service's initial state, and nothing of it was
-    /// answered: if nobody is here who has it, the first replica in rank begins it.
+    /// A group that was never called has the service's initial state, and answered no request. If
+    /// no replica here has the state, the first in rank begins it.
     pub(super) fn begin_if_never_called(&mut self) {
         if self.last == Place::default()
             && self.primary().is_none()

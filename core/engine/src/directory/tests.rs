@@ -1,4 +1,4 @@
-//! What the table does, case by case.
+//! The table, case by case.
 
 mod awaited;
 mod disk;
@@ -156,11 +156,11 @@ fn who_is_taken_back_with_more_is_not_the_equal_of_who_has_less() {
     let mut awake = asleep.clone();
     awake.install(RingId::default(), &asleep.entries(), &announced(&[(1, 12)]), MAJORITY);
     assert_eq!(awake.get(id).unwrap().primary(), Some(member(1)));
-    // What it announces from now on.
+    // It announces this from now on.
     assert_eq!(awake.get(id).unwrap().last, place(12), "2 and 3 took no more than 9");
 }
 
-/// What a component of these makes of the table, and who has the group's state there.
+/// The table in a component of these members, and the replicas that have the group's state there.
 fn install(
     directory: &Directory,
     announces: &BTreeMap<Member, Announce>,
@@ -234,7 +234,7 @@ fn who_was_struck_out_with_more_than_the_last_request_goes_on_if_that_was_in_the
     branch.get_mut(&member(1)).unwrap().replicas[0].1 = elsewhere;
     assert_eq!(install(&without, &branch).1, [], "a branch that may lack what was answered since");
 
-    // Whoever the table knows and that took more goes before.
+    // A member of the table that took more goes first.
     let (mut asleep, synced) = install(&directory, &announced(&[(4, 0)]));
     assert_eq!(synced, []);
     asleep.join(member(4), "bank", GroupOptions::default()).unwrap();

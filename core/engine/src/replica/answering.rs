@@ -1,4 +1,4 @@
-//! What a replica answers, and to whom.
+//! A replica's answers and their receivers.
 
 mod acting;
 
@@ -26,8 +26,7 @@ pub(super) fn fitting(outcome: ServiceOutcome) -> ServiceOutcome {
     }
 }
 
-/// Tells the answer to whoever waits for it: a client, or the group that calls, which had asked
-/// this.
+/// Sends the answer to a client, or to the calling group, whose call has the digest `asked`.
 pub(super) fn answer(
     client: ClientId,
     number: u64,

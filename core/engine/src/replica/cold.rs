@@ -1,4 +1,4 @@
-//! What a replica of a cold passive group does (`docs/protocol/group.md`, "Cold passive").
+//! A replica of a cold passive group (`docs/protocol/group.md`, "Cold passive").
 //!
 //! Every replica keeps the last checkpoint and the log of the requests since. The primary's also
 //! runs the service: it takes the requests from the log, in their order, and orders the checkpoints
@@ -22,23 +22,22 @@ use wire::{ClientId, ViewNumber};
 
 use super::{Arrival, Task};
 
-/// What a replica of a cold passive group keeps.
+/// The data of a cold passive group's replica.
 #[derive(Debug, Default)]
 pub(super) struct Cold {
     /// The state after all requests that are not in the log, as a [`ReplicaState`]; empty: the
     /// service's initial one.
     checkpoint: Bytes,
-    /// The log began while the group was served, and the state at that place is not here yet, but
-    /// for the service's.
+    /// The log began while the group was served, and only the service has the state at that place.
     begins: bool,
-    /// Transfers that wait for it: each with the log as it was where it was begun.
+    /// Transfers that wait for that state, each with the log at its begin.
     promised: Vec<(ViewNumber, LoggedState)>,
     log: VecDeque<Arrival>,
     ends: Ends,
-    /// Requests in the group's history, and so the number of the last one.
+    /// The number of requests in the group's history, which is the number of the last one.
     logged: u64,
-    /// The last request that is in the checkpoint that was ordered last. Not all of that may have
-    /// come here.
+    /// The last request in the checkpoint that was ordered last. Not all of that may have come
+    /// here.
     cut: u64,
     /// Bytes of the requests since.
     bytes: usize,
@@ -48,27 +47,26 @@ pub(super) struct Cold {
 /// The service runs here.
 #[derive(Debug)]
 struct Running {
-    /// Where this replica's time as primary began. `None`: it is over, or groups do not act.
+    /// The begin of this replica's time as primary. `None`: it is over, or groups do not act.
     since: Option<Place>,
     /// The next request to be executed.
     next: u64,
-    /// This replica is primary no more: it answers what was ordered before that, up to this
-    /// request.
+    /// This replica is primary no more: it answers earlier requests, up to this one.
     until: Option<u64>,
     /// The checkpoint is being read by the service.
     restoring: bool,
-    /// What was in the log when this replica became primary, up to this request, is being executed:
-    /// and from which one.
+    /// The service executes the requests that were in the log when this replica became primary: the
+    /// first and the last of them.
     replaying: Option<(u64, u64)>,
     checkpoint: Progress,
 }
 
-/// How far the next checkpoint is.
+/// The progress of the next checkpoint.
 #[derive(Debug, PartialEq, Eq)]
 enum Progress {
     None,
-    /// The service was asked for its state after this request: it gets no other before it has
-    /// answered.
+    /// The service was asked for its state after this request. It gets no other request before it
+    /// has answered.
     Asked(u64),
     /// It is being ordered; the number of the chunk that is under way.
     Sent {
@@ -78,8 +76,7 @@ enum Progress {
     },
 }
 
-/// What a cold passive group's replica keeps, for people and for whoever says when a checkpoint is
-/// taken.
+/// The size of a cold passive group's log, for status and for the decision to take a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogSize {
     /// Requests since the last checkpoint that was ordered.
@@ -88,7 +85,7 @@ pub(crate) struct LogSize {
     pub(crate) bytes: usize,
     /// Bytes of the checkpoint.
     pub(crate) checkpoint: usize,
-    /// Nothing more is begun before a checkpoint is there: it has too many ends of calls.
+    /// Too many ends of calls: no request is begun before a checkpoint is there.
     pub(crate) crowded: bool,
 }
 
@@ -100,25 +97,26 @@ impl Cold {
 
     fn push(&mut self, mut arrival: Arrival) {
         let request = &mut arrival.request;
-        // What came with it in one datagram is not kept.
+        // Other messages of the same datagram are not kept in memory.
         request.body = Bytes::copy_from_slice(&request.body);
         self.bytes += request.body.len();
         self.logged += 1;
         self.ends.logged(request, self.logged);
-        // A group that calls is told by the end of its call; another node, which had it ordered for
-        // a client of its own, by a relay.
+        // A calling group learns the result by the end of its call. Another node, which ordered the
+        // request for its own client, learns it by a relay.
         arrival.elsewhere &= request.origin.is_none();
         self.log.push_back(arrival);
     }
 
-    /// The log begins after this request, for whoever has the checkpoint that was ordered last.
+    /// The log begins after this request, where the last ordered checkpoint is here.
     fn cut(&mut self, number: u64) {
         self.cut = number;
         let before = (number - self.covered()) as usize;
         self.bytes = self.log.iter().skip(before).map(|it| it.request.body.len()).sum();
     }
 
-    /// There are too many ends of calls, and a checkpoint would cut them: nothing is begun before.
+    /// There are too many ends of calls, and a checkpoint would cut them: no request is begun
+    /// before.
     fn is_crowded(&self) -> bool {
         let Some(running) = &self.running else { return false };
         let takes_checkpoints = running.since.is_some() && running.until.is_none();
@@ -134,7 +132,7 @@ impl Cold {
 }
 
 impl Task {
-    /// If it is this call: whether another node is told the reply.
+    /// For this call: whether another node gets the reply.
     fn told_elsewhere(&mut self, whose: ClientId, which: u64) -> Option<&mut bool> {
         match self {
             Task::Logged { client, call, elsewhere, .. } if (*client, *call) == (whose, which) => {

@@ -1,4 +1,4 @@
-//! What a replica wants done.
+//! A replica's requests to its owner.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -10,27 +10,27 @@ use wire::{ClientId, ViewNumber};
 use super::{Ask, Blame, CallQuorum, Child, Slip};
 use crate::api::{Command, Event, NestedError, ServiceOutcome, Ticket};
 
-/// What a replica asks for, in order.
+/// A request of a replica; they come in order.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
     /// Give the service this command.
     Run(Command),
     /// Order this message.
     Order(Ordered),
-    /// These may have died of the next call, which is this client's: order that this replica tries
-    /// it, or that nobody executes it.
+    /// Services may have died of the next call, which is this client's. Order that this replica
+    /// tries it, or that nobody executes it.
     Suspect { number: u64, call: Option<(ClientId, u64)>, blame: Blame },
     /// Order that this replica has executed so many calls.
     Tell(u64),
-    /// This is the answer to this call, for whoever waits for it here.
+    /// The answer to this call, for a client that waits here.
     Answer { client: ClientId, number: u64, outcome: ServiceOutcome },
-    /// It has a place in the order, if somebody waits for it here: that of what is being delivered.
+    /// The call has the place of the present message in the order, if a client waits for it here.
     Placed { client: ClientId, number: u64 },
-    /// What this execution of a read saw has its place.
+    /// The state that this execution of a read saw has its place.
     ReadPlaced { client: ClientId, number: u64, execution: u64 },
-    /// The answer to this call depends on what was ordered up to there.
+    /// The answer to this call depends on all messages up to this one.
     Settled { client: ClientId, number: u64, sequence: u64 },
-    /// This is how a group's call ended, for its caller, which had asked this.
+    /// The end of a group's call, with its digest, for its caller.
     Owe { client: ClientId, number: u64, asked: u64, end: End },
     /// A handler here calls another group.
     Ask(Box<Ask>),
@@ -40,34 +40,34 @@ pub(crate) enum Effect {
     Resume { ticket: Ticket, outcome: Result<Bytes, NestedError> },
     /// The joining replica cannot keep up: it must leave and join again.
     Overflow,
-    /// It has none: the log had no room for it when it was delivered.
+    /// The call has no place: the log had no room for it when it was delivered.
     Unplaced { client: ClientId, number: u64 },
-    /// The primary's service cannot say what it has changed, or take up what it is to go on from,
-    /// or what it has is not what the others have: another must go on.
+    /// The primary's service cannot report its changes or restore a state, or its state differs
+    /// from the others': another must go on.
     Unfit,
-    /// The service is asked here for the state that is to be kept.
+    /// The service is asked for the state that is to be kept.
     Keeping,
-    /// For what is kept: the state begins, or is of no use any more ([`wire::kept`]).
+    /// For the kept data: the state begins, or is of no use any more ([`wire::kept`]).
     Mark(u8),
-    /// The state is to be kept, of a group that had this style where it was taken. With a transfer
-    /// it is the one that this brought, which is over when the disk has it.
+    /// Keep this state of a group with this style. With a transfer, it is the transferred one, and
+    /// the transfer is over when the disk has it.
     Store { style: Style, state: Bytes, transfer: Option<ViewNumber> },
-    /// The state that is to be saved, or why it cannot be had: the service's own words.
+    /// The state to be saved, or the service's own reason why there is none.
     Saved(Result<(Form, Bytes), String>),
-    /// A voting replica may have something to tell.
+    /// A voting replica may have votes to send.
     Cast,
-    /// It tells this.
+    /// Send these votes.
     Vote(Slip),
-    /// It becomes primary, and its service is to begin with the checkpoint.
+    /// The replica becomes primary, and its service is to begin with the checkpoint.
     Promoting,
     /// Its service has the checkpoint.
     CheckpointRestored,
-    /// Its service has executed so many requests that the log had when it became primary.
+    /// The service has executed all requests that the log had when it became primary.
     Replayed { requests: u64 },
     /// A checkpoint is here, and the log is cut.
     Checkpointed,
     /// No checkpoint could be taken.
     CheckpointFailed,
-    /// Tell.
+    /// Report this event.
     Event(Event),
 }

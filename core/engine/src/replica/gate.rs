@@ -1,4 +1,4 @@
-//! What a replica's service may not be given yet (`docs/protocol/poison.md`).
+//! Commands that a replica's service may not have yet (`docs/protocol/poison.md`).
 //!
 //! All commands pass here in their order. A call of the group's history that may not be executed
 //! yet waits, and all that comes after it.
@@ -21,7 +21,7 @@ pub(super) struct Gated {
     call: Option<(u64, u64)>,
 }
 
-/// An answer that waits until the order has it that this replica lives.
+/// An answer that waits until the order says that this replica lives.
 #[derive(Debug)]
 pub(super) struct Withheld {
     /// Its number in the group's history.
@@ -32,7 +32,7 @@ pub(super) struct Withheld {
     outcome: ServiceOutcome,
 }
 
-/// What its caller is told: the same at every replica.
+/// The error for its caller: the same at every replica.
 pub(super) fn reason(nodes: &[NodeId]) -> String {
     let names: Vec<String> = nodes.iter().map(|node| format!("node {}", node.0)).collect();
     format!(

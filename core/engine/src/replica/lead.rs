@@ -79,8 +79,8 @@ pub(super) struct Lead {
     word: Word,
     /// Calls that are answered without being executed, and the nodes whose services died of them.
     pub(super) poisoned: BTreeMap<u64, Vec<NodeId>>,
-    /// Calls that services had been given before they had a place in the history, where these died,
-    /// and whether one had been given no other.
+    /// Calls that services had before a place in the history, the nodes where these died, and
+    /// whether one of the services had no other call.
     ahead: VecDeque<((ClientId, u64), Vec<NodeId>, bool)>,
     /// Suspects that were executed elsewhere: their answers wait until this place of the order is
     /// held.

@@ -1,9 +1,9 @@
-//! What the primary of a warm passive group does (`docs/protocol/group.md`, "Warm passive").
+//! The primary of a warm passive group (`docs/protocol/group.md`, "Warm passive").
 //!
-//! It executes a call when it comes, and orders what that has changed, with the replies, as an
-//! update. While one update is under way, what is executed meanwhile gathers for the next. Nothing
-//! is answered, and nothing counts as executed, before the update has its place in the order: until
-//! then another may become primary who knows nothing of it.
+//! It executes a call on arrival, and orders its changes and reply as an update. Calls executed
+//! meanwhile gather for the next update. No call is answered, or counts as executed, before its
+//! update has a place in the order: until then another replica may become primary that knows
+//! nothing of it.
 
 mod acting;
 
@@ -19,21 +19,21 @@ use wire::{ClientId, Time};
 use super::Effect;
 use crate::api::ServiceOutcome;
 
-/// What the primary has executed, or is to execute, and is in no update yet that was delivered.
+/// Calls that the primary has executed, or is to execute, and that are in no delivered update.
 #[derive(Debug, Default)]
 pub(super) struct Primary {
-    /// Since when it is a passive group's primary, as it was told last. Nothing while groups do not
-    /// act.
+    /// The begin of its time as a passive group's primary, as last reported. `None` while groups do
+    /// not act.
     pub(super) reigning: Option<Place>,
-    /// Where this replica's time as primary began. `None`: it is not, or groups do not act.
+    /// The begin of this replica's time as primary. `None`: it is not, or groups do not act.
     since: Option<Place>,
     /// Calls that may not be executed yet.
     arrivals: VecDeque<(Request, Time)>,
     /// Calls that were given to the service, in order.
     begun: VecDeque<Begun>,
-    /// So many of these were executed.
+    /// The number of these that were executed.
     executed: usize,
-    /// So many of these are in the change that the service has been asked for.
+    /// The number of these in the change that the service has been asked for.
     asked: Option<usize>,
     /// The update under way.
     sent: Option<Sent>,
@@ -45,22 +45,22 @@ struct Begun {
     number: u64,
     unanswered: u64,
     time: Time,
-    /// What was asked, if a group calls.
+    /// The digest of the call, if a group calls.
     asked: Option<u64>,
     outcome: Option<ServiceOutcome>,
-    /// Services died of it, and it is executed no more: what is kept of it, but for its number in
-    /// the history.
+    /// The record of a call that services died of, and that is executed no more, but for its number
+    /// in the history.
     poison: Option<Box<Poison>>,
-    /// What to tell of reads that saw what it did, and nothing later.
+    /// The reports on reads that saw this call's effects, and nothing later.
     reads: Vec<Effect>,
 }
 
 #[derive(Debug)]
 struct Sent {
     number: u64,
-    /// Ordered time, as it tells it.
+    /// Ordered time after the update.
     clock: Time,
-    /// It covers the first so many of those begun.
+    /// The number of begun calls that it covers.
     calls: usize,
     bytes: Bytes,
     /// The chunk that is under way.
@@ -72,7 +72,7 @@ impl Primary {
         *self = Primary { since: self.since, ..Primary::default() };
     }
 
-    /// Calls that are executed by nobody are done when what came before them is.
+    /// Calls that nobody executes are done when all earlier ones are.
     fn pass_refused(&mut self) {
         while self.begun.get(self.executed).is_some_and(|begun| begun.outcome.is_some()) {
             self.executed += 1;

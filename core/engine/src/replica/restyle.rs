@@ -1,11 +1,11 @@
 //! The replica's part when its group gets another style (`docs/protocol/group.md`, "Change of
 //! style").
 //!
-//! Its service goes on as if nothing had happened, with what it has under way and with what waits:
-//! only who executes, who answers, and when, is another matter from this place of the order on.
-//! There all replicas have the same: each has been given all that was ordered before, and a warm
-//! passive group's primary does not say the change before it has ordered what it has executed. To
-//! and from cold passive, where services end and begin: `replica/cold/change.rs`.
+//! Its service goes on with its running and waiting requests as if nothing had happened. From this
+//! place of the order on, only the replicas that execute and answer differ, and the times of that.
+//! All replicas are alike there: each has all earlier requests, and a warm passive group's primary
+//! orders the change only after its executed calls. To and from cold passive, where services end
+//! and begin: `replica/cold/change.rs`.
 
 use alloc::vec::Vec;
 
@@ -36,7 +36,7 @@ impl Replica {
         self.run(command, effects);
     }
 
-    /// The group's style, as this replica was told last.
+    /// The group's style, as last reported to this replica.
     pub(crate) fn style(&self) -> Style {
         self.style
     }
@@ -62,7 +62,7 @@ impl Replica {
                     self.overflow(effects);
                     return self.restyle(style, alone, effects);
                 }
-                // What it waits for may be the end of a call that waits for votes.
+                // It may wait for the end of a call that waits for votes.
                 if !self.await_no_votes(alone, effects) {
                     return self.restyle(style, alone, effects);
                 }
@@ -72,7 +72,7 @@ impl Replica {
         self.style = style;
     }
 
-    /// What this replica has counts no more in this style: it begins with the service's initial
+    /// This replica's state counts no more in this style. It begins with the service's initial
     /// state, or waits for the group's.
     pub(crate) fn begin_in_style(&mut self, style: Style, begins: bool, effects: &mut Vec<Effect>) {
         self.style = style;
@@ -84,7 +84,7 @@ impl Replica {
         self.service.told
     }
 
-    /// All that was ordered before has been given to the service.
+    /// The service has received all earlier requests.
     pub(super) fn take_style(&mut self, style: Style, alone: bool, effects: &mut Vec<Effect>) {
         if self.cold.is_some() {
             return self.launch(style, alone, effects);
@@ -95,7 +95,7 @@ impl Replica {
         let passive = (self.service.told.executes_on_arrival(), style.executes_on_arrival());
         match passive {
             (false, true) => self.updates.clock = self.history.clock,
-            // What the primary was asked since, and did not execute, moved its own.
+            // Requests that the primary received since, and did not execute, moved its own clock.
             (true, false) if !self.planted.is(Bug::KeepOwnTime) => {
                 self.history.clock = self.updates.clock
             }
@@ -117,14 +117,14 @@ impl Replica {
         }
     }
 
-    /// A change of style has its place, and this replica is not there yet: its vote until then is
-    /// not what the others count now.
+    /// A change of style has its place, and this replica is not there yet. Its votes until then do
+    /// not belong to the others' present count.
     pub(super) fn style_will_change(&self) -> bool {
         matches!(self.mode, Mode::Launching { .. })
             || self.inbox.queue.iter().any(|waiting| matches!(waiting, Waiting::Style { .. }))
     }
 
-    /// Ordered time as all replicas have it.
+    /// Ordered time, alike at all replicas.
     pub(super) fn common_clock(&self) -> Time {
         if self.service.told.executes_on_arrival() {
             self.updates.clock
@@ -133,24 +133,23 @@ impl Replica {
         }
     }
 
-    /// Its service is told the group's style, behind what it has been given.
+    /// Reports the group's style to the service, behind its earlier commands.
     pub(super) fn tell_style(&mut self, style: Style, effects: &mut Vec<Effect>) {
         let differs = core::mem::replace(&mut self.service.told, style) != style;
-        // One that does not run is told when it begins.
+        // A service that does not run gets it when it begins.
         if differs && self.service.runs && !self.planted.is(Bug::ServiceKeepsStyle) {
             self.run(Command::Style(style), effects);
         }
     }
 
-    /// The position of what this replica has to tell last: how many calls it has executed, and what
-    /// their handlers have asked.
+    /// The position of this replica's last vote: the executed calls and their handlers' nested
+    /// calls.
     pub(super) fn reached(&self) -> u64 {
         self.history.executed + self.history.asks
     }
 
-    /// The same with all that the service was given. Where a group begins to vote every replica
-    /// counts the same, however far its service is: what is asked by handlers from before does not
-    /// count.
+    /// The same with all commands of the service. Where a group begins to vote every replica counts
+    /// alike, however far its service is: nested calls of earlier handlers do not count.
     pub(super) fn position(&self) -> u64 {
         let calls = self.service.tasks.iter().map(|(_, task)| match task {
             Task::Execute { .. } => 1,
@@ -160,15 +159,15 @@ impl Replica {
         self.reached() + calls.sum::<u64>()
     }
 
-    /// What must hold whatever happened.
+    /// Invariants.
     pub(super) fn check_style(&self) {
         let may_be_ahead = self.style.executes_on_arrival() || !self.is_ahead();
         assert!(may_be_ahead, "a primary orders what it has executed before another style begins");
     }
 
-    /// What waits for votes is answered now: what this replica has is as good as what any other
-    /// has. But for what was settled while there were votes: who has something else goes, unless
-    /// nobody else has the state.
+    /// Answers calls that wait for votes: this replica's outcome is as good as any other. Verdicts
+    /// from before still count: a replica with another outcome leaves, unless no other has the
+    /// state.
     fn cease_to_vote(&mut self, alone: bool, effects: &mut Vec<Effect>) {
         if !self.await_no_votes(alone, effects) {
             return;
@@ -184,8 +183,8 @@ impl Replica {
         voting.unsettled.into_iter().for_each(|state| self.use_settled(state, effects));
     }
 
-    /// A call was executed that the others had settled when the group ceased to vote. True if it is
-    /// to be answered.
+    /// A call was executed that the others had settled when the group ceased to vote. True if it
+    /// may be answered.
     pub(super) fn judged_before(
         &mut self,
         (position, client, number): (u64, ClientId, u64),

@@ -5,11 +5,11 @@ mod acting;
 
 use wire::ViewNumber;
 
-/// So many names of transfers, the last ones, are those of saves. A view would have to be numbered
-/// by chance to meet one, as two transfers of different histories would.
+/// The number of transfer names, at the end of their range, that belong to saves. Another transfer
+/// meets one only by chance, as do two transfers of different histories.
 const NAMES: u64 = 1 << 16;
 
-/// What a save is called among the transfers.
+/// The name of a save among the transfers.
 fn name_of(number: u64) -> ViewNumber {
     ViewNumber(u64::MAX - number % NAMES)
 }

@@ -32,8 +32,8 @@ impl Replica {
         self.run(command, effects);
     }
 
-    /// A read comes: it sees what all requests that were delivered before it leave, and changes
-    /// nothing. With an execution, it is to be told when what that saw has its place in the order.
+    /// A read arrives. It sees the effects of all earlier requests, and changes nothing. With an
+    /// execution number, its place in the order is to be reported.
     pub(crate) fn read(
         &mut self,
         request: Request,
@@ -58,7 +58,7 @@ impl Replica {
                 self.begin_to_read(bytes);
                 self.inbox.queue.push_back(Waiting::Read { request, execution });
             }
-            // Whoever has no state is given no reads.
+            // A replica without the state gets no reads.
             Mode::Idle | Mode::Joining { .. } | Mode::Restoring { .. } => {}
         }
     }
@@ -79,7 +79,7 @@ impl Replica {
         if let Some(execution) = execution {
             self.place_read(Effect::ReadPlaced { client, number, execution }, effects);
         }
-        // It is in nobody's history: ordered time does not go on by it.
+        // It is in no history: ordered time does not go on by it.
         let now = self.history.clock.max(time);
         let command =
             Command::Execute { ticket, method, json, read, body, now, seed, client, number };

@@ -187,8 +187,7 @@ fn calls_are_refused_while_a_log_is_executed_before_a_replica_has_to_come_anew()
     replica.check_invariants();
 }
 
-/// What the primary of a warm passive group tells: that it has executed this call, as the group's
-/// first update.
+/// The first update of a warm passive group's primary, with this call.
 fn first_update(number: u64, clock: Time) -> PrimaryChunk {
     let reply = KeptReply::Ok(Vec::new());
     let entry = UpdateEntry { client: ClientId(1), number, unanswered: number, asked: 0, reply };
@@ -260,7 +259,7 @@ fn recalled(log: &[Ordered]) -> (Replica, Vec<Effect>) {
     (replica, effects)
 }
 
-/// What a handler calls.
+/// A handler's call.
 fn a_call(ticket: Ticket) -> NestedCall {
     let (callee, method, body) = ("other".into(), MethodId(1), Bytes::new());
     NestedCall { ticket, callee, method, json: false, body, timeout: Duration::from_secs(1) }
@@ -354,7 +353,7 @@ fn a_call_whose_end_is_not_in_the_log_is_made_again() {
     let (mut replica, mut effects) = recalled(&requests.collect::<Vec<_>>());
     assert!(matches!(effects[..], [Effect::Ask(_)]), "{effects:?}");
     effects.clear();
-    // Of another's call, which has not been given to the service yet: it waits behind the log.
+    // An end of another call, which the service does not have yet: it waits behind the log.
     replica.nested_end(an_end(all, b"other"), 2, &mut effects);
     assert!(effects.is_empty(), "{effects:?}");
     replica.nested_end(an_end(1, b"now"), 1, &mut effects);

@@ -1,4 +1,4 @@
-//! What the backup of a warm passive group does with its primary's updates.
+//! The primary's updates at a backup of a warm passive group.
 
 mod acting;
 
@@ -12,19 +12,19 @@ use wire::ordered::{Place, PrimaryChunk};
 /// The updates that a replica has taken, and the one that is coming in.
 #[derive(Debug, Default)]
 pub(super) struct Updates {
-    /// So many are in the group's history, as far as it is known here.
+    /// The number of updates in the group's history, as far as it is known here.
     pub(super) taken: u64,
-    /// Ordered time by what is in them, and was ordered before: as all have it. The primary's own
-    /// goes on with what it executes.
+    /// Ordered time after them and all earlier messages, alike at all replicas. The primary's own
+    /// clock goes on with its calls.
     pub(super) clock: Time,
     pub(super) pieces: Pieces,
 }
 
-/// Puts together what a primary tells in pieces.
+/// Puts the pieces of a primary's message together.
 #[derive(Debug, Default)]
 pub(super) struct Pieces(Option<Incoming>);
 
-/// What has come of it so far.
+/// The pieces so far.
 #[derive(Debug)]
 struct Incoming {
     since: Place,

@@ -100,7 +100,7 @@ pub(super) struct Voting {
 }
 
 impl Voting {
-    /// Of a replica that has executed so much, all of it settled.
+    /// Starts after so many executed calls, all of them settled.
     fn from(executed: u64) -> Voting {
         Voting {
             first: executed + 1,

@@ -1,4 +1,4 @@
-//! What a replica has to do, and what waits until it can.
+//! A replica's tasks, and the messages that wait for them.
 
 use alloc::vec::Vec;
 
@@ -6,15 +6,15 @@ use bytes::Bytes;
 use wire::ordered::{NestedEnd, Request, StateHead, Style};
 use wire::{ClientId, Time, ViewNumber};
 
-/// How the replica stands to the group's state.
+/// A replica's relation to the group's state.
 #[derive(Debug)]
 pub(super) enum Mode {
-    /// It has none and waits for none: not in the group (yet), or nobody can give it.
+    /// It has no state and waits for none: it is not in the group (yet), or no member can send it.
     Idle,
     /// It has the state and executes.
     Live,
-    /// It has the state, as a passive group's primary, and executes nothing more until what it has
-    /// executed is ordered: then a snapshot is taken.
+    /// It has the state, as a passive group's primary. It executes no more until its executed calls
+    /// are ordered: then a snapshot is taken.
     Draining,
     /// It has the state and waits for a snapshot of it: requests wait.
     Snapshotting,
@@ -22,19 +22,19 @@ pub(super) enum Mode {
     Joining { transfer: ViewNumber, bytes: Vec<u8>, next: u32 },
     /// The state has come and is being read by the service: requests wait.
     Restoring { transfer: ViewNumber, head: StateHead, state: Bytes },
-    /// The state is back from the disk, and the service is being given it again; requests wait.
-    /// With a head, the snapshot is being read first.
+    /// The state is back from the disk, and the service receives it again; requests wait. With a
+    /// head, the snapshot is being read first.
     Recalling { head: Option<StateHead> },
-    /// The program that served it has died, and it is not known yet whether another goes on from
-    /// what its node has kept. What is delivered comes to the journal only.
+    /// Its program has died, and it is not known yet whether another goes on from the node's kept
+    /// data. Delivered messages go to the journal only.
     Fallen,
-    /// Its group is cold passive no more, and gets this style here: the service executes what the
-    /// log has, and requests wait.
+    /// Its group stops being cold passive, and gets this style here. The service executes the log,
+    /// and requests wait.
     Launching { style: Style, alone: bool },
 }
 
 impl Mode {
-    /// Its name, for people.
+    /// Its name, for diagnosis.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Mode::Idle => "idle",
@@ -50,7 +50,7 @@ impl Mode {
     }
 }
 
-/// What was given to the service and is not yet answered.
+/// A command that the service has and has not answered.
 #[derive(Debug)]
 pub(super) enum Task {
     Execute {
@@ -75,11 +75,11 @@ pub(super) enum Task {
     },
     /// The state is wanted for a checkpoint.
     Checkpoint,
-    /// A checkpoint is to be taken up.
+    /// A checkpoint is to be restored.
     RestoreCheckpoint,
     /// A call that a passive group's primary executes on arrival.
     Call,
-    /// What its calls have changed.
+    /// The changes of its calls.
     Change,
     /// These calls were executed elsewhere.
     Apply {
@@ -103,26 +103,26 @@ pub(super) enum Task {
 #[derive(Clone, Debug)]
 pub(super) struct Arrival {
     pub(super) request: Request,
-    /// When its caller waits no longer.
+    /// The time at which its caller stops waiting.
     pub(super) due: Time,
     /// Another node had it ordered.
     pub(super) elsewhere: bool,
-    /// Of all requests that were delivered here, the so many-th.
+    /// The arrival number among all requests delivered here.
     pub(super) arrived: u64,
 }
 
-/// What waits until the replica executes again.
+/// A message that waits until the replica executes again.
 #[derive(Debug)]
 pub(super) enum Waiting {
     Request(Arrival),
-    /// With its place in the order.
+    /// An end, with its place in the order.
     NestedEnd(NestedEnd, u64),
-    /// A passive group's update, by number; nothing if not all of it came here.
+    /// A passive group's update, by number; `None` if not all of it came here.
     Update {
         number: u64,
         bytes: Option<Bytes>,
     },
-    /// It sees what the requests before it leave.
+    /// A read, which sees the effects of all requests before it.
     Read {
         request: Request,
         execution: Option<u64>,
@@ -156,7 +156,7 @@ impl Waiting {
         }
     }
 
-    /// When it arrived, if it is a request.
+    /// The arrival number of a request.
     pub(super) fn arrived(&self) -> Option<u64> {
         match self {
             Waiting::Request(arrival) => Some(arrival.arrived),

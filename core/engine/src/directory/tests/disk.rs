@@ -3,8 +3,8 @@
 use super::*;
 use wire::ordered::{Durability, Recall};
 
-/// What a disk knows of a group whose only replica with the state was node 1's, in a life that is
-/// over: all up to here was answered before that was so.
+/// A disk's entry of a group whose only replica with the state was node 1's, in a life that is
+/// over. All requests up to `floor` were answered before.
 fn stored(floor: u64) -> GroupEntry {
     let options = GroupOptions { durability: Durability::Disk, ..GroupOptions::default() };
     let mut directory = Directory::default();

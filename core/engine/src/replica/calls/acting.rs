@@ -55,15 +55,14 @@ impl Replica {
         let launching = matches!(self.mode, Mode::Launching { .. });
         if self.cold.is_some() && (launching || matches!(self.mode, Mode::Live)) {
             let logged = self.log_end(&end, sequence, effects);
-            // While there are handlers from before the log began, they are told as in any other
-            // group.
+            // Handlers from before the log began get ends as in any other group.
             let logs_all = !self.begins_log() && (logged || !launching);
             if logs_all && !self.calls.awaits(&end) {
                 return;
             }
         }
-        // What waits came before it, and may be how the same call ended: whoever waits now has
-        // looked there.
+        // Waiting messages came before it, and may have an end of the same call. A handler that
+        // waits now has looked there.
         if !matches!(self.mode, Mode::Live | Mode::Idle) && !self.calls.awaits(&end) {
             return self.wait_for(Waiting::NestedEnd(end, sequence), effects);
         }
@@ -82,9 +81,9 @@ impl Replica {
         }
     }
 
-    /// How this call ended, if that waits with the requests: for a state that is taken or comes, or
-    /// behind what was there before in a log. Handlers may be given requests ahead of that, and one
-    /// that asks must not wait for what comes later.
+    /// The end of this call, if it waits with the requests: for a snapshot, for a state transfer,
+    /// or behind the log. Handlers may run ahead of waiting messages, and a calling handler must
+    /// not wait for later ones.
     fn end_that_waits(&self, child: Child) -> Option<(NestedEnd, u64)> {
         self.inbox.queue.iter().find_map(|waiting| match waiting {
             Waiting::NestedEnd(end, sequence) if (end.client, end.number, end.call) == child => {
@@ -108,20 +107,20 @@ impl Replica {
         asked
     }
 
-    /// What the handlers do that run has no effect any more.
+    /// Running handlers have no effect any more.
     pub(in crate::replica) fn forget_handlers(&mut self, effects: &mut Vec<Effect>) {
         if let Some(ticket) = self.calls.forget() {
             effects.push(Effect::Resume { ticket, outcome: Err(NestedError::Void) });
         }
     }
 
-    /// Ends that wait for their handlers take so much room that no more should be read of a log.
+    /// Ends that wait for their handlers take so much room that the log is not read further.
     pub(in crate::replica) fn has_many_ends(&self) -> bool {
         self.calls.bytes > MAX_NESTED_BYTES / 2
     }
 
-    /// A read has seen what was executed before it, and that may rest on what was ordered after the
-    /// read was given.
+    /// A read has seen the effects of earlier calls, which may depend on messages ordered after the
+    /// read arrived.
     pub(in crate::replica) fn settle_read(
         &self,
         client: ClientId,
@@ -133,8 +132,8 @@ impl Replica {
         }
     }
 
-    /// What its service is at. What gives or takes a whole state is not timed: how long that takes
-    /// depends on its size.
+    /// The service's current work. Commands that take or restore a whole state are not timed: their
+    /// time depends on its size.
     pub(crate) fn work(&self) -> Work {
         if !self.service.runs {
             return Work::Off;
@@ -181,7 +180,7 @@ impl Replica {
         // The service of a cold passive group's former primary ends with the component.
         let retells = self.keeps && self.style.has_state();
         self.lead.in_new_component(self.cold.is_some(), retells);
-        // Primaries begin anew with what they tell.
+        // Primaries order their updates and checkpoints anew.
         (self.updates.pieces, self.checkpoint_pieces) = (Pieces::default(), Pieces::default());
         self.renumber_log();
         for waiting in &mut self.inbox.queue {

@@ -1,4 +1,4 @@
-//! What a cold passive replica does with requests, checkpoints and promotions.
+//! Requests, checkpoints and promotions at a cold passive replica.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ use crate::replica::{Arrival, Effect, Replica, Task};
 use crate::session::{Decision, to_keep};
 
 impl Replica {
-    /// What it keeps, if its group is a cold passive one.
+    /// The size of the log, if the group is cold passive.
     pub(crate) fn log_size(&self) -> Option<LogSize> {
         let cold = self.cold.as_ref().filter(|_| self.has_state())?;
         let requests = cold.logged - cold.cut;
@@ -42,13 +42,13 @@ impl Replica {
         self.cold.as_ref().is_none_or(|cold| cold.running.is_some())
     }
 
-    /// It is primary no more, and only answers what was ordered before that.
+    /// It is primary no more, and only answers earlier requests.
     pub(crate) fn is_finishing(&self) -> bool {
         let running = self.cold.as_ref().and_then(|cold| cold.running.as_ref());
         running.is_some_and(|running| running.until.is_some())
     }
 
-    /// What it is given is executed here, and answered by that.
+    /// Its requests are executed and answered here.
     pub(crate) fn answers_all(&self) -> bool {
         self.runs() && !self.is_finishing() && !self.style_will_change()
     }
@@ -76,7 +76,7 @@ impl Replica {
         let cold = self.cold.as_mut().expect("its group logs");
         let request = &arrival.request;
         let (client, number) = (request.client, request.number);
-        // The same at every replica: whoever has it ordered does so again when there is room.
+        // The same at every replica: the node that ordered it does so again when there is room.
         if cold.logged - cold.cut >= MAX_LOG_ORDERED as u64
             || cold.bytes + request.body.len() > MAX_LOG_ORDERED_BYTES
         {
@@ -94,7 +94,7 @@ impl Replica {
         self.run_log(effects);
     }
 
-    /// Gives the service what is next in the log.
+    /// Gives the service the next requests of the log.
     pub(in crate::replica) fn run_log(&mut self, effects: &mut Vec<Effect>) {
         while let Some((number, arrival)) = self.next_logged() {
             let Arrival { request, elsewhere, .. } = &arrival;
@@ -195,7 +195,7 @@ impl Replica {
                 }
                 running.since = since;
                 running.until = None;
-                // Nobody takes what was said in an earlier time.
+                // No replica takes messages of an earlier time as primary.
                 if matches!(running.checkpoint, Progress::Sent { .. }) {
                     running.checkpoint = Progress::None;
                 }
@@ -213,7 +213,7 @@ impl Replica {
         }
     }
 
-    /// Groups do not act until the next component is installed. Who is primary then may be another.
+    /// Groups do not act until the next component is installed. Another may be primary then.
     pub(in crate::replica) fn suspend_cold(&mut self, effects: &mut Vec<Effect>) {
         let cold = self.cold.as_mut().expect("its group logs");
         let Some(running) = &mut cold.running else { return };
@@ -292,7 +292,7 @@ impl Replica {
         })
     }
 
-    /// All that was in the log when this replica became primary has been executed.
+    /// All requests that the log had when this replica became primary have been executed.
     fn note_replayed(&mut self, effects: &mut Vec<Effect>) {
         let under_way = self.first_under_way();
         let Some(running) = self.cold.as_mut().and_then(|cold| cold.running.as_mut()) else {
@@ -308,7 +308,7 @@ impl Replica {
         }
     }
 
-    /// The service is not needed here any more as soon as it has answered what was ordered before.
+    /// Stops the service as soon as it has answered the earlier requests.
     fn stop_if_finished(&mut self, effects: &mut Vec<Effect>) {
         let running = self.cold.as_ref().and_then(|cold| cold.running.as_ref());
         let over = running.and_then(|running| Some(running.next > running.until?));
@@ -328,7 +328,7 @@ impl Replica {
         self.tell_all(effects);
         self.forget_handlers(effects);
         self.service.tasks.clear();
-        // Ordered time too: who executes the log once more does so as it was.
+        // Ordered time too: a second execution of the log repeats the first.
         self.adopt(StateHead::default());
         self.close_gate(effects);
         self.renew_service(false, effects);
@@ -382,7 +382,7 @@ impl Replica {
             let due = due(now, &request);
             cold.push(Arrival { request, due, elsewhere: false, arrived: 0 });
         }
-        // All before this place is held by whoever holds what comes after it.
+        // A member that holds later messages holds all before this place.
         ends.into_iter().for_each(|(after, end)| cold.ends.put(end, after, 0));
         cold.cut(cut);
     }

@@ -23,14 +23,14 @@ impl Replica {
         self.cold.is_some() && matches!(self.mode, Mode::Live)
     }
 
-    /// Its log has begun, and its first checkpoint is not there yet: nobody but its service has the
+    /// Its log has begun, and its first checkpoint is not there yet: only its service has the
     /// state.
     pub(in crate::replica) fn begins_log(&self) -> bool {
         self.cold.as_ref().is_some_and(|cold| cold.begins)
     }
 
-    /// From this place of the order on requests are logged. All that was ordered before has been
-    /// given to the service, which says behind that what the first checkpoint is.
+    /// From this place of the order on requests are logged. The service has all earlier requests,
+    /// and takes the first checkpoint behind them.
     pub(in crate::replica) fn begin_log(&mut self, effects: &mut Vec<Effect>) {
         if self.planted.is(Bug::EndBeforeCheckpoint) {
             self.cold = Some(Cold::default());
@@ -50,7 +50,7 @@ impl Replica {
         self.run(Command::Snapshot { ticket }, effects);
     }
 
-    /// The service has said what the first checkpoint is, or cannot.
+    /// The service has taken the first checkpoint, or cannot.
     pub(super) fn log_begun(&mut self, state: Result<Bytes, String>, effects: &mut Vec<Effect>) {
         let early = self.planted.is(Bug::BeginWithoutPlace);
         let cold = self.cold.as_mut().expect("its group logs");
@@ -70,7 +70,7 @@ impl Replica {
                 }
             }
             // The primary goes on with its service, and tries again when there is something to cut.
-            // Who is not comes anew.
+            // A backup joins anew.
             Err(reason) => {
                 promised.iter().for_each(|(to, _)| self.not_given(*to, &reason, effects));
                 effects.push(Effect::CheckpointFailed);
@@ -80,8 +80,8 @@ impl Replica {
         }
     }
 
-    /// A replica joins while the first checkpoint is awaited: it is given that, and the log as it
-    /// is at this place.
+    /// A replica joins while the first checkpoint is awaited: it will get that, and the log as of
+    /// this place.
     pub(super) fn promise_log(
         &mut self,
         transfer: ViewNumber,
@@ -118,15 +118,15 @@ impl Replica {
             return self.begin_service(None, effects);
         };
         (running.since, running.until) = (None, None);
-        // Whoever else gets it has gone over, too.
+        // All receivers have changed their style, too.
         if matches!(running.checkpoint, Progress::Sent { .. }) {
             running.checkpoint = Progress::None;
         }
         self.run_log(effects);
     }
 
-    /// How many wait until the log has been executed. All replicas wait alike, and whoever has no
-    /// room for one comes anew: so nodes order no more of them long before that.
+    /// The number of requests that wait until the log has been executed. All replicas wait alike,
+    /// and one without room joins anew. So nodes stop ordering requests long before that.
     pub(crate) fn launching(&self) -> Option<usize> {
         matches!(self.mode, Mode::Launching { .. }).then_some(self.inbox.queue.len())
     }

@@ -1,6 +1,5 @@
-//! The ends of calls that a cold passive group's handlers make are part of its log: whoever
-//! executes a request of the log once more tells its handler what it was told before
-//! (`docs/protocol/nested.md`).
+//! The ends of nested calls are part of a cold passive group's log. So a second execution of a
+//! request gives its handler the same ends (`docs/protocol/nested.md`).
 
 mod acting;
 
@@ -36,10 +35,10 @@ impl Ends {
 
     /// An end comes, behind this request.
     pub(super) fn put(&mut self, end: NestedEnd, after: u64, sequence: u64) {
-        // What no handler of the log can ask for is of no use.
+        // An end that no handler of the log can ask for is of no use.
         let Some(parent) = self.parents.get(&(end.client, end.number)) else { return };
         let child = (end.client, end.number, end.call);
-        // Whichever of the requests that are this call is executed: the first end behind it counts.
+        // Several requests may be this call. The first end behind the executed one counts.
         if self.first(child, *parent).is_none() {
             self.bytes += bytes_of(&end);
             self.kept.insert((child, after), (end, sequence));
@@ -73,7 +72,7 @@ impl Ends {
         self.bytes
     }
 
-    /// Another component counts anew, and holds all that was ordered before.
+    /// A new component numbers anew, and all that was ordered before is held.
     fn renumber(&mut self) {
         self.kept.values_mut().for_each(|(_, sequence)| *sequence = 0);
     }

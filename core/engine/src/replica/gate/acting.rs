@@ -1,4 +1,4 @@
-//! Calls that are held back, and let go.
+//! Commands that wait at the gate, and their release.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -18,13 +18,13 @@ use crate::replica::voting::Voting;
 use crate::replica::{Effect, Mode, Replica, Task};
 
 impl Replica {
-    /// Gives the service a command, behind what waits.
+    /// Gives the service a command, behind the waiting ones.
     pub(in crate::replica) fn run(&mut self, command: Command, effects: &mut Vec<Effect>) {
         self.pass(Gated { command, call: None }, effects);
     }
 
-    /// Gives the service a call of the group's history, which arrived as the so many-th, as soon as
-    /// it may be executed.
+    /// Gives the service a call of the group's history as soon as it may be executed. `arrived`:
+    /// the request's arrival number.
     pub(in crate::replica) fn run_call(
         &mut self,
         arrived: u64,
@@ -46,7 +46,7 @@ impl Replica {
         }
     }
 
-    /// Gives the service what it may be given.
+    /// Gives the service the commands that it may have.
     pub(crate) fn open_gate(&mut self, effects: &mut Vec<Effect>) {
         while let Some(Gated { command, call }) = self.gate.queue.front() {
             let Some((number, arrived)) = *call else {
@@ -72,7 +72,7 @@ impl Replica {
         }
     }
 
-    /// What it tells of the state may have in it a call that was tried here, and that nobody
+    /// The command reveals the state. That may contain a call that was tried here, and that nobody
     /// executes if this node dies now.
     fn waits_for_word(&self, command: &Command) -> bool {
         let tells = matches!(command, Command::Execute { .. } | Command::Snapshot { .. });
@@ -87,7 +87,7 @@ impl Replica {
         effects.push(Effect::Run(command));
     }
 
-    /// The next call may kill: the order is to have it that it is tried here, or executed by
+    /// The next call may kill. The order must first say that it is tried here, or executed by
     /// nobody.
     fn suspect_next(&mut self, number: u64, blame: Blame, effects: &mut Vec<Effect>) {
         let call = self.call_at_gate();
@@ -95,13 +95,13 @@ impl Replica {
         effects.push(Effect::Suspect { number, call, blame });
     }
 
-    /// This replica wants that nobody executes this call: nor does it, if it was to try it when
-    /// fewer had died of it.
+    /// This replica asks that nobody executes this call. It does not execute it either, if an
+    /// earlier order tells it to try the call.
     pub(crate) fn try_no_more(&mut self, number: u64) {
         self.lead.try_no_more(number);
     }
 
-    /// The call that is the next to pass.
+    /// The next call to pass.
     fn call_at_gate(&self) -> Option<(ClientId, u64)> {
         match &self.gate.queue.front()?.command {
             Command::Execute { client, number, .. } => Some((*client, *number)),
@@ -109,7 +109,7 @@ impl Replica {
         }
     }
 
-    /// Nothing that was given to the service counts any more, but for the group's style.
+    /// Drops all commands of the service, but for the group's style.
     pub(in crate::replica) fn close_gate(&mut self, effects: &mut Vec<Effect>) {
         let style = |gated: &Gated| matches!(gated.command, Command::Style(_));
         let style = self.gate.queue.drain(..).rev().find(style).filter(|_| self.service.runs);
@@ -119,12 +119,12 @@ impl Replica {
         self.gate.released = self.history.executed;
     }
 
-    /// The first command that the service has not answered is kept back here.
+    /// The first command that the service has not answered waits here.
     pub(in crate::replica) fn is_gated(&self, ticket: Ticket) -> bool {
         self.gate.queue.front().is_some_and(|gated| gated.command.ticket() == Some(ticket))
     }
 
-    /// The history has one more call, which the service here has executed: the order is told, where
+    /// The service here has executed one more call of the history. Announces it in the order if
     /// others wait for that.
     pub(in crate::replica) fn note_executed(&mut self, effects: &mut Vec<Effect>) {
         if self.lead.tries(self.history.executed) {
@@ -135,22 +135,22 @@ impl Replica {
         }
     }
 
-    /// Who leads now waits for what this replica has executed: it is told at once.
+    /// The present leader waits for this replica's progress: it is announced at once.
     pub(in crate::replica) fn tell_successor(&self, effects: &mut Vec<Effect>) {
         if self.lead.is_awaited() {
             self.tell_all(effects);
         }
     }
 
-    /// The order is told how far this replica is, if it does not know.
+    /// Announces this replica's progress, if the order does not have it.
     pub(in crate::replica) fn tell_all(&self, effects: &mut Vec<Effect>) {
         if self.history.executed > self.lead.told() {
             effects.push(Effect::Tell(self.history.executed));
         }
     }
 
-    /// Answers a call that is in the history now. What another has died of is answered when all
-    /// will know that it was executed.
+    /// Answers a call that is in the history now. If another replica has died of the call, the
+    /// answer waits until all will know that it was executed.
     pub(in crate::replica) fn answer_executed(
         &mut self,
         (client, call, asked): (ClientId, u64, Option<u64>),
@@ -165,7 +165,7 @@ impl Replica {
         }
     }
 
-    /// A call that was executed, and is not to be answered yet.
+    /// The call was executed, and its answer waits.
     pub(in crate::replica) fn is_withheld(&self, client: ClientId, call: u64) -> bool {
         self.gate.withheld.as_ref().is_some_and(|it| (it.client, it.call) == (client, call))
     }
@@ -180,8 +180,8 @@ impl Replica {
         }
     }
 
-    /// Nobody can have executed more than was delivered: what says so was ordered in a history that
-    /// is lost.
+    /// No replica can have executed more than was delivered: a larger number was ordered in a
+    /// history that is lost.
     fn possible(&self, executed: u64) -> u64 {
         let knows_all = matches!(self.mode, Mode::Live) && self.cold.is_none();
         if knows_all { executed.min(self.lead.last()) } else { executed }
@@ -195,7 +195,7 @@ impl Replica {
         }
     }
 
-    /// A replica says how far it is, and what it tries, at this place of the order.
+    /// A replica reports its progress and its trial, at this place of the order.
     pub(crate) fn progress(
         &mut self,
         progress: Progress,
@@ -210,8 +210,7 @@ impl Replica {
         self.open_gate(effects);
     }
 
-    /// What was tried here is answered if the order has it that it was executed, at this place of
-    /// it at the latest.
+    /// Answers a tried call if the order says, at this place at the latest, that it was executed.
     fn answer_withheld(&mut self, sequence: u64, effects: &mut Vec<Effect>) {
         let told = self.lead.told();
         if let Some(Withheld { client, call, asked, outcome, .. }) =
@@ -222,7 +221,7 @@ impl Replica {
         }
     }
 
-    /// What this replica said as a leader is held.
+    /// This replica's announcement as a leader is held.
     pub(crate) fn held(&mut self, effects: &mut Vec<Effect>) {
         self.lead.held();
         self.open_gate(effects);
@@ -249,7 +248,7 @@ impl Replica {
         self.open_gate(effects);
     }
 
-    /// By the last view these have the state; the first of them leads.
+    /// A view is installed: these members have the state, and the first of them leads.
     pub(crate) fn led_by(&mut self, me: Member, synced: &[Member], effects: &mut Vec<Effect>) {
         self.lead.view(me, synced, self.first_unproven());
         self.answer_withheld(0, effects);
@@ -260,7 +259,7 @@ impl Replica {
         self.open_gate(effects);
     }
 
-    /// This member's replica goes, and its service has not died.
+    /// This member's replica leaves, and its service has not died.
     pub(crate) fn member_parts(&mut self, member: Member) {
         self.lead.part(member);
     }
@@ -271,7 +270,7 @@ impl Replica {
         self.open_gate(effects);
     }
 
-    /// How far its service is.
+    /// The progress of the service.
     pub(crate) fn reach(&self, begun: Begun) -> Died {
         let (executed, given) =
             (self.history.executed, self.gate.released.max(self.history.executed));
@@ -291,8 +290,9 @@ impl Replica {
         Died { executed, given: given.min(executed + ordered), ahead }
     }
 
-    /// A client asks here for a call that the group's leader has not executed for long: another
-    /// tries the first of those that wait. `late`: so is who tries it meanwhile.
+    /// A client waits here for a call that the group's leader has not executed for long. This
+    /// replica tries the first waiting call. `late`: the replica that tries it meanwhile is silent,
+    /// too.
     pub(crate) fn take_over(&mut self, late: bool, effects: &mut Vec<Effect>) {
         let Some(Gated { call: Some((number, arrived)), .. }) = self.gate.queue.front() else {
             return;
@@ -304,31 +304,32 @@ impl Replica {
         }
     }
 
-    /// The call that waits until another replica has executed it, of a group in which one that is
-    /// silent must not hold up the others.
+    /// The call that waits until another replica has executed it, in a group in which a silent
+    /// replica must not hold up the others.
     pub(crate) fn awaited(&self) -> Option<u64> {
         let (number, _) = self.gate.queue.front().filter(|_| self.ballots.cast)?.call?;
         let waits = !self.lead.leads() || self.lead.is_tried_elsewhere(number);
         waits.then_some(number)
     }
 
-    /// It leads, or did, and others do not know yet that it has executed so many calls.
+    /// The number of executed calls, if this replica leads, or did, and others do not know that
+    /// number yet.
     pub(crate) fn untold(&self) -> Option<u64> {
         let tells = self.lead.leads() || self.lead.is_awaited();
         (tells && self.history.executed > self.lead.told()).then_some(self.history.executed)
     }
 
-    /// Its service executes what no other is known to have executed.
+    /// The service executes a call that no other replica is known to have executed.
     pub(crate) fn runs_ahead(&self) -> bool {
         self.gate.released > self.history.executed && self.history.executed >= self.lead.proven()
     }
 
-    /// Calls that the order has told to be executed.
+    /// Calls that the order says were executed.
     pub(crate) fn told(&self) -> u64 {
         self.lead.told()
     }
 
-    /// The calls that killed whoever executed them, the oldest first.
+    /// The calls that killed the services that executed them, the oldest first.
     pub(crate) fn poisons(&self) -> &[Poison] {
         &self.history.poisons
     }
@@ -351,7 +352,7 @@ impl Replica {
         self.take_answer(ticket, Executed::Reply(outcome), effects);
     }
 
-    /// A call is executed by nobody: people are told, and it is listed.
+    /// A call is executed by nobody: this is reported and listed.
     pub(in crate::replica) fn keep_poison(&mut self, poison: Poison, effects: &mut Vec<Effect>) {
         let (group, told) = (self.group, Box::new(poison.clone()));
         effects.push(Effect::Event(Event::Poisoned { group, poison: told }));
@@ -363,17 +364,17 @@ impl Replica {
         }
     }
 
-    /// It keeps something back, and nobody will tell it that it need not: it has left its group.
+    /// A command waits, and no release will come: the replica has left its group.
     pub(crate) fn waits_for_others(&self) -> bool {
         !self.gate.queue.is_empty() && !self.lead.leads()
     }
 
-    /// Nothing is kept back from the service.
+    /// No command waits.
     pub(crate) fn has_followed(&self) -> bool {
         self.gate.queue.is_empty()
     }
 
-    /// What it knows of who executes first, for whoever looks for a fault.
+    /// The replica's knowledge of leaders, for diagnosis.
     pub(crate) fn lead_for_people(&self) -> String {
         let first = self.gate.queue.front().map(|gated| gated.call);
         let votes = self.ballots.voting.as_ref().map(Voting::for_people).unwrap_or_default();
@@ -392,7 +393,7 @@ impl Replica {
         )
     }
 
-    /// When the first call arrived that nobody is known to have executed.
+    /// The arrival number of the first call that no replica is known to have executed.
     fn first_unproven(&self) -> Option<u64> {
         let waiting = self.inbox.queue.iter().find_map(crate::replica::Waiting::arrived);
         self.lead.first_unproven().or(waiting)

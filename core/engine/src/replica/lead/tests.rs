@@ -1,4 +1,4 @@
-//! What is held against calls.
+//! The evidence against calls.
 
 use alloc::vec;
 

@@ -304,7 +304,7 @@ impl Replica {
             let begun = self.primary.begun.pop_front().expect("an update tells of what was begun");
             let Begun { client, number, unanswered, asked, outcome, reads, .. } = begun;
             let outcome = outcome.expect("it was executed");
-            // As the others do, so that all have the same sessions when nothing is under way.
+            // As the others do, so that all have the same sessions when no update is under way.
             let told = (unanswered, asked);
             self.history.sessions.record(
                 (client, number),

@@ -1,4 +1,4 @@
-//! States that are given and awaited.
+//! States that are sent and awaited.
 
 use alloc::string::String;
 use alloc::string::ToString;
@@ -18,9 +18,9 @@ use crate::replica::{Effect, Mode, Replica, Task, Waiting};
 use crate::session::Sessions;
 
 impl Replica {
-    /// The transfers that this replica is to give from here on, each to the first of those who
-    /// wait for it. The state for a new one is taken at this place of the order; one that is not
-    /// named any more is of no use to anybody.
+    /// The transfers that this replica is to send from here on, each to the first member that waits
+    /// for it. The state for a new one is taken at this place of the order. Transfers that are not
+    /// named are given up.
     pub(crate) fn give_states(
         &mut self,
         wanted: &[(ViewNumber, Member)],
@@ -76,7 +76,7 @@ impl Replica {
         }
     }
 
-    /// The state for this cannot be had.
+    /// There is no state for this transfer.
     pub(in crate::replica) fn not_given(
         &mut self,
         transfer: ViewNumber,
@@ -213,7 +213,7 @@ impl Replica {
         }
     }
 
-    /// The service's state is there, to be kept with what is kept beside it.
+    /// The service's state is there: it is kept with its head.
     pub(in crate::replica) fn keep_taken(&mut self, service: Bytes, effects: &mut Vec<Effect>) {
         let mut head = self.head();
         if !self.keep_until_settled(Purpose::Keep, &mut head, &service) {
@@ -234,7 +234,7 @@ impl Replica {
         }
     }
 
-    /// What was kept beside the service's state goes on here.
+    /// Goes on from the head of a state.
     pub(in crate::replica) fn adopt(&mut self, head: StateHead) {
         self.history.executed = head.executed;
         self.history.asks = head.asks;
@@ -248,7 +248,7 @@ impl Replica {
         self.gate.released = self.history.executed;
     }
 
-    /// The most that a state may have on its way.
+    /// The largest state in bytes that may be transferred.
     fn largest_state(&self) -> usize {
         if self.cold.is_some() { MAX_LOGGED_STATE } else { MAX_STATE }
     }

@@ -49,8 +49,8 @@ impl Replica {
         }
     }
 
-    /// What the primary told waits with the rest. Given back if that became too much: then nothing
-    /// waits any more.
+    /// The primary's message waits with the rest. It is returned if too much waited: then no
+    /// message waits any more.
     pub(in crate::replica) fn keep_back(
         &mut self,
         waiting: Waiting,
@@ -127,7 +127,7 @@ impl Replica {
         self.run(Command::Apply { ticket, change }, effects);
     }
 
-    /// The service has made an update's change its own.
+    /// The service has applied an update's change.
     pub(in crate::replica) fn applied(
         &mut self,
         calls: Vec<(ClientId, u64)>,
@@ -144,7 +144,7 @@ impl Replica {
         }
     }
 
-    /// This replica has not the group's state any more: it comes anew.
+    /// This replica has lost the group's state: it joins anew.
     pub(in crate::replica) fn out_of_step(&mut self, reason: String, effects: &mut Vec<Effect>) {
         effects.push(Effect::Event(Event::UpdateFailed { group: self.group, reason }));
         effects.push(Effect::Overflow);

@@ -1,4 +1,4 @@
-//! What is cast, counted and settled.
+//! Votes that are cast, counted and settled.
 
 use crate::replica::CallQuorum;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ impl Replica {
     /// The replica has the state, and votes on what it is given from here on.
     pub(in crate::replica) fn begin_to_vote(&mut self, effects: &mut Vec<Effect>) {
         if self.ballots.cast && !self.style_will_change() {
-            // What it was given before is executed without a vote.
+            // Earlier calls are executed without a vote.
             self.history.votes_from = self.position();
             self.ballots.voting = Some(Voting::from(self.history.votes_from));
             self.open_votes(true, effects);
@@ -54,8 +54,7 @@ impl Replica {
         effects.push(Effect::Vote(Slip { opening, first, digests }));
     }
 
-    /// Its last ballot has its place in the order; an `opening` says from where on this replica
-    /// votes.
+    /// Its last ballot has its place in the order; an `opening` has this replica's first position.
     pub(crate) fn ballot_delivered(&mut self, opening: bool) {
         if let Some(voting) = &mut self.ballots.voting {
             voting.in_flight = false;
@@ -63,8 +62,8 @@ impl Replica {
         }
     }
 
-    /// What it has to tell now. While a ballot is on its way the next one gathers: so there is one
-    /// message for many calls when there are many.
+    /// The votes to send now. While a ballot is on its way the next one gathers: so many calls
+    /// share one message.
     pub(crate) fn take_ballot(&mut self) -> Option<Slip> {
         if self.style_will_change() {
             return None;
@@ -154,7 +153,7 @@ impl Replica {
         effects.push(Effect::Cast); // there may be room for more votes
     }
 
-    /// Every replica keeps the same for a call on whose outcome there is no agreement.
+    /// Every replica keeps the same error for a call on whose outcome there is no agreement.
     pub(in crate::replica) fn answer_split(
         &mut self,
         client: ClientId,
@@ -183,16 +182,16 @@ impl Replica {
         }
     }
 
-    /// This call was executed, and what others have is not known yet, or is something else: whoever
-    /// asks for it again is not answered here.
+    /// This call was executed, and the others' outcome is unknown yet, or differs: a retry is not
+    /// answered here.
     pub(in crate::replica) fn is_unsettled(&self, client: ClientId, number: u64) -> bool {
         let voting =
             self.ballots.voting.as_ref().filter(|_| !self.planted.is(Bug::AnswerBeforeVotes));
         voting.is_some_and(|voting| voting.open.contains_key(&(client, number)))
     }
 
-    /// A state that is given to others, or that a disk gives back, must not be that of one who
-    /// deviates. True if it is kept until that is known.
+    /// A state for other replicas or for the disk must not be that of a deviating replica. True if
+    /// it waits until that is known.
     pub(in crate::replica) fn keep_until_settled(
         &mut self,
         purpose: Purpose,
@@ -222,12 +221,11 @@ impl Replica {
         ready.into_iter().for_each(|state| self.use_settled(state, effects));
     }
 
-    /// All that led to this state is settled.
+    /// All calls in this state are settled.
     pub(in crate::replica) fn use_settled(&mut self, state: Unsettled, effects: &mut Vec<Effect>) {
         let Unsettled { purpose, head, service, .. } = state;
         match purpose {
-            // The group may have another style since it was taken (simulator seed 441 of the
-            // disks).
+            // The group may have another style since it was taken.
             Purpose::Keep => store_whole(Style::Voting, head, service, effects),
             Purpose::Give(transfer) if self.transfers.given.contains(&transfer) => {
                 self.send_state(transfer, head, service, effects);

@@ -1,5 +1,5 @@
-//! What a voting replica's handlers ask of other groups is voted on, too
-//! (`docs/protocol/nested.md`, "Voting groups").
+//! Votes on nested calls of a voting replica's handlers (`docs/protocol/nested.md`, "Voting
+//! groups").
 
 mod acting;
 
@@ -9,8 +9,8 @@ use wire::ordered::Digest;
 
 use crate::replica::Ask;
 
-/// What stands for that a handler asks this. The name of the call is in it, and so is its timeout:
-/// who gives up sooner than the others asks for something else.
+/// The digest of a handler's call. It covers the call's name and its timeout: a replica that gives
+/// up sooner than the others makes another call.
 fn digest_of_ask(ask: &Ask) -> Digest {
     let request = &ask.request;
     let mut hash = Sha256::new();

@@ -29,7 +29,7 @@ impl Replica {
         concerned
     }
 
-    /// What a handler that runs now was told of this call, or would have been.
+    /// The logged end of this call, for the running handler.
     pub(in crate::replica) fn end_in_log(&self, child: Child) -> Option<(NestedEnd, u64)> {
         let (_, task) = self.service.tasks.front()?;
         let Task::Logged { number, .. } = task else { return None };

@@ -95,7 +95,7 @@ impl Seat {
         }
     }
 
-    /// What it has ordered.
+    /// The ordered chunks.
     fn ordered(&mut self) -> Vec<PrimaryChunk> {
         let chunk = |effect: &Effect| match effect {
             Effect::Order(Ordered::PrimaryChunk(chunk)) => Some(chunk.clone()),

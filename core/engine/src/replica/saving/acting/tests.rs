@@ -38,7 +38,7 @@ fn begun() -> Replica {
     replica
 }
 
-/// What the service is given.
+/// The tickets of the service's commands.
 fn tickets(effects: &[Effect]) -> Vec<Ticket> {
     let ticket = |effect: &Effect| match effect {
         Effect::Run(Command::Execute { ticket, .. } | Command::Snapshot { ticket }) => {

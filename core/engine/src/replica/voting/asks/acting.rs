@@ -1,4 +1,4 @@
-//! What replicas ask of other groups, voted on.
+//! Votes on the replicas' calls of other groups.
 
 use alloc::vec::Vec;
 
@@ -48,8 +48,8 @@ impl Replica {
         }
     }
 
-    /// The group ceases to vote: what a handler waits for is told by nobody any more. False if this
-    /// replica deviates, unless it is `alone`: then it leaves.
+    /// The group ceases to vote: no vote will come for a handler's call. False if this replica
+    /// deviates and leaves, which it does unless it is `alone`.
     pub(in crate::replica) fn await_no_votes(
         &mut self,
         alone: bool,

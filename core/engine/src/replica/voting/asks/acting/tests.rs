@@ -108,7 +108,7 @@ impl Room {
         })
     }
 
-    /// What it has to tell, from its first ballot on: the positions, and the digests.
+    /// Its votes from its first ballot on: the positions and the digests.
     fn told(&mut self) -> Vec<(u64, Digest)> {
         let mut told = vec![];
         loop {
@@ -252,8 +252,7 @@ fn who_is_behind_is_held_to_what_was_settled_when_it_asks() {
     assert!(room.effects.iter().any(|effect| matches!(effect, Effect::Unfit)));
 }
 
-/// Who calls with another name, another callee, other arguments or less timeout asks for something
-/// else.
+/// Another name, callee, argument or a smaller timeout makes another call.
 #[test]
 fn the_digest_of_an_ask_has_all_in_it_that_has_an_effect() {
     let asked = |number: u64, text| {
