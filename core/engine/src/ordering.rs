@@ -1,9 +1,9 @@
 //! The seam below the stack: an engine that orders messages and knows the members.
 //!
-//! The [`Ring`] is one such engine. Another (the closed process groups of corosync, say) can be put
-//! below the same rooms by keeping the promises of [`Ordering`]; [`InProcess`] is the smallest that
-//! does. Rooms above see nothing of datagrams, tokens or time-outs: only an order with its
-//! configurations, and who holds what.
+//! The [`Ring`] is one such engine. Another (the closed process groups of corosync, say) can take
+//! its place below the same rooms if it keeps the promises of [`Ordering`]; [`InProcess`] is the
+//! smallest that does. Rooms above see no datagrams, tokens or time-outs: only an order with its
+//! configurations, and which members have what.
 
 mod in_process;
 
@@ -18,10 +18,9 @@ pub use ring::{
 
 /// One node's end of a total order with extended virtual synchrony.
 ///
-/// A machine like all others here: time is an argument, nothing blocks, and what there is to do or
-/// to know comes out of one ordered queue, which is emptied after each call. Nobody but the
-/// [`Stack`] calls these methods, which is generic: there is no dynamic dispatch on a message's
-/// way.
+/// A machine like all others here: time is an argument, nothing blocks, and all outputs come out of
+/// one ordered queue, which is emptied after each call. The [`Stack`] alone calls these methods. It
+/// is generic: there is no dynamic dispatch on a message's way.
 ///
 /// # What an engine promises
 ///
@@ -29,47 +28,47 @@ pub use ring::{
 /// the members of a configuration that do not fail.
 ///
 /// 1. **Configurations.** The first output that is neither a send nor an event is a regular
-///    [`Configuration`]. Each has another [`RingId`], larger than all that its members were in
-///    before, and lists its members, in order of id, this one included. A [`Delivery`] names the
-///    regular configuration that ordered it. Between two regular configurations there may be one
-///    transitional: the members that go on together from the old one, to whom the old one's last
-///    messages are delivered.
+///    [`Configuration`]. Each has another [`RingId`], larger than all earlier ones of its members.
+///    It lists its members in order of id, this one included. A [`Delivery`] names the regular
+///    configuration that ordered it. Between two regular configurations there may be one
+///    transitional: the members that go on together from the old one, which get the old one's last
+///    messages.
 /// 2. **One order.** Within a configuration, `sequence` does not decrease; messages with one number
-///    are delivered one right after the other. Whoever delivers two messages delivers them in the
-///    same order and with the same (ring, sequence) as everybody else.
-/// 3. **No gap unsaid.** A member that delivers a message has delivered all before it in the same
-///    configuration. Only after a loss of messages together with all their holders may some be
-///    missing; what follows then has `contiguous: false`, and comes in the transitional
-///    configuration.
+///    are delivered one right after the other. Two members that deliver the same two messages
+///    deliver them in the same order and with the same (ring, sequence).
+/// 3. **No gap unmarked.** A member that delivers a message has delivered all before it in the same
+///    configuration. Messages may be missing only if they were lost together with all members that
+///    had them. The deliveries after such a gap have `contiguous: false`, and come in the
+///    transitional configuration.
 /// 4. **Own messages.** A message that [`multicast`](Ordering::multicast) took, and that was not
 ///    [withdrawn](Ordering::withdraw), is delivered here too, once, in this configuration or a
 ///    later one, unless this node fails or leaves. Those of one sender keep their order.
 /// 5. **Virtual synchrony.** Members that go together from one regular configuration to the next
 ///    have delivered the same messages in the former.
-/// 6. **Held.** [`Output::Held`] tells for the present regular configuration up to which number a
-///    majority, or all, of its members have everything, and that [`reached`](Ordering::reached)
-///    says more of a single one. It never says too much, never shrinks within a configuration, and
-///    while a configuration lasts it comes to cover every message delivered in it, without further
-///    messages. What a member has, it delivers, unless it fails: so what a majority holds is
-///    delivered in any later configuration that has one of the holders that go on.
-///    [`Output::Stored`] tells in the same way that [`stored`](Ordering::stored) says more; what it says is what the member
-///    told. That may be lost, and comes again when it is [asked for](Ordering::ask_stored).
+/// 6. **Held.** [`Output::Held`] reports up to which number of the present regular configuration a
+///    majority, or all, of its members have everything. It also reports that
+///    [`reached`](Ordering::reached) has grown for a single member. It never reports too much, and
+///    never shrinks within a configuration. While a configuration lasts, it comes to cover every
+///    message delivered in it, without further messages. A member delivers all that it has, unless
+///    it fails. So a message that a majority has is delivered in any later configuration that
+///    includes one of these members. [`Output::Stored`] reports likewise that
+///    [`stored`](Ordering::stored) has grown, which is as true as the members' own reports. A
+///    report may be lost, and comes again when it is [asked for](Ordering::ask_stored).
 /// 7. **Levels.** A message of level safe is delivered only when `all` would cover it, or in the
-///    transitional configuration. The order is one, whatever the levels: what follows a safe
-///    message waits for it. A message of level held is delivered like an agreed one, and
-///    [`Output::Held`] follows as soon as can be; of an agreed one it may come later, so that
-///    nobody is asked for what nobody waits for.
-/// 8. **Bounds.** What waits to be ordered is bounded; at the bound `multicast` refuses, and
-///    nothing has happened. Messages taken while no configuration is installed wait for the next
-///    one.
-/// 9. **Confirmed.** [`Output::Confirmed`] of a round says that at some moment after
-///    [`confirm`](Ordering::confirm) gave that round, or a larger one, a majority of the members
-///    had been told of no later configuration; and that all that was held by a majority, or all, by
-///    the time of that call is in the order up to the number that it names. It comes unless the
-///    configuration ends.
+///    transitional configuration. The order is one, whatever the levels: messages after a safe one
+///    wait for it. A message of level held is delivered like an agreed one, and [`Output::Held`]
+///    follows as soon as possible. After an agreed one it may come later, so that no member is
+///    asked for knowledge that nobody waits for.
+/// 8. **Bounds.** The number of messages that wait to be ordered is bounded; at the bound
+///    `multicast` refuses, and nothing has happened. Messages taken while no configuration is
+///    installed wait for the next one.
+/// 9. **Confirmed.** [`Output::Confirmed`] of a round belongs to the call of
+///    [`confirm`](Ordering::confirm) that returned that round, or a larger one. At some moment
+///    after that call, a majority of the members knew of no later configuration. All messages held
+///    by a majority, or all, at the time of the call are in the order up to the number that it
+///    names. It comes unless the configuration ends.
 /// 10. **Alone.** Whether a configuration has a quorum is not the engine's business: every
-///     component of
-///     a partition gets configurations.
+///     component of a partition gets configurations.
 ///
 /// [`Stack`]: crate::Stack
 pub trait Ordering {
