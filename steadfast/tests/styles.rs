@@ -60,7 +60,7 @@ impl State for Count {
     }
 }
 
-/// Calls until it is told to stop. What its calls were answered.
+/// Calls until it is told to stop. Returns the answers.
 fn calls(addresses: Vec<SocketAddr>, stop: &AtomicBool) -> Vec<u64> {
     let client = Client::connect(addresses).expect("the nodes are up");
     let tally = TallyClient::new(&client, GROUP).within(LONG);

@@ -171,9 +171,8 @@ impl Session {
         Some(first.result.clone()).filter(is_shed)
     }
 
-    /// A target alone answered the call, because the group orders calls or because none of the
-    /// earlier targets is known any more. The answer is this node's, whatever is known of the
-    /// group.
+    /// One node answered the call, because the group orders calls or because none of the earlier
+    /// targets is known any more. The answer counts as this node's, even if the targets change.
     pub(crate) fn answered_alone(&mut self, id: CallId, link: Link) {
         let node = self.links.get(link).and_then(|connection| connection.node);
         if let Some(spread) = self.calls.get_mut(&id).and_then(|call| call.spread.as_mut()) {

@@ -184,7 +184,7 @@ impl Config {
     }
 }
 
-/// Reads a file's text. What single values cannot show is left to [`Config::check`].
+/// Reads a file's text. Checks across several values are left to [`Config::check`].
 fn parse(text: &str) -> Result<Config, ConfigError> {
     let file: File = toml::from_str(text)?;
     let ring = RingKnobs::try_from(&file.ring)

@@ -17,8 +17,8 @@ pub struct Host {
 /// The host's processors and their use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// Processor time that was used since the host started. What a hypervisor gave to others is
-    /// used, too.
+    /// Processor time that was used since the host started, including the time that a hypervisor
+    /// gave to others.
     pub used: Duration,
     /// The processors that are there.
     pub capacity: Share,

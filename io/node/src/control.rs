@@ -198,7 +198,7 @@ impl Control {
         self.programs.as_ref().ok_or(ProgramError::NoPlace)
     }
 
-    /// The past events, and those from here on. Of a node that has stopped: none.
+    /// The past events, and those from here on. After the node has stopped: none.
     pub fn subscribe(&self, interest: Interest) -> (Vec<Stamped>, Receiver<Stamped>) {
         self.ask(ANSWER_WITHIN, |reply| Order::Subscribe { interest, reply })
             .unwrap_or_else(|_| (Vec::new(), sync_channel(1).1))

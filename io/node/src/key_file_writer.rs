@@ -53,7 +53,7 @@ impl KeyFileWriter {
         Ok(KeyFileWriter { commands })
     }
 
-    /// Has a command carried out. What comes of it arrives as an order.
+    /// Has a command carried out. Its result arrives as an order.
     pub fn carry_out(&self, command: KeyCommand) {
         // Full only while the disk takes nothing: the next component's installation says it again.
         let _ = self.commands.try_send(command);

@@ -268,7 +268,7 @@ impl Storage {
     /// Waits until all records up to this one are on the disk.
     ///
     /// # Errors
-    /// [`StorageError::Full`] if these wait for room, once the disk has said so: to be called again;
+    /// [`StorageError::Full`] if these wait for room, once the disk has reported it: call again;
     /// [`StorageError::Broken`]; [`StorageError::Unknown`].
     pub fn wait(&mut self, upto: RecordId) -> Result<(), StorageError> {
         if upto > self.appended {

@@ -92,7 +92,7 @@ impl RealtimeStatus {
 
 impl Realtime {
     /// Asks for the calling thread's part, and for the process's: called by the data-plane thread
-    /// before its loop. Refusals are logged. What keeps the processors awake does so until it is
+    /// before its loop. Refusals are logged. The returned value keeps processors awake until
     /// dropped.
     pub fn apply(&self) -> (RealtimeStatus, Option<Awake>) {
         let (awake, wake_within_us) = match self.wake_within.map(Awake::hold) {

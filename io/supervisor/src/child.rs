@@ -99,7 +99,7 @@ impl Process {
         let _ = kill_process_group(self.pid, signal);
     }
 
-    /// How it has ended, in words, after its end was told. What it has started ends too.
+    /// How it has ended, in words, after its end was reported. Processes that it started end too.
     pub fn wait(&mut self) -> String {
         self.signal(restart::Signal::Kill);
         match self.child.wait() {

@@ -61,8 +61,8 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Makes the folder and the socket. What an earlier life of the node has left there is
-    /// replaced: the admin socket beside it shows that no other node lives here.
+    /// Makes the folder and the socket. A socket from an earlier life of the node is replaced: the
+    /// admin socket beside it shows that no other node lives here.
     pub fn open(folder: &Path) -> io::Result<Door> {
         match fs::DirBuilder::new().mode(0o700).create(folder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => keep_private(folder)?,

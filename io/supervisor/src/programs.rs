@@ -73,9 +73,9 @@ impl Programs {
         self.notices.tell(Notice::Keep(config));
     }
 
-    /// Has these programs run that are deployed here; those that were and are not any more end. Of
-    /// groups of which this node `alone` has the state the replica stays as it is. `periods`: how
-    /// often those are called of which that is known.
+    /// Has the programs run that are deployed here, and ends those that no longer are. If this node
+    /// `alone` has a group's state, the replica stays as it is. `periods`: the known times between
+    /// a group's calls.
     pub fn deploy(
         &self,
         programs: Vec<ProgramConfig>,

@@ -245,8 +245,8 @@ impl Supervisor {
         }
     }
 
-    /// Starts what is deployed here and does not run, and ends what is not deployed any more. What
-    /// people have started by hand stays.
+    /// Starts deployed programs that do not run, and ends those that are not deployed any more.
+    /// Programs that people started by hand stay.
     fn reconcile(&mut self, now: Time) {
         if self.ending.is_some() {
             return;

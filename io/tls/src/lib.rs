@@ -1,4 +1,4 @@
-//! Who may connect to whom: certificates, the names in them, and TLS records without sockets.
+//! Authentication of peers: certificates, the names in them, and TLS records without sockets.
 //!
 //! - [`Identity`]: the name that a certificate proves, and the role in it.
 //! - [`Credentials`]: what a node or client shows of itself, and what it checks others against.
@@ -6,8 +6,8 @@
 //!   moves its bytes: epoll in nodes, `poll(2)` or tokio in clients.
 //! - `issue` (feature `issue`) makes authorities and certificates.
 //!
-//! TLS 1.3 only, and certificates on both sides always (RFC 8446). What was decided, and why, is in
-//! `docs/decisions/0013-tls.md`.
+//! TLS 1.3 only, and certificates on both sides always (RFC 8446). The decisions and their reasons
+//! are in `docs/decisions/0013-tls.md`.
 #![forbid(unsafe_code)]
 
 mod client;

@@ -23,7 +23,7 @@ pub struct Server {
     port: Port,
 }
 
-/// Why whoever connected is let in, or is not.
+/// The decision on a new connection, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Visitor {
     /// It may come in.
@@ -73,7 +73,7 @@ impl Server {
             .is_ok_and(|verifier| check(&*verifier, &credentials.chain, then).is_err())
     }
 
-    /// Begins a connection with whoever has connected.
+    /// Begins a connection with a new client.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -81,7 +81,7 @@ impl Server {
         Ok(Records::new(ServerConnection::new(self.config.clone())?.into()))
     }
 
-    /// Decides on whoever has done its handshake.
+    /// Decides on a client that has done its handshake.
     pub fn admit(&self, records: &Records) -> Visitor {
         let chain = records.connection().peer_certificates().unwrap_or_default();
         // A ticket lives for hours, and a certificate may expire meanwhile.

@@ -71,7 +71,7 @@ pub struct Outcome {
     pub ask: Ask,
     /// Messages that each sender sent, in the order of `ask.senders`.
     pub sent: Vec<u64>,
-    /// What each member saw.
+    /// Each member's figures.
     pub nodes: Vec<Seen>,
     /// Messages a second, delivered at the slowest member.
     pub msgs_s: f64,

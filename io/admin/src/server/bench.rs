@@ -1,5 +1,5 @@
-//! Benchmarks at the admin socket: progress while one lasts, then its outcome. Who goes away ends
-//! it.
+//! Benchmarks at the admin socket: progress while one lasts, then its outcome. A client that
+//! disconnects ends its benchmark.
 
 use std::io;
 use std::sync::mpsc::RecvTimeoutError;

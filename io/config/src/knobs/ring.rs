@@ -6,8 +6,8 @@ use wire::{ClusterId, Duration, Incarnation, Member, NodeId};
 
 use crate::error::Problem;
 
-/// States each knob of the ring once. Of timers, the key in the file and the field that it sets;
-/// of the others, the field of [`ring::Config`], which is the key too.
+/// States each knob of the ring once. A timer has the key in the file and the field that it sets;
+/// another knob has the field of [`ring::Config`], which is the key too.
 macro_rules! knobs {
     (
         timers {

@@ -56,7 +56,7 @@ enum Expected {
     Change(Ticket, u64),
     /// An update of so many bytes; why it cannot be taken, if that is known already.
     Apply(Ticket, usize, Option<String>),
-    /// For whoever asked.
+    /// The state, for the thread that asked.
     State(StateReply),
 }
 

@@ -191,7 +191,7 @@ impl Watched {
         silent && error.kind() == io::ErrorKind::ConnectionRefused
     }
 
-    /// Begins to connect. What becomes of it, epoll tells.
+    /// Begins to connect. Epoll reports the result.
     fn dial(&self, poller: &Poller) -> io::Result<Socket> {
         let socket =
             Socket::new(Domain::for_address(self.address), Type::STREAM, Some(Protocol::TCP))?;
@@ -208,7 +208,7 @@ impl Watched {
         Ok(socket)
     }
 
-    /// The connection has ended, or could not be made. Of a node that never ran nothing follows.
+    /// The connection has ended, or could not be made. If the node never ran, nothing follows.
     fn lose(&mut self, now: Time) {
         self.connection = None;
         if self.established || self.heard {

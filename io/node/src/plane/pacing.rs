@@ -29,8 +29,8 @@ impl Pacing {
         }
     }
 
-    /// Asks for what the calling thread requests. What keeps processors awake does so until it is
-    /// dropped.
+    /// Requests the configured grants for the calling thread. The returned value keeps processors
+    /// awake until it is dropped.
     pub fn begin(&mut self) -> Option<Awake> {
         sharpen();
         let (granted, awake) = self.requests.apply();

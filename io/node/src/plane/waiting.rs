@@ -53,7 +53,7 @@ impl Waiting {
     }
 }
 
-/// Gives an answer. Whoever asked may have given up: then nobody takes it.
+/// Sends an answer. The asker may have given up: then nobody takes it.
 pub(super) fn answer<T>(reply: &SyncSender<T>, answer: T) {
     let _ = reply.try_send(answer);
 }

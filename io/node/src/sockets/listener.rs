@@ -22,7 +22,7 @@ const ASK_TIMES: u32 = 3;
 const UNCONFIRMED: Duration = Duration::from_secs(60);
 
 /// A listener that the data plane looks after. It rests while the system has no descriptors left:
-/// epoll would report it without end. Who connects meanwhile waits in the kernel.
+/// epoll would report it without end. New connections wait in the kernel meanwhile.
 #[derive(Debug)]
 pub(crate) struct Listener {
     listener: TcpListener,

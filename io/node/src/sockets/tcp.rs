@@ -149,7 +149,7 @@ impl Callers {
     ) -> Option<u64> {
         if self.connections.len() >= MAX_CALLERS {
             counters.connections_refused += 1;
-            // Connections that sent nothing must not keep clients out.
+            // Connections without a greeting must not keep clients out.
             let idle =
                 |(_, connection): &(&u64, &Connection)| !connection.greeted || connection.closing;
             let Some(number) = self.connections.iter().find(idle).map(|(number, _)| *number) else {

@@ -16,7 +16,7 @@ use super::folder::{Folder, lock};
 /// The result of an operation that was begun.
 pub(super) type Answer = (Lane, Result<Done, Failure>);
 
-/// A disk at work. What is under way is ended when it is dropped.
+/// A disk at work. Operations under way are completed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Disk {
     lanes: [Option<SyncSender<Op>>; 2],
