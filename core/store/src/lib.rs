@@ -9,7 +9,7 @@
 //! 1. [`Store::open`], and the disk's answers, bring [`Output::Restored`] and [`Output::Replayed`],
 //!    then [`Output::Opened`].
 //! 2. [`Store::append`] numbers a record; [`Output::Persisted`] reports up to which number all are
-//! on the disk. Records that come while a sync is under way share the next (group commit).
+//!    on the disk. Records that come while a sync is under way share the next (group commit).
 //! 3. [`Store::snapshot`] stands for a strand's records so far. Segments that nobody needs any more
 //!    go.
 //! 4. A sync that fails closes the store for good: what the system still shows may not be on the
