@@ -61,7 +61,7 @@ impl At {
         Ok(node)
     }
 
-    /// What is in force if the command line says nothing; else nothing.
+    /// The context, if no option names a node; else an empty one.
     fn context(&self) -> Result<Context, Failure> {
         match (&self.admin, &self.config, &self.connect) {
             (None, None, None) => Context::load(),

@@ -68,7 +68,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// What is in force beside the command line.
+    /// Reads the context: the file, and the variables that replace its parts.
     pub fn load() -> Result<Context, Failure> {
         let mut context = match file() {
             Some(path) if path.exists() => Context::read(&path)?,

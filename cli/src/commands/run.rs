@@ -48,8 +48,8 @@ pub struct Args {
     /// How the group is replicated; all its replicas must say the same. Without it: semi-active.
     #[arg(long, value_parser = named::<steadfast::Style>)]
     style: Option<steadfast::Style>,
-    /// Who must hold a request before its reply may leave: one, majority or all. Without it:
-    /// majority.
+    /// The nodes that must have a request before its reply may leave: one, majority or all. Without
+    /// it: majority.
     #[arg(long, value_parser = named::<steadfast::AckLevel>)]
     ack: Option<steadfast::AckLevel>,
     /// Where the group is kept: memory or disk (its nodes need [storage]). Without it: memory.

@@ -156,8 +156,8 @@ impl Journal {
     }
 }
 
-/// What is ordered in a group of this style is executed anew as in a group that executes what is
-/// ordered.
+/// The style by which a journal's requests are executed anew: every style that orders requests
+/// counts as semi-active.
 fn ordering(style: Style) -> Style {
     if style.executes_on_arrival() { style } else { Style::SemiActive }
 }

@@ -11,8 +11,8 @@ use wire::{Duration, GroupId, Time};
 /// itself.
 const PROGRESS_AFTER: Duration = Duration::from_millis(1);
 
-/// Who tries a call beside a silent leader may be silent for so many times the timeout with
-/// leaders.
+/// A replica that tries a call beside a silent leader may itself be silent for this many times the
+/// time-out for leaders.
 const SILENT_ROUNDS: u32 = 4;
 
 /// A replica here waits until another has executed this call.

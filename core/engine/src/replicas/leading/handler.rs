@@ -169,7 +169,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// What is ordered here leads to the group's state, as its requests do. False if the group
+    /// Counts a message as part of the group's history, as its requests are. False if the group
     /// sleeps.
     pub(crate) fn take_part(&mut self, id: GroupId, sequence: u64, payload: &Bytes) -> bool {
         let place = self.base.place(sequence);

@@ -40,8 +40,8 @@ impl Replicas {
             (0, _) => Some(Duration::ZERO),
             // Its calls are its own affair.
             _ if !known.options.style.orders() => Some(Duration::ZERO),
-            // Whoever executes first may be primary no more, and the primary asks nothing before
-            // that is done.
+            // The replica that executes first may have lost the primary's role. The new primary asks
+            // nothing until that execution ends.
             (_, false) => {
                 let hosted = self.hosted.get(&group);
                 hosted.filter(|hosted| hosted.replica.runs_ahead()).map(|_| Duration::ZERO)
