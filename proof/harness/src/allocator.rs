@@ -1,5 +1,5 @@
-//! The program's memory, with every request counted: a node process of an experiment says by it
-//! what a call costs.
+//! The program's memory, with every request counted: node processes of an experiment report the
+//! cost of a call by it.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// What was asked for, by all threads.
+/// Memory that all threads requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocated {
     /// Pieces of memory, those that were made larger included.
@@ -28,7 +28,7 @@ impl Sub for Allocated {
     }
 }
 
-/// What this process has asked for so far.
+/// The memory that this process has requested so far.
 pub fn allocated() -> Allocated {
     Allocated { count: COUNT.load(Ordering::Relaxed), bytes: BYTES.load(Ordering::Relaxed) }
 }

@@ -11,7 +11,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts this life, which is to end soon after what it is given is true.
+    /// Starts this life, which is to end soon after the flag that it gets is true.
     pub fn start(life: impl FnOnce(&AtomicBool) + Send + 'static) -> Background {
         let over = Arc::new(AtomicBool::new(false));
         let its = over.clone();

@@ -17,7 +17,7 @@ use crate::wait::{until, until_so};
 
 const PERIOD: Duration = Duration::from_millis(1);
 const DEADLINE: Duration = Duration::from_secs(10);
-/// So long it is waited for good replies: far beyond what they take on a machine that is busy.
+/// The wait for good replies: far longer than they take on a machine that is busy.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Good replies after which all is as before.
 const STEADY: usize = 300;
@@ -64,7 +64,8 @@ impl Caller {
                 due += PERIOD;
                 match due.checked_duration_since(Instant::now()) {
                     Some(left) => thread::sleep(left),
-                    // What a fault has delayed is not made up for: that would be another load.
+                    // Calls that a fault has delayed are not made up for: that would be another
+                    // load.
                     None => due = Instant::now(),
                 }
             }

@@ -39,7 +39,7 @@ impl Series {
         Series { name: name.into(), points, colour, dashed: false, marked: false }
     }
 
-    /// What is computed is dashed, what was measured is not.
+    /// A dashed line, for computed values; measured ones are solid.
     pub fn dashed(self) -> Series {
         Series { dashed: true, ..self }
     }
@@ -58,9 +58,9 @@ impl Series {
 pub struct Chart {
     /// Above it.
     pub title: String,
-    /// What is told from left to right.
+    /// The title of the horizontal axis.
     pub x: String,
-    /// What is told upwards.
+    /// The title of the vertical axis.
     pub y: String,
     /// Values beyond are cut off; `None`: all are there.
     pub x_to: Option<f64>,

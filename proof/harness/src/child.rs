@@ -37,7 +37,7 @@ fn reply(answer: Value) {
 
 /// The child's life.
 pub(crate) fn run(role: Role, experiments: &'static [Entry]) -> Outcome<()> {
-    // Whatever becomes of the parent, nothing is left behind.
+    // Nothing is left behind, however the parent ends.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let ready = |ready| say(&Line::Ready { ready }).expect("the parent reads");
     match role {
@@ -88,7 +88,7 @@ fn run_node(
     let config = NodeConfig::from_toml(&fs::read_to_string(config)?)?;
     let node = Node::start(config)?;
     let id = node.id();
-    // Who is told of every call wakes for it, and more than the call costs.
+    // An event of every call would wake the subscriber, and cost more than the call.
     let interest = Interest::Membership;
     let mut events = node.subscribe_to(interest);
     if !when_told {

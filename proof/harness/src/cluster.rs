@@ -30,7 +30,7 @@ mod programs;
 
 pub use plan::{Placement, Plan, Where};
 
-/// How long the cluster may take for anything. Far beyond what is healthy.
+/// How long the cluster may take for anything. Far longer than a healthy one needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The ring's port on hosts of its own.
@@ -54,14 +54,14 @@ pub struct Cluster {
     processes: BTreeMap<NodeId, Process>,
     plan: Plan,
     folder: TempDir,
-    /// What nodes keep on disk.
+    /// The folders in which nodes store their disks' files.
     disks: Option<TempDir>,
     keys: Keys,
     /// Each node's address on each link.
     rings: Vec<Vec<SocketAddr>>,
-    /// What each node takes for all nodes' addresses, where something stands between them.
+    /// Each node's addresses for all nodes, where something stands between them.
     seen: Option<Vec<Vec<Vec<SocketAddr>>>>,
-    /// What each last answered to a question.
+    /// The last answer of each node.
     answers: BTreeMap<NodeId, Value>,
     clients: BTreeMap<NodeId, SocketAddr>,
     lines: Receiver<(NodeId, Line)>,
@@ -188,7 +188,8 @@ impl Cluster {
         thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
                 if let Some(log) = &mut log {
-                    // What cannot be kept is missed, and nothing else.
+                    // A line that cannot be written is missing from the log, and nothing else
+                    // fails.
                     let _ = writeln!(log, "{line}");
                 }
                 let Ok(line) = serde_json::from_str(&line) else { continue };
@@ -205,7 +206,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// What a node's process is told.
+    /// The role of a node's process.
     fn role(&mut self, id: NodeId) -> Outcome<Role> {
         let configuration = self.configuration(id)?;
         let config = self.folder.path().join(format!("node-{}.toml", id.0));
@@ -345,14 +346,14 @@ impl Cluster {
         Ok(self.answers.remove(&id).ok_or("it was there")?)
     }
 
-    /// What each node's process has asked of its memory so far.
+    /// The memory that each node's process has requested so far.
     pub fn allocated(&mut self) -> Outcome<Vec<Allocated>> {
         let ids: Vec<NodeId> = self.processes.keys().copied().collect();
         let one = |id| Ok(serde_json::from_value(self.ask(id, &Question::Allocated)?)?);
         ids.into_iter().map(one).collect()
     }
 
-    /// What an experiment's services on a node have kept since they were asked last.
+    /// Returns the data that an experiment's services on a node have kept since the last call.
     pub fn kept<E: Experiment>(&mut self, id: NodeId) -> Outcome<Value> {
         self.ask(id, &Question::Kept(E::NAME.into()))
     }
@@ -362,7 +363,7 @@ impl Cluster {
         self.views.get(group).cloned().unwrap_or_default()
     }
 
-    /// What the nodes told since the last call.
+    /// Events of the nodes since the last call.
     pub fn take_events(&mut self) -> Vec<EventRecord> {
         while let Ok((id, line)) = self.lines.try_recv() {
             self.note(id, line);
@@ -410,7 +411,7 @@ impl Cluster {
         self.members.iter().all(|(id, members)| *id == away || *members <= most)
     }
 
-    /// Who told such a thing of whom since the events were taken last.
+    /// Pairs of reporting node and subject of such an event, since the events were last taken.
     pub fn told_of(
         &self,
         wanted: impl Fn(&EventKind) -> Option<NodeId>,
@@ -419,13 +420,13 @@ impl Cluster {
         events.filter_map(|event| Some((event.node, wanted(&event.kind)?))).collect()
     }
 
-    /// The nodes that told such a thing since the events were taken last.
+    /// The nodes that reported such an event since the events were last taken.
     pub fn told(&self, wanted: impl Fn(&EventKind) -> bool) -> BTreeSet<NodeId> {
         let events = self.events.iter().filter(|event| wanted(&event.kind));
         events.map(|event| event.node).collect()
     }
 
-    /// Waits until what the nodes tell makes `done` true.
+    /// Waits until the nodes' reports make `done` true.
     pub fn wait(&mut self, what: &str, done: impl Fn(&Cluster) -> bool) -> Outcome<()> {
         let deadline = Instant::now() + TIMEOUT;
         while !done(self) {

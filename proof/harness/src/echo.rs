@@ -1,4 +1,4 @@
-//! What is called: a service that gives back what it gets, and the same over bare sockets.
+//! The called services: one that returns its input, and the same over bare sockets.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -12,7 +12,7 @@ use crate::Outcome;
 /// The one method of the echo service.
 pub const ECHO: MethodId = MethodId::of("echo");
 
-/// What a service does with a call, whose state is how often it did.
+/// The handler of a service whose state is the number of its calls.
 pub trait Handler {
     /// Answers a call.
     fn handle(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome;

@@ -27,7 +27,7 @@ pub trait Experiment: Args {
         Ok(false)
     }
 
-    /// What its services in this process have kept since they were asked last.
+    /// Data that its services in this process have kept since the last call.
     fn kept() -> Value {
         Value::Null
     }

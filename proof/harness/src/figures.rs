@@ -12,7 +12,7 @@ pub struct Times {
     nanoseconds: Vec<u64>,
 }
 
-/// What is said of them, in microseconds.
+/// Their summary, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// How many there are.

@@ -24,9 +24,9 @@ pub type Place = usize;
 pub enum Way {
     /// The cable is cut.
     Both,
-    /// What others send to it: it is deaf.
+    /// Datagrams to it are lost: it is deaf.
     In,
-    /// What it sends: it is mute.
+    /// Datagrams from it are lost: it is mute.
     Out,
 }
 
@@ -36,7 +36,7 @@ struct Fault {
     place: Place,
     link: usize,
     way: Way,
-    /// Of 1,000 datagrams so many are lost.
+    /// Lost datagrams in 1,000.
     permille: u32,
 }
 

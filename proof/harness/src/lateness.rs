@@ -1,7 +1,6 @@
 //! How late the machine itself is: one thread on each processor, more urgent than any other, that
-//! sleeps for some milliseconds and looks how much later than that it is woken. What it sees late
-//! nobody could have done in time: a processor that the hypervisor took away, an interrupt that
-//! lasted.
+//! sleeps for some milliseconds and measures how much later it wakes. Nobody could have been in
+//! time during such a delay: a processor that the hypervisor took away, an interrupt that lasted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -58,7 +57,7 @@ impl Lateness {
         Ok(Lateness { seen, _threads: threads, ordinary })
     }
 
-    /// What was seen since the last call.
+    /// Delays since the last call.
     pub fn take(&self) -> Vec<Standstill> {
         std::mem::take(&mut *self.seen.lock().expect("no thread panics with it"))
     }

@@ -1,6 +1,6 @@
-//! Everything that experiments with real processes on one machine have in common: clusters and
-//! hosts, clients and what they note, faults, figures, tables and charts. It knows no experiment:
-//! programs hand it a list of theirs.
+//! The common parts of experiments with real processes on one machine: clusters and hosts, clients
+//! and their records, faults, figures, tables and charts. It knows no experiment: programs hand it
+//! a list of theirs.
 //!
 //! The processes of an experiment are the same program once more, started with a hidden command, so
 //! that one binary is all it takes. They end with the one that started them.

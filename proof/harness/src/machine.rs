@@ -1,4 +1,4 @@
-//! What an experiment ran on.
+//! The machine that an experiment ran on.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Registers and logs by key, clients that call them and note what they saw, and the verdict: is it
-//! linearizable?
+//! Registers and logs by key, clients that call them and record the results, and the verdict: is
+//! the history linearizable?
 
 mod alike;
 pub mod clients;

@@ -1,4 +1,4 @@
-//! The processes of an experiment: this program started by itself, and what is said between them.
+//! The processes of an experiment: this program started by itself, and the messages between them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub enum Role {
     },
     /// A replica of the objects, attached to the node that started it.
     Objects {
-        /// What it says, and what is said when it dies, is appended to this file.
+        /// Its output, and its last words when it dies, are appended to this file.
         log: PathBuf,
     },
     /// Takes all the processor time that it can get.
@@ -58,7 +58,7 @@ pub enum Role {
     Own {
         /// The experiment's name.
         experiment: String,
-        /// What it is told.
+        /// Its orders.
         orders: Value,
     },
 }
@@ -149,12 +149,12 @@ impl Drop for Process {
     }
 }
 
-/// What a node's process is asked, one JSON value a line.
+/// A question to a node's process, one JSON value a line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Question {
     /// How much it has allocated.
     Allocated,
-    /// What the services of this experiment have kept since they were asked last.
+    /// Data that the services of this experiment have kept since the last question.
     Kept(String),
     /// Host the groups that were to wait for it. No answer but events.
     Host,
@@ -162,7 +162,7 @@ pub enum Question {
     Leave,
 }
 
-/// What a child says on its standard output, one JSON object a line.
+/// A child's message on its standard output, one JSON object a line.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Line {

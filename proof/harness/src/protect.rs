@@ -41,7 +41,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// What a node's configuration says of them.
+    /// The security section of a node's configuration.
     pub fn node(&self, config: &NodeConfig, protect: Protect) -> Outcome<Security> {
         if protect == Protect::None {
             return Ok(Security::default());
@@ -57,7 +57,7 @@ impl Keys {
         })
     }
 
-    /// What a client needs.
+    /// The certificate and key of a client.
     pub fn client(&self) -> Outcome<Tls> {
         let identity = Identity::client(self.authority.cluster(), "lab")?;
         let Issued { certificate, key } = self.authority.issue(&identity, &[])?;

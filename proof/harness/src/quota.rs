@@ -13,7 +13,7 @@ pub struct ControlGroup {
     /// The group in each hierarchy that has a part in it, with the one above. The first sets the
     /// quota, the last counts what was used.
     folders: Vec<Folder>,
-    /// Of version 2.
+    /// The control groups are of version 2.
     unified: bool,
 }
 

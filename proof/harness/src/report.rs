@@ -1,4 +1,4 @@
-//! What an experiment tells: a table for people, or one JSON object a line for programs.
+//! The output of an experiment: a table for people, or one JSON object a line for programs.
 
 use std::fs;
 use std::path::Path;
@@ -52,8 +52,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Says on what it runs, and these words. In JSON that goes to standard error, without the
-    /// words.
+    /// Prints the machine that it runs on, and these words. In JSON that goes to standard error,
+    /// without the words.
     pub fn begin(&self, words: &str) {
         let machine = machine::description();
         match (self.json, words) {

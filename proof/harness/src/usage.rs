@@ -1,4 +1,4 @@
-//! What a node's process uses: processor time, wake-ups, datagrams, memory.
+//! The resources that a node's process uses: processor time, wake-ups, datagrams, memory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use steadfast::NodeId;
 use crate::cluster::Cluster;
 use crate::{Outcome, machine};
 
-/// What a process had used at a moment.
+/// The resources that a process had used at a moment.
 pub struct Usage {
     /// Nanoseconds on a processor, all threads.
     ran: u64,
@@ -21,7 +21,7 @@ pub struct Usage {
     memory_kib: u64,
 }
 
-/// What a node's process has used while it was watched.
+/// The resources that a node's process has used while it was watched.
 pub struct Used {
     /// Which.
     pub node: NodeId,
@@ -51,7 +51,7 @@ impl Usage {
         })
     }
 
-    /// What was used from then to `now`.
+    /// The resources used from then to `now`.
     fn until(&self, now: &Usage, node: NodeId, seconds: f64) -> Used {
         let woken = now.woken.iter().map(|(thread, count)| {
             let before = self.woken.get(thread).copied().unwrap_or(0);
@@ -78,7 +78,7 @@ impl Used {
     }
 }
 
-/// What each of the first `nodes` nodes uses within this time.
+/// The resources that each of the first `nodes` nodes uses within this time.
 pub fn watch(cluster: &Cluster, nodes: u32, span: Duration) -> Outcome<Vec<Used>> {
     let ids: Vec<NodeId> = (1..=nodes).map(NodeId).collect();
     let all = || ids.iter().map(|id| Usage::of(cluster, *id)).collect::<Outcome<Vec<Usage>>>();

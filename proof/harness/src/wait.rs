@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::Outcome;
 
-/// Looks every `pause` until `look` finds something; what is missing is told after `timeout`.
+/// Looks every `pause` until `look` finds something; reports the missing thing after `timeout`.
 pub fn until<T>(
     timeout: Duration,
     pause: Duration,

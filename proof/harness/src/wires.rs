@@ -13,7 +13,7 @@ pub struct Wire {
     pub from: usize,
     /// The receiver, counted from 0.
     pub to: usize,
-    /// What the sender sends comes in here.
+    /// The socket at which the sender's datagrams arrive.
     pub taken: Arc<UdpSocket>,
     given: Arc<UdpSocket>,
     address: SocketAddr,
@@ -56,7 +56,7 @@ impl Wires {
         Ok(Wires { nodes: nodes.to_vec(), sockets })
     }
 
-    /// What one node takes for all nodes' addresses: its own is real.
+    /// The addresses of all nodes as one node sees them: its own is real.
     pub fn seen_by(&self, node: usize) -> Outcome<Vec<SocketAddr>> {
         let address = |other: usize| match other == node {
             true => Ok(self.nodes[node]),

@@ -2,10 +2,9 @@
 //!
 //! The algorithm is that of Wing and Gong (*Testing and Verifying Concurrent Objects*, JPDC 1993):
 //! try one operation that no other must precede as the next, and come back to try another if that
-//! leads nowhere. Lowe (*Testing for linearizability*, 2017) adds a memory of the search. The rest
-//! of a search depends only on which operations have had their turn and on the object's state, so a
-//! pair of these that was met before is not searched again. Four more rules keep it short:
-//!
+//! leads nowhere. Lowe (*Testing for linearizability*, 2017) adds a memory of the search. The
+//! operations that have had their turn and the object's state decide the rest of a search. A pair
+//! of these that was met before is not searched again. Four more rules keep it short:
 //! - A read (or another call that changes nothing wherever it comes) that fits now has its turn at
 //!   once, with no way back. In every linearization of the rest it can be moved to the front:
 //!   nothing has to come before it, it fits there, and no other operation sees the difference.

@@ -1,8 +1,8 @@
-//! What a call, and a message of the ring, ask of the memory of every process on their way, in
+//! The memory that a call, and a message of the ring, request from every process on their way, in
 //! steady state.
 //!
-//! The processes are this program, whose allocator counts. What a cluster asks for while nobody
-//! calls is measured first, and taken off.
+//! The processes are this program, whose allocator counts. The requests of an idle cluster are
+//! measured first, and subtracted.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use harness::echo::ECHO;
 use harness::{Experiment, Outcome, Run, Table, ensure};
 
 const DEADLINE: Duration = Duration::from_secs(5);
-/// After the start, and between measures: what belongs to what was before is over by then.
+/// Time after the start, and between measures, until earlier effects are over.
 const SETTLE: Duration = Duration::from_millis(500);
 /// How long the idle cluster is watched.
 const IDLE: Duration = Duration::from_secs(2);
@@ -43,7 +43,7 @@ pub struct Options {
     replicas: u32,
 }
 
-/// What each process had asked for at a moment: this one first, then the nodes.
+/// The requests of each process up to a moment: this one first, then the nodes.
 struct Snapshot {
     at: Instant,
     processes: Vec<Allocated>,
@@ -52,14 +52,14 @@ struct Snapshot {
 impl Snapshot {
     fn take(cluster: &mut Cluster) -> Outcome<Snapshot> {
         let nodes = cluster.allocated()?;
-        // This process last: what it takes to ask the nodes is not counted to what is measured
-        // next.
+        // This process last: the requests for asking the nodes do not count in the next
+        // measurement.
         let processes = [vec![allocated()], nodes].concat();
         Ok(Snapshot { at: Instant::now(), processes })
     }
 }
 
-/// What is asked for each second while nobody calls: by process, count and bytes.
+/// The requests of each second while nobody calls: by process, count and bytes.
 type Idle = Vec<(f64, f64)>;
 
 impl Experiment for Options {

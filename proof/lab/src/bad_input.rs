@@ -107,7 +107,7 @@ fn feed(
     Ok((now.saturating_sub(then), refused))
 }
 
-/// What the node counts.
+/// The node's counters.
 fn counters(cluster: &Cluster) -> Outcome<Value> {
     Ok(serde_json::to_value(cluster.node(VICTIM)?.status()?.counters)?)
 }

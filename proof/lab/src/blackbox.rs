@@ -1,9 +1,9 @@
-//! Whether clients of real processes see one object that never fails, whatever befalls the
+//! Whether clients of real processes see one object that never fails, whatever faults strike the
 //! processes.
 //!
-//! Clients call a group's registers and logs all the time and note what they see; faults strike,
-//! one after the other, and after each one all must be well again in bounded time. What the clients
-//! saw is checked to be linearizable round by round, with no look inside the nodes; at the end all
+//! Clients call a group's registers and logs all the time and record the results. Faults strike,
+//! one after the other, and after each one all must be well again in bounded time. The records are
+//! checked to be linearizable round by round, with no look inside the nodes; at the end all
 //! replicas must have the same state. See docs/linearizability.md.
 
 use std::path::PathBuf;
@@ -106,7 +106,7 @@ impl Experiment for Options {
     }
 }
 
-/// A cluster and its faults. What cannot be judged is told.
+/// A cluster and its faults. Returns the objects that cannot be judged.
 fn one(options: &Options, run: &Run, style: By, faults: usize, seed: u64) -> Outcome<Vec<String>> {
     let kinds = kinds(options, style)?;
     let plan = Plan {
@@ -151,7 +151,7 @@ fn kinds(options: &Options, style: By) -> Outcome<Vec<Kind>> {
 }
 
 impl Course<'_> {
-    /// All faults, with a verdict on what was seen every [`ROUND`].
+    /// All faults, with a verdict on the records every [`ROUND`].
     fn faults(&mut self, faults: usize, kinds: &[Kind], seed: u64) -> Result<(), Finding> {
         let Options { seconds, nodes, .. } = *self.options;
         let reach = Reach { nodes, replicas: self.trial.subject.replicas };
@@ -222,7 +222,7 @@ impl Course<'_> {
         });
     }
 
-    /// Leaves what is known of a finding, and says where.
+    /// Leaves the evidence of a finding, and returns its place.
     fn report(&self, seed: u64, finding: &Finding) -> Outcome<String> {
         let place = format!("steadfast-blackbox-{}-{seed}-{}", self.style, process::id());
         let folder = self.options.out.clone().unwrap_or_else(|| std::env::temp_dir().join(place));

@@ -1,4 +1,4 @@
-//! What a crowd costs: a node that has thousands of groups and sessions.
+//! The cost of a crowd: a node that has thousands of groups and sessions.
 //!
 //! Three times the cluster is looked at while nobody calls: with one group and no session, with all
 //! groups, and when every client has made its call and gone. A session outlives its connection, as
@@ -22,11 +22,11 @@ use harness::{Experiment, Outcome, Run, Table};
 
 /// Clients that are connected at a time.
 const AT_ONCE: usize = 64;
-/// After the start, and after the calls: what belongs to them is over by then.
+/// Time after the start, and after the calls, until their effects are over.
 const SETTLE: Duration = Duration::from_secs(2);
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// What thousands of sessions and groups cost a node: memory, and CPU while nobody calls.
+/// The cost of thousands of sessions and groups for a node: memory, and CPU while nobody calls.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Groups, each with a replica at every node.
@@ -89,7 +89,7 @@ impl Experiment for Options {
     }
 }
 
-/// What there is while a cluster is watched.
+/// The groups and sessions of a cluster that is watched.
 struct Crowd {
     groups: u64,
     sessions: u64,
@@ -140,7 +140,7 @@ async fn call(nodes: Vec<SocketAddr>, group: &str, body: Bytes) -> Result<(), St
     reply.map(drop).map_err(|error| format!("{group}: {error}"))
 }
 
-/// Looks at all nodes for a while, tells what was seen, and returns it.
+/// Watches all nodes for a while, prints the results, and returns them.
 fn watch(options: &Options, cluster: &Cluster, crowd: &Crowd, table: &Table) -> Outcome<Vec<Used>> {
     let all = usage::watch(cluster, options.nodes, Duration::from_secs(options.seconds))?;
     for used in &all {

@@ -1,8 +1,7 @@
-//! What it costs to have something on the disk: a bare write and sync, and the store's append, on
-//! each folder in turns.
+//! The cost of data on the disk: a bare write and sync, and the store's append, on each folder in
+//! turns.
 //!
-//! Both write to files of written zeros, so that neither pays for the file system's own cluster
-//! states.
+//! Both write to files of written zeros, so that neither pays for the file system's metadata.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -43,7 +42,7 @@ pub struct Options {
     seconds: u64,
 }
 
-/// What was measured on one folder.
+/// The measurements on one folder.
 struct Figures {
     floor: Summary,
     store: Summary,

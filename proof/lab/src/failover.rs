@@ -25,7 +25,7 @@ pub struct Options {
     /// How often the primary's node is struck.
     #[arg(long, default_value_t = 20)]
     kills: usize,
-    /// What happens to its process.
+    /// The fault of its process.
     #[arg(long, value_enum, default_value_t = Fault::Kill)]
     fault: Fault,
     /// How the group is replicated.
@@ -58,15 +58,15 @@ enum Fault {
     Cut,
 }
 
-/// What happened when, in milliseconds after the fault.
+/// The events of a fail-over, in milliseconds after the fault.
 #[derive(Serialize)]
 struct Timeline {
     node: NodeId,
     /// The longest time between two good replies, from the fault until [`AROUND`] more under the
     /// new view.
     gap_ms: f64,
-    /// From there until calls are steady: what the fault does later, and what the machine does
-    /// without one.
+    /// From there until calls are steady: later effects of the fault, and delays that the machine
+    /// causes without one.
     later_gap_ms: f64,
     /// The same while the node comes back and gets the state.
     return_gap_ms: f64,

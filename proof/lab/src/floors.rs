@@ -1,7 +1,7 @@
-//! The floors of this machine: what nothing that is built on it can be quicker than.
+//! The floors of this machine: nothing that is built on it can be quicker.
 //!
-//! All take turns in small blocks, so that whatever the machine does meanwhile strikes all of them.
-//! Every other figure of this program is best read as a multiple of one of these.
+//! All take turns in small blocks, so that other load of the machine strikes all of them. Every
+//! other figure of this program is best read as a multiple of one of these.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a cluster costs while nobody asks anything of it.
+//! The cost of a cluster while nobody calls it.
 
 use std::thread;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use harness::report::row;
 use harness::{Experiment, Outcome, Run, usage};
 use serde_json::json;
 
-/// After the start: what belongs to it is over by then.
+/// Time after the start until its effects are over.
 const SETTLE: Duration = Duration::from_secs(2);
 
 /// CPU, wake-ups, datagrams and memory of a cluster that nobody calls.

@@ -85,9 +85,9 @@ struct Kind<'a> {
     core: Option<usize>,
     round: Box<dyn FnMut() -> Outcome<()> + 'a>,
     times: Times,
-    /// Of calls after a pause.
+    /// The times of calls after a pause.
     sparse: Times,
-    /// Of the same while processors are kept awake.
+    /// The times of the same calls while processors are kept awake.
     awake: Times,
     /// The processes that take part beside this one.
     processes: &'a [u32],
@@ -146,7 +146,7 @@ impl<'a> Kind<'a> {
     }
 }
 
-/// What is called: title, group, style.
+/// The called groups: title, group, style.
 const GROUPS: [(&str, &str, Style); 10] = [
     ("stateless", "stateless", Style::Stateless),
     ("active, majority", "active", Style::Active),

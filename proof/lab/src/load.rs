@@ -24,7 +24,7 @@ use harness::{Experiment, Outcome, Run, bail};
 /// Before anything is counted: connections are made and caches warm by then.
 const WARM: Duration = Duration::from_millis(500);
 const DEADLINE: Duration = Duration::from_secs(10);
-/// What is called: title, group. The last one needs a folder.
+/// The called groups: title, group. The last one needs a folder.
 const GROUPS: [(&str, &str); 7] = [
     ("stateless", "stateless"),
     ("active", "active"),
@@ -71,7 +71,7 @@ pub struct Options {
     at: Where,
 }
 
-/// What all clients share.
+/// The state that all clients share.
 struct Meter {
     group: &'static str,
     body: Bytes,

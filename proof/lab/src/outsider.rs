@@ -24,7 +24,7 @@ const NODES: u32 = 3;
 /// Sent in a row before the clock is looked at.
 const BURST: usize = 50;
 
-/// What the outsider does, in turns.
+/// The outsider's attacks, in turns.
 const KINDS: [&str; 8] = [
     "played back",
     "played back to another node",
@@ -48,7 +48,7 @@ pub struct Options {
     /// From which they follow.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Send nothing, for as long: what the machine's load alone does to the ring.
+    /// Send nothing, for as long: shows the effect of the machine's load alone on the ring.
     #[arg(long)]
     control: bool,
 }
@@ -83,7 +83,7 @@ impl Experiment for Options {
     }
 }
 
-/// What became of the outsider's datagrams.
+/// The results of the outsider's datagrams.
 struct Found {
     sent: [u64; KINDS.len()],
     seconds: f64,
@@ -135,7 +135,7 @@ impl Found {
             bail!("a call failed: {error}");
         }
         let (sent, total) = (self.sent.iter().sum::<u64>(), self.total());
-        // The kernel may have had no room for some; what came was refused.
+        // The kernel may have had no room for some; all that arrived were refused.
         if total < sent / 100 * if calm { 95 } else { 10 } {
             bail!("of {sent} datagrams only {total} were counted as refused");
         }
@@ -204,7 +204,7 @@ fn is_disturbance(kind: &EventKind) -> bool {
 /// One of the counts.
 type Count = fn(&SealCounters) -> u64;
 
-/// What all nodes refused meanwhile, by reason.
+/// Datagrams that all nodes refused meanwhile, by reason.
 fn refused(before: &[Status], after: &[Status]) -> Vec<(&'static str, u64)> {
     let reasons: [(&str, Count); 8] = [
         ("came before (duplicates)", |it| it.duplicates),

@@ -42,7 +42,7 @@ pub struct Options {
     /// Messages of sparse traffic, one every 200 ms, from one sender: 0 leaves that out.
     #[arg(long, default_value_t = 0)]
     sparse: u64,
-    /// What of the cluster is protected.
+    /// The protected parts of the cluster.
     #[arg(long, value_enum, default_value_t)]
     protect: Protect,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! What the loss of one host costs the manager: its own time, and the bytes that are told, by the
-//! number of hosts and groups.
+//! The cost of the loss of one host for the manager: its own time, and the bytes of messages, by
+//! the number of hosts and groups.
 //!
 //! The pure machine alone, with the whole cluster as its picture: a real one has at most
 //! [`wire::limits::MAX_NODES`] nodes.
@@ -17,15 +17,15 @@ use harness::{Experiment, Outcome, Run, bail};
 
 /// Replicas of a group.
 const REPLICAS: usize = 3;
-/// What a primary uses more than a backup, in hundredths of a processor, at the most.
+/// The largest difference between a primary's and a backup's load, in hundredths of a processor.
 const MOST: u64 = 4;
 /// Between two looks.
 const PERIOD: Duration = Duration::from_secs(1);
 /// After so many looks without an end the manager is said to find none.
 const TIMEOUT: usize = 100;
 
-/// What one host's loss costs the manager, by the number of nodes and groups: its time, and bytes
-/// told.
+/// The cost of one host's loss for the manager, by the number of nodes and groups: its time, and
+/// bytes of messages.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Sizes of clusters.
@@ -37,12 +37,12 @@ pub struct Options {
     /// Losses in each cluster; the cluster is whole again before the next.
     #[arg(long, default_value_t = 100)]
     losses: u64,
-    /// What is drawn: places, tasks, losses.
+    /// The seed of places, tasks and losses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// What one loss cost.
+/// The cost of one loss.
 #[derive(Default)]
 struct Loss {
     /// Groups that had a replica there.
@@ -51,7 +51,7 @@ struct Loss {
     ranked: usize,
     /// Primaries that were moved to make room.
     moved: usize,
-    /// Bytes of what was asked for, as ordered.
+    /// Bytes of the ordered requests.
     ordered: usize,
     /// Bytes of the news of each new view, to one client each.
     pushed: usize,
@@ -157,7 +157,7 @@ impl World {
         World { picture, manager: Manager::new(Config::default()), now: Time::ZERO }
     }
 
-    /// Looks until nothing is proposed any more; tells what each look took, and what it proposed.
+    /// Looks until nothing is proposed any more; reports the time and the proposals of each look.
     fn settle(&mut self, mut told: impl FnMut(Duration, &[Proposal])) -> Outcome<()> {
         for _ in 0..TIMEOUT {
             self.now += PERIOD;
@@ -202,7 +202,7 @@ impl World {
         &mut self.picture.groups[place.expect("proposals are of groups that are there")]
     }
 
-    /// What a look takes that finds nothing to do.
+    /// The time of a look that finds nothing to do.
     fn idle(&mut self) -> Duration {
         let picture = self.picture.clone();
         let started = Instant::now();
@@ -268,7 +268,7 @@ impl World {
     }
 }
 
-/// What a replica uses from now on, as its host tells it.
+/// Sets a replica's load, as its host reports it.
 fn tell(picture: &mut Picture, node: NodeId, id: GroupId, share: Share) {
     let place = picture.nodes.binary_search_by_key(&node, |(node, _)| *node);
     let usage = place.ok().and_then(|place| picture.nodes[place].1.as_mut());

@@ -1,4 +1,4 @@
-//! What a cluster of hosts goes through, and what must hold: checked, not only measured.
+//! The faults of a cluster of hosts, and the promises that must hold: checked, not only measured.
 //!
 //! Four nodes, each on a host of its own; a client on another host calls a thousand times a second
 //! all along. At the end every replica must have executed exactly as many calls as were answered.
@@ -23,8 +23,9 @@ const REPLICAS: u32 = 3;
 /// quickly is measured by benchmarks.
 const LONGEST_GAP: f64 = 1_000.0;
 
-/// Rings that may be installed because of a host that is heard or hears in one direction only:
-/// whoever is lost again and again is held off, so they do not grow with the time that it lasts.
+/// Rings that may be installed because of a host that is heard or hears in one direction only. A
+/// member that is lost again and again is held off, so they do not grow with the time that it
+/// lasts.
 const ONE_WAY_RINGS: usize = 10;
 
 /// Replicas that are behind catch up within this.

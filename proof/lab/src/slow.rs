@@ -1,6 +1,6 @@
-//! One node of a loaded ring gets too little processor time: what the others can still send, how
-//! soon it is excluded, what everybody is told, and how it comes back. docs/protocol/ring.md, "Slow
-//! receivers".
+//! One node of a loaded ring gets too little processor time: how much the others can still send,
+//! how soon it is excluded, the reason that all nodes report, and how it returns.
+//! docs/protocol/ring.md, "Slow receivers".
 //!
 //! First, as a control, the node is a little slow, and has to stay.
 
@@ -300,7 +300,8 @@ impl Stage<'_> {
         })
     }
 
-    /// What every node was told, and all of the victim: else it was lost in another way.
+    /// Every node's report, which must name the victim. Without any report the victim was lost in
+    /// another way.
     fn told(&self, since: u64) -> Outcome<Vec<Told>> {
         let mut told: Vec<Told> = Vec::new();
         for event in &self.events {

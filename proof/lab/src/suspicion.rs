@@ -36,7 +36,7 @@ pub struct Options {
     /// SCHED_FIFO priority of the nodes' data planes; 0: ordinary.
     #[arg(long, default_value_t = 0)]
     priority: u8,
-    /// Of 1,000 datagrams that a host sends, so many are lost.
+    /// Lost datagrams of 1,000 that a host sends.
     #[arg(long, default_value_t = 1, requires = "hosts")]
     loss: u32,
     #[command(flatten)]
@@ -71,7 +71,7 @@ impl Count {
     }
 }
 
-/// What happened when, in order, with milliseconds since `start`.
+/// The events in order, with milliseconds since `start`.
 fn time_line(mut all: Vec<(u64, Value)>, start: u64) -> Vec<Value> {
     all.sort_by_key(|(time, _)| *time);
     let line = |(time, what): (u64, Value)| {

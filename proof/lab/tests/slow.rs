@@ -1,6 +1,6 @@
-//! A real node that gets hardly any processor time while another sends all it can: it is excluded
-//! and told why, and comes back when it is quick again. Of times nothing is demanded: the machine
-//! may be busy.
+//! A real node that gets hardly any processor time while another sends all it can. It is excluded,
+//! learns the reason, and returns when it is quick again. No time is checked: the machine may be
+//! busy.
 
 use std::process::{Command, Stdio};
 

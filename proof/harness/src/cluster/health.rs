@@ -28,7 +28,7 @@ impl Cluster {
         })
     }
 
-    /// What is not right, in words.
+    /// The first thing that is not right, in words.
     fn missing(&self) -> Option<String> {
         let mut statuses = Vec::new();
         for id in (1..=self.plan.nodes).map(NodeId) {
@@ -69,7 +69,7 @@ impl Cluster {
         Ok(admin.status()?)
     }
 
-    /// A node hands over what it has, leaves, and ends.
+    /// A node hands over its state, leaves, and ends.
     pub fn leave(&mut self, id: NodeId) -> Outcome<()> {
         self.running(id)?.ask(&Question::Leave)?;
         let mut process = self.processes.remove(&id).ok_or("this node does not run")?;

@@ -1,4 +1,4 @@
-//! What a cluster consists of, and where its nodes are.
+//! The plan of a cluster: its parts, and where its nodes are.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use steadfast::{GroupOptions, ManagerKnobs, RegistryKnobs};
 
 use crate::protect::Protect;
 
-/// What a cluster consists of.
+/// The plan of a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Node processes.
@@ -25,7 +25,7 @@ pub struct Plan {
     pub alone: &'static [&'static str],
     /// Groups that have nodes of their own, the primary's first.
     pub placed: Vec<(&'static str, &'static [u32])>,
-    /// What of it is protected.
+    /// The protected parts.
     pub protect: Protect,
     /// Where the nodes are.
     pub placement: Placement,
@@ -35,7 +35,7 @@ pub struct Plan {
     pub awake: bool,
     /// Each node has so many percent of a processor, in each span of this length.
     pub processor: Option<(u32, Duration)>,
-    /// What the nodes' managers are told, if they have one.
+    /// The knobs of the nodes' managers, if they have one.
     pub manager: Option<ManagerKnobs>,
     /// Whether the nodes keep the registry, and how.
     pub registry: Option<RegistryKnobs>,
@@ -49,7 +49,7 @@ pub struct Plan {
     pub token_timeout: Option<Duration>,
     /// In a folder of its own here nodes keep what is on disk. Groups on disk need it.
     pub storage: Option<PathBuf>,
-    /// What the nodes tell is kept: see [`Cluster::copy_logs`](crate::cluster::Cluster::copy_logs).
+    /// Nodes' events are kept: see [`Cluster::copy_logs`](crate::cluster::Cluster::copy_logs).
     pub keep_logs: bool,
 }
 

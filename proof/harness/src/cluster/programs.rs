@@ -46,7 +46,7 @@ impl Cluster {
         Ok(ProgramConfig { group: group.into(), command, options, ..ProgramConfig::default() })
     }
 
-    /// What a node's programs said.
+    /// The log of a node's programs.
     pub(super) fn program_log(&self, id: NodeId) -> PathBuf {
         self.folder.path().join(format!("program-{}.log", id.0))
     }

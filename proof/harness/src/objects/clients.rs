@@ -1,4 +1,4 @@
-//! Clients that call all the time and note what they saw.
+//! Clients that call all the time and record the results.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -51,7 +51,7 @@ impl Default for Habit {
 
 /// A poisonous call, as its client saw it.
 pub struct Poisonous {
-    /// Whose.
+    /// The client's number.
     pub lane: u32,
     /// From when.
     pub asked: Time,
@@ -61,7 +61,7 @@ pub struct Poisonous {
     pub wrong: Option<String>,
 }
 
-/// What one client saw in a round.
+/// The records of one client in a round.
 #[derive(Default)]
 pub struct Book {
     /// Its calls of registers.
@@ -76,7 +76,7 @@ pub struct Book {
     pub poisonous: Vec<Poisonous>,
 }
 
-/// What all share.
+/// The state that all clients share.
 struct Shared {
     began: Instant,
     /// The first key of the round.
@@ -194,8 +194,8 @@ impl Clients {
         self.shared.longest.load(Ordering::Relaxed).max(since) as f64 / 1e6
     }
 
-    /// All go on to other keys; what they saw of the round's is told, and what `client`, a new one,
-    /// finds in the objects at its end.
+    /// All clients go on to other keys. Returns their records of the round, and the final values of
+    /// the objects, which `client`, a new one, reads.
     pub fn close_round(&mut self, client: Client) -> Outcome<Book> {
         let base = self.shared.base.fetch_add(KEYS, Ordering::SeqCst);
         let mut all = Book::default();
@@ -220,7 +220,7 @@ impl Clients {
         Ok(all)
     }
 
-    /// Ends the clients. What they saw of the last round is told.
+    /// Ends the clients, and returns their records of the last round.
     pub fn finish(mut self, client: Client) -> Outcome<Book> {
         self.shared.stop.store(true, Ordering::SeqCst);
         let all = self.close_round(client);
@@ -344,7 +344,7 @@ impl Caller {
         self.book.poisonous.push(Poisonous { lane, asked, ended, wrong });
     }
 
-    /// A call of a register, noted. What it held, if the reply says that.
+    /// A call of a register, recorded. Returns the value in the reply, if there is one.
     fn register(&mut self, call: RegisterCall, deadline: Duration) -> Option<u64> {
         match self.noted(call, deadline, |book| &mut book.registers, register_reply)? {
             RegisterReply::Value(held) => Some(held),

@@ -1,4 +1,4 @@
-//! What is left behind when something is wrong, and what is said of a run.
+//! The evidence that a failed run leaves behind, and the summary of a run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use crate::Outcome;
 use crate::cluster::Cluster;
 use crate::figures::quantile;
 
-/// What was seen in a run so far.
+/// The results of a run so far.
 #[derive(Default)]
 pub struct Tally {
     /// Calls answered, certainly not executed, and neither.
@@ -28,7 +28,7 @@ pub struct Tally {
     gaps: BTreeMap<String, Vec<f64>>,
 }
 
-/// What is wrong with a round, if anything.
+/// The fault of a round, if there is one.
 pub(super) fn judge(book: &Book, tally: &mut Tally) -> Option<String> {
     if let Some(nonsense) = &book.nonsense {
         return Some(format!("{nonsense}\n"));
@@ -90,7 +90,7 @@ pub fn undecided(histories: &[String]) -> Option<String> {
     Some(format!("UNDECIDED: {count} histories cannot be judged, the first: {first}"))
 }
 
-/// What is wrong, and what was seen of it.
+/// A fault, and the evidence of it.
 pub struct Finding {
     /// In words.
     pub text: String,

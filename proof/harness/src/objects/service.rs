@@ -1,4 +1,4 @@
-//! What the clients of the black box call: registers and logs by key.
+//! The service that clients of the black box call: registers and logs by key.
 
 use std::collections::BTreeMap;
 use std::hint::{black_box, spin_loop};
@@ -16,15 +16,15 @@ pub const ASK: MethodId = MethodId::of("ask");
 /// The method that changes nothing: answered without ordering where a style permits it.
 pub const LOOK: MethodId = MethodId::of("look");
 
-/// What the service is asked.
+/// A request to the service.
 #[expect(missing_docs, reason = "what the fields are is said of the variants")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
-    /// What register `key` holds.
+    /// Return the value of register `key`.
     Read { key: u64 },
-    /// It is to hold this.
+    /// Set it to this value.
     Write { key: u64, value: u64 },
-    /// It is to hold `new` if it holds `old`.
+    /// Set it to `new` if its value is `old`.
     Swap { key: u64, old: u64, new: u64 },
     /// Log `key` is to grow.
     Append { key: u64, entry: u64 },
@@ -32,7 +32,7 @@ pub enum Ask {
     Entries { key: u64 },
     /// Keys below this are used no more.
     Forget { below: u64 },
-    /// Log `key` is to grow, and who does it dies of it.
+    /// Append to log `key`, and kill the process that does it.
     Die { key: u64, entry: u64, death: Death },
 }
 
@@ -156,7 +156,7 @@ impl Objects {
                 }
                 vec![held]
             }
-            // A call that comes when its key is forgotten: nobody will ask for what it did.
+            // A call that arrives when its key is forgotten: nobody will ask for its effect.
             Ask::Append { key, .. } if key < self.forgotten => vec![0],
             Ask::Append { key, entry } => {
                 let log = self.logs.entry(key).or_default();

@@ -1,5 +1,4 @@
-//! A trial: clients call a cluster's objects while something befalls it, and what they saw is
-//! judged.
+//! A trial: clients call a cluster's objects while faults strike it, and their records are judged.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use crate::wait::until_so;
 /// Calls are answered within this once all is well.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What the clients call.
+/// The group that the clients call.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
     /// The group.
@@ -34,11 +33,11 @@ impl Subject {
 
 /// A trial in its course.
 pub struct Trial {
-    /// The cluster that something befalls.
+    /// The cluster under test.
     pub cluster: Cluster,
-    /// What was seen so far.
+    /// The results so far.
     pub tally: Tally,
-    /// What is called.
+    /// The called group.
     pub subject: Subject,
     /// Until the end.
     clients: Option<Clients>,
@@ -72,7 +71,7 @@ impl Trial {
         self.began.elapsed()
     }
 
-    /// Notes what is done, by the clients' clock.
+    /// Notes an action, by the clients' clock.
     pub fn note(&mut self, deed: &str) {
         let at = self.clients.as_ref().map_or(0, |clients| clients.now().0);
         self.deeds.push(format!("{at} {deed}"));
@@ -86,7 +85,7 @@ impl Trial {
         until_so(TIMEOUT, Duration::from_millis(1), &missing, || Ok(clients.good() >= wanted))
     }
 
-    /// What was seen so far; clients go on to other keys.
+    /// The records so far; clients go on to other keys.
     pub fn close_round(&mut self) -> Outcome<Book> {
         let reader = self.cluster.connect()?;
         let book = self.clients()?.close_round(reader);
@@ -94,13 +93,13 @@ impl Trial {
         book
     }
 
-    /// What was seen in the last round.
+    /// The records of the last round.
     pub fn finish(&mut self) -> Outcome<Book> {
         let clients = self.clients.take().ok_or("the clients have ended")?;
         clients.finish(self.cluster.connect()?)
     }
 
-    /// A verdict on a round. What else is wrong with it is told if nothing worse is.
+    /// A verdict on a round. `else_wrong` is reported if there is no worse fault.
     pub fn judge(&mut self, book: Book, else_wrong: Option<String>) -> Result<(), Finding> {
         match judge(&book, &mut self.tally).or(else_wrong) {
             None => Ok(()),
@@ -108,7 +107,7 @@ impl Trial {
         }
     }
 
-    /// Leaves what is known of a finding in this folder.
+    /// Leaves the evidence of a finding in this folder.
     pub fn leave(&self, folder: &Path, finding: &Finding) -> Outcome<()> {
         leave(folder, finding, &self.deeds, &self.cluster)
     }

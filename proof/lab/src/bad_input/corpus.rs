@@ -10,8 +10,8 @@ use wire::{
     ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, Random, RingId, ViewNumber,
 };
 
-/// A node that is in nobody's configuration. Who forges a member's datagrams can do harm until
-/// they are authenticated; that is another experiment.
+/// A node that is in nobody's configuration. Forged datagrams of a member can do harm until
+/// datagrams are authenticated; that is another experiment.
 const STRANGER: Member = Member { node: NodeId(0x0909), incarnation: Incarnation(0x0909) };
 
 /// A datagram of each kind.
@@ -89,7 +89,7 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
     messages.into_iter().map(encode).collect()
 }
 
-/// What clients send, with a good hello before it or without.
+/// Clients' streams, with a good hello first or without.
 pub fn streams(group: &str) -> Vec<Bytes> {
     let hello = Frame::Hello(Hello::new(ClientId(0x0909))).encode();
     let bind = Frame::Bind(Bind { name: group.into() }).encode();

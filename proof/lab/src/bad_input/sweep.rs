@@ -17,7 +17,7 @@ use harness::{Outcome, bail};
 
 /// A node that keeps a connection open after its client has ended it is at fault.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Datagrams between two short rests: the socket's buffer must not drop what is to be read.
+/// Datagrams between two short rests: the socket's buffer must not drop any before they are read.
 const BURST: usize = 64;
 
 /// Where the bytes go.

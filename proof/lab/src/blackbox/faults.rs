@@ -1,4 +1,4 @@
-//! What befalls the nodes: drawn from a seed, within what the promise covers.
+//! Faults of the nodes: drawn from a seed, within the limits of the promise.
 
 use std::thread;
 use std::time::Duration;
@@ -42,20 +42,20 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What can be done to processes alone, to groups of any durability.
+    /// Faults of processes alone, for groups of any durability.
     pub const OF_PROCESSES: [Kind; 5] =
         [Kind::Kill, Kind::Stop, Kind::Burst, Kind::Pincer, Kind::Rolling];
-    /// What needs hosts of their own.
+    /// Faults that need hosts of their own.
     pub const OF_HOSTS: [Kind; 6] =
         [Kind::Cut, Kind::Deaf, Kind::Mute, Kind::Apart, Kind::ApartOut, Kind::ApartIn];
 
-    /// How often it is drawn: what takes long comes seldom.
+    /// How often it is drawn: long faults are rare.
     fn weight(self) -> u64 {
         if self == Kind::Rolling { 1 } else { 6 }
     }
 }
 
-/// Whom a fault may strike.
+/// The nodes that a fault may strike.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
     /// Nodes of the cluster.
@@ -125,7 +125,7 @@ impl Reach {
 }
 
 impl Fault {
-    /// The fault strikes, lasts, and is over; whoever was killed runs again.
+    /// The fault strikes, lasts, and is over; killed processes run again.
     pub fn strike(&self, cluster: &mut Cluster) -> Outcome<()> {
         let first = self.nodes[0];
         match self.kind {

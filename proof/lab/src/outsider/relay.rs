@@ -20,7 +20,7 @@ pub struct Recorded {
     pub bytes: Vec<u8>,
 }
 
-/// The wires, and what has passed.
+/// The wires, and the datagrams that have passed.
 pub struct Relay {
     wires: Wires,
     recorded: Arc<Mutex<Vec<Recorded>>>,
@@ -34,12 +34,12 @@ impl Relay {
         Ok(Relay { wires: Wires::start(nodes, move |wire| forward(&wire, &noted))?, recorded })
     }
 
-    /// What one node takes for all nodes' addresses.
+    /// The addresses of all nodes as one node sees them.
     pub fn seen_by(&self, node: usize) -> Outcome<Vec<SocketAddr>> {
         self.wires.seen_by(node)
     }
 
-    /// What has passed so far.
+    /// The datagrams that have passed so far.
     pub fn recorded(&self) -> Vec<Recorded> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -54,7 +54,7 @@ fn forward(wire: &Wire, recorded: &Mutex<Vec<Recorded>>) {
     let mut room = [0; 9_216];
     let mut held: Option<Vec<u8>> = None;
     for number in 0.. {
-        // A refusal of what was sent to a node that is gone.
+        // The error is the answer to a datagram for a node that is gone.
         let Ok(length) = wire.taken.recv(&mut room) else { continue };
         let bytes = &room[..length];
         let mut recorded = recorded.lock().unwrap_or_else(PoisonError::into_inner);

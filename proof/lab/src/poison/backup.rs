@@ -1,4 +1,4 @@
-//! The group's state is saved while calls flow, the group ends, and goes on with what was saved:
+//! The group's state is saved while calls flow, the group ends, and resumes from the saved state:
 //! here, and in a new cluster.
 
 use history::{End, History};
@@ -97,8 +97,9 @@ fn compare(file: &[u8], state: &[u8]) -> Outcome<()> {
 }
 
 impl Saved {
-    /// What counts of what clients saw until the group ended: all that was answered when the state
-    /// was asked for, and nothing that was asked when it was told. What is between may be in it.
+    /// The part of the records up to the group's end that counts: all calls answered before the
+    /// state was requested, and none begun after it was returned. The saved state may have calls in
+    /// between.
     fn what_counts(&self, book: Book) -> Book {
         let registers = self.of_history(&book.registers);
         let logs = self.of_history(&book.logs);
@@ -108,7 +109,7 @@ impl Saved {
     fn of_history<C: Clone, R: Clone>(&self, history: &History<C, R>) -> History<C, R> {
         let mut kept = History::default();
         for one in history.operations() {
-            // Whatever the history has from behind the restore was asked by who looked at it.
+            // Calls after the restore come from the client that inspects it: they are kept.
             if one.invoked > self.told && one.invoked < self.back {
                 continue;
             }

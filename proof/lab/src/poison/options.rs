@@ -1,4 +1,4 @@
-//! What is done, and to which groups.
+//! The faults, and the groups that they strike.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub struct Options {
     pub storage: PathBuf,
 }
 
-/// What is done to a group.
+/// The fault of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Requests,
@@ -100,7 +100,7 @@ impl Options {
         if modes.is_empty() { vec![Mode::Requests] } else { modes }
     }
 
-    /// The groups that it is done to, by what is asked for and what may be.
+    /// The groups that it strikes, by the options and by the possible combinations.
     pub fn groups(&self, mode: Mode) -> Vec<GroupOptions> {
         let styles = if self.style.is_empty() { &Style::ALL[..] } else { &self.style };
         let kept = [Durability::Memory, Durability::Disk];

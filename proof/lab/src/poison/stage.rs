@@ -1,4 +1,4 @@
-//! A cluster whose group is served by programs, its clients, and what is said of it in the end.
+//! A cluster whose group is served by programs, its clients, and the final report.
 
 use std::process;
 
@@ -38,7 +38,7 @@ pub fn plan(options: &Options, group: GroupOptions) -> Plan {
     }
 }
 
-/// What happened.
+/// Counts of events.
 #[derive(Default)]
 pub struct Counts {
     /// Poisonous calls that ended as they should.
@@ -107,7 +107,7 @@ impl Stage<'_> {
         Ok(self.trial.wait_for_answers(AFTERWARDS)?)
     }
 
-    /// A verdict on what was seen so far; clients go on to other keys.
+    /// A verdict on the records so far; clients go on to other keys.
     pub fn close_round(&mut self) -> Result<(), Finding> {
         let book = self.trial.close_round()?;
         self.judge(book)
@@ -137,8 +137,8 @@ impl Stage<'_> {
         }
     }
 
-    /// One line. If a promise is broken, what is known of it is left in a folder; the words name
-    /// it.
+    /// Prints one line. If a promise is broken, the evidence is left in a folder that the line
+    /// names.
     pub fn close(self, run: &Run, outcome: Result<(), Finding>) -> Outcome<Option<String>> {
         let undecided = || Some(undecided(&self.trial.tally.undecided)?.into());
         let finding = outcome.err().or_else(undecided);

@@ -1,4 +1,4 @@
-//! What was found of a slow node, for people and for programs.
+//! The results of a slow node, for people and for programs.
 
 use harness::{Findings, Run, name};
 use node::{ChargeStatus, Fill};
@@ -8,7 +8,7 @@ use steadfast::NodeId;
 
 use super::brake::By;
 
-/// What one node was told of the exclusion.
+/// One node's report of the exclusion.
 #[derive(Serialize)]
 pub struct Told {
     pub node: NodeId,
@@ -48,7 +48,7 @@ pub struct Found {
     /// Milliseconds from the beginning to the first ring without it.
     pub excluded_ms: f64,
     pub told: Vec<Told>,
-    /// What the excluded node's status says.
+    /// The excluded node's status.
     pub status: Option<String>,
     pub held_off_ms: f64,
     /// Milliseconds from the end of its slowness to the first ring of all.

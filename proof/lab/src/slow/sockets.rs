@@ -1,4 +1,4 @@
-//! What waits in the ring's sockets, as the kernel tells it.
+//! Waiting datagrams in the ring's sockets, by the kernel's tables.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ pub struct Waiting(BTreeMap<NodeId, (u64, u64)>);
 impl Waiting {
     /// Looks at the sockets that this node has at its address of the ring.
     pub fn look(&mut self, node: NodeId, process: u32, ring: SocketAddr) {
-        // Of its network namespace. A process that has just ended has none.
+        // The table of the process's network namespace. A process that has just ended has none.
         let table = fs::read_to_string(format!("/proc/{process}/net/udp")).unwrap_or_default();
         let mut dropped = 0;
         let most = self.0.entry(node).or_default();
