@@ -117,7 +117,7 @@ mod stub;
 pub use client::AsyncClient;
 pub use client::{
     Answer, Balancing, Builder as ClientBuilder, CallError as BytesCallError, Client, ConnectError,
-    DEFAULT_DEADLINE, Hedging, Invocation, MAX_STALE, Policy, Reading, Refresh, RetryBudget,
+    DEFAULT_DEADLINE, Hedging, Invocation, MAX_STALE, Policy, Reading, Refresh, RetryBudget, Stats,
     Strategy,
 };
 #[cfg(feature = "tls")]

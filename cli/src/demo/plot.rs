@@ -6,7 +6,7 @@ use super::timeline::Timeline;
 
 const WIDTH: f64 = 760.0;
 const LEFT: f64 = 150.0;
-const RIGHT: f64 = 24.0;
+const RIGHT: f64 = 36.0;
 const ROW: f64 = 26.0;
 const HEAD: f64 = 34.0;
 

@@ -136,6 +136,15 @@ pub enum Trouble {
 }
 
 /// Counters since the session began.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = steadfast_client::Client::connect(["192.0.2.1:7100"])?;
+/// let stats = client.stats();
+/// println!("{} calls, {} moved to another node", stats.calls, stats.fail_overs);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

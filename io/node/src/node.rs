@@ -45,6 +45,39 @@ use crate::sockets::tcp::Callers;
 const STOP_WITHIN: Duration = Duration::from_secs(3);
 
 /// A running node. Dropping it stops the node cleanly, as [`stop`](Node::stop) does.
+///
+/// A cluster of one node, as tests have it:
+///
+/// ```
+/// use config::Config;
+/// use steadfast_node::{BoxError, Call, Context, HostOptions, Node, Service, ServiceOutcome};
+///
+/// #[derive(Default)]
+/// struct Counter(u64);
+///
+/// impl Service for Counter {
+///     fn call(&mut self, _: &Context, _: Call<'_>) -> ServiceOutcome {
+///         self.0 += 1;
+///         ServiceOutcome::Ok(self.0.to_string().into())
+///     }
+///     fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
+///         Ok(self.0.to_le_bytes().into())
+///     }
+///     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
+///         self.0 = u64::from_le_bytes(state.try_into()?);
+///         Ok(())
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let node = Node::start(Config::single())?;
+/// node.host("counter", HostOptions::default(), Counter::default)?;
+/// node.wait_for_replicas("counter", 1, std::time::Duration::from_secs(20))?;
+/// assert_eq!(node.status().groups.len(), 1);
+/// node.stop()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Node {
     control: Arc<Control>,
@@ -338,7 +371,7 @@ impl Node {
         replicas: usize,
         within: Duration,
     ) -> Result<NodeId, WaitError> {
-        let deadline = Instant::now() + within;
+        let start = Instant::now();
         let changes = self.subscribe_to(Interest::Membership);
         loop {
             let status = self.status();
@@ -348,7 +381,7 @@ impl Node {
             if let Some(primary) = primary {
                 return Ok(primary.node);
             }
-            match changes.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match changes.recv_timeout(within.saturating_sub(start.elapsed())) {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     let group = group.to_owned();
