@@ -1,4 +1,4 @@
-//! What every node checks of a benchmark's load.
+//! The checks of a benchmark's load at every node.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use wire::Time;
 use wire::bench::{Load, Measured, Plan, Report};
 
-/// What has come.
+/// The messages received so far.
 pub(super) struct Receiving {
     /// By sender, in the plan's order: the number that is to come next.
     next: Vec<u64>,

@@ -1,4 +1,4 @@
-//! What a replica asks for is done.
+//! Executes the effects that a replica asks for.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -37,7 +37,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         else {
             return;
         };
-        // What these lead to may come here again, and then finds no room kept.
+        // The effects may lead here again. The nested run then finds no spare buffer.
         let mut effects = self.base.outputs.take_room();
         act(&mut hosted.replica, &mut effects);
         if let Some(limit) =

@@ -15,16 +15,16 @@ use wire::{Duration, GroupId, RingId, Time, ViewNumber};
 
 use crate::api::{Restore, RestoreError};
 
-/// Whoever asked for a restore hears of it within this time.
+/// The time within which a restore is answered.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A state that this node was asked to restore.
 pub(crate) struct Restoring {
     restore: Restore,
     number: u64,
-    /// Whoever asked waits until then; no more once he was told.
+    /// The time until which the asker waits. `None`: it has its answer.
     until: Option<Time>,
-    /// Where it was ordered last: on a ring that ended it may be lost.
+    /// The ring on which it was ordered last. If that ring has ended, it may be lost.
     asked: Option<RingId>,
     /// It had its place in the order here, and was void.
     refused: Option<RestoreError>,

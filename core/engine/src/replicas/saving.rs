@@ -16,8 +16,7 @@ use wire::{Duration, GroupId, RingId, Time};
 use crate::api::{Restore, RestoreError, SaveError, Saved};
 use crate::replicas::restoring::Restoring;
 
-/// Whoever asked for a save hears of it within this time. A large state takes its service a while
-/// to tell.
+/// The time within which a save is answered. A service needs a while to write a large state.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A save that was asked for here.
@@ -40,7 +39,7 @@ enum Stage {
     Taken { sequence: u64, saved: Saved },
 }
 
-/// What this node was asked to save and to restore.
+/// The saves and restores that this node was asked for.
 #[derive(Default)]
 pub(crate) struct Backups {
     pub(crate) saves: BTreeMap<GroupId, Saving>,
@@ -102,7 +101,7 @@ impl Backups {
     }
 }
 
-/// What can come of a save.
+/// The outlook of a save.
 enum Outlook {
     Over(SaveError),
     Ready,

@@ -83,7 +83,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         self.replies.clients.callers.delivered(&call, known_at);
         match outcome {
             Some(outcome) => self.replies().answer(call, outcome),
-            // Who leads is silent, or the client would not ask here.
+            // The leader is silent, or the client would not ask here.
             None => self.take_over(now, group),
         }
     }

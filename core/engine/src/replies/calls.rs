@@ -178,7 +178,7 @@ impl<O: Ordering> ReplyHandler<'_, O> {
                 self.conclude(call, Outcome::Gone);
             }
         }
-        // What was executed is answered when it is held.
+        // Executed calls are answered once they are held.
         for call in self.replies.clients.callers.of_group(group) {
             let answered =
                 self.replies.clients.callers.get(&call).is_some_and(|it| it.outcome.is_some());

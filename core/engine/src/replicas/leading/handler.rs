@@ -1,4 +1,4 @@
-//! Who leads tells how far it is; who follows goes on.
+//! The leader reports its progress; followers execute up to it.
 
 use alloc::vec::Vec;
 

@@ -258,7 +258,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             return;
         };
         if style.is_some_and(StyleRules::executes_on_arrival) {
-            // What has its place is the update, which is being delivered, not the call.
+            // The place is that of the update, which is being delivered, and not of the call.
             owed.sequence = owed.sequence.max(self.base.progress.delivered());
         }
         if owed.end.is_none() {
@@ -405,7 +405,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let mut callers: Vec<GroupId> = Vec::new();
         for (caller, open) in of {
             if open.ask.request.group == id && repeats {
-                // Who answers now may not know that an answer is owed.
+                // The callee's new primary may not know that it owes an answer.
                 open.delivered = false;
                 open.handed = None;
             }

@@ -31,8 +31,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         payload: &Bytes,
     ) {
         let group = request.group;
-        // What its client has been answered elsewhere keeps no place here, where nobody could take
-        // it.
+        // Calls that other nodes have answered are forgotten here: no client waits for them.
         self.replies.clients.callers.forget_ended(group, request.client, request.unanswered);
         let style = self.base.directory.get(group).map(|group| group.options.style);
         if style.is_some_and(StyleRules::executes_on_arrival) {
@@ -205,13 +204,14 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let yields = mine && can && group.view == view;
         if let Some(hosted) = self.replicas.hosted.get_mut(&id).filter(|_| yields) {
             hosted.yields = Some((proposal, false));
-            // So that the next has little to replay.
+            // Leaves the next primary little to replay.
             hosted.cold.last_one = style.logs();
         }
         yields
     }
 
-    /// Who yields and has ordered what it took says what it yields for. True if anybody did.
+    /// Orders the move or change of style for which a primary here yields, once the primary has
+    /// ordered the requests that it took. Returns true if it ordered any.
     pub(crate) fn pump_yields(&mut self, now: Time) -> bool {
         if !self.base.membership.is_active() {
             return false;
