@@ -145,7 +145,7 @@ fn call(args: &Args) -> Result<String, Failure> {
     }
 }
 
-/// What each node's replica says: its result, or why it has none.
+/// Lists the answer of each node's replica: its result, or why it has none.
 fn list(mut answers: Vec<Answer>) -> Result<String, Failure> {
     answers.sort_by_key(|answer| answer.node);
     let said = |answer: Answer| {

@@ -553,7 +553,7 @@ pub enum Event {
     },
     /// A benchmark loads the ring from here on.
     BenchBegan {
-        /// The member that was asked to run it.
+        /// The member at which it was requested.
         by: Member,
         /// The senders.
         senders: Vec<NodeId>,
@@ -562,7 +562,7 @@ pub enum Event {
     },
     /// It is over.
     BenchEnded {
-        /// The member that was asked to run it.
+        /// The member at which it was requested.
         by: Member,
         /// It came to its end; otherwise it was stopped, or the configuration changed.
         whole: bool,
