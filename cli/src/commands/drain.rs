@@ -71,7 +71,7 @@ struct Progress {
     node: NodeId,
     /// Groups that still have a replica there.
     left: Vec<String>,
-    /// The reasons why some of them cannot be anywhere else.
+    /// Those of them that no other node may have.
     stuck: Vec<String>,
 }
 

@@ -81,8 +81,8 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         }
     }
 
-    /// A request found no room in the log: whoever waits for it here has it ordered again when
-    /// there may be some.
+    /// A request found no room in the log. If its client waits here, it is ordered again when there
+    /// may be room.
     pub(crate) fn unplaced(&mut self, now: Time, call: Call) {
         if self.replies.clients.callers.get(&call).is_some() {
             self.replies.clients.callers.park(&call);

@@ -36,7 +36,7 @@ impl Receiving {
     pub fn take(&mut self, now: Time, place: Option<usize>, load: &Load) {
         self.first.get_or_insert(now);
         self.last = now;
-        // A position-dependent hash: whoever has the same messages in another order has another.
+        // A position-dependent hash: the same messages in another order have another.
         let word = u64::from(load.place) << 56 ^ load.number;
         self.order = (self.order.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let Some(place) = place.filter(|place| *place == usize::from(load.place)) else {

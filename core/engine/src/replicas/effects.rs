@@ -14,9 +14,9 @@ use crate::replicas::ReplicaHandler;
 use crate::replicas::cold::Milestone;
 
 impl<O: Ordering> ReplicaHandler<'_, O> {
-    /// A state is lost here. If the members are just telling each other what they bring, they are
-    /// told at once: whom they take for the one who has the most makes all others give up what they
-    /// have (seed 309362).
+    /// A state is lost here. If the members are just announcing their states, this node corrects
+    /// its announcement at once. All others give up their states for those of the members believed
+    /// to have the most.
     pub(crate) fn take_back(&mut self, now: Time) {
         if self.base.membership.counts_on_announces() {
             let brought =
@@ -26,7 +26,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// Lets a hosted replica do something, and does what it asks for.
+    /// Runs an action of a hosted replica, and executes its effects.
     pub(crate) fn with_replica(
         &mut self,
         now: Time,

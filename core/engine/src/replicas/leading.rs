@@ -1,5 +1,5 @@
-//! One replica of a group executes a call before the others do, and what kills two is executed by
-//! nobody (`docs/protocol/poison.md`). What a replica decides: `replica/lead.rs`.
+//! One replica of a group executes a call before the others do, and no replica executes a call that
+//! has killed two (`docs/protocol/poison.md`). A replica's own decisions are in `replica/lead.rs`.
 
 mod handler;
 

@@ -48,10 +48,10 @@ struct Open {
     ask: Ask,
     /// The wall clock when it was asked.
     wall: Time,
-    /// When this node orders it, if nobody else does before: `None` while that is others' business,
-    /// or is done.
+    /// The time at which this node orders it, if no other node does before. `None`: others do, or
+    /// it is done.
     order_at: Option<Time>,
-    /// It is this node that orders it, or gives it up.
+    /// This node orders it, or gives it up.
     speaks: bool,
     /// It has been delivered in this component.
     delivered: bool,
@@ -62,8 +62,8 @@ struct Open {
 }
 
 impl Open {
-    /// When it is looked at next. What is refused is given up in its turn, whatever its deadline
-    /// was (simulator seed 466977: it was looked at again and again between the two).
+    /// The time of the next check. A refused call is given up in its turn, after its deadline too.
+    /// With the deadline as the time it would be checked again and again between the two.
     fn due(&self) -> Time {
         let in_turn = self.order_at.unwrap_or(Time::FAR);
         match self.ask.call_quorum {

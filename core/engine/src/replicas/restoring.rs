@@ -31,14 +31,14 @@ pub(crate) struct Restoring {
     giving: Option<Giving>,
 }
 
-/// The state on its way to whoever waits for this transfer.
+/// The state on its way to the replica that waits for this transfer.
 struct Giving {
     transfer: ViewNumber,
     state: Bytes,
     next: u32,
 }
 
-/// How it stands with a state that is here.
+/// The outlook of a state that is here.
 enum Outlook {
     /// The group does not wait for it.
     Over(Result<ViewNumber, RestoreError>),
@@ -51,7 +51,7 @@ enum Outlook {
 }
 
 impl Restoring {
-    /// A state that somebody brings now.
+    /// A restore that is requested now.
     pub(crate) fn asked(restore: Restore, number: u64, now: Time) -> Restoring {
         let until = Some(now + RESTORE_TIMEOUT);
         Restoring { restore, number, until, asked: None, refused: None, giving: None }
@@ -66,7 +66,7 @@ impl Restoring {
         self.restore.state.len()
     }
 
-    /// Until when whoever asked for it waits.
+    /// The time until which the asker waits.
     pub(crate) fn until(&self) -> Option<Time> {
         self.until
     }

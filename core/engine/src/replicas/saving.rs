@@ -1,9 +1,8 @@
-//! A group's state as it is at one place of the order, for whoever keeps it elsewhere
-//! (`docs/protocol/backup.md`).
+//! A group's state at one place of the order, to be kept elsewhere (`docs/protocol/backup.md`).
 //!
-//! The node that was asked orders the proposal. Where that is delivered its replica takes its
-//! state, as for a transfer; and it is told when the place is held, as a reply at that place would
-//! be: what is saved cannot be lost by the group any more.
+//! The node that was asked orders the proposal. At its delivery the node's replica takes its state,
+//! as for a transfer. The state is handed out when the place is held, as a reply at that place
+//! would be: the group cannot lose a saved state any more.
 
 mod handler;
 

@@ -46,7 +46,7 @@ impl Replicas {
                 let hosted = self.hosted.get(&group);
                 hosted.filter(|hosted| hosted.replica.runs_ahead()).map(|_| Duration::ZERO)
             }
-            // The token comes to all in turn: whoever has it first says it, and the others withdraw
+            // The token visits all in turn: the first holder orders it, and the others withdraw
             // theirs.
             (_, true) if !base.outbox.ordering.is_parking() => Some(Duration::ZERO),
             (rank, true) => Some(self.nested.rank_pause() * rank as u32),
@@ -179,7 +179,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         open.handed = Some((self.base.order_copy(now, Ordered::Request(request)), now));
     }
 
-    /// A group's call is delivered: whoever calls need not order it any more.
+    /// A group's call is delivered: the calling replicas need not order it any more.
     pub(crate) fn nested_delivered(&mut self, now: Time, sender: Member, request: &Request) {
         let Some(origin) = &request.origin else { return };
         self.base.acknowledge_to_speakers(request.group);

@@ -96,14 +96,14 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let Some(hosted) = self.replicas.hosted.get(&id) else { return };
         let takes = hosted.yields.is_none()
             && (!hosted.departure.begun || self.replicas.is_needed(self.base, id));
-        // If it takes none, whoever forwarded the call does so again when another is primary.
+        // If it takes none, the entry forwards the call again when another is primary.
         if takes && group.standing(self.base.me) == Standing::Primary {
             self.with_replica(now, id, |replica, fx| replica.arrive(now, request, fx));
         }
     }
 
-    /// A piece of an update is delivered. With the last one the update has its place, whoever has a
-    /// replica.
+    /// A piece of an update is delivered. With the last one the update has its place, also at nodes
+    /// without a replica.
     pub(crate) fn act_on_update(
         &mut self,
         now: Time,
@@ -127,8 +127,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             if !self.base.directory.requested(id, place) {
                 return;
             }
-            // A replica that is back from its disk and not in the table takes nothing (simulator
-            // seed 3746 of the disks).
+            // A replica that is back from its disk and not in the table takes nothing.
             if let Some(hosted) = self.replicas.hosted.get_mut(&id).filter(|it| here && !it.spared)
             {
                 hosted.taken = place;
