@@ -225,7 +225,7 @@ fn programs_end_and_are_started_by_a_change_of_style() {
     assert!(runs(pids[0]), "the primary's goes on");
     first.expect("journal", 2, b"b", "2");
 
-    // The primary's process is lost: the other's is started, and has all. What comes back stands
+    // The primary's process is lost: the other's is started, and has all. The restarted one stands
     // by.
     kill_process(Pid::from_raw(pids[0].cast_signed()).unwrap(), Signal::KILL).unwrap();
     wait_for(&nodes[1], "the next one's", |status| {
