@@ -58,7 +58,7 @@
 //!     HostOptions::default().style(Style::Stateless)
 //! }
 //!
-//! /// Any replica takes calls and answers; a client asks a second one when the first is slow, or does not.
+//! /// Any replica takes calls and answers; a client asks a second one if the first is slow.
 //! fn active() -> HostOptions {
 //!     HostOptions::default().style(Style::Active)
 //! }

@@ -65,7 +65,7 @@ enum What {
     Bind {
         /// The name, 1 to 128 bytes.
         name: String,
-        /// The address: whatever those understand who look it up, 1 to 128 bytes.
+        /// The address, in any form that its readers understand, 1 to 128 bytes.
         address: String,
         /// How the binding ends when the node dies; as the node's configuration says if nothing is
         /// said.

@@ -48,7 +48,7 @@ pub use restyle::RestyleError;
 pub use status::{GroupStatus, JournalStatus, ReplicaStatus, RingStatus, Status};
 pub use storage::StorageNews;
 
-/// One thing to do or to know, in the order in which it must happen.
+/// A request or a report to the owner. Outputs must be handled in their order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Send this datagram to each of these nodes.
@@ -79,7 +79,7 @@ pub enum Output {
         /// Its outcome.
         outcome: Outcome,
     },
-    /// Give this command to the replica of this group, after all that were given before.
+    /// Give this command to the replica of this group, after all earlier commands.
     Run {
         /// The group.
         group: GroupId,
@@ -107,7 +107,7 @@ pub enum Output {
         group: GroupId,
         /// The node that was to become primary.
         to: NodeId,
-        /// The view, or why not.
+        /// The view, or the reason for the failure.
         outcome: Result<ViewNumber, MoveError>,
     },
     /// This node's replica has left the group because its service is hung. It executes nothing any
@@ -122,22 +122,22 @@ pub enum Output {
         group: GroupId,
         /// The style that was asked for.
         style: Style,
-        /// The view, or why not.
+        /// The view, or the reason for the failure.
         outcome: Result<ViewNumber, RestyleError>,
     },
     /// A save that this node was asked for is over.
     Saved {
         /// The group.
         group: GroupId,
-        /// Its state, or why not.
+        /// Its state, or the reason for the failure.
         outcome: Result<Saved, SaveError>,
     },
-    /// A restore that this node was asked for is over, or was refused. The state is here, and the group waits for it or has it already, in this
-    /// view.
+    /// A restore that this node was asked for is over, or was refused. If it succeeded, the state
+    /// is at this node, and the group waits for it or has it already.
     Restored {
         /// The group.
         group: GroupId,
-        /// The view, or why not.
+        /// The view, or the reason for the failure.
         outcome: Result<ViewNumber, RestoreError>,
     },
     /// Keep this: the next record of the store's log.
@@ -158,7 +158,7 @@ pub enum Output {
         /// The state.
         state: Bytes,
     },
-    /// Nothing that was kept of this group is needed any more.
+    /// The kept records and snapshots of this group are not needed any more.
     Forget(GroupId),
     /// Do this with the keys that seal this node's datagrams.
     Key(KeyCommand),
@@ -166,7 +166,7 @@ pub enum Output {
     Event(Event),
 }
 
-/// Why a replica cannot be hosted.
+/// The reason why a replica cannot be hosted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// The name is empty or too long.
@@ -175,7 +175,7 @@ pub enum HostError {
     /// This node hosts a replica of the group already.
     #[error("this node hosts a replica of this group already: a node hosts at most one")]
     Twice,
-    /// A stateless group has nothing that could be kept.
+    /// A stateless group has no state to keep.
     #[error(
         "a stateless group has no state that a disk could keep: leave durability out, or choose another style"
     )]
@@ -205,7 +205,8 @@ pub enum Event {
         /// Its members.
         members: Vec<Member>,
     },
-    /// The configuration's announcements are in, and it does not have the quorum; or it does, and is installed as a component.
+    /// The configuration's announcements are in. Either it lacks the quorum, or it is installed as
+    /// a component.
     Quorum {
         /// The ring.
         ring: RingId,
@@ -229,7 +230,7 @@ pub enum Event {
         /// The primary, if any replica has the state.
         primary: Option<Member>,
     },
-    /// This node's replica cannot be hosted: its options are not the group's.
+    /// This node's replica cannot be hosted: its options differ from the group's.
     JoinRefused {
         /// The group's name.
         name: String,
@@ -243,7 +244,7 @@ pub enum Event {
         /// The replica that receives the state.
         to: Member,
     },
-    /// A replica's state could not be taken or read: the service's own words.
+    /// A replica's state could not be written or read. The reason is the service's.
     TransferFailed {
         /// The group.
         group: GroupId,
@@ -258,7 +259,8 @@ pub enum Event {
         /// Why.
         reason: String,
     },
-    /// This node's replica of a cold passive group is primary now, and its service has executed what was logged.
+    /// This node's replica of a cold passive group is primary now, and its service has executed the
+    /// log.
     Promoted {
         /// The group.
         group: GroupId,
@@ -266,29 +268,32 @@ pub enum Event {
         name: String,
         /// Requests that were in the log.
         requests: u64,
-        /// Until the service had the checkpoint: with the start of its program, if it has one of its own.
+        /// The time until the service had the checkpoint, including the start of its program, if
+        /// any.
         restore: Duration,
-        /// Until it had executed the log, after that.
+        /// The time after that until it had executed the log.
         replay: Duration,
     },
-    /// This node's replica is primary, and its service cannot read the checkpoint: its own words. Another takes over, if one has the
-    /// state.
+    /// This node's replica is primary, and its service cannot read the checkpoint. The reason is
+    /// the service's. Another replica takes over, if one has the state.
     PromotionFailed {
         /// The group.
         group: GroupId,
         /// Why.
         reason: String,
     },
-    /// A cold passive group's checkpoint is here: what it has in it is in the log no more.
+    /// A cold passive group's checkpoint is here. The requests that it contains are removed from
+    /// the log.
     Checkpointed {
         /// The group.
         group: GroupId,
-        /// The number of the last request that is in it.
+        /// The number of the last request that it contains.
         number: u64,
         /// Bytes of the state with its sessions.
         bytes: usize,
     },
-    /// A cold passive group's primary could not take a checkpoint: the service's own words. The log grows until it can.
+    /// A cold passive group's primary could not take a checkpoint. The reason is the service's. The
+    /// log grows until it can.
     CheckpointFailed {
         /// The group.
         group: GroupId,
@@ -317,12 +322,12 @@ pub enum Event {
         member: Member,
         /// The new ring.
         ring: RingId,
-        /// Why, as far as this node knows: `None` if it left, or others found it out.
+        /// The cause, as far as this node knows. `None`: it left, or others detected its failure.
         cause: Option<Suspicion>,
-        /// How long ago it was suspected here.
+        /// The time since it was suspected here.
         suspected: Option<Duration>,
     },
-    /// A node is in the configuration that was in an earlier one in another life.
+    /// A node of the configuration was in an earlier one in another life.
     Restarted {
         /// In its new life.
         member: Member,
@@ -331,7 +336,7 @@ pub enum Event {
         /// The ring.
         ring: RingId,
     },
-    /// A group whose primary was excluded is answered for by this node, for the first time since.
+    /// This node sends the first reply of a group since the group's primary was excluded.
     Resumed {
         /// The group.
         group: GroupId,
@@ -342,7 +347,7 @@ pub enum Event {
         /// From the last sign of life of the old primary, as far as this node knows it, to the reply.
         after: Duration,
     },
-    /// A replica of a voting group is taken out, and is to be given the state anew.
+    /// A replica of a voting group leaves it, and has to receive the state anew.
     Deviated {
         /// The group.
         group: GroupId,
@@ -371,7 +376,8 @@ pub enum Event {
         /// No other replica has the state: this one stays.
         alone: bool,
     },
-    /// A replica is out of its group because its service is hung. Its node is to host it again, with a new one.
+    /// A replica has left its group because its service is hung. Its node has to host it again,
+    /// with a new service.
     Demoted {
         /// The group.
         group: GroupId,
@@ -399,7 +405,7 @@ pub enum Event {
     },
     /// So many events are lost because a subscriber did not take them in time.
     Missed(u64),
-    /// The primary of a group has moved, as it was asked to; the view with the new rank follows.
+    /// The primary of a group has moved, as requested. The view with the new rank follows.
     Moved {
         /// The group.
         group: GroupId,
@@ -418,7 +424,7 @@ pub enum Event {
         /// The view from here on.
         view: ViewNumber,
     },
-    /// A group has another style, as somebody asked; the view that has it follows.
+    /// A group has another style, as requested. The view with it follows.
     Restyled {
         /// The group.
         group: GroupId,
@@ -437,7 +443,8 @@ pub enum Event {
         /// The view from here on.
         view: ViewNumber,
     },
-    /// A group begins with a state that a node has, as somebody asked; the view that has no replica with the state follows.
+    /// A group begins with a state that a node has, as requested. A view follows in which no
+    /// replica has the state yet.
     Deposited {
         /// The group.
         group: GroupId,
@@ -450,7 +457,7 @@ pub enum Event {
         /// The view from here on.
         view: ViewNumber,
     },
-    /// The last replica of a group has left it: nobody has its state any more.
+    /// The last replica of a group has left it: no node has its state any more.
     Ended {
         /// The group.
         group: GroupId,
@@ -459,7 +466,7 @@ pub enum Event {
         /// Its last view.
         view: ViewNumber,
     },
-    /// The backups of a group are tried in another order from here on; the view that has it follows.
+    /// From here on, the backups of a group are tried in another order. The view with it follows.
     Ranked {
         /// The group.
         group: GroupId,
@@ -503,7 +510,7 @@ pub enum Event {
         /// Calls that it has refused since its start, as last reported.
         refused: u64,
     },
-    /// A request was executed here (checkers compare these between replicas).
+    /// A request was executed here. Checkers compare these events between replicas.
     Executed {
         /// The group.
         group: GroupId,
@@ -511,14 +518,15 @@ pub enum Event {
         client: ClientId,
         /// Its call.
         number: u64,
-        /// Place in this group's history at this replica, from 1, state transfers included.
+        /// The request's position in this group's history at this replica, from 1, state transfers
+        /// included.
         position: u64,
     },
     /// Services died of a call. No replica executes it any more, and its caller is refused.
     Poisoned {
         /// The group.
         group: GroupId,
-        /// The call, and where services died.
+        /// The call, and the nodes where services died.
         poison: Box<Poison>,
     },
     /// A call came here again, from another entry or by a retry, and was not executed again.
@@ -564,12 +572,12 @@ pub enum Event {
     BenchEnded {
         /// The member at which it was requested.
         by: Member,
-        /// It came to its end; otherwise it was stopped, or the configuration changed.
+        /// It is complete; otherwise it was stopped, or the configuration changed.
         whole: bool,
     },
     /// Something happened to this node's storage.
     Storage(StorageNews),
-    /// The cluster's next key is offered: every node is to keep it.
+    /// The cluster's next key is offered: every node has to keep it.
     KeyOffered(KeyName),
     /// Every awaited node has the key. It seals from here on; the last key still opens.
     KeySwitched(KeyName),

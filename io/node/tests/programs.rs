@@ -377,7 +377,7 @@ fn a_stopped_node_leaves_no_program_and_no_socket_behind() {
     let obeys = node.run(journal("journal")).unwrap().pid.unwrap();
     let place = folder.path().join("pids");
     let script = format!("trap '' TERM; sleep 1000 & echo $! $$ > {}; wait; wait", place.display());
-    // It never attaches: whoever has it run would wait.
+    // It never attaches: the asker that has it run would wait.
     let (mut control, stubborn) = (control(folder.path()), shell("stubborn", &script));
     let pids = std::thread::scope(|scope| {
         scope.spawn(move || control.run(&stubborn).expect_err("the node stops"));

@@ -53,7 +53,7 @@ pub fn a_move_is_refused_with_what_to_do<O: Base>(mut cluster: Cluster<O>) {
     cluster.move_primary(5, "log", 2).expect("begun");
     let again = cluster.move_primary(5, "log", 1);
     assert_eq!(again, Err(MoveError::UnderWay(NodeId(2))));
-    // A target that is held up does not take over, and whoever asked is not kept waiting.
+    // A target that is held up does not take over, and the asker is not kept waiting.
     cluster.moved(5).expect("moved");
     cluster.partition(&[4, 5]);
     cluster.run_for(ms(2_000));

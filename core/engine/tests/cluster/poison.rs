@@ -1,4 +1,4 @@
-//! Requests that kill whoever executes them.
+//! Requests that kill every service that executes them.
 
 use steadfast_engine::Event;
 use wire::GroupId;
