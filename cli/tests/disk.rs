@@ -72,7 +72,7 @@ fn nodes_that_are_killed_all_at_once_have_all_that_was_answered() {
     for _ in 0..LIVES {
         for _ in 0..CALLS {
             let sum = sums.recv_timeout(TIMEOUT).expect("the client goes on");
-            // No answered call is lost and none is executed twice, whoever died in between.
+            // No answered call is lost and none is executed twice, whichever nodes died in between.
             assert_eq!(sum, last + 1);
             last = sum;
         }

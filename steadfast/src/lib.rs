@@ -8,7 +8,7 @@
 //! ```
 //! use steadfast::{CallError, Client, HostOptions, Node, NodeConfig};
 //!
-//! // 1. What the service does, for clients and replicas alike.
+//! // 1. The service, for clients and replicas alike.
 //! #[steadfast::service]
 //! trait Counter {
 //!     /// Adds `n` and returns the sum.
@@ -38,7 +38,7 @@
 //! assert_eq!(counter.add(2)?, 2);
 //! assert_eq!(counter.add(3)?, 5);
 //!
-//! // 5. What can go wrong is typed.
+//! // 5. Errors are typed.
 //! let other = CounterClient::new(&client, "no-such-counter");
 //! assert_eq!(other.add(1), Err(CallError::NoSuchGroup("no-such-counter".to_owned())));
 //! node.stop()?;
@@ -58,7 +58,7 @@
 //!     HostOptions::default().style(Style::Stateless)
 //! }
 //!
-//! /// Any replica takes calls and answers; a client asks a second one when the first is slow, or does not.
+//! /// Any replica takes calls and answers; a client asks a second one if the first is slow.
 //! fn active() -> HostOptions {
 //!     HostOptions::default().style(Style::Active)
 //! }
@@ -200,10 +200,10 @@ pub use crate::state::State;
 ///
 /// # Calling another group
 ///
-/// A handler calls another group through its context, exactly once whoever fails meanwhile. It
-/// waits, and so does all that its replica would execute next; it has as much time as its own
-/// caller, less what the answer's way back needs. An error is the same at every replica. Groups
-/// must not call each other in both directions.
+/// A handler calls another group through its context, exactly once, whichever nodes fail meanwhile.
+/// The handler waits, and so do its replica's next requests. It has as much time as its own caller,
+/// less the time for the answer's way back. An error is the same at every replica. Groups must not
+/// call each other in both directions.
 ///
 /// ```
 /// use steadfast::{Client, Context, HostOptions, Node, NodeConfig};

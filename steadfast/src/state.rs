@@ -74,7 +74,7 @@ use crate::encoding::Encoding;
 ///
 ///     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
 ///         self.articles = postcard::from_bytes(state)?;
-///         self.touched.clear(); // whoever gave the state has told the rest
+///         self.touched.clear(); // the giver of the state has reported the rest
 ///         Ok(())
 ///     }
 ///

@@ -112,8 +112,8 @@ fn told(node: &Node, events: &Receiver<Stamped>, is: impl Fn(&EventKind) -> bool
     }
 }
 
-/// Calls, of which the first hangs the primary's service, until the group is whole again without it
-/// as the primary. What was counted in the end.
+/// Makes calls, of which the first hangs the primary's service, until the group is whole again with
+/// another primary. Returns the final count.
 fn call_on(nodes: &[Node], client: &Client, mark: &[u8]) -> u64 {
     let mut counted = add(client, b"");
     let begun = Instant::now();

@@ -143,7 +143,8 @@ fn sell(addresses: Vec<SocketAddr>) -> Receiver<Vec<u32>> {
     sales
 }
 
-/// Nobody else takes anything: each sale has the next pieces, whoever died while they were taken.
+/// No one else takes anything: each sale has the next pieces, whichever node died while they were
+/// taken.
 fn nodes_that_are_killed_while_groups_call_each_other_do_each_call_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let addresses = steadfast::free_ring_addresses(2 * NODES);

@@ -1,4 +1,5 @@
-//! Looking into a node from other hosts: administrators only, and whoever else comes is told so.
+//! Access to a node's administration from other hosts: administrators only. Others receive a
+//! refusal.
 
 mod plant;
 

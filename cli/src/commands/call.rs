@@ -54,7 +54,7 @@ pub struct Args {
     /// says where: see `steadfast context`.
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = host_port)]
     at: Vec<String>,
-    /// Talks TLS, as whoever this folder is for: one that `steadfast init` made for a client.
+    /// Talks TLS with the identity in this folder: one that `steadfast init` made for a client.
     #[arg(long, value_name = "DIR")]
     tls: Option<PathBuf>,
     /// How long to wait for the result, such as 250ms or 1.5s.
@@ -145,7 +145,7 @@ fn call(args: &Args) -> Result<String, Failure> {
     }
 }
 
-/// What each node's replica says: its result, or why it has none.
+/// Lists the answer of each node's replica: its result, or why it has none.
 fn list(mut answers: Vec<Answer>) -> Result<String, Failure> {
     answers.sort_by_key(|answer| answer.node);
     let said = |answer: Answer| {

@@ -78,7 +78,7 @@ fn deploy(args: &Args) -> Result<(), Failure> {
     print(&text(&answer, args.dry_run))
 }
 
-/// What the deployment still lacks.
+/// Returns the reason why the deployment has not settled yet, if it has not.
 fn missing(all: &DeploymentsStatus, group: &str) -> Option<String> {
     let found = all.deployments.iter().find(|it| it.deployment.group == group);
     let Some(it) = found else { return Some(format!("{group} is not deployed any more")) };

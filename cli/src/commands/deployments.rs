@@ -138,7 +138,7 @@ pub fn line(it: &DeploymentStatus) -> String {
     line + &upgrade(it)
 }
 
-/// What there is to say of an upgrade: on lines of its own.
+/// Returns the state of an upgrade, on lines of its own.
 fn upgrade(it: &DeploymentStatus) -> String {
     let mut text = String::new();
     if let Some(undone) = &it.undone {

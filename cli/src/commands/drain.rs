@@ -69,9 +69,9 @@ pub struct Return {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Progress {
     node: NodeId,
-    /// Groups that are to have a replica there still.
+    /// Groups that still have a replica there.
     left: Vec<String>,
-    /// Of those, why they cannot be anywhere else.
+    /// Those of them that no other node may have.
     stuck: Vec<String>,
 }
 

@@ -74,7 +74,7 @@ fn show(args: &Args) -> Result<(), Failure> {
     print(&(text(&explanation) + &seats))
 }
 
-/// What is deployed there, and each node as a place for it.
+/// Returns the deployment, and each node as a place for it.
 fn seats(it: &DeploymentStatus) -> String {
     let mut text = format!("deployed: {}\n", deployments::line(it));
     for seat in &it.seats {

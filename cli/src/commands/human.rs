@@ -33,8 +33,7 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     writeln!(text, "{arguments}").expect("a String takes everything");
 }
 
-/// Who may talk with the node. Loud where anybody may.
-/// What is kept on disk, and how quickly.
+/// Returns the state of the node's storage, and the speed of its disk.
 fn kept(storage: &StorageStatus) -> String {
     let StorageStatus { folder, records, bytes, syncs, last_sync_us, .. } = storage;
     format!(
@@ -44,6 +43,7 @@ fn kept(storage: &StorageStatus) -> String {
     )
 }
 
+/// Returns the clients that may connect, in capitals if anybody may.
 fn clients(status: &Status) -> String {
     let Some(certificate) = &status.tls.certificate else {
         return "NOT AUTHENTICATED: whoever reaches the port may call (`steadfast init` makes keys)"
@@ -157,7 +157,7 @@ fn refused_by_seal(status: &Status) -> Vec<String> {
     troubles
 }
 
-/// What a count tells that should be 0.
+/// Returns the troubles that counters show: each of them should be 0.
 fn counted(status: &Status) -> Vec<String> {
     let mut troubles = Vec::new();
     let counters = &status.counters;
@@ -204,7 +204,7 @@ fn no_primary(group: &GroupStatus, status: &Status) -> String {
     }
 }
 
-/// What is said of links that do not carry: their numbers are those of the configuration, from 1.
+/// Returns the links that are down, with their numbers in the configuration, from 1.
 fn lost_links(status: &Status) -> impl Iterator<Item = String> + '_ {
     status.ring.links.iter().filter(|peer| is_member(status, peer.node)).filter_map(|peer| {
         let lost: Vec<String> = (1..)
@@ -327,7 +327,7 @@ pub fn aligned<const N: usize>(rows: &[[String; N]]) -> impl Iterator<Item = Str
     })
 }
 
-/// What the asked node's replica of a cold passive group keeps.
+/// Returns the log of the asked node's replica of a cold passive group.
 fn logged(group: &str, log: &LogStatus) -> String {
     let LogStatus { requests, bytes, checkpoint_bytes, checkpoint_age_ms, .. } = log;
     let since = match checkpoint_age_ms {

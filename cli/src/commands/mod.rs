@@ -63,7 +63,7 @@ fn finish(result: Result<(), Failure>) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Writes a command's result to standard output. Who reads only its beginning (`| head`) is no
+/// Writes a command's result to standard output. A reader of its beginning alone (`| head`) is no
 /// failure.
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();

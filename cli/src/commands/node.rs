@@ -53,7 +53,7 @@ pub struct Args {
     /// default, the unit's RuntimeDirectory.
     #[arg(long, value_name = "DIR")]
     runtime: Option<PathBuf>,
-    /// What to log: error, warn, info, debug or trace, or a filter such as
+    /// The log level: error, warn, info, debug or trace, or a filter such as
     /// `info,steadfast_node=debug`. Without it the variable RUST_LOG decides, then `info`.
     #[arg(long, value_name = "FILTER")]
     log: Option<String>,
@@ -162,13 +162,13 @@ fn serve(config: &NodeConfig) -> Result<(), Failure> {
     }
 }
 
-/// What the daemon's main thread waits for.
+/// The causes that wake the daemon's main thread.
 enum Wake {
     /// It is told to stop.
     Signal,
     /// The node's place in its cluster, or a group's view, has changed.
     Changed,
-    /// The node tells no more events.
+    /// The node reports no more events.
     Silent,
 }
 

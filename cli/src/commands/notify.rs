@@ -29,7 +29,7 @@ fn send(name: &OsStr, message: &str) -> io::Result<()> {
         _ => SocketAddr::from_pathname(name)?,
     };
     let socket = UnixDatagram::unbound()?;
-    // Whoever listens may be stuck; the node is not to be stuck with it.
+    // The listener may be stuck; the node must not be stuck with it.
     socket.set_write_timeout(Some(TIMEOUT))?;
     loop {
         match socket.send_to_addr(message.as_bytes(), &address) {

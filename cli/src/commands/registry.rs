@@ -32,7 +32,7 @@ Exit codes:
 /// How long the node is to wait for something new before it says that nothing is.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who can be reached by which name: looks it up, binds and unbinds.
+/// Looks up, binds and unbinds names in the registry.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
@@ -65,7 +65,7 @@ enum What {
     Bind {
         /// The name, 1 to 128 bytes.
         name: String,
-        /// The address: whatever those understand who look it up, 1 to 128 bytes.
+        /// The address, in any form that its readers understand, 1 to 128 bytes.
         address: String,
         /// How the binding ends when the node dies; as the node's configuration says if nothing is
         /// said.
@@ -80,7 +80,7 @@ enum What {
         #[command(flatten)]
         how: How,
     },
-    /// Takes an address from a name, whoever gave it.
+    /// Takes an address from a name, even if another client bound it.
     #[command(after_help = "Examples:\n  steadfast registry unbind printer 10.0.0.7:631")]
     Unbind {
         /// The name.

@@ -49,7 +49,7 @@ fn show(args: &Args) -> Result<(), Failure> {
     print(&human::status(&status))
 }
 
-/// What a cluster that starts still lacks.
+/// Returns the reason why a starting cluster is not ready yet, if it is not.
 fn missing(status: &Status) -> Option<String> {
     let there = |node| status.ring.members.iter().any(|member| member.node == node);
     let absent: Vec<String> = (status.ring.configured.iter())

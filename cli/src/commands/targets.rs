@@ -53,8 +53,8 @@ struct Target {
     primary: bool,
     /// It has the state.
     synced: bool,
-    /// What is used of its host, and what there is, in millionths of a processor; `None` if it has
-    /// told nothing.
+    /// The use and the capacity of its host's processors, in millionths of a processor; `None` if
+    /// the host has reported nothing.
     used: Option<u64>,
     capacity: Option<u64>,
 }

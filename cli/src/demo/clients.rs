@@ -18,7 +18,7 @@ use super::message::{Order, Progress, Tale};
 use super::record::{Kind, Record, Writer};
 use super::{child, clock};
 
-/// A client gives a call up after this long. What the operator demands is [`SLA`].
+/// A client gives a call up after this long. The operator demands [`SLA`].
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// "Any operation must be completed within 2 seconds": the paper's demand.

@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 pub fn program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_steadfast"));
     program.env_remove("RUST_LOG").env_remove("NOTIFY_SOCKET").stdin(Stdio::null());
-    // Not whoever's cluster the tests are run beside.
+    // Not a cluster that runs beside the tests.
     program.env("STEADFAST_CONTEXT", "/nowhere/context.toml");
     for name in ["CLIENTS", "CLIENT_TLS", "ADMINS", "ADMIN_TLS"] {
         program.env_remove(format!("STEADFAST_{name}"));

@@ -1,4 +1,4 @@
-//! What goes into a [`Stack`](crate::Stack) and what comes out of it.
+//! The inputs and outputs of a [`Stack`](crate::Stack).
 
 mod backup;
 mod bench;
@@ -48,7 +48,7 @@ pub use restyle::RestyleError;
 pub use status::{GroupStatus, JournalStatus, ReplicaStatus, RingStatus, Status};
 pub use storage::StorageNews;
 
-/// One thing to do or to know, in the order in which it must happen.
+/// A request or a report to the owner. Outputs must be handled in their order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Send this datagram to each of these nodes.
@@ -57,7 +57,7 @@ pub enum Output {
         to: NodeSet,
         /// The bytes.
         datagram: Bytes,
-        /// Which way, where there are several.
+        /// The link, if there are several.
         route: Route,
     },
     /// Write this frame to this client.
@@ -72,89 +72,93 @@ pub enum Output {
         /// The client's connection.
         caller: Caller,
     },
-    /// What came of a call of the node's own ([`Stack::call`](crate::Stack::call)).
+    /// A call of the node's internal client ([`Stack::call`](crate::Stack::call)) is over.
     Own {
         /// The call's number.
         number: u64,
-        /// What came of it.
+        /// Its outcome.
         outcome: Outcome,
     },
-    /// Give this command to the replica of this group, after all that were given before.
+    /// Give this command to the replica of this group, after all earlier commands.
     Run {
         /// The group.
         group: GroupId,
         /// The command.
         command: Command,
     },
-    /// The handler that waits for its call of another group goes on. If it is no longer waited for, it is of no use.
+    /// Resume the handler that waits for its call of another group. Ignore this if no handler waits
+    /// for the call any more.
     Resume {
         /// The group whose replica runs the handler.
         group: GroupId,
         /// The command that is being executed.
         ticket: Ticket,
-        /// What came of the call.
+        /// The call's outcome.
         outcome: Result<Bytes, NestedError>,
     },
     /// Make sure that this node's process lives: a client could not reach it. A datagram to a
-    /// closed port comes back as unreachable, which is then told to the stack.
+    /// closed port comes back as unreachable; report that to the stack.
     Probe(NodeId),
-    /// What came of the benchmark that this node was asked for.
+    /// The benchmark that this node was asked for is over.
     Bench(Box<Result<BenchResult, BenchError>>),
-    /// What came of a move of the primary that this node was asked for: the view in which it is there.
+    /// A move of the primary that this node was asked for is over.
     Moved {
         /// The group.
         group: GroupId,
-        /// The node that was to have the primary.
+        /// The node that was to become primary.
         to: NodeId,
-        /// The view, or why not.
+        /// The view, or the reason for the failure.
         outcome: Result<ViewNumber, MoveError>,
     },
-    /// This node's replica of the group is out of it because its service is hung, and executes nothing any more: end the service, and host the
-    /// group again with a new one.
+    /// This node's replica has left the group because its service is hung. It executes nothing any
+    /// more: end the service, and host the group again with a new one.
     Replace(GroupId),
-    /// The program that served this node's replica of the group has died, and no other replica has the group's state: start it again, and give it
-    /// what follows.
+    /// The program that served this node's replica of the group has died, and no other replica has
+    /// the group's state. Start it again, and give it the commands that follow.
     Revive(GroupId),
-    /// What came of a change of style that this node was asked for: the view that has it.
+    /// A change of style that this node was asked for is over.
     Restyled {
         /// The group.
         group: GroupId,
-        /// The style that it was to have.
+        /// The style that was asked for.
         style: Style,
-        /// The view, or why not.
+        /// The view, or the reason for the failure.
         outcome: Result<ViewNumber, RestyleError>,
     },
     /// A save that this node was asked for is over.
     Saved {
         /// The group.
         group: GroupId,
-        /// Its state, or why not.
+        /// Its state, or the reason for the failure.
         outcome: Result<Saved, SaveError>,
     },
-    /// A restore that this node was asked for is over, or was refused. The state is here, and the group waits for it or has it already, in this
-    /// view.
+    /// A restore that this node was asked for is over, or was refused. If it succeeded, the state
+    /// is at this node, and the group waits for it or has it already.
     Restored {
         /// The group.
         group: GroupId,
-        /// The view, or why not.
+        /// The view, or the reason for the failure.
         outcome: Result<ViewNumber, RestoreError>,
     },
-    /// Keep this: the next record of the store's log. [`Stack::handle_persisted`](crate::Stack::handle_persisted) is
-    /// to tell when it is on the disk.
+    /// Keep this: the next record of the store's log.
+    /// [`Stack::handle_persisted`](crate::Stack::handle_persisted) is to report when it is on the
+    /// disk.
     Persist(Kept),
-    /// Keep this state of a strand, which stands for its records up to the `covers`-th that was given by
-    /// [`Output::Persist`]. [`Stack::handle_snapshot_stored`](crate::Stack::handle_snapshot_stored) is to tell.
+    /// Keep this state of a strand, which stands for its records up to the `covers`-th that was
+    /// given by [`Output::Persist`].
+    /// [`Stack::handle_snapshot_stored`](crate::Stack::handle_snapshot_stored) is to report when it
+    /// is stored.
     Snapshot {
         /// A group's, or the node's own.
         strand: Option<GroupId>,
-        /// How many records, of all strands, had been given when it was taken.
+        /// The number of records, of all strands, that had been given when it was taken.
         covers: u64,
-        /// Where in the order it was taken.
+        /// The place in the order at which it was taken.
         place: Place,
         /// The state.
         state: Bytes,
     },
-    /// Nothing that was kept of this group is needed any more.
+    /// The kept records and snapshots of this group are not needed any more.
     Forget(GroupId),
     /// Do this with the keys that seal this node's datagrams.
     Key(KeyCommand),
@@ -162,7 +166,7 @@ pub enum Output {
     Event(Event),
 }
 
-/// Why a replica cannot be hosted.
+/// The reason why a replica cannot be hosted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// The name is empty or too long.
@@ -171,7 +175,7 @@ pub enum HostError {
     /// This node hosts a replica of the group already.
     #[error("this node hosts a replica of this group already: a node hosts at most one")]
     Twice,
-    /// A stateless group has nothing that could be kept.
+    /// A stateless group has no state to keep.
     #[error(
         "a stateless group has no state that a disk could keep: leave durability out, or choose another style"
     )]
@@ -187,12 +191,12 @@ pub enum HostError {
     TooMany,
 }
 
-/// What happened, for logs, metrics, the demo's time line and replays of a simulation.
+/// An event, for logs, metrics, the demo's time line and replays of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// Something inside the ring.
     Ring(ring::Event),
-    /// A datagram was dropped: who sent it is not known for certain.
+    /// A datagram was dropped. Its sender is not known for certain.
     Malformed(Malformed),
     /// The ring delivered a regular configuration.
     Configuration {
@@ -201,7 +205,8 @@ pub enum Event {
         /// Its members.
         members: Vec<Member>,
     },
-    /// The configuration's announcements are in, and it does not have the quorum; or it does, and is installed as a component.
+    /// The configuration's announcements are in. Either it lacks the quorum, or it is installed as
+    /// a component.
     Quorum {
         /// The ring.
         ring: RingId,
@@ -225,35 +230,37 @@ pub enum Event {
         /// The primary, if any replica has the state.
         primary: Option<Member>,
     },
-    /// This node's replica cannot be hosted: its options are not the group's.
+    /// This node's replica cannot be hosted: its options differ from the group's.
     JoinRefused {
         /// The group's name.
         name: String,
-        /// What the group was made with.
+        /// The options with which the group was created.
         options: GroupOptions,
     },
     /// A transfer of state to another replica begins at this node.
     TransferStarted {
         /// The group.
         group: GroupId,
-        /// Who gets it.
+        /// The replica that receives the state.
         to: Member,
     },
-    /// A replica's state could not be taken or read: the service's own words.
+    /// A replica's state could not be written or read. The reason is the service's.
     TransferFailed {
         /// The group.
         group: GroupId,
         /// Why.
         reason: String,
     },
-    /// What a passive group's primary has changed could not be told, or not be done here: the service's own words.
+    /// The primary of a passive group could not report its change, or this replica could not apply
+    /// one. The reason is the service's.
     UpdateFailed {
         /// The group.
         group: GroupId,
         /// Why.
         reason: String,
     },
-    /// This node's replica of a cold passive group is primary now, and its service has executed what was logged.
+    /// This node's replica of a cold passive group is primary now, and its service has executed the
+    /// log.
     Promoted {
         /// The group.
         group: GroupId,
@@ -261,29 +268,32 @@ pub enum Event {
         name: String,
         /// Requests that were in the log.
         requests: u64,
-        /// Until the service had the checkpoint: with the start of its program, if it has one of its own.
+        /// The time until the service had the checkpoint, including the start of its program, if
+        /// any.
         restore: Duration,
-        /// Until it had executed the log, after that.
+        /// The time after that until it had executed the log.
         replay: Duration,
     },
-    /// This node's replica is primary, and its service cannot read the checkpoint: its own words. Another takes over, if one has the
-    /// state.
+    /// This node's replica is primary, and its service cannot read the checkpoint. The reason is
+    /// the service's. Another replica takes over, if one has the state.
     PromotionFailed {
         /// The group.
         group: GroupId,
         /// Why.
         reason: String,
     },
-    /// A cold passive group's checkpoint is here: what it has in it is in the log no more.
+    /// A cold passive group's checkpoint is here. The requests that it contains are removed from
+    /// the log.
     Checkpointed {
         /// The group.
         group: GroupId,
-        /// The number of the last request that is in it.
+        /// The number of the last request that it contains.
         number: u64,
         /// Bytes of the state with its sessions.
         bytes: usize,
     },
-    /// A cold passive group's primary could not take a checkpoint: the service's own words. The log grows until it can.
+    /// A cold passive group's primary could not take a checkpoint. The reason is the service's. The
+    /// log grows until it can.
     CheckpointFailed {
         /// The group.
         group: GroupId,
@@ -297,27 +307,27 @@ pub enum Event {
         /// Bytes of the state with its sessions.
         bytes: usize,
     },
-    /// A member is held to have failed.
+    /// A member is suspected to have failed.
     Suspected {
-        /// Who.
+        /// The member.
         member: Member,
-        /// In which ring.
+        /// The ring.
         ring: RingId,
-        /// By what first.
+        /// The first cause.
         cause: Suspicion,
     },
     /// A member of the last configuration is not in this one.
     Excluded {
-        /// Who.
+        /// The member.
         member: Member,
         /// The new ring.
         ring: RingId,
-        /// Why, as far as this node knows: `None` if it left, or others found it out.
+        /// The cause, as far as this node knows. `None`: it left, or others detected its failure.
         cause: Option<Suspicion>,
-        /// How long ago it was suspected here.
+        /// The time since it was suspected here.
         suspected: Option<Duration>,
     },
-    /// A node is in the configuration that was in an earlier one in another life.
+    /// A node of the configuration was in an earlier one in another life.
     Restarted {
         /// In its new life.
         member: Member,
@@ -326,7 +336,7 @@ pub enum Event {
         /// The ring.
         ring: RingId,
     },
-    /// A group whose primary was excluded is answered for by this node, for the first time since.
+    /// This node sends the first reply of a group since the group's primary was excluded.
     Resumed {
         /// The group.
         group: GroupId,
@@ -337,15 +347,16 @@ pub enum Event {
         /// From the last sign of life of the old primary, as far as this node knows it, to the reply.
         after: Duration,
     },
-    /// A replica of a voting group is taken out, and is to be given the state anew.
+    /// A replica of a voting group leaves it, and has to receive the state anew.
     Deviated {
         /// The group.
         group: GroupId,
         /// Its name.
         name: String,
-        /// Whose replica.
+        /// The replica's member.
         member: Member,
-        /// Of which vote: outcomes have positions in the group's history, and what handlers ask of other groups.
+        /// The position of the vote in the group's history. Votes are on outcomes and on the calls
+        /// of handlers to other groups.
         position: u64,
         /// Why.
         cause: Deviation,
@@ -356,43 +367,45 @@ pub enum Event {
         group: GroupId,
         /// Its name.
         name: String,
-        /// Whose replica.
+        /// The replica's member.
         member: Member,
-        /// So many.
+        /// The number of missed deadlines.
         misses: u32,
-        /// For how long it has been executing the same command; 0: it has answered, too late.
+        /// The time for which it has been executing the same command; 0: it has answered, too late.
         ran: Duration,
         /// No other replica has the state: this one stays.
         alone: bool,
     },
-    /// A replica is out of its group because its service is hung. Its node is to host it again, with a new one.
+    /// A replica has left its group because its service is hung. Its node has to host it again,
+    /// with a new service.
     Demoted {
         /// The group.
         group: GroupId,
         /// Its name.
         name: String,
-        /// Whose replica.
+        /// The replica's member.
         member: Member,
-        /// It was the primary: the next in rank is, from here on.
+        /// It was the primary. The next in rank takes over.
         was_primary: bool,
         /// The view that was changed.
         asked: ViewNumber,
     },
-    /// No majority of a voting group's replicas has the same outcome of a call, or asks the same of another group: the client, or the
-    /// handlers, are told so.
+    /// No majority of a voting group's replicas has the same outcome of a call, or makes the same
+    /// call to another group. The client, or the handlers, receive an error.
     Split {
         /// The group.
         group: GroupId,
         /// Its name.
         name: String,
-        /// Of which vote: outcomes have positions in the group's history, and what handlers ask of other groups.
+        /// The position of the vote in the group's history. Votes are on outcomes and on the calls
+        /// of handlers to other groups.
         position: u64,
-        /// So much that is different was told.
+        /// The number of different votes.
         answers: usize,
     },
-    /// Events that a subscriber did not take in time are gone: so many.
+    /// So many events are lost because a subscriber did not take them in time.
     Missed(u64),
-    /// The primary of a group has moved, as it was asked to; the view with the new rank follows.
+    /// The primary of a group has moved, as requested. The view with the new rank follows.
     Moved {
         /// The group.
         group: GroupId,
@@ -402,16 +415,16 @@ pub enum Event {
         ring: RingId,
         /// Its place there.
         sequence: u64,
-        /// Who was primary.
+        /// The old primary.
         from: Member,
-        /// Who is.
+        /// The new primary.
         to: Member,
         /// The view that was changed.
         asked: ViewNumber,
         /// The view from here on.
         view: ViewNumber,
     },
-    /// A group has another style, as somebody asked; the view that has it follows.
+    /// A group has another style, as requested. The view with it follows.
     Restyled {
         /// The group.
         group: GroupId,
@@ -430,7 +443,8 @@ pub enum Event {
         /// The view from here on.
         view: ViewNumber,
     },
-    /// A group begins with a state that a node has, as somebody asked; the view that has no replica with the state follows.
+    /// A group begins with a state that a node has, as requested. A view follows in which no
+    /// replica has the state yet.
     Deposited {
         /// The group.
         group: GroupId,
@@ -438,12 +452,12 @@ pub enum Event {
         name: String,
         /// The node that has the state.
         holder: Member,
-        /// What the group had executed is given up for it.
+        /// The group's executed requests are discarded for it.
         replaced: bool,
         /// The view from here on.
         view: ViewNumber,
     },
-    /// The last replica of a group has left it: nobody has its state any more.
+    /// The last replica of a group has left it: no node has its state any more.
     Ended {
         /// The group.
         group: GroupId,
@@ -452,7 +466,7 @@ pub enum Event {
         /// Its last view.
         view: ViewNumber,
     },
-    /// The backups of a group are tried in another order from here on; the view that has it follows.
+    /// From here on, the backups of a group are tried in another order. The view with it follows.
     Ranked {
         /// The group.
         group: GroupId,
@@ -469,34 +483,34 @@ pub enum Event {
         /// The view from here on.
         view: ViewNumber,
     },
-    /// A host uses more of its processors than the level at which it says so at once.
+    /// A host's use of its processors has passed the level above which it reports this at once.
     Overloaded {
-        /// Whose host.
+        /// The host.
         member: Member,
-        /// What is used.
+        /// The processors in use.
         used: Share,
-        /// Of so much.
+        /// All its processors.
         capacity: Share,
     },
-    /// It uses less again.
+    /// The host's use has fallen below that level again.
     Relieved {
-        /// Whose host.
+        /// The host.
         member: Member,
-        /// What is used.
+        /// The processors in use.
         used: Share,
-        /// Of so much.
+        /// All its processors.
         capacity: Share,
     },
-    /// A host refuses calls that are less critical than this from here on.
+    /// From here on, a host refuses calls below this priority.
     Shedding {
-        /// Whose host.
+        /// The host.
         node: NodeId,
-        /// 0: it refuses none any more.
+        /// The least priority that it admits; 0: it admits all calls again.
         level: u8,
-        /// Calls that it has refused since its start, as it told last.
+        /// Calls that it has refused since its start, as last reported.
         refused: u64,
     },
-    /// A request was executed here (checkers compare these between replicas).
+    /// A request was executed here. Checkers compare these events between replicas.
     Executed {
         /// The group.
         group: GroupId,
@@ -504,14 +518,15 @@ pub enum Event {
         client: ClientId,
         /// Its call.
         number: u64,
-        /// Place in this group's history at this replica, from 1, state transfers included.
+        /// The request's position in this group's history at this replica, from 1, state transfers
+        /// included.
         position: u64,
     },
-    /// Services died of a call, and it is executed by nobody any more: its caller is refused.
+    /// Services died of a call. No replica executes it any more, and its caller is refused.
     Poisoned {
         /// The group.
         group: GroupId,
-        /// The call, and where services died.
+        /// The call, and the nodes where services died.
         poison: Box<Poison>,
     },
     /// A call came here again, from another entry or by a retry, and was not executed again.
@@ -523,7 +538,7 @@ pub enum Event {
         /// Its call.
         number: u64,
     },
-    /// The end of a nested call came once more: two replicas of the callee have told it.
+    /// The end of a nested call came again: two replicas of the callee have ordered it.
     NestedCopy {
         /// The callee.
         group: GroupId,
@@ -532,7 +547,7 @@ pub enum Event {
     NestedEnded {
         /// The callee.
         group: GroupId,
-        /// Who ordered the end.
+        /// The member that ordered the end.
         by: Member,
     },
     /// A reply left for a client.
@@ -546,27 +561,27 @@ pub enum Event {
     },
     /// A benchmark loads the ring from here on.
     BenchBegan {
-        /// Who asked for it.
+        /// The member at which it was requested.
         by: Member,
-        /// Who sends.
+        /// The senders.
         senders: Vec<NodeId>,
         /// Bytes of each message.
         size: u32,
     },
     /// It is over.
     BenchEnded {
-        /// Who asked for it.
+        /// The member at which it was requested.
         by: Member,
-        /// It came to its end; otherwise it was stopped, or the configuration changed.
+        /// It is complete; otherwise it was stopped, or the configuration changed.
         whole: bool,
     },
     /// Something happened to this node's storage.
     Storage(StorageNews),
-    /// The cluster's next key is offered: every node is to keep it.
+    /// The cluster's next key is offered: every node has to keep it.
     KeyOffered(KeyName),
-    /// Every node that is waited for has it: it seals from here on, and the last one still opens.
+    /// Every awaited node has the key. It seals from here on; the last key still opens.
     KeySwitched(KeyName),
-    /// Nobody seals with the last key any more: it is forgotten.
+    /// No node seals with the last key any more: it is forgotten.
     KeyRetired(KeyName),
     /// The change to this key was given up.
     KeyAborted(KeyName),
@@ -574,14 +589,14 @@ pub enum Event {
     Program {
         /// The group's name.
         group: String,
-        /// What.
+        /// The news.
         news: ProgramNews,
     },
     /// Something happened to a deployment, as this node's replica of the cluster state has it.
     Deployment {
         /// The group's name.
         group: String,
-        /// What.
+        /// The news.
         news: DeploymentNews,
     },
     /// A node is to be emptied, or may have replicas again.
@@ -591,6 +606,6 @@ pub enum Event {
         /// It is to be emptied.
         begins: bool,
     },
-    /// This node has handed over its primaries and left the ring, as it was told to.
+    /// This node has handed over its primaries and left the ring, as requested.
     Left,
 }

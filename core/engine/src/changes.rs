@@ -25,8 +25,8 @@ const BLOCK: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Base {
     state: Bytes,
-    /// It came with an update, so all replicas in step have it. Of a transferred state only the
-    /// receiver is known to have it.
+    /// It came with an update, so all replicas in step have it. A transferred state is only known
+    /// to be at its receiver.
     common: bool,
 }
 

@@ -64,8 +64,8 @@ impl Recovery {
     /// empty store gives an empty result.
     ///
     /// # Errors
-    /// [`Malformed`]: a record is not what a node of this version keeps. The store itself is well; use the program that
-    /// wrote it, or move its folder away.
+    /// [`Malformed`]: a record is not one of this version. The store itself is well; use the
+    /// program that wrote it, or move its folder away.
     pub fn read(pieces: impl IntoIterator<Item = Kept>) -> Result<Recovery, Malformed> {
         let mut recovery = Recovery::default();
         for piece in pieces {

@@ -29,7 +29,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// The ring says something. Of several suspicions of one member the first counts.
+    /// The ring reports an event. The first of several suspicions of one member counts.
     pub(crate) fn ring_says(&mut self, now: Time, event: &ring::Event) -> Option<Event> {
         let (member, cause) = match event {
             ring::Event::TokenLost { silent, suspect: Some(member), .. } => {

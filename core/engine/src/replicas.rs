@@ -42,7 +42,7 @@ pub(crate) struct Replicas {
     pub(crate) votes: Votes,
     /// Services that hang.
     pub(crate) hangs: Hangs,
-    /// Who executes first, and what is told of that.
+    /// Groups whose leader executes first, and the progress to report.
     pub(crate) leading: Leading,
     /// States to be saved and restored.
     pub(crate) backups: Backups,

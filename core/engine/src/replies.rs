@@ -48,7 +48,7 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         self.base.outputs.push(Output::Close { caller });
     }
 
-    /// What a client may not reach is not there for it.
+    /// Answers frames to a group that clients may not reach, as if it did not exist.
     pub(crate) fn hide(&mut self, caller: Caller, frame: &Frame) -> bool {
         let frame = match frame {
             Frame::Bind(bind) if GroupId::of(&bind.name) == MANAGER_ID => {
@@ -81,8 +81,8 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         }
     }
 
-    /// A request found no room in the log: whoever waits for it here has it ordered again when
-    /// there may be some.
+    /// A request found no room in the log. If its client waits here, it is ordered again when there
+    /// may be room.
     pub(crate) fn unplaced(&mut self, now: Time, call: Call) {
         if self.replies.clients.callers.get(&call).is_some() {
             self.replies.clients.callers.park(&call);
@@ -178,8 +178,8 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         }
     }
 
-    /// What a read saw at a passive group's primary has its place. Of an earlier execution of the
-    /// same read, before the component began, that says nothing.
+    /// A read at a passive group's primary has its place in the order. That place says nothing of
+    /// an earlier execution of the same read, before the component began.
     pub(crate) fn read_placed(&mut self, call: Call, execution: u64) {
         let stage = self.replies.clients.callers.get(&call).map(|waiting| &waiting.stage);
         if stage == Some(&Stage::Reading { execution }) {
@@ -191,7 +191,7 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         }
     }
 
-    /// How reads are answered is another matter from here on.
+    /// Parks the reads of a group: from here on they are answered in another way.
     pub(crate) fn park_reads_of(&mut self, id: GroupId) {
         for call in self.replies.clients.callers.of_group(id) {
             let stage = self.replies.clients.callers.get(&call).map(|waiting| &waiting.stage);

@@ -14,7 +14,7 @@
 //! | do replicas vote on their outcomes? | `replica.rs`, when one has executed |
 //! | have replicas a state, which a joiner is given first? | `wire::ordered::Style`; `directory.rs`, when one joins or a component begins |
 //! | are requests logged by all, and executed by the primary alone? | `replica/cold.rs` |
-//! | does the primary stay primary whoever comes back? | `directory.rs` |
+//! | does the primary stay primary when others come back? | `directory.rs` |
 
 use wire::ordered::Style;
 

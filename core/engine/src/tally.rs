@@ -199,7 +199,7 @@ impl Tally {
             let agreed = told.into_iter().find(|(_, votes)| 2 * votes > all);
             agreed.map(|(digest, _)| Verdict::Agreed(digest))
         };
-        // Enough replicas vote alike to prove the verdict, whoever voted at that time.
+        // Enough replicas vote alike to prove the verdict, whichever replicas voted at that time.
         let needed = synced.len() / 2 + 1;
         let is_sure = |position| {
             let told = count(opened.iter().filter_map(|votes| votes.at(position)));

@@ -74,8 +74,8 @@ const ONE: u128 = 1 << 32;
 impl Policy {
     /// By how much, in millionths of the capacity, these tasks are too many for a processor of
     /// which a share `other` is taken by what has no period, and whose whole is `capacity`: zero if
-    /// all are in time. It never falls when a task or a share is added: whoever searches may cut
-    /// off what is past the bound already.
+    /// all are in time. It never falls when a task or a share is added: a search may stop at the
+    /// bound.
     pub fn excess(self, tasks: &[Task], other: Share, capacity: Share) -> Share {
         if tasks.is_empty() && other <= capacity {
             return Share::ZERO;

@@ -24,7 +24,7 @@ wire::planted_bugs! {
         PlaceOnDrained,
         /// An old replica goes before the new one has the state.
         LeaveBeforeArrival,
-        /// A replica changes over to a new program whoever else has the state.
+        /// A replica changes over to a new program even if no other has the state.
         UpgradeRegardless,
         /// A host that has a replica gets another one of the same group.
         PlaceTwice,

@@ -1,9 +1,9 @@
 //! The machine that compares what is wanted with what is, and asks for what differs
 //! (`docs/protocol/manager.md`).
 //!
-//! It is driven by levels, not by events: whatever it has missed, forgotten or asked for in vain,
-//! the next look at the whole picture shows. So nothing of it has to survive: whoever leads next
-//! begins with what the table says.
+//! It is driven by levels, not by events. The next look at the whole state shows everything that it
+//! has missed, forgotten or asked for in vain. So nothing of it has to survive: the next leader
+//! begins with the table.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

@@ -9,8 +9,8 @@
 //! - `placement/plan.rs`: the next step of one deployment
 //! - `placement/survey.rs`: what there is to say of it to people
 //!
-//! It is driven by levels, as [`Manager`](crate::Manager) is: it keeps nothing that must survive
-//! but since when replicas are missing, and whoever leads next begins to count anew.
+//! It is driven by levels, as [`Manager`](crate::Manager) is: it keeps nothing that must survive.
+//! It only measures how long replicas have been missing, and the next leader measures anew.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;

@@ -166,7 +166,7 @@ impl Step {
     ) {
         self.hard = self.hard.filter(|_| is_hard).or(is_hard.then_some(now));
         self.calm = self.calm.filter(|_| has_room).or(has_room.then_some(now));
-        // Nobody calls who is as critical as this any more: it would refuse whoever is left.
+        // Calls of this priority come no more: the level would refuse all that are left.
         let most = classes.iter().last().unwrap_or(0);
         if !planted.is(Bug::ShedCriticalFirst) {
             self.level = self.level.min(most);

@@ -113,13 +113,13 @@ pub enum Command {
         name: String,
         /// The address.
         address: Address,
-        /// The life of a node that keeps it alive. Without one whoever bound it refreshes it, and
-        /// it has a lease.
+        /// The life of a node that keeps it alive. Without one it has a lease, and the client that
+        /// bound it refreshes it.
         keeper: Option<Member>,
         /// How it ends.
         terms: Terms,
-        /// The newest epoch that whoever binds has heard of. If the same was unbound since, the
-        /// binding is refused.
+        /// The newest epoch that the binder knows. If the same was unbound since, the binding is
+        /// refused.
         seen: Epoch,
     },
     /// It has it no more.

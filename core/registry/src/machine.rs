@@ -62,8 +62,8 @@ impl Registry {
     /// The reason why the command is impossible, and the remedy.
     pub fn apply(&mut self, now: Time, command: Command) -> Result<Answer, Refusal> {
         if self.time == Time::ZERO && self.epoch == Epoch(0) {
-            // It may be one that begins anew, where all replicas were lost: whoever knew that one
-            // must not take this for older.
+            // This registry may begin anew after the loss of all replicas. Clients that knew the
+            // old one must not take this one for older.
             self.epoch = Epoch(now.0 / 1_000);
         }
         self.time = self.time.max(now);

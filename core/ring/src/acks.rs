@@ -19,7 +19,7 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    /// The token came, goes, or rests: whoever has it next finds out what is to be known.
+    /// The token came, goes, or rests: its next holder learns the rest.
     pub fn over(&mut self) {
         *self = Asking::default();
     }

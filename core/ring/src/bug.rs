@@ -15,7 +15,8 @@ wire::planted_bugs! {
         AckHighest,
         /// A new ring is installed without the exchange of the old one's messages.
         SkipRecovery,
-        /// Messages after a gap are delivered whoever sent them, causes missing or not.
+        /// Messages after a gap are delivered, whichever member sent them, and even if causes are
+        /// missing.
         DeliverWithoutCause,
         /// A safe message is delivered when its turn in the order comes, like an agreed one.
         SafeAtOnce,
@@ -35,7 +36,7 @@ wire::planted_bugs! {
     /// Those that let a member wait too long: found by a check of every token, as in
     /// `tests/cluster/fairness.rs`.
     OF_WAITING {
-        /// A holder sends all it has before the token goes on, whoever else wants it.
+        /// A holder sends all it has before the token goes on, even if others want it.
         GreedyHolder,
     }
     /// Those that hide a dead member: found by the scenarios of `tests/detection.rs`.

@@ -104,10 +104,12 @@ impl Config {
         self.timing.check()
     }
 
-    /// The longest that one of so many `members` waits for the token while the others have more to send than they can,
-    /// and no message is lost: `D + window * t + (members - 1) * (D + turn * t + ack_wait)`, where `D` is the longest
-    /// one-way `delay` and `t` the time that a `datagram` takes to leave for all. A Want that is lost, or overtaken by an
-    /// older datagram of its sender, adds `want_retry`. See docs/protocol/ring.md, "Longest wait for the token".
+    /// The longest time that one of so many `members` waits for the token, if the others have more
+    /// to send than they can and no message is lost:
+    /// `D + window * t + (members - 1) * (D + turn * t + ack_wait)`, where `D` is the longest
+    /// one-way `delay` and `t` the time that a `datagram` takes to leave for all. A Want that is
+    /// lost, or overtaken by an older datagram of its sender, adds `want_retry`. See
+    /// docs/protocol/ring.md, "Longest wait for the token".
     pub fn longest_wait(&self, members: usize, delay: Duration, datagram: Duration) -> Duration {
         let visit = delay + datagram * self.turn as u32 + self.timing.ack_wait;
         delay + datagram * self.window as u32 + visit * (members.saturating_sub(1) as u32)

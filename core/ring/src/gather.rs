@@ -159,7 +159,7 @@ pub(crate) struct Gather {
     pub join_at: Time,
     /// When all were told of it last, and how often at once.
     told: (Time, u32),
-    /// When whoever has not agreed is held to have failed.
+    /// The time at which members that have not agreed are suspected to have failed.
     pub consensus_at: Time,
     /// A node that starts does not accept being alone before this.
     pub alone_at: Time,

@@ -172,7 +172,7 @@ impl Operational<'_> {
         self.conclude_round();
     }
 
-    /// How long safe messages wait for news before something is done. By then whoever sent them
+    /// The time that safe messages wait for news before something is done. By then their sender
     /// would have sent the token round for want of an acknowledgement.
     fn safe_wait(&self) -> Duration {
         self.config.timing.ack_wait * 2

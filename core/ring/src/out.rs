@@ -48,8 +48,8 @@ impl Out {
         self.arena.draft()
     }
 
-    /// The bytes of `data` as `sender` sent them first: a retransmission is not signed by whoever
-    /// happens to send it, because its receivers put parts together by sender.
+    /// The bytes of `data` as `sender` sent them first: a retransmission bears the name of its
+    /// first sender, because its receivers put parts together by sender.
     pub fn encode_as(&mut self, sender: Member, data: Data) -> Bytes {
         let message = Message::Data(data);
         Datagram { cluster: self.cluster, sender, message }.encode_in(&mut self.arena)

@@ -170,7 +170,8 @@ impl Watch {
         bits
     }
 
-    /// The token is here, and still to visit `wants`: whoever else it was to visit, lives.
+    /// The token is here, and has still to visit `wants`. The other members that it had to visit
+    /// live.
     pub fn visited(&mut self, wants: u64) {
         for (i, since) in self.owes.iter_mut().enumerate() {
             if self.demanded & !wants & 1 << i != 0 {

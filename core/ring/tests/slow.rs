@@ -49,8 +49,8 @@ fn a_member_that_is_slow_by_spells_is_excluded() {
     }
 }
 
-/// The last datagram of a turn often comes before others of it: whoever has them all by then says
-/// so again.
+/// The last datagram of a turn often comes before others of it: a member that has them all by then
+/// says so again.
 #[test]
 fn without_parking_a_slow_member_is_found_where_datagrams_overtake_each_other() {
     let mut cluster = ring(3, Tune { parking: false, accelerated: 16, ..defaults() });

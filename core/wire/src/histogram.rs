@@ -123,7 +123,7 @@ impl Histogram {
         if self.total == 0 {
             return Times::default();
         }
-        // Most buckets are empty, and whoever asks often asks of few times.
+        // Most buckets are empty, and frequent queries are of few times.
         let (first, last) = (bucket(self.min), bucket(self.max));
         let filled = (first..=last).filter(|bucket| self.counts[*bucket] > 0);
         let buckets = filled.map(|bucket| (bucket as u16, self.counts[bucket])).collect();

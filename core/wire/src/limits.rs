@@ -293,7 +293,7 @@ pub const MAX_ORDERS: usize = 64;
 /// Events that wait for one subscriber. More are dropped, and counted.
 pub const MAX_EVENTS: usize = 8_192;
 
-/// Past events that a node remembers for whoever asks later.
+/// Past events that a node keeps for later subscribers.
 pub const MAX_EVENT_HISTORY: usize = 512;
 
 /// Subscribers to a node's events.
@@ -345,8 +345,8 @@ pub const MAX_STORE_QUEUE: usize = 65_536;
 /// Bytes of the records that wait for the store's disk.
 pub const MAX_STORE_QUEUE_BYTES: usize = 64 << 20;
 
-/// Bytes of one segment of the store's log. Recovery reads one at a time into memory; whoever keeps
-/// the records that come back has copies of those alone.
+/// Bytes of one segment of the store's log. Recovery reads one at a time into memory; the keepers
+/// of recovered records have copies of those alone.
 pub const MAX_SEGMENT: u64 = 64 << 20;
 
 /// Segments of the store's log. At the limit appends are refused until snapshots free the oldest.

@@ -1,4 +1,4 @@
-//! What the engine orders on the ring: the payload of the ring's messages.
+//! The messages that the engine orders, as the payload of the ring's messages.
 //!
 //! The first byte is the kind. Requests have a fixed header, because every call is one. The other
 //! messages are postcard, with the fields in the order of the type.
@@ -150,7 +150,7 @@ pub struct Synced {
 pub struct Move {
     /// Which group.
     pub group: GroupId,
-    /// Whose replica.
+    /// The member whose replica is to be primary.
     pub to: Member,
     /// The view that is to be changed.
     pub view: ViewNumber,
@@ -197,7 +197,7 @@ pub struct Recalled {
 pub enum Ordered {
     /// A client's call.
     Request(Request),
-    /// What a member has at the start of a configuration.
+    /// The state of a member at the start of a configuration.
     Announce(Box<Announce>),
     /// The groups at the start of a component.
     Install(Box<Install>),

@@ -254,7 +254,7 @@ impl Client {
         self.ask(&Request::Bind { name: name.into(), address: address.into(), terms })
     }
 
-    /// Ends a binding, whoever made it.
+    /// Ends a binding, even if another client made it.
     ///
     /// # Errors
     /// The registry refuses, or the connection broke.

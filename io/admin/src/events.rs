@@ -1,4 +1,4 @@
-//! What happens in a node, as people and tools read it.
+//! The events of a node, as people and tools read them.
 
 mod formatter;
 mod known;

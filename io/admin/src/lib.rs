@@ -4,8 +4,7 @@
 //! - [`status`], [`events`], [`mod@bench`], [`deployments`], [`registry`]: what the answers are
 //!   made of.
 //! - [`explain()`]: what follows from a status.
-//! - [`Client`]: the end of whoever asks; [`server`]: the node's end, which a [`server::Handler`]
-//!   serves.
+//! - [`Client`]: the asker's end; [`server`]: the node's end, which a [`server::Handler`] serves.
 //! - `stream.rs`: a connection of either.
 #![forbid(unsafe_code)]
 

@@ -101,15 +101,15 @@ pub enum Request {
         ask: KeyAsk,
     },
     /// Run this program, which is to serve a replica in a process of its own. Only at the Unix
-    /// socket: whoever may do so can do all that the node's user can on its host.
+    /// socket: this permits all that the node's user can do on its host.
     Run(ProgramConfig),
     /// End the program that serves this group here.
     StopProgram {
         /// The group's name.
         group: String,
     },
-    /// Have this service run on some nodes. Only at the Unix socket: whoever may do so can do all
-    /// that the nodes' users can on their hosts.
+    /// Have this service run on some nodes. Only at the Unix socket: this permits all that the
+    /// nodes' users can do on their hosts.
     Deploy {
         /// The deployment.
         deployment: Box<Deployment>,

@@ -67,7 +67,7 @@ pub enum ServeError {
     Taken(PathBuf),
 }
 
-/// The last words to whoever may not come in.
+/// The last line to a client that is refused.
 pub fn farewell(reason: &str) -> Bytes {
     answer::line(&Refused { error: reason.into() }).into()
 }
@@ -128,8 +128,8 @@ impl Server {
     }
 }
 
-/// Ends all connections and removes the socket: also of a node that could not be started. When the
-/// data plane has ended before, whoever follows the events gets the last ones.
+/// Ends all connections and removes the socket: also of a node that could not be started. If the
+/// data plane has ended before, subscribers get the last events.
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);

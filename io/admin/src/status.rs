@@ -1,4 +1,4 @@
-//! What a node knows of the cluster and of itself, as people and tools read it.
+//! A node's knowledge of the cluster and of itself, as people and tools read it.
 
 mod counters;
 mod exclusion;

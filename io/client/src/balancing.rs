@@ -60,8 +60,8 @@ impl Session {
         group.answer_time(now, address).saturating_mul(under_way + 1)
     }
 
-    /// Where a call should be, now that the targets are others: nowhere else, if whoever has it
-    /// answers as well as any.
+    /// Returns the better target of a call after a change of targets; `None` if its present one is
+    /// as good as any.
     pub(crate) fn better_place(&self, now: Time, id: CallId) -> Option<SocketAddr> {
         let call = &self.calls[&id];
         let group = &self.groups[&call.group];

@@ -201,8 +201,8 @@ impl Incoming {
     }
 }
 
-/// The node has closed its end: as good as an end of what it says. Who writes just then, or reads
-/// behind what it did not read, is told so in one of two ways.
+/// The node has closed its end, which is as good as an end of its output. A program that writes
+/// just then, or reads after the node has left data unread, gets one of two errors.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
 }

@@ -361,7 +361,8 @@ impl Line for Threads {
         let asked = Asked { group, serial, call, reply: Some(reply) };
         let sent = self.results.sender.send(Report::Call(asked));
         self.results.waker.wake();
-        // The replica, or its node, is gone: whoever would take the handler's answer is, too.
+        // If this fails, the replica or its node is gone, and with it the receiver of the handler's
+        // answer.
         sent.map_err(|_| NestedError::Void)?;
         answer.recv().unwrap_or(Err(NestedError::Void))
     }

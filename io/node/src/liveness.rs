@@ -11,10 +11,10 @@
 //! dialled anew with each probe, and its refusal proves as much, unless a datagram has come from
 //! the node since.
 //!
-//! One without the other proves nothing: whoever can send a packet can forge a refusal (ICMP has no
-//! secret), but to end an established connection he must guess or read its sequence numbers, and
-//! whoever could make a node lose a connection cannot close its port. So a refusal is believed
-//! only while this node's connection to the peer by the same link is ended or was refused too.
+//! One without the other proves nothing. Any sender of packets can forge a refusal (ICMP has no
+//! secret), but has to guess or read sequence numbers to end an established connection. An attacker
+//! that makes a node lose a connection cannot close its port. So a refusal is believed only while
+//! this node's connection to the peer by the same link is ended or was refused too.
 //!
 //! On the other side the connections only have to exist, and losing one accuses nobody: the node
 //! that made it asks the port, hears no refusal, and connects again. Strangers' connections are

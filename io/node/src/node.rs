@@ -431,7 +431,7 @@ impl Node {
         if let Some(programs) = programs {
             programs.wait();
         }
-        // Last, so that whoever follows the events sees the node leave.
+        // Last, so that subscribers see the node leave.
         drop(self.admin.take());
         match ended {
             Err(RecvTimeoutError::Timeout) => Err(Stopped::Hung),
@@ -465,7 +465,8 @@ fn spawn(mut plane: Plane, control: Arc<Control>, running: Sender<()>) -> std::i
         if let Err(error) = &fate {
             tracing::error!(%error, "the node ends");
         }
-        // First the reason, then the end of all channels: whoever sees the end asks for the reason.
+        // First the reason, then the end of all channels: threads that see the end ask for the
+        // reason.
         let _ = control.fate.set(fate);
         plane.keeping.take().into_iter().for_each(Keeping::close);
         drop(plane);

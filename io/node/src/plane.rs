@@ -91,8 +91,8 @@ impl Changes {
     }
 }
 
-/// In the order in which a dying node closes them: whoever sees its liveness connection end must
-/// find the ring's port closed.
+/// In the order in which a dying node closes them: a peer that sees its liveness connection end
+/// must find the ring's port closed.
 pub(crate) struct Sockets {
     pub transport: Transport,
     pub callers: Option<Callers>,

@@ -16,7 +16,7 @@ pub(crate) use rustix::event::epoll::EventFlags;
 pub(crate) enum Source {
     /// Other threads have something for the data plane.
     Waker,
-    /// A link's socket for datagrams of whoever has no socket of its own.
+    /// A link's socket for datagrams of senders without a socket of their own.
     Strangers(usize),
     /// A link's socket for one node, by its place in the list of peers.
     Peer { link: usize, number: usize },
@@ -79,7 +79,7 @@ impl Source {
     }
 }
 
-/// An epoll instance. Level-triggered: whoever does not read to the end is told again.
+/// An epoll instance. Level-triggered: a socket that is not read to the end is reported again.
 #[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,

@@ -30,7 +30,7 @@ pub trait Service: Send {
     fn call(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome;
 
     /// Executes one call that changes nothing, at this replica alone: so it must change nothing
-    /// that a later call or the state could show. What is no such method is refused with
+    /// that a later call or the state could show. Other methods are refused with
     /// [`not_read_only`](wire::client::Refusal::NotReadOnly), as all are here.
     fn read(&self, context: &Context, call: Call<'_>) -> ServiceOutcome {
         let _ = (context, call);

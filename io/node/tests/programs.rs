@@ -225,7 +225,7 @@ fn programs_end_and_are_started_by_a_change_of_style() {
     assert!(runs(pids[0]), "the primary's goes on");
     first.expect("journal", 2, b"b", "2");
 
-    // The primary's process is lost: the other's is started, and has all. What comes back stands
+    // The primary's process is lost: the other's is started, and has all. The restarted one stands
     // by.
     kill_process(Pid::from_raw(pids[0].cast_signed()).unwrap(), Signal::KILL).unwrap();
     wait_for(&nodes[1], "the next one's", |status| {
@@ -377,7 +377,7 @@ fn a_stopped_node_leaves_no_program_and_no_socket_behind() {
     let obeys = node.run(journal("journal")).unwrap().pid.unwrap();
     let place = folder.path().join("pids");
     let script = format!("trap '' TERM; sleep 1000 & echo $! $$ > {}; wait; wait", place.display());
-    // It never attaches: whoever has it run would wait.
+    // It never attaches: the asker that has it run would wait.
     let (mut control, stubborn) = (control(folder.path()), shell("stubborn", &script));
     let pids = std::thread::scope(|scope| {
         scope.spawn(move || control.run(&stubborn).expect_err("the node stops"));

@@ -40,8 +40,8 @@ pub struct Account {
 /// Where a node's time went before it was excluded, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnTime {
-    /// The time that is looked at. What is left of it besides the others: it was stopped, or waited
-    /// for a disk.
+    /// The time under examination. In the part that the others leave, the node was stopped, or
+    /// waited for a disk.
     pub span_ns: u64,
     /// The data plane ran.
     pub ran_ns: u64,

@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_to_do() {
-        // No machine has this processor, so this is refused whoever asks.
+        // No machine has this processor, so this is refused to every user.
         let asked = Realtime { cpus: vec![CpuSet::MAX_CPU - 1], ..Realtime::default() };
         let (status, _) = std::thread::spawn(move || asked.apply()).join().unwrap();
         let Grant::Refused(why) = status.cpus else { panic!("{status:?}") };

@@ -6,8 +6,7 @@ use rustls::{Connection, Error, HandshakeKind};
 
 use crate::name::Identity;
 
-/// Encrypted bytes that wait for the socket. Plain ones wait where they are counted: with whoever
-/// has them.
+/// Encrypted bytes that wait for the socket. Plain ones wait, and are counted, at their owner.
 const MAX_SEALED: usize = 64 << 10;
 
 /// Turns the bytes of a stream into plain ones, and plain ones into the stream's.

@@ -116,7 +116,7 @@ impl Cluster {
             self.place()?;
         }
         if self.plan.programs.is_some() {
-            // The programs are run by whoever wants them: see `run_programs`.
+            // The experiments that want programs run them: see `run_programs`.
             return self.wait_for_ring_without(None);
         }
         self.wait_until_whole()

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Outcome, Run};
 
-/// An experiment: its options, whose own documentation is the line for whoever looks for it.
+/// An experiment: its options. Their doc comment is its line in the list of experiments.
 pub trait Experiment: Args {
     /// As it is called on the command line.
     const NAME: &'static str;

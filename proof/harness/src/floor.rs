@@ -1,8 +1,7 @@
 //! Processes that answer on bare sockets: the floors that calls are compared with.
 //!
-//! A message that all have to hold before its sender goes on has a floor of its own: a datagram to
-//! each of several processes and the answers of all, alone and behind a TCP round trip of whoever
-//! asked for it.
+//! A message that all must have before its sender goes on has a floor of its own: a datagram to
+//! each of several processes and the answers of all, alone and behind a client's TCP round trip.
 
 use std::net::SocketAddr;
 

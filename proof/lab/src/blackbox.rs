@@ -50,8 +50,8 @@ pub struct Options {
     /// Clients that call all the time.
     #[arg(long, default_value_t = 8)]
     clients: usize,
-    /// Decides faults, calls and pauses; drawn and told if it is not given. What the processes make
-    /// of it differs.
+    /// Decides faults, calls and pauses; drawn and told if it is not given. The processes'
+    /// schedules still differ between runs.
     #[arg(long)]
     seed: Option<u64>,
     /// Node processes.

@@ -1,8 +1,9 @@
 //! Whether nodes that live are suspected while other programs take all processors.
 //!
 //! Nobody is struck here: each ring that is given up, and each configuration after the first, is a
-//! mistake. It is told what the mistakes cost the client, and when the machine itself stood still:
-//! a node whose processor is taken away for longer than its time-out is silent, whoever looks.
+//! mistake. The report has the cost of the mistakes to the client, and the times at which the
+//! machine itself stood still: a node without a processor for longer than its time-out is silent to
+//! every observer.
 
 use std::thread;
 use std::time::{Duration, Instant};

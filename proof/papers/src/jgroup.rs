@@ -57,8 +57,8 @@ pub struct Options {
     /// Only this way to learn of returned servers; several: one after the other. All by default.
     #[arg(long, value_enum, value_name = "WAY")]
     way: Vec<Way>,
-    /// Milliseconds between two periodic refreshes; the paper's were 15,000. What the paper says of
-    /// them is scaled by as much.
+    /// Milliseconds between two periodic refreshes; the paper's were 15,000. The paper's figures
+    /// for them are scaled by the same factor.
     #[arg(long, default_value_t = 1_500, value_parser = clap::value_parser!(u64).range(1..))]
     period_ms: u64,
     /// Milliseconds for which throughput and response times are measured before the first crash and

@@ -179,7 +179,7 @@ fn many(arguments: &Arguments) -> bool {
     report.failed.is_empty() && report.total.undecided == 0
 }
 
-/// How many steps operations had, and after how many of them whoever led died.
+/// The number of steps of each operation, and of the steps after which the leader died.
 fn of_steps(total: &Summary) -> String {
     let each = Operation::ALL.iter().zip(total.steps_of);
     let each: Vec<String> = each.map(|(it, steps)| format!("{it:?} {steps}")).collect();

@@ -49,7 +49,7 @@ pub struct Watch {
     /// The groups' styles, and the proposals of other styles.
     pub restyles: Restyles,
     acknowledged: Acknowledged,
-    /// Calls that kill whoever executes them.
+    /// Calls that kill every service that executes them.
     pub poisons: Poisons,
     executions: Executions,
     replies: Replies,

@@ -14,7 +14,8 @@ impl Registry<Client> {
     /// [refreshed](Registry::refresh).
     ///
     /// # Errors
-    /// [`RegistryError::Fenced`] if it was unbound, or has ended, since this registry was last heard of here: binding it once more means it.
+    /// [`RegistryError::Fenced`] if it was unbound, or has ended, since the last answer of this
+    /// registry here. To bind it anyway, repeat the call.
     pub fn bind(
         &mut self,
         name: &str,
@@ -100,7 +101,8 @@ impl Registry<AsyncClient> {
     /// [refreshed](Registry::refresh).
     ///
     /// # Errors
-    /// [`RegistryError::Fenced`] if it was unbound, or has ended, since this registry was last heard of here: binding it once more means it.
+    /// [`RegistryError::Fenced`] if it was unbound, or has ended, since the last answer of this
+    /// registry here. To bind it anyway, repeat the call.
     pub async fn bind(
         &mut self,
         name: &str,

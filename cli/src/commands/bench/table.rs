@@ -5,7 +5,7 @@ use std::fmt::Write;
 use steadfast::bench::{Ask, Outcome, Progress, Summary, Until};
 use steadfast::status::Status;
 
-/// What stands above the rows.
+/// Returns the lines above the rows.
 pub fn head(status: &Status, latency: Until) -> String {
     let members: Vec<String> =
         status.ring.members.iter().map(|member| member.node.to_string()).collect();
@@ -66,7 +66,7 @@ pub fn row(outcome: &Outcome) -> String {
         Some(summary) => short(which(summary)),
         None => "-".to_owned(),
     };
-    // What was delivered within a few turns of the data planes has no rate worth the name.
+    // Deliveries within a few turns of the data planes have no meaningful rate.
     let slowest = outcome.nodes.iter().map(|seen| seen.span_us).fold(0.0, f64::max);
     let rate = (slowest >= SHORTEST_SPAN_US).then_some(outcome.msgs_s);
     let latency = outcome.latency();

@@ -1,8 +1,8 @@
-//! What the doctor finds, and how good it is.
+//! The doctor's findings and their verdicts.
 
 use serde::Serialize;
 
-/// How good it is.
+/// The verdict on a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {

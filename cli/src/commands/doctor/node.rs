@@ -1,4 +1,4 @@
-//! What a running node has in force.
+//! Checks the settings in force at a running node.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the kernel permits, and how it is set up.
+//! Checks the kernel's permissions and its configuration.
 
 use std::fs::read_to_string;
 

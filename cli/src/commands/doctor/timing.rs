@@ -1,4 +1,4 @@
-//! What is measured: about two seconds in all.
+//! The measurements. They take about two seconds in all.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -127,9 +127,9 @@ fn stalls(config: &NodeConfig) -> Finding {
     }
 }
 
-/// What it takes until a few bytes are on the disk.
+/// Measures the time until a few bytes are on the disk.
 fn disk(data_dir: &std::path::Path) -> Option<Finding> {
-    // The node makes what is missing of the folder when it starts.
+    // A node creates the missing parts of the folder when it starts.
     let there =
         data_dir.ancestors().find(|part| part.exists()).unwrap_or(std::path::Path::new("."));
     let path = there.join("doctor.probe");

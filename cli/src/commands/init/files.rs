@@ -197,7 +197,7 @@ impl Folder {
             return Err(exists(&path));
         }
         let beside = folder.join(format!(".{name}.new"));
-        // What a crash has left there may have another mode.
+        // A file that a crash has left there may have another mode.
         match fs::remove_file(&beside) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(wrap(error)),
             _ => {}

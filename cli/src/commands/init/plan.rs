@@ -1,4 +1,4 @@
-//! What a cluster consists of, as `cluster.toml` keeps it.
+//! The parts of a cluster, as `cluster.toml` keeps them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
@@ -73,7 +73,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Adds nodes. What is wrong with single addresses the configuration's own check finds.
+    /// Adds nodes. The configuration's own check finds wrong addresses.
     pub fn add(&mut self, nodes: &[NodeSpec]) -> Result<(), Failure> {
         for node in nodes {
             if let Some(other) = self.nodes.iter().find(|it| it.id == node.id) {

@@ -1,4 +1,4 @@
-//! What was made, and what to do next.
+//! The report of the created files, and of the next steps.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::node_file;
 use super::plan::{Plan, Sockets};
 use crate::commands::Failure;
 
-/// What was made.
+/// The created files.
 #[derive(Serialize)]
 pub struct Report {
     cluster: String,
@@ -23,7 +23,7 @@ pub struct Report {
     admins: Vec<String>,
     /// Folders whose certificates were made anew.
     renewed: Vec<String>,
-    /// What the other nodes' configurations need, if nodes were added.
+    /// Additions to the other nodes' configurations, if nodes were added.
     #[serde(skip_serializing_if = "String::is_empty")]
     add_to_others: String,
     next: Vec<String>,

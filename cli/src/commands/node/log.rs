@@ -1,6 +1,6 @@
-//! The node's log. Whoever says something hands a line over and goes on: a reader of stderr that
-//! stalls (a disk under pressure, a pager, a terminal that is held) must not stop the data plane,
-//! and with it the ring.
+//! The node's log. Each thread hands its lines over and goes on. A reader of stderr that stalls (a
+//! disk under pressure, a pager, a paused terminal) must not stop the data plane, and with it the
+//! ring.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;

@@ -26,7 +26,7 @@ pub fn read(path: &Path) -> Result<(Backup, Content), Failure> {
     Backup::decode(&bytes.into()).map_err(|error| failed(error.to_string()))
 }
 
-/// What is in a file.
+/// The content of a file, in summary.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     file: String,
@@ -46,7 +46,7 @@ pub struct Summary {
     sessions: usize,
     /// Requests behind the state.
     logged: usize,
-    /// Of the state, as it is saved.
+    /// The size of the saved state.
     bytes: usize,
     /// SHA-256 of the service's state, as the admin request `state` tells it of replicas.
     digest: Option<String>,

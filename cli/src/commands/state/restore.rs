@@ -54,14 +54,14 @@ pub struct Args {
     json: bool,
 }
 
-/// What came of it.
+/// The outcome of a restore.
 #[derive(Debug, Serialize)]
 struct Outcome {
     group: String,
     /// The node that keeps the state until a replica has it.
     node: NodeId,
     view: ViewNumber,
-    /// Whose replica is primary; `None`: no replica is there yet.
+    /// The node with the primary; `None`: no replica is there yet.
     primary: Option<NodeId>,
     from: Summary,
 }

@@ -33,7 +33,7 @@ pub struct Args {
     /// The group.
     #[arg(required_unless_present = "all", requires = "file")]
     group: Option<String>,
-    /// The file. What it has is there until the new one is whole.
+    /// The file. Its old content stays until the new one is whole.
     file: Option<PathBuf>,
     /// Save every group that has a state, in a file each, in this folder.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["group", "file"])]
@@ -114,8 +114,8 @@ impl Sources {
         groups.filter(saved).map(|group| group.name.clone()).collect()
     }
 
-    /// Whom to ask: who has a backup's state before who has the primary's; if nobody has one, the
-    /// first says who has.
+    /// Returns the node to ask: one with a backup, or else the one with the primary. If no node has
+    /// a replica with the state, the first node's refusal names those that have.
     fn best(&mut self, group: &str) -> &mut AdminClient {
         let rank = |status: &Status| {
             let group = status.groups.iter().find(|known| known.name == group);

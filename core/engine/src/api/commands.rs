@@ -32,9 +32,9 @@ pub enum Command {
         now: Time,
         /// Seed of the handler's random numbers.
         seed: u64,
-        /// Whose call it is.
+        /// The client of the call.
         client: ClientId,
-        /// Which of the client's calls.
+        /// The number of the call among the client's.
         number: u64,
     },
     /// Take the state as it is after all commands so far.
@@ -46,7 +46,7 @@ pub enum Command {
     Restore {
         /// To be handed back.
         ticket: Ticket,
-        /// What another replica's snapshot gave.
+        /// The state, from another replica's snapshot.
         state: Bytes,
     },
     /// Report what the requests have changed since the last reported or applied change
@@ -93,15 +93,15 @@ impl Command {
 /// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Executed {
-    /// Of [`Command::Execute`]: the request's outcome.
+    /// For [`Command::Execute`]: the request's outcome.
     Reply(ServiceOutcome),
-    /// Of [`Command::Snapshot`]: the state.
+    /// For [`Command::Snapshot`]: the state.
     Snapshot(Result<Bytes, String>),
-    /// Of [`Command::Restore`]: done, or the state could not be read.
+    /// For [`Command::Restore`]: done, or the state could not be read.
     Restored(Result<(), String>),
-    /// Of [`Command::Change`]: the change.
+    /// For [`Command::Change`]: the change.
     Change(Result<Bytes, String>),
-    /// Of [`Command::Apply`]: done, or the change could not be applied.
+    /// For [`Command::Apply`]: done, or the change could not be applied.
     Applied(Result<(), String>),
 }
 

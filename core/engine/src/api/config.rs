@@ -45,8 +45,8 @@ pub struct Config {
     /// The most calls that may wait here for a view, an execution or acknowledgement, up to
     /// [`MAX_WAITING`]. Further calls are refused as busy.
     pub waiting: usize,
-    /// What this node's store recovered. `None`: there is no storage, so this node cannot host
-    /// groups on disk.
+    /// The state that this node's store recovered. `None`: there is no storage, so this node cannot
+    /// host groups on disk.
     pub storage: Option<crate::Recovery>,
     /// A group's snapshot is taken after this many records, or after
     /// [`SNAPSHOT_BYTES`](Config::SNAPSHOT_BYTES). A restart replays the records after it.

@@ -1,11 +1,11 @@
-//! What happened to a deployment. The I/O driver reports it; the events of the engine carry it on.
+//! The events of a deployment. The I/O driver reports them; the engine's events carry them on.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::NodeId;
 
-/// What happened to a deployment.
+/// An event of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentNews {
     /// It was created or changed.

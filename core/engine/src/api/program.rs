@@ -1,5 +1,5 @@
-//! What happened to a program that serves a replica in a separate process. The I/O driver reports
-//! it; the events of the engine carry it on.
+//! The events of a program that serves a replica in a separate process. The I/O driver reports
+//! them; the engine's events carry them on.
 
 use alloc::string::String;
 
@@ -18,7 +18,7 @@ pub enum Begun {
     Nothing,
 }
 
-/// What happened to a program.
+/// An event of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramNews {
     /// A process was started.

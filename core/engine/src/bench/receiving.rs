@@ -1,4 +1,4 @@
-//! What every node checks of a benchmark's load.
+//! The checks of a benchmark's load at every node.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use wire::Time;
 use wire::bench::{Load, Measured, Plan, Report};
 
-/// What has come.
+/// The messages received so far.
 pub(super) struct Receiving {
     /// By sender, in the plan's order: the number that is to come next.
     next: Vec<u64>,
@@ -36,7 +36,7 @@ impl Receiving {
     pub fn take(&mut self, now: Time, place: Option<usize>, load: &Load) {
         self.first.get_or_insert(now);
         self.last = now;
-        // A position-dependent hash: whoever has the same messages in another order has another.
+        // A position-dependent hash: the same messages in another order have another.
         let word = u64::from(load.place) << 56 ^ load.number;
         self.order = (self.order.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let Some(place) = place.filter(|place| *place == usize::from(load.place)) else {

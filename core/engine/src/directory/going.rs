@@ -6,7 +6,7 @@ use super::{Change, Directory, State};
 
 impl Directory {
     /// The replica on `member` alone has the state, and its service is to begin anew from what its
-    /// node has kept. Who is being given the state is given it anew.
+    /// node has kept. A joiner that receives the state from it receives it anew.
     pub(crate) fn stay(&mut self, member: Member, id: GroupId) -> Change {
         let Some(group) = self.groups.get_mut(&id) else { return Change::None };
         if group.replicas.len() == 1 {

@@ -164,9 +164,9 @@ impl Records {
         self.unwritten.extend(ready.map(|(.., snapshot)| snapshot));
     }
 
-    /// All messages of the present place have been acted on. Of a group's records there, only the
-    /// last marks the place as whole: a disk with only some of them has none. Returns the groups
-    /// with such records.
+    /// All messages of the present place have been acted on. Only the last of a group's records
+    /// there marks the place as whole. A disk with only some of them counts as having none. Returns
+    /// the groups with such records.
     pub(crate) fn mark_whole_places(&mut self, planted: Planted) -> BTreeSet<(GroupId, Place)> {
         let mut whole = BTreeSet::new();
         for output in self.unwritten.iter_mut().rev() {

@@ -10,7 +10,7 @@ use crate::api::Checkpoints;
 /// After a checkpoint that could not be taken, the next is tried no sooner than this.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// What a node knows of the times of its replica of a cold passive group.
+/// The times of this node's replica of a cold passive group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ColdTimes {
     /// When it takes checkpoints as primary.
@@ -29,7 +29,7 @@ pub(crate) struct ColdTimes {
     pub(crate) finishing: u64,
 }
 
-/// What a replica asks for that has to do with time.
+/// A step of a replica for which times are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Milestone {
     Promoting,

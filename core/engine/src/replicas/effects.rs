@@ -1,4 +1,4 @@
-//! What a replica asks for is done.
+//! Executes the effects that a replica asks for.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -14,9 +14,9 @@ use crate::replicas::ReplicaHandler;
 use crate::replicas::cold::Milestone;
 
 impl<O: Ordering> ReplicaHandler<'_, O> {
-    /// A state is lost here. If the members are just telling each other what they bring, they are
-    /// told at once: whom they take for the one who has the most makes all others give up what they
-    /// have (seed 309362).
+    /// A state is lost here. If the members are just announcing their states, this node corrects
+    /// its announcement at once. All others give up their states for those of the members believed
+    /// to have the most.
     pub(crate) fn take_back(&mut self, now: Time) {
         if self.base.membership.counts_on_announces() {
             let brought =
@@ -26,7 +26,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// Lets a hosted replica do something, and does what it asks for.
+    /// Runs an action of a hosted replica, and executes its effects.
     pub(crate) fn with_replica(
         &mut self,
         now: Time,
@@ -37,7 +37,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         else {
             return;
         };
-        // What these lead to may come here again, and then finds no room kept.
+        // The effects may lead here again. The nested run then finds no spare buffer.
         let mut effects = self.base.outputs.take_room();
         act(&mut hosted.replica, &mut effects);
         if let Some(limit) =

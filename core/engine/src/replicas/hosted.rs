@@ -59,7 +59,7 @@ pub(crate) struct OnDisk {
     pub(crate) recalled: bool,
     /// It is out of the table, and keeps its state until all disks know that.
     pub(crate) kept: bool,
-    /// What the disk has of it.
+    /// The part of its history that is on the disk.
     pub(crate) logged: Logged,
 }
 

@@ -73,7 +73,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             }
             hosted.hung = Some(here);
             let Died { executed, given, ahead } = self.replicas.reach(id, Begun::Any);
-            // What waits behind the call that hangs was not begun.
+            // The calls behind the hung one were not begun.
             let died = Died { executed, given: given.min(executed + 1), ahead };
             self.base.order(now, Ordered::Demote(Demote { group: id, view, died }));
             any = true;

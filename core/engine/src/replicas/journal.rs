@@ -1,9 +1,9 @@
-//! What a node keeps of a group whose replica here is served by a program
-//! (`docs/protocol/poison.md`, "When programs die").
+//! The journal of a group whose replica here is served by a program (`docs/protocol/poison.md`,
+//! "When programs die").
 //!
 //! The program may die while its node lives. So the node keeps the last state that the program has
-//! given, and what was delivered since: if no other replica has the group's state, the program is
-//! started again and executes that.
+//! given, and the later deliveries. If no other replica has the group's state, the node starts the
+//! program again, and it executes these.
 
 mod handler;
 
@@ -18,22 +18,22 @@ use crate::api::{Config, JournalStatus};
 use crate::replica::Kept;
 use crate::style::StyleRules;
 
-/// A state and what was delivered since.
+/// A state and the deliveries since.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
-    /// What `log` begins with, and the style that the group had there.
+    /// The state before `log`, and the style that the group had there.
     base: Base,
     style: Style,
     log: Vec<Bytes>,
-    /// Behind so many of the log the group became, or ceased to be, warm passive: what is ordered
-    /// there is another matter.
+    /// Changes to or from warm passive, by the number of log entries before each. The entries after
+    /// it are of another kind.
     changes: Vec<(usize, Style)>,
     bytes: usize,
-    /// The state is being taken that stands for the first so many of the log.
+    /// A state is being taken that stands for so many entries of the log.
     taking: Option<usize>,
 }
 
-/// What a journal begins with.
+/// The state with which a journal begins.
 #[derive(Debug, Default)]
 enum Base {
     /// Nothing that is known here: the journal is of no use.
@@ -85,7 +85,7 @@ impl Journal {
             return self.forget(self.last_style());
         }
         self.bytes += payload.len();
-        // What came with it in one datagram is not kept.
+        // A copy: the slice would keep the whole datagram alive.
         self.log.push(Bytes::copy_from_slice(payload));
     }
 

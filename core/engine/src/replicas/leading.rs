@@ -1,5 +1,5 @@
-//! One replica of a group executes a call before the others do, and what kills two is executed by
-//! nobody (`docs/protocol/poison.md`). What a replica decides: `replica/lead.rs`.
+//! One replica of a group executes a call before the others do, and no replica executes a call that
+//! has killed two (`docs/protocol/poison.md`). A replica's own decisions are in `replica/lead.rs`.
 
 mod handler;
 
@@ -7,8 +7,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use wire::{Duration, GroupId, Time};
 
-/// What a leader has executed is told by the next request that its node orders; after this time by
-/// itself.
+/// The next request that a leader's node orders carries the leader's progress. After this time the
+/// progress is ordered by itself.
 const PROGRESS_AFTER: Duration = Duration::from_millis(1);
 
 /// A replica that tries a call beside a silent leader may itself be silent for this many times the
@@ -20,16 +20,16 @@ const SILENT_ROUNDS: u32 = 4;
 struct Awaited {
     number: u64,
     until: Time,
-    /// So often it was waited for in vain.
+    /// The number of waits that ended in vain.
     rounds: u32,
 }
 
-/// What leaders here have to tell.
+/// The progress that leaders here have to report, and the replicas that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Leading {
-    /// Groups whose others do not know that so many calls were executed here.
+    /// Groups, and the number of calls executed here that the other replicas do not know of.
     untold: BTreeMap<GroupId, u64>,
-    /// When they are told if no request has done so.
+    /// The time at which they are told if no request has done so.
     tell_at: Option<Time>,
     /// Groups whose replica here waits until its word is held.
     unheld: BTreeSet<GroupId>,

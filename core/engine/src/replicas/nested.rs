@@ -20,7 +20,7 @@ const LAG_FACTOR: u32 = 4;
 const LEAST: Duration = Duration::from_micros(500);
 const MOST: Duration = Duration::from_millis(50);
 
-/// Of a cold passive group.
+/// The reason for a refusal if the calling group is cold passive.
 const CROWDED: &str = "the log of the group that calls has no room for replies: let its handlers ask for less at a time, and see why no checkpoint is taken";
 
 /// Calls between groups in which this node's replicas have a part.
@@ -48,10 +48,10 @@ struct Open {
     ask: Ask,
     /// The wall clock when it was asked.
     wall: Time,
-    /// When this node orders it, if nobody else does before: `None` while that is others' business,
-    /// or is done.
+    /// The time at which this node orders it, if no other node does before. `None`: others do, or
+    /// it is done.
     order_at: Option<Time>,
-    /// It is this node that orders it, or gives it up.
+    /// This node orders it, or gives it up.
     speaks: bool,
     /// It has been delivered in this component.
     delivered: bool,
@@ -62,8 +62,8 @@ struct Open {
 }
 
 impl Open {
-    /// When it is looked at next. What is refused is given up in its turn, whatever its deadline
-    /// was (simulator seed 466977: it was looked at again and again between the two).
+    /// The time of the next check. A refused call is given up in its turn, after its deadline too.
+    /// With the deadline as the time it would be checked again and again between the two.
     fn due(&self) -> Time {
         let in_turn = self.order_at.unwrap_or(Time::FAR);
         match self.ask.call_quorum {
@@ -102,10 +102,11 @@ impl Nested {
         self.lag.map_or(MOST, |lag| (lag * LAG_FACTOR).clamp(LEAST, MOST))
     }
 
-    /// It was said, by whomever, so long after this node could have said it.
+    /// Learns the delay from the time at which this node could have ordered it until some member
+    /// did.
     fn learn(&mut self, took: Duration) {
         let took = took.min(MOST);
-        // What is too short costs copies, what is too long only time after a failure.
+        // Too short a pause costs copies; too long a pause costs only time after a failure.
         self.lag = Some(match self.lag {
             Some(lag) if took < lag => (lag * 7 + took) / 8,
             _ => took,
@@ -138,7 +139,7 @@ impl Nested {
         }
     }
 
-    /// What must hold whatever happened.
+    /// Asserts the invariants.
     pub(crate) fn check_invariants(&self) {
         assert!(self.owed.len() <= MAX_NESTED_OWED, "ends that are owed are bounded");
         assert!(self.due.len() <= self.owed.len(), "only what is owed is due");

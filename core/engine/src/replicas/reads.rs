@@ -89,11 +89,11 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             && self.replicas.executes(self.base, call.0)
     }
 
-    /// Gives a read to this node's replica. What it sees must be held before it is told, or it
-    /// might be told of what is lost.
+    /// Gives a read to this node's replica. The state that it sees must be held before its reply
+    /// leaves: otherwise the reply might show state that is lost.
     pub(crate) fn execute_read(&mut self, now: Time, call: Call) {
         let Some(request) = self.stamped(now, call) else { return };
-        // A passive group's primary has executed what has no place yet.
+        // A passive group's primary has executed requests that have no place yet.
         let ahead = self.base.directory.get(call.0).is_some_and(|group| {
             group.options.style.executes_on_arrival() && group.primary() == Some(self.base.me)
         });

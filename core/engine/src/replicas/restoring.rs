@@ -15,30 +15,30 @@ use wire::{Duration, GroupId, RingId, Time, ViewNumber};
 
 use crate::api::{Restore, RestoreError};
 
-/// Whoever asked for a restore hears of it within this time.
+/// The time within which a restore is answered.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A state that this node was asked to restore.
 pub(crate) struct Restoring {
     restore: Restore,
     number: u64,
-    /// Whoever asked waits until then; no more once he was told.
+    /// The time until which the asker waits. `None`: it has its answer.
     until: Option<Time>,
-    /// Where it was ordered last: on a ring that ended it may be lost.
+    /// The ring on which it was ordered last. If that ring has ended, it may be lost.
     asked: Option<RingId>,
     /// It had its place in the order here, and was void.
     refused: Option<RestoreError>,
     giving: Option<Giving>,
 }
 
-/// The state on its way to whoever waits for this transfer.
+/// The state on its way to the replica that waits for this transfer.
 struct Giving {
     transfer: ViewNumber,
     state: Bytes,
     next: u32,
 }
 
-/// How it stands with a state that is here.
+/// The outlook of a state that is here.
 enum Outlook {
     /// The group does not wait for it.
     Over(Result<ViewNumber, RestoreError>),
@@ -51,7 +51,7 @@ enum Outlook {
 }
 
 impl Restoring {
-    /// A state that somebody brings now.
+    /// A restore that is requested now.
     pub(crate) fn asked(restore: Restore, number: u64, now: Time) -> Restoring {
         let until = Some(now + RESTORE_TIMEOUT);
         Restoring { restore, number, until, asked: None, refused: None, giving: None }
@@ -66,7 +66,7 @@ impl Restoring {
         self.restore.state.len()
     }
 
-    /// Until when whoever asked for it waits.
+    /// The time until which the asker waits.
     pub(crate) fn until(&self) -> Option<Time> {
         self.until
     }

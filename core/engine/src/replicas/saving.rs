@@ -1,9 +1,8 @@
-//! A group's state as it is at one place of the order, for whoever keeps it elsewhere
-//! (`docs/protocol/backup.md`).
+//! A group's state at one place of the order, to be kept elsewhere (`docs/protocol/backup.md`).
 //!
-//! The node that was asked orders the proposal. Where that is delivered its replica takes its
-//! state, as for a transfer; and it is told when the place is held, as a reply at that place would
-//! be: what is saved cannot be lost by the group any more.
+//! The node that was asked orders the proposal. At its delivery the node's replica takes its state,
+//! as for a transfer. The state is handed out when the place is held, as a reply at that place
+//! would be: the group cannot lose a saved state any more.
 
 mod handler;
 
@@ -16,8 +15,7 @@ use wire::{Duration, GroupId, RingId, Time};
 use crate::api::{Restore, RestoreError, SaveError, Saved};
 use crate::replicas::restoring::Restoring;
 
-/// Whoever asked for a save hears of it within this time. A large state takes its service a while
-/// to tell.
+/// The time within which a save is answered. A service needs a while to write a large state.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A save that was asked for here.
@@ -40,7 +38,7 @@ enum Stage {
     Taken { sequence: u64, saved: Saved },
 }
 
-/// What this node was asked to save and to restore.
+/// The saves and restores that this node was asked for.
 #[derive(Default)]
 pub(crate) struct Backups {
     pub(crate) saves: BTreeMap<GroupId, Saving>,
@@ -102,7 +100,7 @@ impl Backups {
     }
 }
 
-/// What can come of a save.
+/// The outlook of a save.
 enum Outlook {
     Over(SaveError),
     Ready,

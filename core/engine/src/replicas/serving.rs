@@ -83,14 +83,14 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         self.replies.clients.callers.delivered(&call, known_at);
         match outcome {
             Some(outcome) => self.replies().answer(call, outcome),
-            // Who leads is silent, or the client would not ask here.
+            // The leader is silent, or the client would not ask here.
             None => self.take_over(now, group),
         }
     }
 
-    /// A call comes to a backup. What was taken already is answered when it is held; what is not
-    /// known here is ordered after a quarter of the client's timeout: at once would multiply the
-    /// load of a ring that is slow because it has too much to do.
+    /// A call comes to a backup. If the replica has taken it already, it is answered when it is
+    /// held. An unknown call is ordered after a quarter of the client's timeout. At once would
+    /// multiply the load of an overloaded ring.
     pub(crate) fn serve_as_backup(
         &mut self,
         now: Time,
@@ -165,7 +165,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         self.replies.clients.callers.order_later(&call, now + retry_after);
     }
 
-    /// The verdict went against this configuration: whoever waits here is to try elsewhere.
+    /// The verdict went against this configuration: clients that wait here have to try elsewhere.
     pub(crate) fn refuse_without_quorum(&mut self) {
         for call in self.replies.clients.callers.all() {
             self.replies().decline(call, Outcome::NoReplica);

@@ -51,7 +51,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         );
     }
 
-    /// A component begins: whoever has the state tells anew what is not settled.
+    /// A component begins: replicas with the state order their unsettled votes anew.
     pub(crate) fn open_votes(&mut self, now: Time) {
         let groups: Vec<GroupId> = self.base.directory.iter().map(|(id, _)| id).collect();
         groups.into_iter().for_each(|id| self.open_votes_of(now, id));
@@ -72,7 +72,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         self.replicas.hosted.values_mut().for_each(|hosted| hosted.rejoin.expire(now));
     }
 
-    /// Says whose votes are missing for too long. What is true where that is ordered decides.
+    /// Reports the replicas whose votes are missing for too long. The facts at the report's place
+    /// in the order decide.
     pub(crate) fn accuse(&mut self, now: Time) {
         let overdue = self.replicas.votes.overdue(now);
         if self.base.planted.is(Bug::AwaitVotes) {

@@ -100,9 +100,9 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         self.conclude(call, outcome);
     }
 
-    /// Tells that nothing was done with a call. Of one that was given to the ring nobody here knows
-    /// what others made of it: to say that it was not executed could be a lie, so it goes on
-    /// waiting, and its client hears nothing and asks elsewhere.
+    /// Answers that a call was not executed. If the call was given to the ring, others may have
+    /// executed it, and that answer could be false. So the call goes on waiting, and its client
+    /// gets no answer and asks elsewhere.
     pub(crate) fn decline(&mut self, call: Call, outcome: Outcome) {
         let lies = self.base.planted.is(Bug::DeclineGiven);
         if self.replies.clients.callers.get(&call).is_some_and(|waiting| !waiting.given || lies) {
@@ -117,10 +117,9 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         }
     }
 
-    /// This node's replica has lost what it knew. Calls that have their place wait for the view in
-    /// which it has the state again, or are answered by others whom their clients ask meanwhile
-    /// (simulator seed 579868). What was given to it without a place nobody else has: their clients
-    /// are told, who would otherwise wait here for what never comes (seed 376321).
+    /// This node's replica has lost its state. Calls with a place wait for the view in which it has
+    /// the state again; meanwhile their clients may get answers elsewhere. Calls without a place
+    /// exist only here: their clients receive an error instead of waiting in vain.
     pub(crate) fn lose_calls(&mut self, group: GroupId) {
         self.replies
             .clients
@@ -130,8 +129,8 @@ impl<O: Ordering> ReplyHandler<'_, O> {
             .for_each(|call| self.lose_call(call));
     }
 
-    /// This node's replica goes on with another program. What the last one was given without a
-    /// place is in no journal: its clients are told.
+    /// This node's replica goes on with another program. Calls that the last program was given
+    /// without a place are in no journal: their clients receive an error.
     pub(crate) fn lose_unplaced(&mut self, group: GroupId) {
         for call in self.replies.clients.callers.of_group(group) {
             let lost = self.replies.clients.callers.get(&call).is_some_and(|waiting| {
@@ -155,7 +154,7 @@ impl<O: Ordering> ReplyHandler<'_, O> {
     }
 
     /// The service of this node's replica executes nothing more. If another replica has the group's
-    /// state, who waits here for what was not answered is to ask there, and is told so at once.
+    /// state, clients with unanswered calls are sent there at once.
     pub(crate) fn send_on(&mut self, group: GroupId) {
         let others =
             self.base.directory.get(group).map(|known| known.synced().any(|it| it != self.base.me));
@@ -169,8 +168,8 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         {
             let given = self.replies.clients.callers.get(&call).is_some_and(|waiting| {
                 let stage = matches!(waiting.stage, Stage::Ordered | Stage::Delivered { .. });
-                // A passive group's primary had it, and another is primary since: nobody tells its
-                // client otherwise.
+                // A passive group's primary had it, and another is primary since: no one else tells
+                // its client.
                 let again = waiting.stage == Stage::Parked && waiting.given;
                 (stage || again) && waiting.outcome.is_none()
             });
@@ -178,7 +177,7 @@ impl<O: Ordering> ReplyHandler<'_, O> {
                 self.conclude(call, Outcome::Gone);
             }
         }
-        // What was executed is answered when it is held.
+        // Executed calls are answered once they are held.
         for call in self.replies.clients.callers.of_group(group) {
             let answered =
                 self.replies.clients.callers.get(&call).is_some_and(|it| it.outcome.is_some());

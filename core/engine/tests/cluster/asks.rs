@@ -79,8 +79,8 @@ fn one_and_two_replicas_call_too() {
     }
 }
 
-/// Whoever it is: also the first in rank, who would speak for the others, and who has no timeout
-/// and would give up for them.
+/// The deviant may be any replica: also the first in rank, which would order on behalf of the
+/// others, or one without a timeout, which would give up for them.
 #[test]
 fn who_asks_something_else_is_heard_by_nobody_and_replaced() {
     for fault in [Fault::AsksElse, Fault::AsksInHaste, Fault::AsksNothing] {
@@ -174,8 +174,8 @@ fn asks_are_told_anew_when_a_replica_dies_or_comes_while_they_are_counted() {
     assert_eq!([1, 3].map(|of| deviated(&cluster, 1, of)), [0, 0]);
 }
 
-/// What was asked before the group votes is asked as before; what waits for votes when it votes no
-/// more goes on.
+/// Calls that the group made before it votes go on as before. Calls that wait for votes when it
+/// stops voting go on, too.
 #[test]
 fn a_call_under_way_outlives_that_its_group_begins_and_ceases_to_vote() {
     for (from, to) in [(Style::Active, Style::Voting), (Style::Voting, Style::Active)] {
@@ -229,8 +229,8 @@ fn a_majority_gives_a_call_up_when_its_time_is_over() {
     assert_eq!([1, 2, 3].map(|of| deviated(&cluster, 5, of)), [0, 0, 0]);
 }
 
-/// Of those that vote the last one goes while its handler waits for votes: nobody could say any
-/// more what is right, and it goes.
+/// The last voter leaves while its handler waits for votes. No replica could settle them any more,
+/// so it leaves at once.
 #[test]
 fn the_last_replica_does_not_wait_for_votes_when_it_goes() {
     let mut cluster = two_groups(&[1, 2], 5, Style::SemiActive);

@@ -158,14 +158,14 @@ pub fn a_deposit_is_given_up_on_demand<O: Base>(mut cluster: Cluster<O>) {
     answered(&mut cluster, client, (1, "z"), "1:z");
 }
 
-/// Whatever happens to others while it waits.
+/// Other nodes die or are cut off while it waits.
 pub fn a_deposit_outlives_changes_of_the_component<O: Base>(mut cluster: Cluster<O>) {
     let (client, saved) = two_of_three(&mut cluster, GroupOptions::default());
     end(&mut cluster, &[3, 2, 1]);
     cluster.restore(4, &saved, false).expect("the group has ended");
     cluster.kill(5);
     cluster.run_for(ms(1_000));
-    // Who has it is cut off, and those who wait for it are not.
+    // The node with the state is cut off; the waiting nodes are not.
     cluster.partition(&[4]);
     cluster.host_with("log", 1, GroupOptions::default());
     cluster.host_with("log", 2, GroupOptions::default());
@@ -298,7 +298,7 @@ fn who_comes_back_with_what_was_replaced_gets_the_new_state() {
     assert_eq!(cluster.state(3, "log"), ["a", "b", "d"]);
 }
 
-/// What a disk has of a group that ended meanwhile is no beginning either, and no obstacle.
+/// A group that has ended does not begin with a disk's old state, and that state is no obstacle.
 #[test]
 fn who_comes_back_from_its_disk_while_a_deposit_waits_takes_that() {
     let mut cluster = Cluster::new_on_disk(3);

@@ -1,13 +1,13 @@
-//! What the clusters of these tests stand on.
+//! The order on which the clusters of these tests are built.
 
 use steadfast_engine::ordering::{InProcess, Ordering, Ring, Sequencer};
 use wire::{ClusterId, Member, NodeId, Time};
 
 use crate::harness::DELAY;
 
-/// What a cluster of this harness stands on.
+/// An order on which a cluster of this harness is built.
 pub trait Base: Ordering + Sized {
-    /// What its nodes share.
+    /// The data that its nodes share.
     type Shared;
 
     fn shared() -> Self::Shared;

@@ -184,7 +184,7 @@ fn the_loss_of_a_node_ends_a_benchmark_everywhere() {
             cluster.told(node, |event| matches!(event, Event::BenchEnded { whole: false, .. }))
         );
     }
-    // What was still queued is nobody's any more, and the next one is not disturbed by it.
+    // Messages that were still queued belong to no benchmark, and do not disturb the next one.
     let result = run(&mut cluster, 2, request(&[1, 4], Pacing::Window(4), Until::All));
     assert!(is_right(&result));
     assert_eq!(result.reports.len(), 3);

@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, VecDeque};
 use steadfast_engine::{Kept, Recovery};
 use wire::{Duration, GroupId, Time};
 
-/// What a sync takes, unless a test says otherwise.
+/// The time of a sync, unless a test sets another.
 pub const SYNC: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
 pub struct FakeDisk {
     /// Records of all lives.
     log: Vec<Kept>,
-    /// So many of them are there.
+    /// The number of them that are on the disk.
     synced: usize,
-    /// Of each strand the last that is there, with the number of records that it stands for.
+    /// The last snapshot of each strand on the disk, with the number of records that it covers.
     snapshots: BTreeMap<Option<GroupId>, (usize, Kept)>,
     /// How many records there were when this life began.
     begun: usize,
-    /// What is on its way, and when it is there.
+    /// The writes under way, and the times at which they are done.
     syncing: VecDeque<(Time, Written)>,
     /// Nothing comes to the disk.
     pub stuck: bool,
@@ -29,7 +29,7 @@ enum Written {
     Snapshot(Option<GroupId>, usize, Kept),
 }
 
-/// What the stack is to be told.
+/// A report to the stack.
 pub enum Told {
     Persisted(u64),
     Snapshot(Option<GroupId>, u64),

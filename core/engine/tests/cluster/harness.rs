@@ -118,11 +118,12 @@ pub struct Pending {
 }
 
 pub struct Cluster<O: Base = Ring> {
-    /// Nodes are numbered from one. What is scheduled is that a node dies of what it executes.
+    /// Nodes are numbered from one. Scheduled events are deaths of nodes from the calls that they
+    /// execute.
     world: World<Node<O>, u32>,
     base: O::Shared,
-    /// What each byte adds to a datagram's delay: with more than nothing the short overtake the
-    /// long.
+    /// The delay that each byte adds to a datagram's. If it is not zero, short datagrams overtake
+    /// long ones.
     pub per_byte: Duration,
     /// How critical the next calls are.
     pub priority: u8,
@@ -384,19 +385,19 @@ impl<O: Base> Cluster<O> {
         self.ask(node, |stack, now| stack.stop_bench(now));
     }
 
-    /// What came of the benchmark that the node was asked for.
+    /// Returns the outcome of the benchmark that the node was asked for.
     pub fn bench_outcome(&mut self, node: u32) -> Result<BenchResult, BenchError> {
         self.run_until("the end of a benchmark", |cluster| !cluster.at(node).benches.is_empty());
         self.at_mut(node).benches.remove(0)
     }
 
-    /// Calls that came to the node again and were not executed again.
-    /// What came of a call of a node's own.
+    /// Returns the outcome of a call of a node's internal client.
     pub fn own_outcome(&self, node: u32, number: u64) -> Option<wire::client::Outcome> {
         let mut owns = self.at(node).owns.iter();
         owns.find(|(own, _)| *own == number).map(|(_, outcome)| outcome.clone())
     }
 
+    /// Calls that came to the node again and were not executed again.
     pub fn copies(&self, node: u32) -> usize {
         self.times(node, |event| matches!(event, Event::Copy { .. }))
     }
@@ -407,7 +408,7 @@ impl<O: Base> Cluster<O> {
         self.ask(node, |stack, now| stack.move_primary(now, group, NodeId(to)))
     }
 
-    /// What came of the moves that the node was asked for.
+    /// Returns the outcome of the move that the node was asked for.
     pub fn moved(&mut self, node: u32) -> Result<ViewNumber, MoveError> {
         self.run_until("the end of a move", |cluster| !cluster.at(node).moves.is_empty());
         self.at_mut(node).moves.remove(0)
@@ -419,7 +420,7 @@ impl<O: Base> Cluster<O> {
         self.ask(node, |stack, now| stack.restyle(now, group, style))
     }
 
-    /// What came of the changes of style that the node was asked for.
+    /// Returns the outcome of the change of style that the node was asked for.
     pub fn restyled(&mut self, node: u32) -> Result<ViewNumber, RestyleError> {
         self.run_until("the end of a change of style", |cluster| {
             !cluster.at(node).restyles.is_empty()

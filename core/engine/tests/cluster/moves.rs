@@ -53,7 +53,7 @@ pub fn a_move_is_refused_with_what_to_do<O: Base>(mut cluster: Cluster<O>) {
     cluster.move_primary(5, "log", 2).expect("begun");
     let again = cluster.move_primary(5, "log", 1);
     assert_eq!(again, Err(MoveError::UnderWay(NodeId(2))));
-    // A target that is held up does not take over, and whoever asked is not kept waiting.
+    // A target that is held up does not take over, and the asker is not kept waiting.
     cluster.moved(5).expect("moved");
     cluster.partition(&[4, 5]);
     cluster.run_for(ms(2_000));
@@ -74,14 +74,14 @@ pub fn moves_at_the_same_time_take_place_one_after_the_other<O: Base>(mut cluste
 
 pub fn a_move_outlives_the_death_of_either_side<O: Base>(mut cluster: Cluster<O>) {
     cluster.host_on("log", &[1, 2, 3]);
-    // Who is to take over dies: there is nobody to move to.
+    // The node that is to take over dies: the move has no target.
     cluster.move_primary(4, "log", 3).expect("begun");
     cluster.kill(3);
     assert!(matches!(cluster.moved(4), Err(MoveError::NotAReplica(_)) | Ok(_)));
     let client = cluster.client(1);
     let call = cluster.call(client, "log", 1, "a");
     assert_eq!(cluster.reply(call), Outcome::Ok("1:a".into()));
-    // Who is primary dies: the proposal is ordered anew on the next ring, if it must be.
+    // The primary dies: the proposal is ordered anew on the next ring, if necessary.
     cluster.restart(3);
     cluster.host_on_later("log", 3);
     cluster.run_until_synced("log", 3);

@@ -1,4 +1,4 @@
-//! What calls between groups promise (`docs/protocol/nested.md`).
+//! The promises of calls between groups (`docs/protocol/nested.md`).
 
 use steadfast_engine::Event;
 use steadfast_engine::ordering::InProcess;
@@ -55,9 +55,9 @@ fn a_group_calls_another_and_every_replica_takes_the_same_reply() {
     }
 }
 
-/// Of two replicas both have to hold a call before its end is ordered. That the one that sent it
-/// has it comes sooner than the call, where short datagrams overtake long ones: nothing waits for
-/// the ring's next sign of life because of that.
+/// Both of two replicas must have a call before its end is ordered. Where short datagrams overtake
+/// long ones, the sender's acknowledgement arrives before the call. Even then nothing waits for the
+/// ring's next sign of life.
 #[test]
 fn a_call_takes_round_trips_and_no_time_out_where_acknowledgements_overtake() {
     for options in [
@@ -118,7 +118,7 @@ fn calls_go_through_several_groups_and_never_in_a_circle() {
     assert_eq!(cluster.reply(call), ok("5:nobody>x=NoSuchGroup"));
 }
 
-/// Who could call it would have programs started on every host.
+/// A caller of this group could start programs on every host.
 #[test]
 fn handlers_do_not_reach_the_managers_group() {
     let mut cluster = Cluster::<InProcess>::in_process(2);

@@ -1,4 +1,4 @@
-//! Requests that kill whoever executes them.
+//! Requests that kill every service that executes them.
 
 use steadfast_engine::Event;
 use wire::GroupId;
@@ -193,7 +193,7 @@ fn a_group_whose_programs_all_die_goes_on_from_what_their_nodes_have() {
     }
 }
 
-/// What its node has kept is more than a program is given at a time.
+/// The node's journal is longer than the part that a program is given at a time.
 #[test]
 fn a_program_is_given_a_long_journal_to_its_end() {
     for style in WITH_STATE {

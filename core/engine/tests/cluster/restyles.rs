@@ -165,7 +165,7 @@ fn what_a_warm_passive_primary_has_taken_is_ordered_before_all_execute() {
         for (place, call) in calls.into_iter().enumerate() {
             let mut outcome = cluster.reply(call);
             if outcome == Outcome::NotPrimary {
-                // Who chose by a view that is over, and came to another entry, is sent on.
+                // A client that chose its entry by an old view is sent on.
                 let at_1 = cluster.connect_as(clients[place % clients.len()], 1);
                 let (which, word) = [(0, "a"), (1, "b")][place / clients.len()];
                 let again = cluster.call(at_1, "log", number + which, word);

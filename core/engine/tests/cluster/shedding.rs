@@ -22,7 +22,7 @@ fn ok(text: &str) -> Outcome {
     Outcome::Ok(text.to_owned().into())
 }
 
-/// Who may answer instead, if the call is refused.
+/// If the call is refused: the node that may answer instead.
 fn refused(outcome: &Outcome) -> Option<Option<NodeId>> {
     match outcome {
         Outcome::Shed { instead, reason } => {

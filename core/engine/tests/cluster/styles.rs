@@ -1,4 +1,4 @@
-//! What each style promises beside the semi-active one, which the other tests are about.
+//! The promises of each style but the semi-active one, which the other tests cover.
 
 use wire::client::Outcome;
 use wire::ordered::{GroupOptions, Style};

@@ -81,7 +81,7 @@ impl Writer {
         self.written.push(body);
     }
 
-    /// Whoever's service runs has all that was answered.
+    /// Checks that every running service has all answered requests.
     fn check(&self, cluster: &mut Cluster, style: Style, context: &str) {
         cluster.run_for(ms(50));
         let primary = cluster.primary(1, "log").expect("it serves");
@@ -145,7 +145,8 @@ fn a_group_on_disk_goes_through_its_styles_and_loses_nothing_with_all_lives() {
     }
 }
 
-/// What none of them was told to be executed is executed by all, and answered as all have it.
+/// All replicas execute a request that was not answered before the loss, and its answer is the one
+/// of all.
 #[test]
 fn what_a_voting_group_had_not_answered_is_voted_on_when_it_is_back() {
     let mut cluster = cluster(Style::Voting);
@@ -209,7 +210,7 @@ fn an_answer_without_a_record_of_its_own_waits_for_the_last_record() {
         let mut writer = Writer::new();
         writer.write(&mut cluster, "first");
         for node in NODES {
-            // What is ordered for others moves the order on, and no disk.
+            // Messages for another group advance the order, and write to no disk.
             let other = cluster.client(node);
             let call = cluster.call(other, "beside", 1, "x");
             assert!(matches!(cluster.reply(call), Outcome::Ok(_)), "{style}");

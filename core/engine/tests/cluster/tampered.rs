@@ -11,7 +11,7 @@ use wire::{Malformed, Member, NodeId, RingId, Time};
 
 use crate::base::Base;
 
-/// What is done to the next large message that the node is given.
+/// The fault in the next large message that the node is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// A bit of it is another.
@@ -35,7 +35,7 @@ pub struct Tampered {
 }
 
 impl Tampered {
-    /// What comes out, with the mistake in it.
+    /// Passes an output on, with the fault in it.
     fn tamper(&mut self, output: Output) {
         let Output::Deliver(mut delivery) = output else {
             return self.ready.push_back(output);

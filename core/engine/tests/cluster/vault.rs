@@ -24,7 +24,7 @@ impl Default for Vault {
 }
 
 impl Vault {
-    /// What was not written is lost.
+    /// Loses the keys that were not written.
     pub fn crash(&mut self) {
         self.held = false;
         self.waiting.clear();

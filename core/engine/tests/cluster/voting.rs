@@ -6,7 +6,7 @@ use wire::ordered::{GroupOptions, Style};
 
 use crate::harness::{Cluster, Connection, ms};
 
-/// What is wrong with the services of a node.
+/// The fault of a node's services.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// They write down something else, until they begin anew.

@@ -56,7 +56,7 @@ pub(super) struct Peer {
     round: u64,
     round_at: Time,
     pub next_round: Time,
-    /// [`Route::Best`](crate::Route) goes by all links until the best one is confirmed with this round.
+    /// [`Route::Best`](crate::Route) uses all links until this round confirms the best one.
     doubt: Option<u64>,
     /// Rounds follow each other closely; so many may still be left without an answer.
     quick: Option<u8>,

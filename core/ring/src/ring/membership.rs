@@ -42,7 +42,7 @@ impl Ring {
         if let Some(suspect) = suspect.filter(|suspect| !gather.is_heard_by(*suspect)) {
             gather.suspect(suspect, now, now + wait);
         }
-        // A token must not outlive the ring: whoever comes back to it does so by a new one.
+        // A token must not outlive the ring: a member that comes back to the ring needs a new one.
         self.order.token = None;
         self.order.passed = None;
         self.committed = None;

@@ -75,8 +75,8 @@ impl Order {
 }
 
 impl Ring {
-    /// After each step of an installed ring: charges the time since the last one to whoever kept
-    /// this node from sending, and excludes a member whose account is full.
+    /// Charges, after each step of an installed ring, the time since the last one to the member
+    /// that kept this node from sending. Excludes a member whose account is full.
     pub(crate) fn weigh_stalls(&mut self, now: Time) {
         let State::Operational(turn) = &mut self.state else { return };
         if self.config.planted.is(Bug::ForgiveTheSlow) {

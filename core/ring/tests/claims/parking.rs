@@ -157,7 +157,7 @@ fn in_an_idle_ring_the_holder_alone_is_asked() {
     assert_eq!(cluster.ring(0).delivered(), 100);
 }
 
-/// docs/protocol/ring.md, "Longest wait for the token": whoever is in the token's `wants` gets the
+/// docs/protocol/ring.md, "Longest wait for the token": a member in the token's `wants` gets the
 /// token before anybody has it twice, and nobody sends more than a turn meanwhile.
 #[test]
 fn nobody_is_passed_over_and_no_turn_is_longer_than_it_may_be() {

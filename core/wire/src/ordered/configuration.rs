@@ -23,7 +23,7 @@ pub struct Component {
     pub members: Vec<Member>,
 }
 
-/// What a member has at the start of a configuration. Every member orders one.
+/// The state of a member at the start of a configuration. Every member orders one.
 ///
 /// ```text
 /// | ring.seq | rep | first life | last: component | attempts: count, each component | position |

@@ -26,7 +26,7 @@ pub struct GroupEntry {
     pub floor: Place,
     /// Its replicas in order of rank. The first synced one is the primary.
     pub replicas: Vec<ReplicaEntry>,
-    /// Of a sleeping group: its last synced replicas, in order of rank. The group goes on when
+    /// If the group sleeps: its last synced replicas, in order of rank. The group goes on when
     /// enough of them are back in the same life.
     pub asleep: Vec<Member>,
     /// Members whose replicas left and will join again without the state. While there are any, the

@@ -1,4 +1,4 @@
-//! What a node's disk knows about the node's earlier lives.
+//! The knowledge of a node's disk about the node's earlier lives.
 
 use alloc::vec::Vec;
 

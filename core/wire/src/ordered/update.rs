@@ -34,7 +34,7 @@ pub struct PrimaryChunk {
     /// installed: that place. The chunk is valid only if this still holds at its place in the
     /// order.
     pub since: Place,
-    /// The update's number in the group's history, from 1. Of a checkpoint: the number of the last
+    /// The update's number in the group's history, from 1. For a checkpoint: the number of the last
     /// request that it contains.
     pub number: u64,
     /// Index of the chunk, from 0.
@@ -45,7 +45,7 @@ pub struct PrimaryChunk {
     pub bytes: Bytes,
 }
 
-/// What a passive group's primary sends to its backups.
+/// The two kinds of data that a passive group's primary sends to its backups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Told {

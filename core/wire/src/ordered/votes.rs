@@ -40,8 +40,8 @@ pub struct Ballot {
     /// The place in the ring's order where a [change of style](super::Restyle) made the group vote.
     /// 0: it votes since the component began. A ballot with an earlier place is void.
     pub since: u64,
-    /// Of the sender's first ballot, in a component or since it has the state: the position up to
-    /// which the sender knows everything to be settled.
+    /// Only in the sender's first ballot, in a component or since it has the state: the position up
+    /// to which the sender knows everything to be settled.
     pub opening: Option<u64>,
     /// The position of the first digest, from 1. A ballot without `opening` continues where the
     /// previous one ended.

@@ -34,7 +34,7 @@ pub struct Data {
     pub ring: RingId,
     /// The receiver is to answer with an [`Ack`](super::Ack) at once.
     pub ack_wanted: bool,
-    /// Its sender has everything up to here: whoever gets it knows so of two members at once.
+    /// Its sender has everything up to here: a receiver knows this of two members at once.
     pub complete: bool,
     /// How often the token had been passed when this was sent.
     pub hop: u64,

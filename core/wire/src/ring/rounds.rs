@@ -29,13 +29,13 @@ pub struct Token {
     /// Recovery: bit i is set when member i has sent again all that it holds of its old ring.
     pub done: u64,
     /// Recovery: bit i is set when member i has found all bits of `done` set and has everything
-    /// that was sent. With all bits set, whoever sees this may install the ring.
+    /// that was sent. With all bits set, a member that sees this may install the ring.
     pub received: u64,
     /// Bit i is set when member i waits for the token.
     pub wants: u64,
     /// Index of the member that sent last: where an idle token rests.
     pub home: u8,
-    /// Sequence numbers that somebody misses and whoever has them is to send again.
+    /// Sequence numbers that some member misses. A member that has them is to send them again.
     pub missing: Vec<u64>,
     /// So many of the last numbers given out leave after the token (the accelerated ring): who
     /// lacks one of them at the token's arrival does not miss it yet.

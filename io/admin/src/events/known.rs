@@ -1,4 +1,4 @@
-//! What the log and the event formatter remember: names of groups, and the ring's members.
+//! The memory of the log and the event formatter: names of groups, and the ring's members.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ use crate::stream::Stream;
 /// How long the bytes of a file may stand still on their way here.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// Bytes that are read past when a file is refused, so that whoever sends it hears why.
+/// Bytes that are read past when a file is refused, so that its sender receives the reason.
 const PIECE: usize = 64 << 10;
 
 pub(super) fn save(node: &dyn Handler, stream: &mut Stream, group: &str) -> io::Result<()> {

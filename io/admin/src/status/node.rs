@@ -62,7 +62,7 @@ pub struct Status {
     pub counters: Counters,
 }
 
-/// What the system grants the ring's sockets.
+/// The system's grants to the ring's sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketStatus {
     /// The number of the other nodes, summed over the links.

@@ -1,4 +1,4 @@
-//! The blocking client: whoever waits for an answer runs the input and output meanwhile.
+//! The blocking client: a thread that waits for an answer runs the input and output meanwhile.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

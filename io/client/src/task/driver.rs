@@ -177,7 +177,7 @@ impl Task {
         self.alarm.as_mut().poll(cx).is_ready()
     }
 
-    /// Tells whoever waits in `connect` how it went. True if it failed.
+    /// Reports the outcome to the caller that waits in `connect`. True if it failed.
     fn tell_opened(&mut self) -> bool {
         let result = match self.session.reach() {
             _ if self.opened.is_none() => return false,

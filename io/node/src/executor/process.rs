@@ -2,8 +2,8 @@
 //!
 //! The data plane itself reads and writes the program's socket, without ever waiting for it: a
 //! command and its answer then wake one process each, as few as with a thread, and the program's
-//! death is seen where it matters, by the end of the socket. What the program does not read waits
-//! here, within the same limits as for a thread.
+//! death is seen where it matters, by the end of the socket. Commands that the program does not
+//! read wait here, within the same limits as for a thread.
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! A service under guard: its panics end neither the replica nor whoever hosts it, and what it says
-//! is kept within limits. The same in a node's thread and in a program of its own.
+//! A service under guard: its panics end neither the replica nor its host, and its outputs are kept
+//! within limits. It is the same in a node's thread and in a separate program.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -174,7 +174,7 @@ impl Replica {
         }
     }
 
-    /// Gives the state to whoever asked for it.
+    /// Sends the state to the asker.
     pub fn answer_state(&self, reply: &StateReply) {
         // The asker may have given up.
         let _ = reply.try_send(self.snapshot().map_err(HostError::Snapshot));
@@ -194,8 +194,8 @@ pub(crate) fn bytes_of(command: &Command) -> usize {
     }
 }
 
-/// Runs the service's code; its panic ends neither the replica nor the node. What the service's
-/// state is then, is for the service to say: the same at every replica.
+/// Runs the service's code; its panic ends neither the replica nor the node. The service's state
+/// after it is the service's affair, and the same at every replica.
 fn guarded<T>(what: &str, run: impl FnOnce() -> T) -> Result<T, ()> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         tracing::error!(panic = panic_text(&*panic), "a service panicked in its {what}");

@@ -8,7 +8,7 @@ use wire::GroupId;
 
 use crate::error::HostError;
 
-/// The state of a replica, or why there is none, for whoever asked.
+/// The way back to the asker for a replica's state, or the reason why there is none.
 pub(crate) type StateReply = SyncSender<Result<Vec<u8>, HostError>>;
 
 /// The result of a command.

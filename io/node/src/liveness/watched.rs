@@ -255,7 +255,7 @@ mod tests {
 
     const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-    /// Watches whoever listens at `address`.
+    /// Watches the listener at `address`.
     fn watching(address: SocketAddr) -> (Watched, Poller) {
         let source = Source::Watched(0);
         let watched = Watched::new(NodeId(2), address, LOOPBACK, source, Time::ZERO);

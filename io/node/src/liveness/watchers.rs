@@ -59,7 +59,7 @@ impl Watchers {
 
     /// Takes other nodes' connections by this link.
     pub fn accept(&mut self, link: usize, now: Time, poller: &Poller) {
-        // Bounded: whoever connects without end must not keep the loop here.
+        // Bounded: a peer that connects without end must not keep the loop here.
         for _ in 0..MAX_MEMBERS {
             match self.listeners[link].accept(now, poller) {
                 Ok(Some((stream, from))) => self.keep(stream, from.ip().to_canonical(), poller),

@@ -16,8 +16,8 @@ impl Hosting<'_> {
         self.take_arrivals(now);
     }
 
-    /// Hosts the replicas of programs that have come; true if there was one. Whoever has to wait
-    /// until the last replica is out of its group is tried again in each turn.
+    /// Hosts the replicas of programs that have come; true if there was one. An arrival that has to
+    /// wait until the last replica is out of its group is tried again in each turn.
     pub fn take_arrivals(&mut self, now: Time) -> bool {
         let mut any = false;
         for arrival in std::mem::take(&mut self.replicas.arrivals) {

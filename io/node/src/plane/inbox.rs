@@ -38,8 +38,8 @@ impl Inbox {
         (self.orders_left, self.results_left) = (BATCH, BATCH);
     }
 
-    /// The next thing to do, results before orders; `None` at the turn's end. Of what is left
-    /// behind then, the waker tells.
+    /// The next thing to do, results before orders; `None` at the turn's end. The waker reports the
+    /// work that is left then.
     pub(super) fn next(&mut self) -> Option<Work> {
         if self.results_left > 0
             && let Ok(report) = self.results.try_recv()

@@ -82,7 +82,8 @@ impl Replicas {
         cluster_state.placed().any(|placed| GroupId::of(&placed.deployment.group) == group)
     }
 
-    /// A view of its group has this node's replica: whoever had its program run is told.
+    /// A view of its group has this node's replica: reports that to the asker that had its program
+    /// started.
     pub fn joined(&mut self, group: GroupId) {
         if let Some(tether) = self.executors.get_mut(&group).and_then(Executor::tether) {
             tether.joined();

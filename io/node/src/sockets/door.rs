@@ -1,4 +1,5 @@
-//! Where clients come in: at an open door whoever connects, at a gate those who have shaken hands.
+//! The entrance of clients: an open door admits every connection, a gate only those with a TLS
+//! handshake.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

@@ -1,8 +1,8 @@
-//! The gate: where whoever connects over TLS shakes hands before it comes in.
+//! The gate: clients that connect over TLS shake hands here before they are admitted.
 //!
-//! A thread of its own, because a handshake takes as long as some hundred calls and the other side
-//! may take its time. How many shake hands at once, and for how long, is bounded; at the bound
-//! those go that crowd the gate most. What is handed in is open, and known by name.
+//! It has a thread of its own, because a handshake takes as long as some hundred calls, and the
+//! other side may delay it. The number and the time of handshakes are bounded; at the bound, the
+//! most crowding visitors are dropped. Admitted connections are open, and known by name.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -217,8 +217,8 @@ impl Porter {
     }
 }
 
-/// Crowding visitors compete among themselves. Of the origins with most visitors, all alike, this
-/// is the oldest visitor. Visitors are given in order of age.
+/// Crowding visitors compete among themselves. This is the oldest visitor of all origins that have
+/// the most visitors. Visitors are given in order of age.
 fn most_crowding(visitors: impl Iterator<Item = (u64, u128)> + Clone) -> Option<u64> {
     let mut counts: BTreeMap<u128, usize> = BTreeMap::new();
     for (_, origin) in visitors.clone() {

@@ -1,9 +1,9 @@
 //! Processors that are kept from sleeping deeper than a wake-up may take.
 //!
-//! Linux's power management takes requests by a device file: whoever holds it open with a number of
-//! microseconds written to it keeps the idle processors of the whole host in states that they
-//! leave within that time, and the kernel forgets the request when the file is closed, however the
-//! process ends (kernel documentation, "PM Quality Of Service Interface").
+//! Linux's power management takes requests by a device file. A process writes a number of
+//! microseconds to it; while the process holds it open, the idle processors of the whole host stay
+//! in states that they leave within that time. The kernel forgets the request when the file is
+//! closed, however the process ends (kernel documentation, "PM Quality Of Service Interface").
 
 use std::fs::{File, OpenOptions, read_dir, read_to_string};
 use std::io::{Read, Write};

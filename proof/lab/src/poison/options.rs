@@ -55,8 +55,8 @@ pub struct Options {
     /// A client pauses no longer than this between calls, in microseconds.
     #[arg(long, default_value_t = 500)]
     pub pause: u64,
-    /// Decides calls, pauses and what is killed; drawn and told if it is not given. What the
-    /// processes make of it differs.
+    /// Decides calls, pauses and what is killed; drawn and told if it is not given. The processes'
+    /// schedules still differ between runs.
     #[arg(long)]
     pub seed: Option<u64>,
     /// Where histories and logs are left if something is wrong: a folder for each style there.

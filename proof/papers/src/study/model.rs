@@ -68,7 +68,7 @@ impl Ring {
 }
 
 /// Equations (2) and (3): how many whole rotations it takes besides (i, or j), and the send delay
-/// of whoever is `steps` away from where the token was last, and has something to send after
+/// of the member that is `steps` away from the token's last place and has something to send after
 /// `busy`.
 pub fn send_delay(ring: &Ring, rotation: f64, steps: u32, busy: f64) -> (u32, f64) {
     let first = f64::from(steps) * ring.pass;
@@ -103,7 +103,7 @@ pub struct Predicted {
     pub whole: u32,
     /// T_think before it.
     pub think: f64,
-    /// The place of whoever sent the reply.
+    /// The place of the reply's sender.
     pub sender: u32,
 }
 

@@ -154,7 +154,7 @@ impl Measured {
         }
     }
 
-    /// The mean place of whoever sent a reply, as in the paper's figure 4 (b).
+    /// The mean place of the senders of replies, as in the paper's figure 4 (b).
     pub fn position(&self) -> f64 {
         mean_place(self.senders.iter().enumerate().map(|(place, count)| (place as u32, *count)))
     }

@@ -1,5 +1,5 @@
-//! A call that kills whoever executes it is executed by two services at most, and answered alike by
-//! all; no other call is refused for it.
+//! A call that kills every service that executes it is executed by two services at most, and
+//! answered alike by all; no other call is refused for it.
 //!
 //! Source: docs/protocol/poison.md.
 

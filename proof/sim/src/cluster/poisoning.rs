@@ -64,9 +64,9 @@ impl PoisonPlan {
 /// The effect of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// It kills whoever executes it.
+    /// It kills every service that executes it.
     Always,
-    /// It kills the first who executes it.
+    /// It kills the first service that executes it.
     Once,
     /// It kills the first who executes it, and the second soon after its answer.
     Late,

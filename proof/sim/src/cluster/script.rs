@@ -1,9 +1,9 @@
-//! One operation of people, step by step, and the death of whoever leads after one of its steps
-//! (world `interruptions`).
+//! One operation of people, step by step, and the death of the leader after one of its steps (world
+//! `interruptions`).
 //!
-//! A *step* is a command that changes the cluster state, or a view of a deployed group: whatever is
-//! decided, and whatever follows from it. Until the leader dies a run is that of the same seed
-//! undisturbed, so the steps of that one are the steps of all.
+//! A *step* is a command that changes the cluster state, or a view of a deployed group: every
+//! decision and every consequence. Until the leader dies, a run equals the undisturbed run of the
+//! same seed. So the steps of the undisturbed run are the steps of all.
 
 mod in_cluster;
 

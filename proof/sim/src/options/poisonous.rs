@@ -21,8 +21,8 @@ impl GroupPlan {
 }
 
 impl Options {
-    /// Some calls kill whoever executes them. One world in eight has such calls; in the world of
-    /// poison each has.
+    /// Some calls kill every service that executes them. One world in eight has such calls; in the
+    /// world of poison each has.
     pub(super) fn with_poison(mut self, seed: u64) -> Options {
         let draw = &mut Draw::new(seed ^ STREAM);
         let wanted = Draw::new(seed ^ SHARE).one_in(8) || self.world == World::Poison;

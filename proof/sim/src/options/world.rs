@@ -9,11 +9,11 @@ pub enum World {
     Disks,
     /// Clusters in which all that the manager does happens together.
     Everything,
-    /// Clusters in which whoever leads dies after each step of an operation.
+    /// Clusters in which the leader dies after each step of an operation.
     Interruptions,
     /// Clusters on nodes with disks that rot and fill up.
     Decay,
-    /// Clusters with calls that kill whoever executes them, and programs that die.
+    /// Clusters with calls that kill every service that executes them, and programs that die.
     Poison,
     /// Rings alone: their deliveries and configurations are visible to the checkers.
     Rings,

@@ -93,7 +93,7 @@ impl Replica {
         })
     }
 
-    /// A handler has answered. What was if a group called.
+    /// A handler has answered. If a group called it, returns the digest of the call.
     pub(in crate::replica) fn finish_handler(
         &mut self,
         ticket: Ticket,

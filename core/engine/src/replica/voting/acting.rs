@@ -26,9 +26,9 @@ impl Replica {
         }
     }
 
-    /// A component has begun, or this replica's execution: it tells from where on it votes, and all
-    /// that is not settled. What it told of settled calls is void: who deviates has to leave by
-    /// itself, and of one that is `alone` nobody can say so.
+    /// A component has begun, or this replica's execution has. The replica orders the position from
+    /// which it votes, and its votes that are not settled. Its votes on settled calls are void: if
+    /// it deviates, it has to leave by itself. If it is `alone`, no other vote can show that.
     pub(crate) fn open_votes(&mut self, alone: bool, effects: &mut Vec<Effect>) {
         let silent = self.style_will_change();
         let Some(voting) = self.ballots.voting.as_mut() else { return };

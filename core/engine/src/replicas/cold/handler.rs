@@ -74,22 +74,21 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// This node's replica begins or ceases to run its service: those who wait here are answered by
-    /// what it executes from here on, up to here, or not at all.
+    /// This node's replica begins or ceases to run its service. Waiting clients are answered from
+    /// the executions after this place, or from those up to it, or not at all.
     pub(crate) fn note_running(&mut self, id: GroupId, before: (bool, bool)) {
         let place = self.base.progress.delivered();
         let Some(hosted) = self.replicas.hosted.get_mut(&id) else { return };
         let after = (hosted.replica.runs(), hosted.replica.is_finishing());
         match (before, after) {
-            // What its checkpoint has in it is answered to whoever asks anew.
+            // Requests in its checkpoint are answered when their clients retry.
             ((false, _), (true, _)) => self.replies().park_unanswered(id, 0),
             ((true, false), (true, true)) => hosted.cold.finishing = place,
             _ => {}
         }
     }
 
-    /// Another is primary of a cold passive group: what it is told to relay is not what the one
-    /// before was.
+    /// A cold passive group has another primary, with other requests to relay than the last one's.
     pub(crate) fn park_relayed(&mut self, id: GroupId) {
         let Some(hosted) = self.replicas.hosted.get(&id) else { return };
         let after = if hosted.replica.is_finishing() { hosted.cold.finishing } else { 0 };

@@ -1,4 +1,4 @@
-//! What is taken is kept for the next program.
+//! Keeps the deliveries that a replica takes, for its next program.
 
 use alloc::vec::Vec;
 
@@ -22,7 +22,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         journal.into_iter().for_each(|journal| journal.restyle(style));
     }
 
-    /// What a replica here takes is kept: on the disk, and for the case that its program dies.
+    /// Keeps a delivery that a replica here takes: on the disk, and in case its program dies.
     pub(crate) fn keep_taken(&mut self, group: GroupId, payload: &Bytes) {
         let Some(hosted) = self.replicas.hosted.get_mut(&group) else { return };
         if let Some(journal) = &mut hosted.program.journal

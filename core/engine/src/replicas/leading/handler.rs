@@ -1,4 +1,4 @@
-//! Who leads tells how far it is; who follows goes on.
+//! The leader reports its progress; followers execute up to it.
 
 use alloc::vec::Vec;
 
@@ -94,8 +94,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// A replica here leads, and others may have died of the next call: it is tried, unless two
-    /// did, and nobody can have answered it.
+    /// A replica here leads, and others may have died of the next call. The call is tried, unless
+    /// two have died of it and none can have answered it.
     pub(crate) fn try_or_condemn(
         &mut self,
         now: Time,
@@ -104,10 +104,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         blame: Blame,
     ) {
         let Blame { deaths, answered, beside, .. } = blame;
-        // Its caller would not come back for what it has been answered. Who came here before that,
-        // or waits elsewhere as well, may have another node's answer (simulator world `everything`,
-        // seed 776). While nobody has died of it, that goes unsaid: whether the leader that went
-        // since may have answered shall not be taken back.
+        // A client that retries has no answer. One that came here before, or waits elsewhere as
+        // well, may have another node's. Without deaths `answered` stays as it is: the leader that
+        // has gone since may have answered.
         let asks = call.is_some_and(|(client, number)| {
             let waiting = self.replies.clients.callers.get(&(group, client, number));
             waiting.is_some_and(|waiting| waiting.returned)
@@ -205,13 +204,13 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// A component begins: whoever waited for a word of its own goes on.
+    /// A component begins: replicas that waited for a message of their own go on.
     pub(crate) fn reconcile_leads(&mut self, now: Time) {
         let ids: Vec<GroupId> = self.replicas.hosted.keys().copied().collect();
         ids.into_iter().for_each(|id| self.reconcile_lead(now, id));
     }
 
-    /// Tells this node's replica who leads, by the table.
+    /// Reports the leader, by the table, to this node's replica.
     pub(crate) fn reconcile_lead(&mut self, now: Time, id: GroupId) {
         let Some(group) = self.base.directory.get(id) else { return };
         let synced: Vec<Member> = group.synced().collect();

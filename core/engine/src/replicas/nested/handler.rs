@@ -46,7 +46,7 @@ impl Replicas {
                 let hosted = self.hosted.get(&group);
                 hosted.filter(|hosted| hosted.replica.runs_ahead()).map(|_| Duration::ZERO)
             }
-            // The token comes to all in turn: whoever has it first says it, and the others withdraw
+            // The token visits all in turn: the first holder orders it, and the others withdraw
             // theirs.
             (_, true) if !base.outbox.ordering.is_parking() => Some(Duration::ZERO),
             (rank, true) => Some(self.nested.rank_pause() * rank as u32),
@@ -179,7 +179,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         open.handed = Some((self.base.order_copy(now, Ordered::Request(request)), now));
     }
 
-    /// A group's call is delivered: whoever calls need not order it any more.
+    /// A group's call is delivered: the calling replicas need not order it any more.
     pub(crate) fn nested_delivered(&mut self, now: Time, sender: Member, request: &Request) {
         let Some(origin) = &request.origin else { return };
         self.base.acknowledge_to_speakers(request.group);
@@ -258,7 +258,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             return;
         };
         if style.is_some_and(StyleRules::executes_on_arrival) {
-            // What has its place is the update, which is being delivered, not the call.
+            // The place is that of the update, which is being delivered, and not of the call.
             owed.sequence = owed.sequence.max(self.base.progress.delivered());
         }
         if owed.end.is_none() {
@@ -405,7 +405,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let mut callers: Vec<GroupId> = Vec::new();
         for (caller, open) in of {
             if open.ask.request.group == id && repeats {
-                // Who answers now may not know that an answer is owed.
+                // The callee's new primary may not know that it owes an answer.
                 open.delivered = false;
                 open.handed = None;
             }

@@ -31,8 +31,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         payload: &Bytes,
     ) {
         let group = request.group;
-        // What its client has been answered elsewhere keeps no place here, where nobody could take
-        // it.
+        // Calls that other nodes have answered are forgotten here: no client waits for them.
         self.replies.clients.callers.forget_ended(group, request.client, request.unanswered);
         let style = self.base.directory.get(group).map(|group| group.options.style);
         if style.is_some_and(StyleRules::executes_on_arrival) {
@@ -97,14 +96,14 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let Some(hosted) = self.replicas.hosted.get(&id) else { return };
         let takes = hosted.yields.is_none()
             && (!hosted.departure.begun || self.replicas.is_needed(self.base, id));
-        // If it takes none, whoever forwarded the call does so again when another is primary.
+        // If it takes none, the entry forwards the call again when another is primary.
         if takes && group.standing(self.base.me) == Standing::Primary {
             self.with_replica(now, id, |replica, fx| replica.arrive(now, request, fx));
         }
     }
 
-    /// A piece of an update is delivered. With the last one the update has its place, whoever has a
-    /// replica.
+    /// A piece of an update is delivered. With the last one the update has its place, also at nodes
+    /// without a replica.
     pub(crate) fn act_on_update(
         &mut self,
         now: Time,
@@ -128,8 +127,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             if !self.base.directory.requested(id, place) {
                 return;
             }
-            // A replica that is back from its disk and not in the table takes nothing (simulator
-            // seed 3746 of the disks).
+            // A replica that is back from its disk and not in the table takes nothing.
             if let Some(hosted) = self.replicas.hosted.get_mut(&id).filter(|it| here && !it.spared)
             {
                 hosted.taken = place;
@@ -205,13 +203,14 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let yields = mine && can && group.view == view;
         if let Some(hosted) = self.replicas.hosted.get_mut(&id).filter(|_| yields) {
             hosted.yields = Some((proposal, false));
-            // So that the next has little to replay.
+            // Leaves the next primary little to replay.
             hosted.cold.last_one = style.logs();
         }
         yields
     }
 
-    /// Who yields and has ordered what it took says what it yields for. True if anybody did.
+    /// Orders the move or change of style for which a primary here yields, once the primary has
+    /// ordered the requests that it took. Returns true if it ordered any.
     pub(crate) fn pump_yields(&mut self, now: Time) -> bool {
         if !self.base.membership.is_active() {
             return false;

@@ -28,7 +28,7 @@ impl Replicas {
         let group = base.directory.get(id);
         match group.filter(|group| group.is_from(restoring.number)) {
             Some(group) if group.depositor().is_some() => Outlook::Waits(group.view),
-            // What is not effective yet may be void: then it is given once more.
+            // A component that is not effective yet may be void; the state is then given once more.
             Some(_) if !base.membership.is_effective() => Outlook::Wait,
             Some(group) => Outlook::Over(Ok(group.view)),
             None if restoring.until.is_none() => Outlook::Over(Err(RestoreError::Replaced)),

@@ -81,7 +81,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         true
     }
 
-    /// What has come of a save that was ordered on this ring, if it is over.
+    /// Returns the outcome of a save that was ordered on this ring, if it is over.
     pub(crate) fn save_ended(&mut self, id: GroupId) -> Option<Result<Saved, SaveError>> {
         let saving = &self.replicas.backups.saves[&id];
         match &saving.stage {
@@ -125,7 +125,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if sender != self.base.me || !self.replicas.backups.saves.get(&id).is_some_and(wanted) {
             return;
         }
-        // Who has lost the state is told so by the next look.
+        // If the state is lost, the next check reports it.
         let able = |hosted: &&Hosted| hosted.replica.has_state() && !hosted.spared;
         let Some(hosted) = self.replicas.hosted.get(&id).filter(able) else { return };
         let place = (!hosted.replica.is_ahead()).then_some(place);

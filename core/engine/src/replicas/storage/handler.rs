@@ -1,4 +1,4 @@
-//! What the disk is given, and gave back.
+//! Writes to the disk, and its recovered state.
 
 use bytes::Bytes;
 use wire::kept::{BEGUN, GroupState, TAKEN, encode_style};
@@ -48,8 +48,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
-    /// What a replica goes on from without having taken a request: its disk is given that, too, if
-    /// it has one.
+    /// Logs, for a replica on disk, a change of its state or style that no request made.
     pub(crate) fn log_beside(&mut self, group: GroupId, payload: &Bytes) {
         let hosted =
             self.replicas.hosted.get(&group).filter(|hosted| is_on_disk(hosted) && !hosted.spared);

@@ -1,4 +1,4 @@
-//! What tests ask of nodes and their disks.
+//! Requests of tests to nodes and their disks.
 
 use steadfast_engine::{Event, KeyCommand, KeyError, Stack};
 use testkit::Simulation;
@@ -32,7 +32,7 @@ impl<O: Base> Cluster<O> {
         self.drain(place(id));
     }
 
-    /// What the asked node makes of it.
+    /// Asks a node to change the key, and returns its answer.
     pub fn change_key(&mut self, node: u32, number: u8) -> Result<(), KeyError> {
         let secret = wire::Secret::new([number; 32]);
         let key = OfferedKey { name: key_name(number), secret };

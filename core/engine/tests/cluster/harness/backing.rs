@@ -7,7 +7,7 @@ use super::Cluster;
 use crate::base::Base;
 
 impl<O: Base> Cluster<O> {
-    /// What a node says when it is asked for a group's state.
+    /// Asks a node for a group's state, and returns the outcome.
     pub fn save(&mut self, node: u32, group: &str) -> Result<Saved, SaveError> {
         self.begin_save(node, group)?;
         self.saved(node)
@@ -18,13 +18,13 @@ impl<O: Base> Cluster<O> {
         self.ask(node, |stack, now| stack.save(now, group))
     }
 
-    /// What came of the saves that the node was asked for.
+    /// Returns the outcome of the save that the node was asked for.
     pub fn saved(&mut self, node: u32) -> Result<Saved, SaveError> {
         self.run_until("the end of a save", |cluster| !cluster.at(node).saves.is_empty());
         self.at_mut(node).saves.remove(0)
     }
 
-    /// What a node says when it is to restore a state.
+    /// Asks a node to restore a state, and returns the outcome.
     pub fn restore(
         &mut self,
         node: u32,
@@ -38,7 +38,7 @@ impl<O: Base> Cluster<O> {
         self.at_mut(node).restores.remove(0)
     }
 
-    /// Who has the state that the group waits for, as a node has it.
+    /// Returns the node with the state that the group waits for, as known to `node`.
     pub fn depositor(&self, node: u32, group: &str) -> Option<u32> {
         let status = self.at(node).stack.status();
         let group = status.groups.iter().find(|g| g.name == group)?;

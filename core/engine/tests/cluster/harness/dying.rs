@@ -29,7 +29,7 @@ impl<O: Base> Cluster<O> {
         self.world.runs(place(node))
     }
 
-    /// What a node puts out next; nothing if it has died of what it did.
+    /// Returns a node's next output, or `None` if the node has died of the last one.
     pub(super) fn next_output(&mut self, id: u32) -> Option<Output> {
         let output = self.at_mut(id).stack.poll_output();
         output.filter(|_| self.world.runs(place(id)))

@@ -1,4 +1,4 @@
-//! Calls that kill whoever executes them.
+//! Calls that kill every service that executes them.
 
 use wire::ordered::{Poison, Poisoned, Progress, Trial};
 use wire::{ClientId, GroupId, MethodId, NodeId, Time};

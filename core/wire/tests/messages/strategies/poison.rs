@@ -1,4 +1,4 @@
-//! Calls that kill whoever executes them.
+//! Calls that kill every service that executes them.
 
 use proptest::collection::vec;
 use proptest::option;

@@ -19,8 +19,8 @@ pub(crate) struct Guest {
 
 /// How a gate differs from another.
 pub(crate) struct Manners {
-    /// Gives a guest to whoever serves it; false when nobody does any more.
+    /// Hands a guest to its server; false when there is none any more.
     pub admit: Box<dyn FnMut(Guest) -> bool + Send>,
-    /// The last words to whoever is refused, in the port's own protocol.
+    /// The last words to a refused visitor, in the port's own protocol.
     pub farewell: fn(&str) -> Bytes,
 }

@@ -14,10 +14,10 @@ use super::tally::{Tally, count};
 /// A handshake that is not over after this long never will be: clients give up after a second.
 const SHAKE_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long whoever was refused may take to read why.
+/// The time that a refused visitor has to read the reason.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The first byte of whoever begins with TLS (RFC 8446, 5.1: a handshake record).
+/// The first byte of a TLS connection (RFC 8446, 5.1: a handshake record).
 const TLS: u8 = 22;
 
 /// Somebody at the gate.
