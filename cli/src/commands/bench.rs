@@ -148,7 +148,7 @@ fn measure(args: &Ring) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Failed(format!(
-        "not every message was verified; this is a bug in Steadfast, or memory that errs, please \
+        "not every message was verified: this is a bug in Steadfast, or a memory error. Please \
          report it with the nodes' logs:\n{}",
         wrong.join("\n")
     )))

@@ -20,7 +20,7 @@ host has to do is known where [manager] is on.
 
 Exit codes:
   0  the group is known
-  1  it is not: standard error says why, and what to do
+  1  it is not: standard error has the reason and the remedy
   2  the command line or the configuration is wrong";
 
 /// Shows the ranked list of targets that a client would be told of a group.
