@@ -17,7 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   steadfast deploy service.toml --config node.toml
   steadfast deploy service.toml --wait 30s             waits until all replicas have the state
-  steadfast deploy service.toml --dry-run              shows the placement and the reasons, changes nothing
+  steadfast deploy service.toml --dry-run              only shows the placement and the reasons
   steadfast deployments                                shows the deployment's state
   steadfast withdraw orders                            ends the deployment, and its state with it
 

@@ -12,7 +12,7 @@ use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast drain 2                                    waits until node 2 is empty, and shows progress
+  steadfast drain 2                                    shows progress until node 2 is empty
   steadfast drain 2 --within 0 --config node.toml      only starts the drain
   steadfast return 2                                   permits replicas on node 2 again
 

@@ -17,12 +17,12 @@ Examples:
 
 A line has the time of day (UTC), the reporting node, the time since the last fault, and the event.
 The events of a fail-over at one node:
-  suspected      a member seems to have failed: its host reports it, or the member sent no sign of life
-  excluded       a new configuration without the member, with the reason and the time since suspicion
-  counter: v4, primary n2, ...   a group's new view
+  suspected      a member seems to have failed: by its host's report, or without a sign of life
+  excluded       a new configuration without the member, and the reason
+  v4, primary n2 a group's new view, its primary and its replicas
   answers again  this node's first reply for a group whose primary was lost
   hung, removed  a service missed deadlines; its replica leaves the group and rejoins
-  restarted, state transfer, moved   the node rejoins
+  restarted      the node rejoins; state transfers and moved primaries follow
 
 Times come from the node's clock. Only the new primary reports `answers again`. A node waits for no
 reader: a slow reader gets the number of dropped events.";

@@ -19,8 +19,8 @@ manager ranks a backup higher if its host would be less used by a twentieth of i
 would meet all deadlines where the other would not (docs/protocol/manager.md).
 
 The load that moves with a primary is its use above that of the least busy backup. In semi-active,
-active and voting groups all replicas execute, so almost none moves. For a deployed group the command
-gives each node's reason to have a replica or none (docs/protocol/deployment.md).
+active and voting groups all replicas execute, so almost none moves. For a deployed group the
+command gives each node's reason to have a replica or none (docs/protocol/deployment.md).
 
 Exit codes:
   0  the explanation is complete

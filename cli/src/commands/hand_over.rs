@@ -17,8 +17,9 @@ Any node accepts the move. Clients lose no call and wait for none: the old prima
 that reached it, and sends their outcomes to the new primary. The old primary becomes the next in
 rank.
 
-The command fails if the node has no replica of the group, or its replica does not have the state yet
-(in brackets in `steadfast status`). A move to the present primary's node succeeds without a change.
+The command fails if the node has no replica of the group, or its replica does not have the state
+yet (in brackets in `steadfast status`). A move to the present primary's node succeeds without a
+change.
 
 Exit codes:
   0  that node has the primary

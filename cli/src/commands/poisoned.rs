@@ -16,18 +16,19 @@ const EXAMPLES: &str = "\
 Examples:
   steadfast poisoned counter                     from this host's node
   steadfast poisoned counter --connect 10.0.0.2:7101 --tls plant/admin-ops
-  steadfast poisoned counter --config node.toml --json | jq -r '.calls[-1].arguments_hex' | xxd -r -p
+  steadfast poisoned counter --admin node.sock --json | jq -r '.calls[-1].arguments_hex' | xxd -r -p
 
-A call that killed two services is poisonous: every replica refuses it. The call changed nothing, and
-its caller gets `Refused: Poisoned`. A group stores its last 64 such calls, with the first 64 KiB of
-their arguments (`truncated` marks longer ones). They are part of the group's state: ask any node
-with a synced replica. A cold passive group's backup has those of the last checkpoint: ask the primary.
+A call that killed two services is poisonous: every replica refuses it. The call changed nothing,
+and its caller gets `Refused: Poisoned`. A group stores its last 64 such calls, with the first
+64 KiB of their arguments (`truncated` marks longer ones). They are part of the group's state: ask
+any node with a synced replica. A cold passive group's backup only has those of the last checkpoint:
+ask the primary's node.
 
 What to do: examine the arguments and the logs of the named nodes. Correct the service before a
 client sends the call again.
 
-A method is shown by its id, which clients compute from its name. Arguments are JSON, or the encoding
-of the client's stub (postcard in Rust).
+A method is shown by its id, which clients compute from its name. Arguments are JSON, or in the
+encoding of the client's stub (postcard in Rust).
 
 Exit codes:
   0  the list is complete, or empty

@@ -18,7 +18,7 @@ Examples:
 States:
   stands by    it starts when its replica becomes primary (cold passive groups)
   starting     its process runs, but has not attached yet
-  attached     it serves; `not in its group`: the node has no quorum, or the view is not installed yet
+  attached     it serves; `not in its group`: the node has no quorum, or no view with it yet
   backing off  it ended again and again, and waits for its next start
   stopping     its replica leaves the group, and its process ends
 

@@ -20,9 +20,9 @@ Examples:
   steadfast registry unbind printer 10.0.0.7:631
   steadfast registry watch --config node.toml          a line for each new or ended binding
 
-All nodes need [registry] on. Any node answers from its own copy. The nodes bind their replicas under
-the groups' names ([registry] bind). The asked node keeps your binding until you unbind it or the
-node ends: the node refreshes the lease, and the other nodes detect its failure.
+All nodes need [registry] on. Any node answers from its own copy. The nodes bind their replicas
+under the groups' names ([registry] bind). The asked node keeps your binding until you unbind it or
+the node ends: the node refreshes the lease, and the other nodes detect its failure.
 
 Exit codes:
   0  the command succeeded

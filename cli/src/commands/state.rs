@@ -18,8 +18,8 @@ const EXAMPLES: &str = "\
 Examples:
   steadfast state save counter counter.state             through this host's node; the group goes on
   steadfast state save --all /var/backups/steadfast      every group, one file each
-  steadfast state save --all nightly --connect 10.0.0.1:7101 --also 10.0.0.2:7101 --tls plant/admin-ops
-  steadfast state show counter.state                     checks a file and shows its content; asks no node
+  steadfast state save --all day --connect 10.0.0.1:7101 --also 10.0.0.2:7101 --tls plant/admin-ops
+  steadfast state show counter.state                     checks a file and shows its content
   steadfast state restore counter counter.state          into this cluster, or a new one
 
 A file has the state at one place of the total order, with the clients' sessions. A retry of an

@@ -21,8 +21,8 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast state restore counter counter.state                      before the group has replicas or calls
-  steadfast state restore counter counter.state --replace            discards the group's present state
+  steadfast state restore counter counter.state               before the group has replicas or calls
+  steadfast state restore counter counter.state --replace     discards the group's present state
   steadfast state restore counter counter.state --connect 10.0.0.1:7101 --tls plant/admin-ops
 
 Without --replace the command refuses a group that has executed calls. End such a group first:

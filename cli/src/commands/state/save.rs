@@ -16,7 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   steadfast state save counter counter.state             through this host's node; the group goes on
   steadfast state save --all /var/backups/steadfast      every group, one file each
-  steadfast state save --all nightly --connect 10.0.0.1:7101 --also 10.0.0.2:7101 --tls plant/admin-ops
+  steadfast state save --all day --connect 10.0.0.1:7101 --also 10.0.0.2:7101 --tls plant/admin-ops
 
 The state comes from a replica at one of the asked nodes, preferably a backup: a replica executes
 nothing while its service writes its state. A file is replaced only when the new one is complete.

@@ -430,7 +430,7 @@ events! {
 
     event KeyRetired { key: u8, fingerprint: String = shown(*fingerprint) }
     from Event::KeyRetired(KeyName { number: key, fingerprint }),
-    log info(key, "the old cluster key is retired"),
+    log info(key, "the old cluster key is retired: only this key remains"),
 
     event KeyAborted { key: u8, fingerprint: String = shown(*fingerprint) }
     from Event::KeyAborted(KeyName { number: key, fingerprint }),
