@@ -15,7 +15,7 @@ use crate::commands::{
 
 const EXAMPLES: &str = "\
 Examples:
-  See what it is about, in a minute:
+  See a demonstration, in a minute:
       steadfast demo
   Run a node:
       steadfast node --print-config > node.toml
@@ -27,35 +27,35 @@ Examples:
       steadfast status --config node.toml
       steadfast events --follow --config node.toml
       steadfast call counter add '[5]' --at 127.0.0.1:7100
-  See which calls ended the services that executed them:
+  List the calls that killed services:
       steadfast poisoned counter --config node.toml
-  Move a group's primary to another node, while it is being called:
+  Move a group's primary to another node, while clients call the group:
       steadfast move counter --to 2 --config node.toml
-  See what hosts have to do, and who takes over from a group's primary, and why:
+  Show the hosts' load, and the order of a group's backups with the reasons:
       steadfast nodes --config node.toml
       steadfast explain counter --config node.toml
-  See whom a group's clients turn to:
+  Show the nodes that a group's clients try:
       steadfast targets counter --config node.toml
-  Give a group another style, while it is being called:
+  Change a group's style, while clients call the group:
       steadfast style counter active --config node.toml
-  Save every group's state, and have a group begin with it:
+  Save every group's state, and restore a group:
       steadfast state save --all /var/backups/steadfast --config node.toml
       steadfast state restore counter /var/backups/steadfast/counter.state --config node.toml
-  Have the node run a service of your own, in a process of its own:
+  Run your own service under the node, in its own process:
       steadfast run --group orders --config node.toml -- ./orders
-  Have the cluster keep a service running on as many nodes as you say, and empty a node:
+  Deploy a service on several nodes of the cluster, and drain a node:
       steadfast deploy service.toml --config node.toml
       steadfast drain 2 --config node.toml
-  See who can be reached by which name, and follow it:
+  Look up names in the registry, and follow changes:
       steadfast registry list --config node.toml
       steadfast registry watch --config node.toml
-  See whether this host lets a node be in time, and how quick the ring is:
+  Check this host, and measure the ring:
       steadfast doctor --config node.toml
       steadfast bench ring --config node.toml
 
 Exit codes:
-  0  it did what was asked
-  1  it failed: standard error says why, and what to do
+  0  the command succeeded
+  1  it failed: standard error has the reason and the remedy
   2  the command line or the configuration is wrong";
 
 /// Keeps services answering: replicas on several hosts, clients that go on within milliseconds

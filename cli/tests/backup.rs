@@ -119,8 +119,10 @@ fn a_group_is_saved_and_goes_on_in_a_new_cluster() {
     // Nobody hosts it yet.
     let fresh = Daemon::of_cluster("depot");
     let told = out(&state(&fresh, &["restore", "counter", text(&file)]));
-    assert!(told.contains("as soon as a replica is hosted; n1 keeps it until then"), "{told}");
-    assert!(status(&fresh).contains("group counter begins with a state that n1 gives"));
+    assert!(told.contains("when its first replica is hosted; only n1 has it until then"), "{told}");
+    assert!(
+        status(&fresh).contains("group counter will begin with the restored state that n1 has")
+    );
     let mut host = program();
     host.args(["run", "--group", "counter", "--config"]).arg(fresh.config());
     out(&host.args(["--", PROGRAM, "replica", "counter"]).output().expect("it can be run"));

@@ -136,7 +136,8 @@ fn all_is_told_and_can_be_ended(plant: &Plant) {
     // A node that lived all along has reported it. The one that died has not.
     let told = (1..=4).map(|id| out(&plant.ask(id, &["events"]))).max_by_key(String::len);
     let told = told.expect("there are nodes");
-    for wanted in ["own: deployed, 2 replicas", "own: replicas are to be on n", " is to be emptied"]
+    for wanted in
+        ["own: deployed, 2 replicas", "own: replicas are placed on n", " is being drained"]
     {
         assert!(told.contains(wanted), "{wanted} is not in\n{told}");
     }
@@ -169,7 +170,7 @@ fn a_lost_replica_is_replaced_and_a_drained_node_is_emptied_while_a_client_calls
     );
     let file = file.to_str().expect("text");
     let dry = out(&plant.ask(1, &["deploy", file, "--dry-run"]));
-    assert!(dry.starts_with("own would go to "), "{dry}");
+    assert!(dry.starts_with("own would be placed on "), "{dry}");
     assert!(plant.admin(1).deployments().expect("known").deployments.is_empty());
     out(&plant.ask(2, &["deploy", file]));
     let spread = |on: &[u32]| on.len() == 2 && rack(on[0]) != rack(on[1]);
@@ -355,11 +356,11 @@ fn another_program_is_taken_over_while_a_client_calls_and_one_that_fails_is_take
         let placed = plant.wait(3, undone).deployments.remove(0);
         assert_eq!(placed.deployment.program.environment["VERSION"], "2");
         let text = out(&plant.ask(3, &["deployments"]));
-        assert!(text.contains("an upgrade was taken back: `/bin/false` at n"), "{text}");
+        assert!(text.contains("an upgrade was rolled back: `/bin/false` at n"), "{text}");
         plant.wait(4, undone);
         let told = out(&plant.ask(4, &["events"]));
         for wanted in
-            ["is to run `", "own: all replicas run `", "own: the new program is taken back: at n"]
+            ["changes to `", "own: all replicas run `", "own: the upgrade is rolled back: at n"]
         {
             assert!(told.contains(wanted), "{wanted} is not in\n{told}");
         }

@@ -165,7 +165,7 @@ fn names_of_ones_own_are_bound_found_followed_and_kept_in_mind() {
     let mut plant = Plant::start("both");
     plant.wait(1, &[1, 2, 3]);
     let bound = plant.ask(1, &["bind", "printer", "10.0.0.7:631", "--technique", "notification"]);
-    assert!(out(&bound).starts_with("printer is 10.0.0.7:631, too"), "{bound:?}");
+    assert!(out(&bound).starts_with("printer is bound to 10.0.0.7:631"), "{bound:?}");
     let found = plant.ask(1, &["look-up", "printer"]);
     assert!(out(&found).contains("by notification"), "{found:?}");
     let list = out(&plant.ask(1, &["list", "--json"]));
@@ -188,7 +188,7 @@ fn names_of_ones_own_are_bound_found_followed_and_kept_in_mind() {
     }
     let lost = plant.ask(2, &["look-up", "printer"]);
     assert_eq!(lost.status.code(), Some(1), "{lost:?}");
-    assert!(String::from_utf8_lossy(&lost.stderr).contains("nobody is bound to printer"));
+    assert!(String::from_utf8_lossy(&lost.stderr).contains("printer has no binding"));
 
     let known = registry.look_up("counter").expect("it answers");
     plant.kill(2);

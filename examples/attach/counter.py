@@ -92,7 +92,7 @@ class Replica:
         if method not in self.methods:
             return REFUSED, NO_SUCH_METHOD, b"no such method: this service has add(n) and get()"
         if is_read and self.methods[method] != "get":
-            return REFUSED, NOT_READ_ONLY, b"add(n) changes the sum: call it without reading"
+            return REFUSED, NOT_READ_ONLY, b"add(n) changes the sum: do not call it as a read"
         try:
             arguments = json.loads(body)
             result = getattr(self.service, self.methods[method])(*arguments)

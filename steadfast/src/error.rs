@@ -30,7 +30,7 @@ pub enum CallError<E = Infallible> {
         reason: String,
     },
     /// The service executed the call and returned its own error.
-    #[error("the service answered: {0}")]
+    #[error("the service returned an error: {0}")]
     Service(E),
     /// The call did not get through: no node could be reached, this client has too much to do, or
     /// has ended.
@@ -41,7 +41,7 @@ pub enum CallError<E = Infallible> {
     #[error(transparent)]
     Nested(NestedError),
     /// The arguments cannot be encoded. Nothing was sent.
-    #[error("the arguments cannot be sent: {0}")]
+    #[error("the arguments cannot be encoded: {0}")]
     Arguments(String),
     /// The call was executed, but its answer is not what the method returns.
     #[error(

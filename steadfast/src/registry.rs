@@ -88,15 +88,13 @@ pub struct Found {
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// It comes too late.
-    #[error(
-        "it has ended, or is another's by now (epoch {0}): bind it anew if that is still wanted"
-    )]
+    #[error("the binding has ended or was replaced (epoch {0}): bind it again if necessary")]
     Fenced(Epoch),
     /// It cannot be.
     #[error("the registry refuses: {0}")]
     Refused(String),
     /// Nobody answers, or there is no registry.
-    #[error("{0}; is [registry] on at the cluster's nodes?")]
+    #[error("{0}; check that [registry] is on at the cluster's nodes")]
     Call(CallError),
     /// Another version.
     #[error("the registry's answer is not understood ({0}): use programs of the same version")]

@@ -42,8 +42,9 @@ pub fn no_such_method(known: &str) -> ServiceOutcome {
 
 /// The error of a method that takes `&mut self` and is called as a read.
 pub fn not_read_only(signature: &str) -> ServiceOutcome {
-    let reason =
-        format!("{signature} may change the state (it takes `&mut self`): call it without reading");
+    let reason = format!(
+        "{signature} may change the state (it takes `&mut self`): do not call it as a read"
+    );
     refused(Refusal::NotReadOnly, reason)
 }
 

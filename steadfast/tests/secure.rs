@@ -287,5 +287,5 @@ fn impostor(plant: &Plant) -> SocketAddr {
 fn a_node_that_says_it_is_another_is_not_believed() {
     let plant = Plant::new();
     let why = refusal(&plant.tls(), impostor(&plant));
-    assert!(why.contains("says that it is node 2") && why.contains("node-1.steadfast"), "{why}");
+    assert!(why.contains("claims to be node 2") && why.contains("node-1.steadfast"), "{why}");
 }

@@ -17,8 +17,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The node: of this host by its admin socket, of another by its port for administrators.
 #[derive(clap::Args)]
 pub struct At {
-    /// The node's admin socket. Without any of these options the context says which node, then
-    /// /run/steadfast/node.sock: see `steadfast context`.
+    /// The node's admin socket. Default: the node of the context (see `steadfast context`), else
+    /// /run/steadfast/node.sock.
     #[arg(long, value_name = "PATH")]
     admin: Option<PathBuf>,
     /// The node's configuration, which names its admin socket and the nodes to expect.
@@ -52,7 +52,7 @@ impl At {
         let node = match (host_port(other), &tls) {
             (Ok(port), Some(folder)) if !other.contains('/') => reach(&port, folder)?,
             (Ok(_), None) if !other.contains('/') => {
-                let why = format!("{other} is reached over TLS: say --connect and --tls, too");
+                let why = format!("{other} needs TLS: give --connect and --tls as well");
                 return Err(Failure::Usage(why));
             }
             _ => AdminClient::connect(other).map_err(Failure::failed)?,
@@ -95,7 +95,7 @@ fn reach_any(context: &Context) -> Result<AdminClient, Failure> {
             None => {
                 let why = format!(
                     "the context has no folder with an administrator's certificate for {at}: \
-                     `steadfast context use DIR` takes it from what `steadfast init` made"
+                     `steadfast context use DIR` reads it from a folder that `steadfast init` made"
                 );
                 return Err(Failure::Usage(why));
             }

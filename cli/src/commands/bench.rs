@@ -39,7 +39,8 @@ Examples:
   steadfast bench ring --help                  what is measured, and how";
 
 const ABOUT: &str = "\
-Measures the ring of a running cluster: latency and throughput of ordered messages, each verified at every node.
+Measures the ring of a running cluster: latency and throughput of ordered messages. Every node
+verifies every message.
 
 The nodes send and check the messages themselves:
   1. The node that this command connects to orders a plan.
@@ -47,14 +48,14 @@ The nodes send and check the messages themselves:
   3. Every node checks content and order of every message, and reports.
 Each sender measures by its own clock. Clocks of different hosts are never compared.
 
-THE BENCHMARK LOADS THE RING. All guarantees hold meanwhile, but calls queue behind its messages, above
-all with --pace full. It ends by itself, on Ctrl-C, or when a node joins or leaves the ring.";
+THE BENCHMARK LOADS THE RING. All guarantees hold meanwhile, but calls queue behind its messages,
+above all with --pace full. It ends by itself, on Ctrl-C, or when a node joins or leaves the ring.";
 
 const EXAMPLES: &str = "\
 Examples:
   steadfast bench ring                                     the usual measures, in a minute
   steadfast bench ring --config node.toml --size 1024 --senders 1,2,3 --pace full
-  steadfast bench ring --connect 10.0.0.1:7101 --tls plant/admin-ops      through a node on another host
+  steadfast bench ring --connect 10.0.0.1:7101 --tls plant/admin-ops   through another host
   steadfast bench ring --pace every=200 --seconds 20       sparse traffic: one message every 200 ms
   steadfast bench ring --latency echo --level safe         until the farthest node's ordered answer
   steadfast bench ring --json | jq 'select(.level == \"safe\") | .p99_us'
@@ -148,7 +149,7 @@ fn measure(args: &Ring) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Failed(format!(
-        "not every message was verified; this is a bug in Steadfast, or memory that errs, please \
+        "not every message was verified: this is a bug in Steadfast, or a memory error. Please \
          report it with the nodes' logs:\n{}",
         wrong.join("\n")
     )))

@@ -15,7 +15,7 @@ use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast call counter get                                   where `steadfast context` says
+  steadfast call counter get                                   in the context's cluster
   steadfast call counter get --at 127.0.0.1:7100
   steadfast call counter add '[5]' --at 127.0.0.1:7100,127.0.0.1:7101
   steadfast call counter add '{\"n\": 5}' --at 127.0.0.1:7100 --deadline 250ms
@@ -26,19 +26,19 @@ Examples:
   steadfast call echo anything - --at 127.0.0.1:7100 < arguments.json
   steadfast call counter get --at 10.0.0.1:7100,10.0.0.2:7100 --tls plant/client-app
 
-A method that the service does not have is refused with a list of those that it has.
-The result is JSON on standard output.
+If the service does not have the method, the error lists its methods. The result is JSON on standard
+output.
 
 Exit codes:
-  0  it was executed, and this is its result
-  1  there is no result: standard error says why, and whether it was executed
+  0  the call was executed, and its result is on standard output
+  1  there is no result: standard error has the reason, and whether the call was executed
   2  the command line is wrong";
 
 /// Calls a method of a service by hand: JSON in, JSON out.
 ///
-/// This is a call like any other: it is ordered, executed by every replica, and changes the
-/// service's state if the method does. With --read or --stale one replica answers it without
-/// ordering; a method that may change the state is then refused.
+/// This is a normal call: it is ordered, and a method may change the service's state. With --read
+/// or --stale one replica answers without ordering; a method that may change the state is then
+/// refused.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
@@ -50,30 +50,29 @@ pub struct Args {
     /// standard input.
     #[arg(value_name = "JSON-ARGS", default_value = "[]", allow_hyphen_values = true)]
     arguments: String,
-    /// Client addresses of one or more nodes. Any node finds the group. Without them the context
-    /// says where: see `steadfast context`.
+    /// Client addresses of one or more nodes. Any node finds the group. Default: the addresses of
+    /// the context (see `steadfast context`).
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = host_port)]
     at: Vec<String>,
-    /// Talks TLS with the identity in this folder: one that `steadfast init` made for a client.
+    /// Connect by TLS with the certificate in this folder, which `steadfast init` made for a client.
     #[arg(long, value_name = "DIR")]
     tls: Option<PathBuf>,
     /// How long to wait for the result, such as 250ms or 1.5s.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     deadline: Duration,
-    /// Answers without ordering, by what is true now. Only for methods that change nothing.
+    /// Linearizable read without ordering. Only for methods that change nothing.
     #[arg(long, conflicts_with = "replies")]
     read: bool,
-    /// The same, perhaps by what was true so long ago, such as 500ms or 2s: answered also while the
-    /// cluster forms anew.
+    /// Read from a state that is at most this old, such as 500ms or 2s. A replica answers also
+    /// during a fail-over. Only for methods that change nothing.
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "replies")]
     stale: Option<Duration>,
-    /// Asks all replicas at once, and prints what each node's says once the first, so many as make
-    /// a majority of like answers, or all have answered. Where calls are ordered there is one
-    /// answer.
+    /// Send the call to all replicas at once, and print the answer of each node. Wait for the
+    /// first answer, a majority of equal answers, or all answers. An ordered call has one answer.
     #[arg(long, value_enum, value_name = "HOW MANY")]
     replies: Option<HowMany>,
-    /// How critical the call is, 0 to 255: where a host has more to do than it can, calls of less
-    /// are refused first. The calls that its handler makes have the same.
+    /// The call's priority, 0 to 255. An overloaded host refuses calls of lower priority first.
+    /// Nested calls have the same priority.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     priority: u8,
 }
@@ -108,7 +107,8 @@ fn whom(args: &Args) -> Result<(Vec<String>, Option<PathBuf>), Failure> {
     }
     let context = Context::load()?;
     if context.clients.is_empty() {
-        let why = "say where the cluster is: --at HOST:PORT, or `steadfast context use DIR`";
+        let why =
+            "no address: give --at HOST:PORT, or choose a cluster by `steadfast context use DIR`";
         return Err(Failure::Usage(why.into()));
     }
     Ok((context.clients, args.tls.clone().or(context.client_tls)))
@@ -138,9 +138,10 @@ fn call(args: &Args) -> Result<String, Failure> {
     };
     match client.call(invocation) {
         Ok(json) => pretty(&json),
-        Err(BytesCallError::Service(json)) => {
-            Err(Failure::Failed(format!("the service answered: {}", pretty(&json)?.trim_end())))
-        }
+        Err(BytesCallError::Service(json)) => Err(Failure::Failed(format!(
+            "the service returned an error: {}",
+            pretty(&json)?.trim_end()
+        ))),
         Err(error) => Err(Failure::failed(error)),
     }
 }
@@ -186,9 +187,7 @@ fn pretty(json: &[u8]) -> Result<String, Failure> {
 
 fn value(json: &[u8]) -> Result<Value, Failure> {
     serde_json::from_slice(json).map_err(|error| {
-        Failure::Failed(format!(
-            "executed, but the service answered something else than JSON ({error})"
-        ))
+        Failure::Failed(format!("the call was executed, but its answer is not JSON ({error})"))
     })
 }
 

@@ -1,4 +1,4 @@
-//! `steadfast deploy`: has a service run on some of the cluster's nodes.
+//! `steadfast deploy`: the cluster runs a service on some of its nodes.
 
 mod file;
 
@@ -16,36 +16,40 @@ use super::{Failure, finish, print};
 const EXAMPLES: &str = "\
 Examples:
   steadfast deploy service.toml --config node.toml
-  steadfast deploy service.toml --wait 30s             ends when all replicas have the state
-  steadfast deploy service.toml --dry-run              only where it would go, and why
-  steadfast deployments                                what has become of it
-  steadfast withdraw orders                            ends it, and its state with it
+  steadfast deploy service.toml --wait 30s             waits until all replicas have the state
+  steadfast deploy service.toml --dry-run              only shows the placement and the reasons
+  steadfast deployments                                shows the deployment's state
+  steadfast withdraw orders                            ends the deployment, and its state with it
 
-The file says the program, how many replicas, and on which nodes; examples/deploy/service.toml shows every key. The cluster keeps it: a
-replica that is lost is replaced without anybody's help. Deploying it again changes the number of replicas, policies, labels and need. With
-another program (or arguments, folder, environment) it is upgraded while it serves: one replica after the other ends, starts with the new program and is
-given the state, the primary last. If the new program ends again and again, or has not got the state after 60 s, all run the former one again, and
-`steadfast deployments` says why. Until all are through, both must answer alike and read each other's state.
+The file names the program, the number of replicas, and the nodes that may have them;
+examples/deploy/service.toml shows every key. The cluster replaces a lost replica by itself.
 
-Any node of which the host is this one can be asked (its admin socket; not over TLS: whoever deploys has programs started on every
-host). All nodes need [manager] on.
+Another `deploy` of the group changes the number of replicas, policies, labels and need. A new
+program (or arguments, folder, environment) is a rolling upgrade while the group serves. One replica
+after the other ends, starts with the new program and receives the state; the primary is the last.
+If the new program ends again and again, or lacks the state after 60 s, the cluster rolls the
+upgrade back; `steadfast deployments` shows the reason. During an upgrade both programs must
+give the same answers and read each other's state.
+
+The command asks a node of this host by its admin socket. It does not work over TLS, because a
+deployment starts programs on every host. All nodes need [manager] on.
 
 Exit codes:
-  0  the cluster keeps it: replicas are on their way
-  1  it does not: standard error says why, and what to do
+  0  the cluster has the deployment, and starts its replicas
+  1  it does not: standard error has the reason and the remedy
   2  the command line, the file or the configuration is wrong";
 
-/// Has a service run on some of the cluster's nodes, and keeps it running.
+/// Deploys a service on some of the cluster's nodes, and keeps it running.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
-    /// The file that says what.
+    /// The file that describes the deployment.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Only say where it would go, and why not elsewhere.
+    /// Only show the placement, and the reasons against other nodes.
     #[arg(long)]
     dry_run: bool,
-    /// Waits, for so long at most, until all replicas are there and have the state.
+    /// Wait until all replicas have the state, at most for this time.
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "dry_run")]
     wait: Option<Duration>,
     #[command(flatten)]
@@ -81,20 +85,21 @@ fn deploy(args: &Args) -> Result<(), Failure> {
 /// Returns the reason why the deployment has not settled yet, if it has not.
 fn missing(all: &DeploymentsStatus, group: &str) -> Option<String> {
     let found = all.deployments.iter().find(|it| it.deployment.group == group);
-    let Some(it) = found else { return Some(format!("{group} is not deployed any more")) };
+    let Some(it) = found else { return Some(format!("{group} is no longer deployed")) };
     let synced = it.seats.iter().filter(|seat| seat.on && seat.synced).count();
     let wanted = it.deployment.replicas;
-    (!it.settled)
-        .then(|| format!("{synced} of {wanted} replicas have the state: `steadfast deployments`"))
+    (!it.settled).then(|| {
+        format!("{synced} of {wanted} replicas have the state: see `steadfast deployments`")
+    })
 }
 
 fn text(answer: &DeployAnswer, dry: bool) -> String {
     let on: Vec<String> =
         answer.seats.iter().filter(|it| it.on).map(|it| it.node.to_string()).collect();
-    let on = if on.is_empty() { "nowhere now".to_owned() } else { on.join(", ") };
+    let on = if on.is_empty() { "no node now".to_owned() } else { on.join(", ") };
     let mut text = match dry {
-        true => format!("{} would go to {on}; nothing was changed\n", answer.group),
-        false => format!("{} is deployed, to {on}\n", answer.group),
+        true => format!("{} would be placed on {on}; nothing was changed\n", answer.group),
+        false => format!("{} is deployed on {on}\n", answer.group),
     };
     for place in &answer.seats {
         if let Some(reason) = &place.objection {

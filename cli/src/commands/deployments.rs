@@ -14,21 +14,23 @@ Examples:
   steadfast deployments --config node.toml --json | jq '.deployments[] | select(.settled | not)'
   steadfast deployments --connect 10.0.0.1:7101 --tls plant/admin-ops
 
-Any node can be asked. `[n2]` is a replica that has not got the state yet; behind `but` stands why a node is not to keep its replica.";
+Any node can answer. `[n2]` is a replica that does not have the state yet. `but n1: ...` gives the
+reason why n1 will lose its replica.";
 
 const WITHDRAWS: &str = "\
 Examples:
   steadfast withdraw orders
   steadfast withdraw orders --config node.toml
 
-All its replicas leave the group, and their programs end: the group's state is gone with them. The command returns when the cluster will do it.
+All replicas leave the group, and their programs end: the group's state is lost. The command returns
+when the withdrawal is ordered; the replicas end afterwards.
 
 Exit codes:
-  0  it is withdrawn
-  1  it is not: standard error says why, and what to do
+  0  the deployment is withdrawn
+  1  it is not: standard error has the reason and the remedy
   2  the command line or the configuration is wrong";
 
-/// Shows what is deployed, where its replicas are, and which nodes there are for them.
+/// Shows the deployments, their replicas, and the nodes that may have replicas.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -83,15 +85,18 @@ fn end(args: &Withdraw) -> Result<(), Failure> {
 /// For people.
 pub fn text(it: &DeploymentsStatus) -> String {
     let mut text = match it.leads {
-        Some(node) => format!("{node} says where replicas are to be\n"),
-        None => "nobody says where replicas are to be: the manager's group has no primary\n".into(),
+        Some(node) => format!("{node} decides on the placement of replicas\n"),
+        None => {
+            "no node decides on the placement of replicas: the manager's group has no primary\n"
+                .into()
+        }
     };
     for node in &it.nodes {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {}", node_line(node));
     }
     if it.deployments.is_empty() {
-        text += "nothing is deployed (`steadfast deploy` does it)\n";
+        text += "no deployments (`steadfast deploy` makes one)\n";
     }
     for deployment in &it.deployments {
         let _ = writeln!(text, "{}", line(deployment));
@@ -107,7 +112,7 @@ fn node_line(node: &NodeDeployed) -> String {
     parts.extend((!node.present).then(|| "not in the cluster now".into()));
     parts.extend(node.drained.then(|| match node.replicas.len() {
         0 => "drained: it is empty".into(),
-        left => format!("being drained: {left} left"),
+        left => format!("being drained: {left} replicas left"),
     }));
     if !node.replicas.is_empty() {
         parts.push(node.replicas.join(", "));
@@ -123,7 +128,7 @@ pub fn line(it: &DeploymentStatus) -> String {
     };
     let on: Vec<&SeatStatus> = it.seats.iter().filter(|place| place.on).collect();
     let names: Vec<String> = on.iter().map(|place| name(place)).collect();
-    let names = if names.is_empty() { "nowhere".into() } else { names.join(", ") };
+    let names = if names.is_empty() { "no node".into() } else { names.join(", ") };
     let wanted = it.deployment.replicas;
     let state = if it.settled { "" } else { ", not settled" };
     let mut line = format!(
@@ -144,7 +149,7 @@ fn upgrade(it: &DeploymentStatus) -> String {
     if let Some(undone) = &it.undone {
         let program = undone.program.command.join(" ");
         text += &format!(
-            "\n  an upgrade was taken back: `{program}` at {}: {}",
+            "\n  an upgrade was rolled back: `{program}` at {}: {}",
             undone.node, undone.fault
         );
     }
@@ -155,7 +160,7 @@ fn upgrade(it: &DeploymentStatus) -> String {
         let program = it.deployment.program.command.join(" ");
         text += &format!("\n  upgrading to `{program}`: {done} done");
         if let Some(node) = upgrade.under_way {
-            text += &format!(", {node} changes over");
+            text += &format!(", {node} is changing");
         }
     }
     text
@@ -211,8 +216,8 @@ mod tests {
         };
         assert_eq!(
             line(&it),
-            "orders (semi-active): 2 wanted, on n1, [n2], not settled\n  an upgrade was taken back: `new` at n2: it ended again and \
-             again\n  upgrading to `./orders`: n1 done, n2 changes over"
+            "orders (semi-active): 2 wanted, on n1, [n2], not settled\n  an upgrade was rolled back: `new` at n2: it ended again and \
+             again\n  upgrading to `./orders`: n1 done, n2 is changing"
         );
     }
 }

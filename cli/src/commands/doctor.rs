@@ -1,4 +1,4 @@
-//! `steadfast doctor`: whether this host lets a node be in time, and what to do where it does not.
+//! `steadfast doctor`: checks whether this host suits a node, and gives remedies.
 //!
 //! - here: the command, and how findings are shown
 //! - `doctor/system.rs`: what the kernel permits and how it is set up
@@ -28,25 +28,25 @@ use finding::{Finding, Verdict};
 const EXAMPLES: &str = "\
 Examples:
   steadfast doctor                        this host, for a node with the default configuration
-  steadfast doctor --config node.toml     this host, for that node; asks it too if it runs
+  steadfast doctor --config node.toml     this host, for that node, and the node itself if it runs
   steadfast doctor --json | jq '.findings[] | select(.verdict != \"good\")'
 
-Run it as the user that the node runs as: permissions are tried, not guessed. It changes nothing
-on the host, sends a few bytes over loopback, and dials the other nodes' ring ports.
+Run the command as the node's user, because it tries the permissions. It changes nothing on the
+host, sends some bytes over loopback, and connects to the other nodes' ring ports.
 
 Exit codes:
-  0  nothing is wrong, though there may be advice and warnings
-  1  a node with this configuration would not start here, or could not do its work
+  0  a node with this configuration works here; there may be advice and warnings
+  1  a node with this configuration would not start here, or would not work
   2  the command line or the configuration is wrong";
 
-/// Says whether this host lets a node be in time: permissions, buffers, clocks, measured wake-ups.
+/// Checks this host for a node: permissions, buffers, clocks, measured wake-ups.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The node's configuration; without it, the default one.
+    /// The node's configuration. Default: the built-in one.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Leave out what is measured (about two seconds).
+    /// Leave out the measurements (about two seconds).
     #[arg(long)]
     quick: bool,
     /// Print one JSON object instead of text.
@@ -111,11 +111,9 @@ fn text(report: &Report<'_>) -> String {
     }
     let last = match report.worst {
         Verdict::Good => "nothing to do",
-        Verdict::Advice => {
-            "nothing is wrong; the advice is for those who need the last microseconds"
-        }
-        Verdict::Warning => "it runs here, but may be late or suspect others wrongly",
-        Verdict::Failure => "a node with this configuration cannot do its work here",
+        Verdict::Advice => "nothing is wrong; the advice may save some microseconds",
+        Verdict::Warning => "a node works here, but may be late, or may suspect others wrongly",
+        Verdict::Failure => "a node with this configuration does not work here",
     };
     let _ = writeln!(text, "\n{last}");
     text
@@ -138,6 +136,6 @@ mod tests {
         {
             assert!(text.contains(expected), "{text}");
         }
-        assert!(text.ends_with("may be late or suspect others wrongly\n"), "{text}");
+        assert!(text.ends_with("may be late, or may suspect others wrongly\n"), "{text}");
     }
 }

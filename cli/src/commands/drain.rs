@@ -12,18 +12,21 @@ use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast drain 2                                    waits until node 2 is empty, and says how far it is
-  steadfast drain 2 --within 0 --config node.toml      only has it begin
-  steadfast return 2                                   it may have replicas again
+  steadfast drain 2                                    shows progress until node 2 is empty
+  steadfast drain 2 --within 0 --config node.toml      only starts the drain
+  steadfast return 2                                   permits replicas on node 2 again
 
-Every deployed replica at the node goes to another one that may have it: first the new one gets the state, then the old one leaves, after a
-hand-over if it is the primary, one at a time. No call fails. A replica that nobody else can take goes too, if another has the state; the only one
-of a group stays, and is named. What is not deployed (replicas and programs of the node's configuration, `steadfast run`) stays as well.
-The node stays drained, also over its restarts, until it is returned.
+The cluster moves the node's deployed replicas to other nodes, one at a time. The new replica
+receives the state, a primary hands over, and then the old replica leaves. No call fails. If no
+other node may take a replica, it still leaves, provided that another replica has the state. The
+only replica of a group with its state stays; the command names the group. Replicas and programs
+that are not deployed (from the node's configuration or `steadfast run`) stay.
+
+The node stays drained, also after restarts, until `steadfast return`.
 
 Exit codes:
-  0  it is empty (or, with --within 0, has begun)
-  1  it is not: standard error says what is left, and why
+  0  the node is empty (with --within 0: the drain has started)
+  1  it is not: standard error lists the remaining groups and the reason
   2  the command line or the configuration is wrong";
 
 const RETURNS: &str = "\
@@ -31,18 +34,18 @@ Examples:
   steadfast return 2
   steadfast return 2 --config node.toml
 
-Nothing moves there for that alone: it is a place for what is missing elsewhere.";
+No replica moves back by itself. The cluster may use the node for missing replicas.";
 
 /// How often it is asked how far it is.
 const ASK: Duration = Duration::from_millis(100);
 
-/// Empties a node: its replicas go to others, one at a time, and no call fails.
+/// Drains a node: its replicas move to other nodes, one at a time, and no call fails.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
     /// The node.
     node: u32,
-    /// Seconds that it may take. It goes on after that.
+    /// Seconds to wait until the node is empty. The drain continues after that.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     within: u64,
     #[command(flatten)]
@@ -52,7 +55,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Lets a node that was drained have replicas again.
+/// Permits replicas on a drained node again.
 #[derive(clap::Args)]
 #[command(after_help = RETURNS, arg_required_else_help = true)]
 pub struct Return {
@@ -143,12 +146,13 @@ fn say(args: &Args, progress: &Progress) -> Result<(), Failure> {
 
 fn unfinished(progress: &Progress, within: u64) -> String {
     let Progress { node, left, stuck } = progress;
-    let mut text = format!("{node} still has {} after {within} s, and goes on", left.join(", "));
+    let mut text =
+        format!("{node} still has {} after {within} s; the drain continues", left.join(", "));
     if !stuck.is_empty() {
         let groups = stuck.join(", ");
         text += &format!(
-            ": no other node may have a replica of {groups} (`steadfast deployments` says why), and the only one does not go: bring another node, \
-             or withdraw it"
+            ". No other node may have a replica of {groups} (`steadfast deployments` has the reasons), and its only \
+             replica stays: add a node, or withdraw the group"
         );
     }
     text

@@ -1,4 +1,4 @@
-//! `steadfast events`: what happens at a node, as it happens.
+//! `steadfast events`: the events at a node.
 
 use std::io::{ErrorKind, Write, stdout};
 use std::process::ExitCode;
@@ -11,35 +11,35 @@ use super::{Failure, finish};
 const EXAMPLES: &str = "\
 Examples:
   steadfast events                             the last events of this host's node
-  steadfast events --follow                    these, and what follows, until Ctrl-C
+  steadfast events --follow                    these, and all later ones, until Ctrl-C
   steadfast events --follow --json | jq 'select(.event == \"excluded\")'
   steadfast events --follow --connect 10.0.0.1:7101 --tls plant/admin-ops      of another host
 
-A line: time of day (UTC), the node that tells it, the time since the last fault, and what happened. The story of a
-fail-over at one node:
-  suspected    a member is held to have failed: its host says that its process is gone, or there was no sign of it
-  excluded     a configuration without it, with the reason, and how long it was suspected
-  view         a group's new membership and primary
-  answers again  the first reply of this node for a group whose primary was lost
-  hung, out    a service misses deadlines; its replica leaves its group, and comes anew
-  back in a new life, given the state, moved      the way back
+A line has the time of day (UTC), the reporting node, the time since the last fault, and the event.
+The events of a fail-over at one node:
+  suspected      a member seems to have failed: by its host's report, or without a sign of life
+  excluded       a new configuration without the member, and the reason
+  v4, primary n2 a group's new view, its primary and its replicas
+  answers again  this node's first reply for a group whose primary was lost
+  hung, removed  a service missed deadlines; its replica leaves the group and rejoins
+  restarted      the node rejoins; state transfers and moved primaries follow
 
-Times are those of the node's clock. `answers again` is told by the new primary only. A command that does not keep
-up is told how many events it missed; the node waits for nobody.";
+Times come from the node's clock. Only the new primary reports `answers again`. A node waits for no
+reader: a slow reader gets the number of dropped events.";
 
-/// Shows what happens at a node: suspicions, exclusions, views, transfers, moves.
+/// Shows the events at a node: suspicions, exclusions, views, state transfers, moves.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     at: At,
-    /// Go on with what happens from now on.
+    /// Continue with later events.
     #[arg(long)]
     follow: bool,
-    /// Those of every call too.
+    /// Include the events of every call.
     #[arg(long)]
     calls: bool,
-    /// One JSON object a line instead of words.
+    /// Print JSON, one object a line, instead of text.
     #[arg(long)]
     json: bool,
 }

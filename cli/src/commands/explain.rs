@@ -1,4 +1,4 @@
-//! `steadfast explain`: why a group's primary is where it is, and what would follow.
+//! `steadfast explain`: the reasons for the place of a group's primary, and the next ones.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -11,22 +11,24 @@ use super::{Failure, deployments, finish, print};
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast explain counter                      as this host's node sees it
+  steadfast explain counter                      from this host's node
   steadfast explain counter --config node.toml --json | jq .if_lost
 
-Any node can be asked. The order of the backups is that in which clients try them, and in which they take over. The manager
-changes it when another host is expected to be used less by a twentieth of what it can, or to be in time where the first is not
-(docs/protocol/manager.md). What moves with a primary is what it uses more than the least busy backup: where all replicas
-execute, as in semi-active, active and voting groups, that is nearly nothing. Of a group that is deployed each node is named,
-with why it has, or has not, a replica (docs/protocol/deployment.md).
+Any node can answer. Clients try the backups in the shown order, and the first one takes over. The
+manager ranks a backup higher if its host would be less used by a twentieth of its capacity, or
+would meet all deadlines where the other would not (docs/protocol/manager.md).
+
+The load that moves with a primary is its use above that of the least busy backup. In semi-active,
+active and voting groups all replicas execute, so almost none moves. For a deployed group the
+command gives each node's reason to have a replica or none (docs/protocol/deployment.md).
 
 Exit codes:
-  0  it is explained
-  1  it is not: standard error says why, and what to do
+  0  the explanation is complete
+  1  there is none: standard error has the reason and the remedy
   2  the command line or the configuration is wrong";
 
-/// Says why a group's primary is where it is, in which order its backups are tried, and what would
-/// happen if a host was lost.
+/// Explains the place of a group's primary, the order of its backups, and the effect of a host's
+/// loss.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -79,16 +81,18 @@ fn seats(it: &DeploymentStatus) -> String {
     let mut text = format!("deployed: {}\n", deployments::line(it));
     for seat in &it.seats {
         let flaws = match seat.flaws {
-            Some(flaws @ 1..) => format!(", with {flaws} at the same value of the label"),
+            Some(flaws @ 1..) => {
+                format!("; other replicas at the same value of the label: {flaws}")
+            }
             _ => String::new(),
         };
         let words = match (&seat.objection, seat.on) {
             (Some(reason), true) => {
-                format!("is to have a replica until others have the state: {reason}")
+                format!("a replica stays here until others have the state: {reason}")
             }
-            (Some(reason), false) => format!("can have no replica: {reason}"),
-            (None, true) => format!("is to have a replica{flaws}"),
-            (None, false) => format!("could have a replica{flaws}"),
+            (Some(reason), false) => format!("may not have a replica: {reason}"),
+            (None, true) => format!("a replica is placed here{flaws}"),
+            (None, false) => format!("may have a replica{flaws}"),
         };
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {:<4} {words}", seat.node);
@@ -104,21 +108,21 @@ fn text(it: &Explanation) -> String {
     };
     match it.primary {
         Some(node) => say(format!(
-            "{} ({}, {}): the primary is at {node}: of the replicas that have the state, it is the first in rank",
+            "{} ({}, {}): the primary is at {node}, the first in rank of the replicas with the state",
             it.group, it.style, it.view
         )),
         None => say(format!(
-            "{} ({}, {}): no primary: no replica with its state is up",
+            "{} ({}, {}): no primary: no replica with the state is up",
             it.group, it.style, it.view
         )),
     }
     say(match it.decides {
-        Some(node) => format!("{node} decides who is next; {} of a processor moves with the primary", it.moves),
-        None => "nobody decides who is next: replicas stay in the order in which they joined ([manager] is off, or there is no quorum)".into(),
+        Some(node) => format!("{node} ranks the backups; {} of a processor moves with the primary", it.moves),
+        None => "no node ranks the backups: replicas stay in the order in which they joined ([manager] is off, or there is no quorum)".into(),
     });
     if it.hung {
         say(
-            "the service of the asked node's replica is hung: it missed the deadlines of its calls"
+            "the service of the asked node's replica is hung: it missed several deadlines in a row"
                 .into(),
         );
     }
@@ -126,7 +130,8 @@ fn text(it: &Explanation) -> String {
         say(line(place, host));
     }
     for lost in &it.if_lost {
-        let primary = lost.primary.map_or("nowhere".to_owned(), |node| format!("at {node}"));
+        let primary =
+            lost.primary.map_or("no primary".to_owned(), |node| format!("primary at {node}"));
         let others: Vec<String> = lost
             .moves
             .iter()
@@ -139,9 +144,9 @@ fn text(it: &Explanation) -> String {
         let over = if over.is_empty() {
             String::new()
         } else {
-            format!("; TOO MUCH TO DO at {}", over.join(", "))
+            format!("; OVERLOAD at {}", over.join(", "))
         };
-        say(format!("if {} was lost: the primary is {primary}{others}{over}", lost.node));
+        say(format!("if {} is lost: {primary}{others}{over}", lost.node));
     }
     text
 }
@@ -149,11 +154,11 @@ fn text(it: &Explanation) -> String {
 fn line(place: usize, host: &Standing) -> String {
     let role = if place == 0 { "primary".to_owned() } else { format!("backup {place}") };
     let (Some(used), Some(capacity)) = (host.used, host.capacity) else {
-        return format!("  {role:<9} {:<4} has told nothing of its host", host.node);
+        return format!("  {role:<9} {:<4} has reported no load", host.node);
     };
     let then = match (host.then, host.fits) {
-        (Some(then), Some(true)) => format!("; {then} as primary, in time"),
-        (Some(then), _) => format!("; {then} as primary, NOT all in time"),
+        (Some(then), Some(true)) => format!("; {then} as primary, all deadlines met"),
+        (Some(then), _) => format!("; {then} as primary, deadlines NOT all met"),
         _ => String::new(),
     };
     format!("  {role:<9} {:<4} {used} of {capacity} used{then}", host.node)

@@ -9,19 +9,21 @@ use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast move counter --to 2                        asked of this host's node
-  steadfast move counter --to 2 --config node.toml     of the node with this configuration
+  steadfast move counter --to 2                        through this host's node
+  steadfast move counter --to 2 --config node.toml     through the node with this configuration
   steadfast move counter --to 2 --connect 10.0.0.1:7101 --tls plant/admin-ops
 
-Any node can be asked. Clients lose no call and wait for none: what reached the old primary it answers, and
-tells the new one with the answer. The old primary becomes the next in rank.
+Any node accepts the move. Clients lose no call and wait for none: the old primary answers the calls
+that reached it, and sends their outcomes to the new primary. The old primary becomes the next in
+rank.
 
-What is refused: a node without a replica of the group, or whose replica has not got the state yet (in
-brackets in `steadfast status`). To the node of the present primary nothing is to be done, which is success.
+The command fails if the node has no replica of the group, or its replica does not have the state
+yet (in brackets in `steadfast status`). A move to the present primary's node succeeds without a
+change.
 
 Exit codes:
   0  that node has the primary
-  1  it has not: standard error says why, and what to do
+  1  it does not: standard error has the reason and the remedy
   2  the command line or the configuration is wrong";
 
 /// Makes the replica at another node the primary of a group, without a gap for its clients.

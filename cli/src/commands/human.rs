@@ -33,7 +33,7 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     writeln!(text, "{arguments}").expect("a String takes everything");
 }
 
-/// Returns the state of the node's storage, and the speed of its disk.
+/// The size of the storage, and the speed of its disk.
 fn kept(storage: &StorageStatus) -> String {
     let StorageStatus { folder, records, bytes, syncs, last_sync_us, .. } = storage;
     format!(
@@ -43,10 +43,10 @@ fn kept(storage: &StorageStatus) -> String {
     )
 }
 
-/// Returns the clients that may connect, in capitals if anybody may.
+/// The clients that may connect, and those that are connected.
 fn clients(status: &Status) -> String {
     let Some(certificate) = &status.tls.certificate else {
-        return "NOT AUTHENTICATED: whoever reaches the port may call (`steadfast init` makes keys)"
+        return "NOT AUTHENTICATED: any program that reaches the port may call (`steadfast init` makes certificates)"
             .to_owned();
     };
     let mut text = format!("by TLS with {certificate}");
@@ -89,9 +89,9 @@ fn troubles(status: &Status) -> Vec<String> {
             let alone = group.replicas.iter().filter(|replica| replica.synced).count() <= 1;
             let then = match alone {
                 true => {
-                    "and no other replica has the state: end its program if what it has may be lost"
+                    "and no other replica has the state: stop its program if the state may be lost"
                 }
-                false => "and is about to be replaced",
+                false => "and its replica is being replaced",
             };
             troubles.push(format!("the service of {} is hung at this node, {then}", group.name));
         }
@@ -112,19 +112,19 @@ fn troubles(status: &Status) -> Vec<String> {
     troubles.extend(refused_by_seal(status));
     if let Some(full) = status.storage.as_ref().and_then(|storage| storage.full.as_ref()) {
         troubles.push(format!(
-            "the disk of the storage is full ({full}): free some room, or the node leaves when what is left is used up"
+            "the disk of the storage is full ({full}): free some space, or the node leaves when its reserve is used up"
         ));
     }
     if status.tls.expires_soon {
         troubles.push(
-            "the node's certificate ends within two months: `steadfast init --renew` makes new ones"
+            "the node's certificate expires within two months: `steadfast init --renew` makes new ones"
                 .to_owned(),
         );
     }
     if let Some(excluded) = &ring.excluded {
         let (times, why, remedy) = (counters.excluded_slow, excluded.why(), excluded.remedy());
         troubles.push(format!(
-            "{times} times this node was excluded from the ring; the last time {why}. {remedy}"
+            "this node was excluded from the ring {times} times; the last time {why}. {remedy}"
         ));
     }
     troubles.extend(counted(status));
@@ -138,15 +138,15 @@ fn refused_by_seal(status: &Status) -> Vec<String> {
         for (count, what) in [
             (
                 counters.forged + counters.malformed + counters.misaddressed,
-                "forged datagrams refused: somebody without the cluster key sends to the ring",
+                "forged datagrams refused: a sender does not have the cluster key",
             ),
             (
                 counters.plain,
-                "datagrams without encryption refused: a node without cluster_key, or a stranger",
+                "datagrams without encryption refused: a node without cluster_key, or another program",
             ),
             (
                 counters.unknown_key,
-                "datagrams refused that another cluster key sealed: give all nodes one key file",
+                "datagrams with another cluster key refused: give all nodes the same key file",
             ),
         ] {
             if count > 0 {
@@ -166,20 +166,20 @@ fn counted(status: &Status) -> Vec<String> {
         (handshakes.iter().map(|it| it.plaintext).sum(), "connections without TLS refused"),
         (
             handshakes.iter().map(|it| it.failed + it.refused).sum(),
-            "TLS handshakes refused: no certificate of this cluster, one out of its time, or of another \
-             role (the node's log at debug tells who)",
+            "TLS handshakes refused: no certificate of this cluster, an expired one, or one of another \
+             role (the node's debug log names the peer)",
         ),
         (
             handshakes.iter().map(|it| it.crowded).sum(),
-            "handshakes broken off for others: many connections begin one and do not end it",
+            "TLS handshakes aborted: too many connections began one and did not finish it",
         ),
         (counters.handlers_panicked, "handlers panicked: see the node's log"),
         (
             counters.programs_lost,
             "times the program of a replica ended by itself: see the node's log",
         ),
-        (counters.replicas_overloaded, "replicas were taken out: they could not keep up"),
-        (counters.replicas_hung, "replicas were taken out: their services were hung"),
+        (counters.replicas_overloaded, "replicas were removed: they could not keep up"),
+        (counters.replicas_hung, "replicas were removed: their services were hung"),
         (counters.connections_refused, "client connections refused: a limit was reached"),
     ] {
         if count > 0 {
@@ -194,17 +194,17 @@ fn no_primary(group: &GroupStatus, status: &Status) -> String {
     match group.depositor {
         None => format!("group {name} has no primary: no replica with its state is up"),
         Some(holder) if status.ring.members.contains(&holder) => {
-            format!("group {name} begins with a state that {} gives its first replica", holder.node)
+            format!("group {name} will begin with the restored state that {} has", holder.node)
         }
         Some(holder) => format!(
-            "group {name} waits for a state that was to come from {}, which has lost it, or is away: restore it again (`steadfast state \
-             restore`), or give it up (`steadfast state discard`)",
+            "group {name} waits for a restored state from {}, which is down or has lost it: restore the file again (`steadfast state \
+             restore`), or begin without it (`steadfast state discard`)",
             holder.node
         ),
     }
 }
 
-/// Returns the links that are down, with their numbers in the configuration, from 1.
+/// The troubles of lost links, numbered as in the configuration, from 1.
 fn lost_links(status: &Status) -> impl Iterator<Item = String> + '_ {
     status.ring.links.iter().filter(|peer| is_member(status, peer.node)).filter_map(|peer| {
         let lost: Vec<String> = (1..)
@@ -217,7 +217,7 @@ fn lost_links(status: &Status) -> impl Iterator<Item = String> + '_ {
             .collect();
         (!lost.is_empty()).then(|| {
             format!(
-                "{} is not reached by {}: see to that network; the ring goes on by another",
+                "{} is not reachable by {}: repair that network; the ring uses another link",
                 peer.node,
                 lost.join(", ")
             )
@@ -271,7 +271,7 @@ fn ring(text: &mut String, status: &Status) {
         let here = || ring.links.iter().filter(|peer| is_member(status, peer.node));
         let carry = |link: usize| {
             let up = here().filter(|peer| peer.links.get(link).is_some_and(|it| it.up)).count();
-            format!("{} carries to {up} of {}", link + 1, here().count())
+            format!("{} reaches {up} of {}", link + 1, here().count())
         };
         let all: Vec<String> = (0..links).map(carry).collect();
         line(text, format_args!("links   {}", all.join(", ")));
@@ -281,15 +281,15 @@ fn ring(text: &mut String, status: &Status) {
 /// How far a change of the cluster's key is.
 pub fn key_change(change: &KeyChange) -> String {
     let KeyChange { key, fingerprint, switched, forced, lacking } = change;
-    let stage = if *switched { "to seal with it" } else { "to keep it" };
-    let by_force = if *forced { ", without those that are away" } else { "" };
+    let stage = if *switched { "to seal with it" } else { "to store it" };
+    let by_force = if *forced { ", without the absent nodes" } else { "" };
     format!("changing to key {key} ({fingerprint}){by_force}: waits for {} {stage}", list(lacking))
 }
 
 fn groups(text: &mut String, status: &Status) {
     if status.groups.is_empty() {
         text.push_str(match status.ring.quorate {
-            Some(true) => "no groups: nobody hosts a replica\n",
+            Some(true) => "no groups: no node hosts a replica\n",
             _ => "no groups known: replicas join when there is a quorum\n",
         });
         return;
@@ -301,7 +301,7 @@ fn groups(text: &mut String, status: &Status) {
         line(text, format_args!("{row}"));
     }
     for (mark, meaning) in [
-        ('(', "(n): this replica is being given the state"),
+        ('(', "(n): this replica is receiving the state"),
         ('?', "n?: this node is not in the ring; the view is the last one known"),
     ] {
         if rows.iter().any(|row| row[REPLICAS].contains(mark)) {
@@ -335,7 +335,7 @@ fn logged(group: &str, log: &LogStatus) -> String {
             format!("a checkpoint of {checkpoint_bytes} bytes, {:.1} s ago", *age as f64 / 1e3)
         }
         None if *checkpoint_bytes > 0 => {
-            format!("the checkpoint of {checkpoint_bytes} bytes that this replica was given")
+            format!("the transferred checkpoint of {checkpoint_bytes} bytes")
         }
         None => "the beginning".to_owned(),
     };

@@ -1,4 +1,4 @@
-//! `steadfast nodes`: what hosts have to do.
+//! `steadfast nodes`: the load of the hosts.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -11,16 +11,19 @@ use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast nodes                              as this host's node has heard
+  steadfast nodes                              from this host's node
   steadfast nodes --config node.toml --json | jq .hosts
   steadfast nodes --connect 10.0.0.1:7101 --tls plant/admin-ops
 
-Any node can be asked: each tells all others, by [manager] period_ms and at once when its use crosses the level. Use is
-in percent of a processor; of a node with a CPU quota the capacity is the quota. What a replica uses shows if it has a thread or
-a program of its own (execution = \"thread\"), and uses a thousandth of a processor. A host with too
-much to do that no move relieves refuses the least critical calls (`steadfast call --priority`): the level and the number show.";
+Any node can answer. Each node reports its load to all others every [manager] period_ms, and at once
+when its use crosses the level. Use is in percent of a processor; with a CPU quota the capacity is
+the quota. The use of a replica is shown if it has its own thread (execution = \"thread\") or program,
+and uses at least a thousandth of a processor.
 
-/// Shows what each node's host has to do, of how much, and when that was told.
+If no move relieves an overloaded host, it refuses calls of low priority (`steadfast call
+--priority`). The command shows the level and the number of refused calls.";
+
+/// Shows the load and capacity of each node's host, and the age of the report.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -55,17 +58,22 @@ fn show(args: &Args) -> Result<(), Failure> {
 fn text(status: &Status) -> String {
     let mut text = match &status.manager {
         Some(ManagerStatus { leads: Some(node), policy }) => {
-            format!("{node} manages, by the bound {policy}\n")
+            format!("{node} manages the load, by the bound {policy}\n")
         }
-        Some(ManagerStatus { leads: None, .. }) => "nobody manages: there is no quorum\n".into(),
-        None => "this node tells nothing of its host, and does not manage: set on = true in [manager] of every node\n".into(),
+        Some(ManagerStatus { leads: None, .. }) => {
+            "no node manages the load: there is no quorum\n".into()
+        }
+        None => {
+            "this node does not report or manage load: set on = true in [manager] of every node\n"
+                .into()
+        }
     };
     for node in &status.ring.configured {
         // Writing to a string cannot fail.
         let _ = match status.hosts.iter().find(|host| host.node == *node) {
             Some(host) => writeln!(text, "{}", line(host)),
             None if status.ring.members.iter().any(|member| member.node == *node) => {
-                writeln!(text, "{node:<4}  has told nothing of its host")
+                writeln!(text, "{node:<4}  has reported no load")
             }
             None => writeln!(text, "{node:<4}  is not in the ring"),
         };
@@ -77,7 +85,7 @@ fn line(host: &HostStatus) -> String {
     let uses: Vec<String> =
         host.replicas.iter().map(|it| format!("{} {}", it.group, it.used)).collect();
     let uses = if uses.is_empty() { String::new() } else { format!("; {}", uses.join(", ")) };
-    let above = if host.above { " MUCH TO DO" } else { "" };
+    let above = if host.above { " OVERLOADED" } else { "" };
     let sheds = match (host.sheds, host.refused) {
         (0, 0) => String::new(),
         (0, refused) => format!(", has refused {refused} calls"),
@@ -86,5 +94,8 @@ fn line(host: &HostStatus) -> String {
         }
     };
     let (node, used, capacity) = (host.node, host.used.to_string(), host.capacity);
-    format!("{node:<4}  {used:>7} of {capacity}{above}{sheds}, told {} ms ago{uses}", host.age_ms)
+    format!(
+        "{node:<4}  {used:>7} of {capacity}{above}{sheds}, reported {} ms ago{uses}",
+        host.age_ms
+    )
 }

@@ -1,4 +1,4 @@
-//! `steadfast poisoned`: the calls that a group's services died of.
+//! `steadfast poisoned`: the calls that killed a group's services.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -14,26 +14,28 @@ use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast poisoned counter                     as this host's node has them
+  steadfast poisoned counter                     from this host's node
   steadfast poisoned counter --connect 10.0.0.2:7101 --tls plant/admin-ops
-  steadfast poisoned counter --config node.toml --json | jq -r '.calls[-1].arguments_hex' | xxd -r -p
+  steadfast poisoned counter --admin node.sock --json | jq -r '.calls[-1].arguments_hex' | xxd -r -p
 
-When two services have died of a call, no replica executes it any more. It has changed nothing, and its caller is told
-`Refused: Poisoned`. The last 64 such calls of a group are kept, with the first 64 KiB of their arguments (`truncated` says that
-there were more). They are part of the group's state, so any node with a replica that has the state can be asked. A backup of a
-cold passive group knows what was in the last checkpoint: there, ask the primary's node.
+A call that killed two services is poisonous: every replica refuses it. The call changed nothing,
+and its caller gets `Refused: Poisoned`. A group stores its last 64 such calls, with the first
+64 KiB of their arguments (`truncated` marks longer ones). They are part of the group's state: ask
+any node with a synced replica. A cold passive group's backup only has those of the last checkpoint:
+ask the primary's node.
 
-What to do: look at what was asked for, at the logs of the named nodes, and mend the service before it is sent again.
+What to do: examine the arguments and the logs of the named nodes. Correct the service before a
+client sends the call again.
 
-A method is known by its id only: the one that clients compute of its name. Arguments are JSON, or what the client's stub
-writes: postcard from Rust.
+A method is shown by its id, which clients compute from its name. Arguments are JSON, or in the
+encoding of the client's stub (postcard in Rust).
 
 Exit codes:
-  0  these are all, or there are none
-  1  it is not known: standard error says why, and what to do
+  0  the list is complete, or empty
+  1  there is no list: standard error has the reason and the remedy
   2  the command line or the configuration is wrong";
 
-/// Lists the calls of a group that ended the services that executed them.
+/// Lists the calls that killed a group's services.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -41,7 +43,7 @@ pub struct Args {
     group: String,
     #[command(flatten)]
     at: At,
-    /// One JSON object instead of a text for people, with the arguments.
+    /// Print one JSON object instead of text, with the arguments.
     #[arg(long)]
     json: bool,
 }
@@ -88,9 +90,9 @@ fn knows(node: NodeId, groups: &[GroupStatus], name: &str) -> Result<(), Failure
 fn text(answer: &PoisonedAnswer) -> String {
     let PoisonedAnswer { node, group, calls } = answer;
     if calls.is_empty() {
-        return format!("{group}: no call ended its services, as {node} knows\n");
+        return format!("{group}: no poisonous calls ({node})\n");
     }
-    let mut text = format!("{group}: calls that ended its services, as {node} knows:\n");
+    let mut text = format!("{group}: calls that killed its services ({node}):\n");
     let heads = ["NUMBER", "CLIENT", "CALL", "METHOD", "TIME (UTC)", "DIED AT", "ARGUMENTS"];
     let mut rows = vec![heads.map(str::to_owned)];
     rows.extend(calls.iter().map(row));
@@ -154,7 +156,7 @@ mod tests {
             ..first.clone()
         };
         expect![[r#"
-            counter: calls that ended its services, as n2 knows:
+            counter: calls that killed its services (n2):
               NUMBER   CLIENT             CALL  METHOD     TIME (UTC)            DIED AT   ARGUMENTS
               5        c0000000000000007  9     m00000003  2026-11-25T02:00:00Z  n1 n3     3 bytes, JSON
               1234567  c0000000000000007  9     m00000003  2026-11-25T02:00:00Z  n1 n2 n1  100000 bytes, binary
@@ -164,7 +166,7 @@ mod tests {
     #[test]
     fn none_is_said_in_words() {
         expect![[r"
-            counter: no call ended its services, as n2 knows
+            counter: no poisonous calls (n2)
         "]]
         .assert_eq(&text(&answer(Vec::new())));
     }

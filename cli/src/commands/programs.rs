@@ -1,4 +1,4 @@
-//! `steadfast programs`: how the programs of a node fare; and has one end.
+//! `steadfast programs`: shows the programs of a node, and stops them.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -16,21 +16,22 @@ Examples:
   steadfast programs stop orders
 
 States:
-  starting     its process runs and has not attached yet
-  attached     it serves; `not in its group`: the node has no quorum, or the view is on its way
+  stands by    it starts when its replica becomes primary (cold passive groups)
+  starting     its process runs, but has not attached yet
+  attached     it serves; `not in its group`: the node has no quorum, or no view with it yet
   backing off  it ended again and again, and waits for its next start
-  stopping     it is on its way out
+  stopping     its replica leaves the group, and its process ends
 
-A program is stopped by its group's name: the replica leaves its group, then the process ends, by
-SIGTERM after 2 s and by SIGKILL after 5 s more if it must. One of the node's configuration
-comes back with the node's next start.";
+`stop` takes the group's name. The replica leaves its group, then the process ends: the node sends
+SIGTERM after 2 s, and SIGKILL after 5 s more. A program of the node's configuration starts again
+with the node.";
 
 const STOPS: &str = "\
 Examples:
   steadfast programs stop orders
   steadfast programs stop orders --config node.toml
 
-Its replica leaves its group first, so that no call is lost.";
+The program's replica leaves its group first, so no call is lost.";
 
 /// Shows the programs that serve replicas at a node, and stops them.
 #[derive(clap::Args)]
@@ -47,7 +48,7 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Ask {
-    /// Ends a program, and waits until it has ended.
+    /// Stops a program, and waits until it has ended.
     #[command(after_help = STOPS)]
     Stop {
         /// The name of its group.
@@ -88,15 +89,15 @@ pub fn started(status: &ProgramStatus) -> String {
             format!("serving: group {group}, process {pid}\n")
         }
         ProgramState::Standby if status.joined => {
-            format!("stands by: group {group}; started when its replica is primary\n")
+            format!("stands by: group {group}; it starts when its replica becomes primary\n")
         }
         ProgramState::Attached => format!(
-            "attached: group {group}, process {pid}; its replica is not in the group yet: it joins when the \
-             node has the quorum (`steadfast status` tells)\n"
+            "attached: group {group}, process {pid}; its replica joins the group when the node has the quorum \
+             (see `steadfast status`)\n"
         ),
         _ => format!(
-            "started: group {group}, process {pid}, but it has not attached yet; the node goes on waiting \
-             (`steadfast programs` tells how it fares, `steadfast programs stop {group}` ends it)\n"
+            "started: group {group}, process {pid}, but it has not attached yet; the node still waits \
+             (`steadfast programs` shows its state, `steadfast programs stop {group}` stops it)\n"
         ),
     }
 }

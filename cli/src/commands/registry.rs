@@ -1,4 +1,4 @@
-//! `steadfast registry`: who can be reached by which name.
+//! `steadfast registry`: the addresses of names.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -18,21 +18,21 @@ Examples:
   steadfast registry look-up orders --json | jq '.bindings[].address'
   steadfast registry bind printer 10.0.0.7:631 --technique notification
   steadfast registry unbind printer 10.0.0.7:631
-  steadfast registry watch --config node.toml          a line for each binding that is made or ends
+  steadfast registry watch --config node.toml          a line for each new or ended binding
 
-The nodes keep it where they have [registry] on. Any node answers from its own copy. The replicas of groups are bound under the groups' names by
-themselves ([registry] bind). What you bind here is bound as long as the node lives that you ask, or until you unbind it: the node refreshes its
-lease, and the others notice its death.
+All nodes need [registry] on. Any node answers from its own copy. The nodes bind their replicas
+under the groups' names ([registry] bind). The asked node keeps your binding until you unbind it or
+the node ends: the node refreshes the lease, and the other nodes detect its failure.
 
 Exit codes:
-  0  it is so
-  1  it is not: standard error says why, and what to do
+  0  the command succeeded
+  1  it failed: standard error has the reason and the remedy
   2  the command line or the configuration is wrong";
 
 /// How long the node is to wait for something new before it says that nothing is.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Looks up, binds and unbinds names in the registry.
+/// Looks up, binds and unbinds the addresses of names.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
@@ -42,13 +42,13 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum What {
-    /// All bindings.
+    /// Shows all bindings.
     #[command(after_help = "Examples:\n  steadfast registry list --config node.toml")]
     List {
         #[command(flatten)]
         how: How,
     },
-    /// The bindings of one name. Fails if there is none.
+    /// Shows the bindings of one name. Fails if there is none.
     #[command(
         after_help = "Examples:\n  steadfast registry look-up orders --json | jq '.bindings[].address'"
     )]
@@ -58,7 +58,7 @@ enum What {
         #[command(flatten)]
         how: How,
     },
-    /// Gives a name an address, beside others that it has.
+    /// Binds an address to a name. The name keeps its other addresses.
     #[command(
         after_help = "Examples:\n  steadfast registry bind printer 10.0.0.7:631 --technique lease --lease-ms 3000 --refresh-ms 1000"
     )]
@@ -67,11 +67,11 @@ enum What {
         name: String,
         /// The address, in any form that its readers understand, 1 to 128 bytes.
         address: String,
-        /// How the binding ends when the node dies; as the node's configuration says if nothing is
-        /// said.
+        /// How the binding ends when the node dies. Default: the technique of the node's
+        /// configuration.
         #[arg(long, value_enum)]
         technique: Option<By>,
-        /// Milliseconds for which it stays without a refresh.
+        /// Milliseconds until the binding ends without a refresh.
         #[arg(long, default_value_t = 3_000)]
         lease_ms: u32,
         /// Milliseconds between refreshes.
@@ -80,7 +80,7 @@ enum What {
         #[command(flatten)]
         how: How,
     },
-    /// Takes an address from a name, even if another client bound it.
+    /// Unbinds an address from a name, whichever client or node bound it.
     #[command(after_help = "Examples:\n  steadfast registry unbind printer 10.0.0.7:631")]
     Unbind {
         /// The name.
@@ -90,11 +90,11 @@ enum What {
         #[command(flatten)]
         how: How,
     },
-    /// Follows what is bound and what ends, a line each, until it is interrupted. The command waits
-    /// at the node, which answers when there is something new.
+    /// Prints each new and each ended binding on a line, until it is interrupted. The node answers
+    /// as soon as a binding changes.
     #[command(after_help = "Examples:\n  steadfast registry watch --json --config node.toml")]
     Watch {
-        /// This name only.
+        /// Show this name only.
         name: Option<String>,
         #[command(flatten)]
         how: How,
@@ -158,7 +158,7 @@ fn show(how: &How, name: Option<&str>) -> Result<(), Failure> {
     let found = how.at.connect()?.registry(name, None, Duration::ZERO).map_err(Failure::failed)?;
     if let (Some(name), Some([])) = (name, found.bindings.as_deref()) {
         return Err(Failure::Failed(format!(
-            "nobody is bound to {name} ({}): `steadfast registry list` tells the names",
+            "{name} has no binding ({}): `steadfast registry list` shows all names",
             found.epoch
         )));
     }
@@ -170,14 +170,14 @@ fn show(how: &How, name: Option<&str>) -> Result<(), Failure> {
 
 fn bind(how: &How, name: &str, address: &str, terms: Option<Terms>) -> Result<(), Failure> {
     let answer = how.at.connect()?.bind(name, address, terms).map_err(Failure::failed)?;
-    said(how, &answer, &format!("{name} is {address}, too"))
+    said(how, &answer, &format!("{name} is bound to {address}"))
 }
 
 fn unbind(how: &How, name: &str, address: &str) -> Result<(), Failure> {
     let mut admin = how.at.connect()?;
     let address = Address::At(address.into());
     let answer = admin.unbind(name, address).map_err(Failure::failed)?;
-    said(how, &answer, &format!("{name} is not that any more"))
+    said(how, &answer, &format!("{name} is no longer bound to that address"))
 }
 
 fn said(how: &How, answer: &steadfast::registry::Answer, words: &str) -> Result<(), Failure> {
@@ -186,9 +186,9 @@ fn said(how: &How, answer: &steadfast::registry::Answer, words: &str) -> Result<
     match answer.verdict {
         _ if how.json => print_json(answer),
         Verdict::Bound(_) | Verdict::Done => print(&format!("{words} ({epoch})\n")),
-        Verdict::Void => print(&format!("there was nothing to do ({epoch})\n")),
+        Verdict::Void => print(&format!("no change was necessary ({epoch})\n")),
         Verdict::Fenced => Err(Failure::Failed(format!(
-            "it was changed meanwhile ({epoch}): look at `steadfast registry list`, and say it again if you still want it"
+            "the binding changed meanwhile ({epoch}): see `steadfast registry list`, and repeat the command if necessary"
         ))),
     }
 }
@@ -231,14 +231,14 @@ fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 fn text(found: &RegistryStatus) -> String {
     let mut text = format!("epoch {} at {}", found.epoch.0, found.node);
     text += match (found.current, found.leads) {
-        (false, _) => ", which is not with a majority: what it tells may be old\n".into(),
-        (true, Some(leads)) => format!("; {leads} ends what is dead\n"),
+        (false, _) => ", which has no majority: the bindings may be old\n".into(),
+        (true, Some(leads)) => format!("; {leads} ends dead bindings\n"),
         (true, None) => "\n".into(),
     }
     .as_str();
     let bindings = found.bindings.as_deref().unwrap_or_default();
     if bindings.is_empty() {
-        text += "nobody is bound to any name\n";
+        text += "no bindings\n";
     }
     for binding in bindings {
         // Writing to a string cannot fail.

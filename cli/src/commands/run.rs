@@ -1,4 +1,4 @@
-//! `steadfast run`: has the node of this host run a program that serves a replica.
+//! `steadfast run`: the node of this host runs a program that serves a replica.
 
 use std::collections::BTreeMap;
 use std::path::{MAIN_SEPARATOR, PathBuf};
@@ -16,18 +16,18 @@ const EXAMPLES: &str = "\
 Examples:
   steadfast run --group orders -- ./orders --verbose
   steadfast run --group orders --ack all --env RUST_LOG=debug --config node.toml -- ./orders
-  steadfast run --group counter -- steadfast replica counter     a built-in service, to try it
-  steadfast programs                                             how it fares
+  steadfast run --group counter -- steadfast replica counter     a built-in service, for a trial
+  steadfast programs                                             shows the program's state
   steadfast programs stop orders
 
-Run it once at each node that is to have a replica: it asks the node of this host, which starts
-the program, and returns when the replica is in its group. From then on the node minds the program:
-its output goes to the node's log, its death is seen at once, and it is started again, at once the
-first time and ever later if it goes on ending. It ends when it is stopped, or with its node. For a
-program that is to be there after the node's next start, put it into the node's configuration
-([[program]]; `steadfast node --print-config --all` tells how).
+Run the command once at each node that shall have a replica. It asks the node of this host, which
+starts the program. It returns when the replica is in its group. The node then supervises the
+program: the program's output goes to the node's log, and the node restarts it when it ends. The
+first restart is immediate; each further one waits longer. The program ends when you stop it, or
+with its node. To start it again with the node, add it to the node's configuration ([[program]]; see
+`steadfast node --print-config --all`).
 
-The program attaches to the node in two lines:
+A Rust program attaches to the node as follows:
   fn main() -> Result<(), steadfast::AttachError> {
       steadfast::attach(|| CounterService::new(Tally::default()))
   }
@@ -35,30 +35,30 @@ Programs in other languages: docs/protocol/attach.md.
 
 Exit codes:
   0  the program serves
-  1  it does not: standard error says why, with its last lines; it is not kept
+  1  it does not, and the node forgets it: standard error has the reason and its last lines
   2  the command line or the configuration is wrong";
 
-/// Runs a program that serves a replica, in a process of its own that the node minds.
+/// Runs a program that serves a replica, in its own process that the node supervises.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
     /// The group's name. A node has at most one replica of a group.
     #[arg(long, value_name = "NAME")]
     group: String,
-    /// How the group is replicated; all its replicas must say the same. Without it: semi-active.
+    /// The group's style; the same at all its replicas. Default: semi-active.
     #[arg(long, value_parser = named::<steadfast::Style>)]
     style: Option<steadfast::Style>,
-    /// The nodes that must have a request before its reply may leave: one, majority or all. Without
-    /// it: majority.
+    /// The nodes that must have a request before its reply leaves: one, majority or all. Default:
+    /// majority.
     #[arg(long, value_parser = named::<steadfast::AckLevel>)]
     ack: Option<steadfast::AckLevel>,
-    /// Where the group is kept: memory or disk (its nodes need [storage]). Without it: memory.
+    /// Where the group's state is stored: memory or disk (its nodes need [storage]). Default: memory.
     #[arg(long, value_parser = named::<steadfast::Durability>)]
     durability: Option<steadfast::Durability>,
-    /// Where the program runs; without it, here.
+    /// The program's working directory. Default: the present one.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// A variable of its environment, beside those that the node itself has. May be repeated.
+    /// An environment variable of the program, beside the node's own. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
     #[command(flatten)]
@@ -66,8 +66,8 @@ pub struct Args {
     /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
-    /// The program and its arguments, behind `--`. A path with a slash is taken from here, a name
-    /// without one is looked for where the node's PATH says.
+    /// The program and its arguments, after `--`. A path with a slash is relative to the present
+    /// directory; a name without one is found by the node's PATH.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     command: Vec<String>,
 }
@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> ExitCode {
 
 fn start(args: &Args) -> Result<(), Failure> {
     let here = std::env::current_dir().map_err(|error| {
-        Failure::Failed(format!("the present folder cannot be told: {error}; give --folder DIR"))
+        Failure::Failed(format!("the present directory is unknown: {error}; give --folder DIR"))
     })?;
     let mut command = args.command.clone();
     if command[0].contains(MAIN_SEPARATOR) {

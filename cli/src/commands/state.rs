@@ -16,18 +16,19 @@ use file::{Summary, read};
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast state save counter counter.state             of this host's node, while the group is called
+  steadfast state save counter counter.state             through this host's node; the group goes on
   steadfast state save --all /var/backups/steadfast      every group, one file each
-  steadfast state save --all nightly --connect 10.0.0.1:7101 --also 10.0.0.2:7101 --tls plant/admin-ops
-  steadfast state show counter.state                     what is in it, and whether it is whole; no node is asked
+  steadfast state save --all day --connect 10.0.0.1:7101 --also 10.0.0.2:7101 --tls plant/admin-ops
+  steadfast state show counter.state                     checks a file and shows its content
   steadfast state restore counter counter.state          into this cluster, or a new one
 
-A state is saved as it is at one place of the order, with its sessions: a retry of a call from before that is answered from
-it, and not executed again. A group is restored before its replicas are hosted, or while they have not been called.
+A file has the state at one place of the total order, with the clients' sessions. A retry of an
+earlier call is therefore answered from the state, and not executed again. Restore a group before it
+has replicas, or before clients have called it.
 
 Exit codes:
-  0  it is done
-  1  it failed: standard error says why, and what to do
+  0  the command succeeded
+  1  it failed: standard error has the reason and the remedy
   2  the command line or the configuration is wrong";
 
 const SHOW: &str = "\
@@ -35,19 +36,19 @@ Examples:
   steadfast state show counter.state
   steadfast state show counter.state --json
 
-The digest is SHA-256 of the service's state: the same as that of a replica that has it.
+The digest is the SHA-256 of the service's state. A replica with the same state has the same digest.
 
 Exit codes:
-  0  the file is whole
-  1  it is not, or is none: standard error says why, and what to do";
+  0  the file is complete and undamaged
+  1  it is not, or cannot be read: standard error has the reason and the remedy";
 
 const DISCARD: &str = "\
 Examples:
   steadfast state discard counter
   steadfast state discard counter --config node.toml
 
-Needed only where a restore came to nothing: the node that kept the state is lost, or the services cannot read it. A group without
-replicas is gone then.";
+Use this after a failed restore: the node that had the state is lost, or the services cannot read
+the state. A group without replicas ends.";
 
 /// Saves groups' states in files, and restores them.
 #[derive(clap::Args)]
@@ -62,10 +63,10 @@ enum What {
     /// Saves a group's state in a file, or those of all groups.
     #[command(arg_required_else_help = true)]
     Save(save::Args),
-    /// Has a group begin with the state in a file.
+    /// Starts a group with the state in a file.
     #[command(arg_required_else_help = true)]
     Restore(restore::Args),
-    /// Tells what is in a file, and whether it is whole.
+    /// Checks a file, and shows its content.
     #[command(after_help = SHOW, arg_required_else_help = true)]
     Show {
         /// The file.
@@ -74,7 +75,7 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// Has a group that waits for a state begin without it: replicas that are there begin with the
+    /// Starts a group that waits for a restored state without it. Its replicas begin with the
     /// service's initial state.
     #[command(after_help = DISCARD, arg_required_else_help = true)]
     Discard {
@@ -106,5 +107,5 @@ fn show(file: &Path, json: bool) -> Result<(), Failure> {
 
 fn discard(group: &str, at: &At) -> Result<(), Failure> {
     at.connect()?.discard(group).map_err(Failure::failed)?;
-    print(&format!("{group} waits for no state any more\n"))
+    print(&format!("{group} no longer waits for a state\n"))
 }

@@ -1,4 +1,4 @@
-//! `steadfast style`: a group gets another style, while it is being called.
+//! `steadfast style`: changes the style of a running group.
 
 use std::process::ExitCode;
 
@@ -9,33 +9,36 @@ use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast style counter active                        asked of this host's node
-  steadfast style counter voting --config node.toml     of the node with this configuration
+  steadfast style counter active                        through this host's node
+  steadfast style counter voting --config node.toml     through the node with this configuration
   steadfast style counter semi-active --connect 10.0.0.1:7101 --tls plant/admin-ops
 
-Any node can be asked. The change is ordered like a call: what came before is served in the old style, what comes
-after in the new one. No call is lost by it, and none is executed twice.
+Any node accepts the change. The change is ordered like a call: earlier calls use the old style,
+later calls the new one. No call is lost or executed twice.
 
-  semi-active  the primary answers; the others are a step behind it, ready
-  active       any replica answers, so no client waits for a node that fails; handlers must be deterministic
-  voting       what a majority of the replicas has is answered; who has something else is replaced
-  warm-passive the primary alone executes, and tells the others what has changed: handlers need not be deterministic.
-               In the other styles they must be again
-  cold-passive the primary's service alone runs; the others keep a log, and begin where a checkpoint was taken. At the
-               others services and programs end with the change, and are started by the next one: each takes its state
-               (towards it) or is given it (from it) meanwhile, and calls of that time wait for that at the primary
+  semi-active   the primary executes first and answers; the other replicas follow one step behind
+  active        every replica executes and may answer, so no client waits for a failed node;
+                handlers must be deterministic
+  voting        a majority of equal outcomes is the answer; a deviating replica is replaced
+  warm-passive  only the primary executes, and sends its changes to the backups; handlers need not
+                be deterministic, as they must be in the styles above
+  cold-passive  only the primary's service runs; the backups store checkpoints and a log
 
-A stateless group begins with the service's initial state. To stateless is refused: the group would lose its state.
+A change to cold-passive ends the services and programs of the backups; a change from it starts
+them. Meanwhile the states are taken or transferred, and calls wait at the primary.
 
-The style in a node's configuration is the one with which a group begins: a node that says another joins all the
-same, and goes by what the group has. Set the new style there as well, for the day when all replicas have gone.
+A stateless group starts with the service's initial state. A change to stateless is refused, because
+the group would lose its state.
+
+The style in a node's configuration applies to a new group only: a node with another style joins,
+and uses the group's. Change the configurations as well, for a later start without any replica.
 
 Exit codes:
   0  the group has that style
-  1  it has not: standard error says why, and what to do
+  1  it does not: standard error has the reason and the remedy
   2  the command line or the configuration is wrong";
 
-/// Gives a group that runs another style of replication.
+/// Changes the replication style of a running group.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

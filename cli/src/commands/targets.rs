@@ -1,4 +1,4 @@
-//! `steadfast targets`: what a client would be told of a group.
+//! `steadfast targets`: the targets that clients of a group receive.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -12,18 +12,18 @@ use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast targets counter                      as this host's node tells its clients
+  steadfast targets counter                      from this host's node
   steadfast targets counter --config node.toml --json | jq '.targets[].node'
 
-Any node can be asked. Clients try the targets in this order; of a stateless group each node names its own replica first. What a
-host has to do is known where [manager] is on.
+Any node can answer. Clients try the targets in this order. For a stateless group each node puts its
+own replica first. The load of a host is known if [manager] is on.
 
 Exit codes:
   0  the group is known
-  1  it is not: standard error says why, and what to do
+  1  it is not: standard error has the reason and the remedy
   2  the command line or the configuration is wrong";
 
-/// Shows the ranked list of targets that a client would be told of a group.
+/// Shows the ranked targets that a node sends to a group's clients.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -53,8 +53,8 @@ struct Target {
     primary: bool,
     /// It has the state.
     synced: bool,
-    /// The use and the capacity of its host's processors, in millionths of a processor; `None` if
-    /// the host has reported nothing.
+    /// The use and capacity of its host, in millionths of a processor; `None` if it has reported no
+    /// load.
     used: Option<u64>,
     capacity: Option<u64>,
 }
@@ -80,7 +80,7 @@ fn show(args: &Args) -> Result<(), Failure> {
     print(&text(&targets))
 }
 
-/// In the order in which this node tells them.
+/// In the order in which this node sends them.
 fn targets(status: &Status, group: &GroupStatus) -> Targets {
     let mut replicas = group.replicas.clone();
     let own = |node: NodeId| group.style == Style::Stateless && node == status.node;
@@ -106,21 +106,21 @@ fn targets(status: &Status, group: &GroupStatus) -> Targets {
 
 fn text(it: &Targets) -> String {
     let Targets { group, style, view, told_by, targets } = it;
-    let mut text = format!("{group} ({style}, {view}), as {told_by} tells clients:\n");
+    let mut text = format!("{group} ({style}, {view}), as {told_by} sends it to clients:\n");
     if targets.is_empty() {
-        text.push_str("  nobody: no replica is up\n");
+        text.push_str("  none: no replica is up\n");
     }
     for (place, target) in targets.iter().enumerate() {
         let role = match (target.primary, target.synced) {
             (true, _) => "primary",
             (false, true) => "synced",
-            (false, false) => "has not the state yet",
+            (false, false) => "without the state yet",
         };
         let load = match (target.used, target.capacity) {
             (Some(used), Some(capacity)) if capacity > 0 => {
                 format!("{} % of its host used", used * 100 / capacity)
             }
-            _ => "has told nothing of its host".into(),
+            _ => "has reported no load".into(),
         };
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {}. {:<4} {role:<22} {load}", place + 1, target.node.to_string());

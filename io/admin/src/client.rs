@@ -56,7 +56,7 @@ pub enum AdminError {
         source: io::Error,
     },
     /// TLS with the node failed: one side does not trust the other. The text says what to do.
-    #[error("the node cannot be talked with by TLS: {0}")]
+    #[error("the node cannot be reached by TLS: {0}")]
     Distrusted(String),
     /// The connection broke.
     #[error("the admin connection failed: {0}; is the node still running?")]

@@ -22,15 +22,15 @@ use wire::limits::{MAX_ADDRESSES, MAX_CALL_BYTES, MAX_DEADLINE, MAX_GROUPS, MAX_
 pub enum CallError {
     /// No answer came before the deadline.
     #[error(
-        "no answer within the deadline, and whether the call was executed is not known: give it \
-         a longer deadline, and see `steadfast status` for what the group is doing"
+        "no answer within the deadline: the service may have executed the call. Use a longer \
+         deadline, and see `steadfast status` for the group's state"
     )]
     DeadlineExceeded,
     /// No answer came before the deadline, and the client's [`RetryBudget`](crate::RetryBudget) was
     /// empty.
     #[error(
-        "no answer within the deadline, and the client's retries are spent, so the call was not sent again; whether it was executed is not \
-         known: see `steadfast status` for why nodes do not answer, or allow more retries (`Builder::retry_budget`)"
+        "no answer within the deadline, and the retry budget was empty, so the client did not send the call again; the service may \
+         have executed it. See `steadfast status`, or allow more retries (`Builder::retry_budget`)"
     )]
     RetriesSpent,
     /// The cluster has no group of this name.
@@ -41,8 +41,8 @@ pub enum CallError {
     NoSuchGroup(String),
     /// The cluster knows the group, but no replica could answer before the deadline.
     #[error(
-        "no replica of the group may answer now: too few nodes are up for the quorum, or those \
-         with the group's state are down; start them, and call again"
+        "no replica of the group may answer now: too few nodes are up for the quorum, or the \
+         nodes with the group's state are down; start them, and call again"
     )]
     NoReplica,
     /// A node or the service refused the call.
@@ -71,14 +71,14 @@ pub enum CallError {
     /// The client has too many calls or bytes under way, or too many groups.
     #[error(
         "too many calls wait in this client (limits: {MAX_QUEUED_CALLS} calls, {MAX_CALL_BYTES} \
-         bytes of arguments, {MAX_GROUPS} groups): call less, or from more clients"
+         bytes of arguments, {MAX_GROUPS} groups): make fewer calls at a time, or use more clients"
     )]
     TooManyCalls,
     /// The deadline is longer than nodes are sure to remember a session.
     #[error("a deadline of {0:?} is longer than the limit, {MAX_DEADLINE:?}: give a shorter one")]
     DeadlineTooLong(Duration),
     /// The task of an asynchronous client has ended.
-    #[error("the client's task has ended with the runtime that it ran in: make a new client")]
+    #[error("the client's task has ended with its runtime: make a new client")]
     Closed,
 }
 
@@ -123,6 +123,6 @@ pub enum ConnectError {
         theirs: u8,
     },
     /// The system gave no file descriptor, or no runtime can run the task.
-    #[error("the system refuses what a client needs: {0}")]
+    #[error("the system refuses a resource of the client: {0}")]
     System(String),
 }

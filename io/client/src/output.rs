@@ -125,10 +125,10 @@ pub enum Trouble {
     #[error("speaks protocol version {0}")]
     Version(u8),
     /// The node closed the connection and gave this reason.
-    #[error("turned the client away: {0}")]
+    #[error("rejected the client: {0}")]
     TurnedAway(String),
     /// TLS failed: one side does not trust the other. The text names the remedy.
-    #[error("cannot be talked with by TLS: {0}")]
+    #[error("cannot be reached by TLS: {0}")]
     Distrusted(String),
     /// The node sent frames that no node sends to a client.
     #[error("does not behave like a Steadfast node")]

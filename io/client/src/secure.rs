@@ -49,7 +49,7 @@ mod with {
             match self.0.identity() {
                 Some(identity) if identity.role == tls::Role::Node(says) => Ok(()),
                 Some(identity) => Err(Trouble::Distrusted(format!(
-                    "it says that it is node {}, and has the certificate of {identity}: give each \
+                    "it claims to be node {}, but has the certificate of {identity}: give each \
                      node its own",
                     says.0
                 ))),

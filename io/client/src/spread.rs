@@ -123,9 +123,8 @@ impl Spread {
             }
         }
         let (asked, different) = (self.answers.len(), different.len());
-        let reason = format!(
-            "{asked} replicas have answered, and gave {different} different answers: have a list of them all with `gather`"
-        );
+        let reason =
+            format!("{asked} replicas gave {different} different answers: `gather` lists them all");
         CallError::Refused { refusal: Refusal::Split, reason }
     }
 

@@ -53,7 +53,7 @@ pub(crate) fn status(credentials: Option<&Credentials>) -> TlsStatus {
     let expires_soon = credentials.is_some_and(|it| Server::expires_within(it, EXPIRES_SOON));
     if expires_soon {
         tracing::warn!(
-            "this node's certificate ends within two months: `steadfast init --renew` makes new ones"
+            "this node's certificate expires within two months: `steadfast init --renew` makes new ones"
         );
     }
     TlsStatus { certificate, expires_soon, clients: Vec::new() }

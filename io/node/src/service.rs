@@ -34,7 +34,7 @@ pub trait Service: Send {
     /// [`not_read_only`](wire::client::Refusal::NotReadOnly), as all are here.
     fn read(&self, context: &Context, call: Call<'_>) -> ServiceOutcome {
         let _ = (context, call);
-        let reason = "this service has no methods that change nothing: call it without reading";
+        let reason = "this service has no read-only methods: do not call it as a read";
         ServiceOutcome::Refused(Refusal::NotReadOnly, reason.into())
     }
 

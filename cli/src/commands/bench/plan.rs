@@ -93,7 +93,7 @@ pub fn until(text: &str) -> Result<Until, String> {
         "own" => Ok(Until::Own),
         "all" => Ok(Until::All),
         "echo" => Ok(Until::Echo),
-        _ => Err(format!("\"{text}\" is nothing that a latency ends with: own, all or echo")),
+        _ => Err(format!("\"{text}\" does not end a latency: own, all or echo")),
     }
 }
 

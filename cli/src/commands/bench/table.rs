@@ -110,10 +110,10 @@ pub fn mistakes(outcome: &Outcome) -> String {
     let mut text =
         format!("{} bytes, {}: {sent} messages sent", outcome.ask.size, outcome.ask.pace);
     for seen in &outcome.nodes {
-        let order = if seen.same_order { "the same" } else { "another" };
+        let order = if seen.same_order { "the same order as" } else { "another order than" };
         let _ = write!(
             text,
-            "\n  {}: {} received, {} corrupt, {} out of their sender's order, {order} order as {}",
+            "\n  {}: {} received, {} corrupt, {} out of their sender's order, {order} {}",
             seen.node, seen.received, seen.corrupt, seen.disordered, outcome.nodes[0].node
         );
     }
@@ -198,7 +198,7 @@ mod tests {
         assert!(row(&outcome).trim_end().ends_with("NO"));
         let text = mistakes(&outcome);
         assert!(text.contains("n2: 1000 received, 3 corrupt"), "{text}");
-        assert!(text.contains("another order as n1"), "{text}");
+        assert!(text.contains("another order than n1"), "{text}");
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn receive_buffer(config: &NodeConfig) -> Option<Finding> {
         Finding::new(
             Verdict::Warning,
             name,
-            format!("{says}: what does not fit is lost and sent again"),
+            format!("{says}: datagrams beyond the limit are lost and sent again"),
             format!("sysctl -w net.core.rmem_max={needed}, or a smaller ring.window"),
         )
     } else {
@@ -53,7 +53,7 @@ fn own_addresses(config: &NodeConfig) -> Vec<Finding> {
         Err(error) => Finding::new(
             Verdict::Failure,
             name,
-            format!("{} cannot be listened at: {error}", mine.ip()),
+            format!("cannot listen at {}: {error}", mine.ip()),
             "give [[nodes]] this host's own address, or bring the interface up",
         ),
     };
@@ -69,14 +69,14 @@ fn other_node(id: NodeId, address: SocketAddr) -> Finding {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Finding::new(
             Verdict::Advice,
             name,
-            format!("{id} at {address}: the host answers, no node listens"),
-            "start it; if it runs, its ring address is another one",
+            format!("{id} at {address}: the host answers, but no node listens"),
+            "start the node; if it runs, correct its ring address",
         ),
         Err(error) => Finding::new(
             Verdict::Warning,
             name,
             format!("{id} at {address}: {error}"),
-            "see whether the host is up and lets TCP and UDP through at this port",
+            "check that the host is up, and that its firewall admits TCP and UDP at this port",
         ),
     }
 }

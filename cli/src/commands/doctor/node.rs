@@ -26,7 +26,7 @@ pub fn examine(config: &NodeConfig) -> Vec<Finding> {
     match asked {
         Ok(status) => in_force(&status),
         Err(_) => {
-            let says = format!("none answers at {}: nothing is in force yet", path.display());
+            let says = format!("no node answers at {}", path.display());
             vec![Finding::good("running node", says)]
         }
     }
@@ -44,7 +44,7 @@ fn in_force(status: &Status) -> Vec<Finding> {
             Grant::Refused(why) => Finding::new(
                 Verdict::Warning,
                 "not in force",
-                format!("realtime.{knob}: the running node was refused it"),
+                format!("realtime.{knob}: the system refused it to the running node"),
                 why.clone(),
             ),
         });

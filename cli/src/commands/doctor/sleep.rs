@@ -16,7 +16,7 @@ pub fn examine(config: &NodeConfig) -> Finding {
     let states = idle_states();
     let mut says = format!("idle states of {driver}: {}", list(&states));
     if let Some(within) = awake_in_force() {
-        says += &format!("; somebody keeps them to {} us now", within.as_micros());
+        says += &format!("; another program limits them to {} us now", within.as_micros());
     }
     verdict(asked, &states, probe_awake(), says)
 }
@@ -27,11 +27,16 @@ fn list(states: &[IdleState]) -> String {
 }
 
 fn without_states(asked: bool) -> Finding {
-    let says = "this kernel halts idle processors and has no states to choose from";
+    let says = "this kernel halts idle processors, and has no idle states to choose from";
     if asked {
-        let remedy = "leave realtime.wake_within_us out, and boot with idle=poll if calls after a \
-                      pause must be quick";
-        Finding::new(Verdict::Warning, NAME, format!("{says}: the wish is in vain"), remedy)
+        let remedy = "remove realtime.wake_within_us; boot with idle=poll if calls after a pause \
+                      must be quick";
+        Finding::new(
+            Verdict::Warning,
+            NAME,
+            format!("{says}: realtime.wake_within_us has no effect"),
+            remedy,
+        )
     } else {
         Finding::good(NAME, says)
     }
@@ -52,17 +57,17 @@ fn verdict(
         if !deep {
             return Finding::good(NAME, says);
         }
-        let remedy = "if calls after a pause must be quick: realtime.wake_within_us, at the price of \
-                      power";
+        let remedy =
+            "if calls after a pause must be quick: realtime.wake_within_us, which costs power";
         return Finding::new(Verdict::Advice, NAME, says, remedy);
     };
-    let says = format!("realtime.wake_within_us = {asked} is asked for; {says}");
+    let says = format!("realtime.wake_within_us = {asked}; {says}");
     if let Err(why) = permitted {
         return Finding::new(Verdict::Warning, NAME, format!("{says}; it is not permitted"), why);
     }
     if states.iter().all(|state| state.leaves_within.as_micros() <= asked) {
-        let remedy = "0 keeps them from sleeping at all";
-        let says = format!("{says}; no state is deeper than that, so it changes nothing");
+        let remedy = "0 disables all idle states";
+        let says = format!("{says}; no state is deeper, so it has no effect");
         return Finding::new(Verdict::Advice, NAME, says, remedy);
     }
     Finding::good(NAME, format!("{says}; it is permitted"))

@@ -25,14 +25,14 @@ fn priority(config: &NodeConfig) -> Finding {
         (0, Grant::Refused(_)) => Finding::new(
             Verdict::Advice,
             name,
-            "not asked for, and would be refused to this user",
+            "not configured, and not permitted to this user",
             "on a busy host: CAP_SYS_NICE or LimitRTPRIO=20, and realtime.priority = 20",
         ),
         (0, _) => Finding::new(
             Verdict::Advice,
             name,
-            "not asked for, though it is permitted",
-            "on a busy host set realtime.priority = 20: other programs then cannot hold the ring up",
+            "not configured, but permitted",
+            "on a busy host set realtime.priority = 20: other programs then cannot delay the ring",
         ),
         (_, Grant::Refused(why)) => Finding::new(
             Verdict::Warning,
@@ -49,16 +49,16 @@ fn memory(config: &NodeConfig) -> Finding {
     let swap = read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1);
     match (config.realtime.lock_memory, probe_lock_memory()) {
         (true, Grant::Refused(why)) => {
-            Finding::new(Verdict::Warning, name, "asked for, and not permitted", why)
+            Finding::new(Verdict::Warning, name, "configured, but not permitted", why)
         }
         (true, _) => Finding::good(name, "is permitted"),
         (false, _) if swap => Finding::new(
             Verdict::Advice,
             name,
-            "not asked for, and this host swaps: a page that was put out costs milliseconds",
+            "not configured, and this host swaps: a swapped page costs milliseconds",
             "realtime.lock_memory = true, with LimitMEMLOCK=infinity",
         ),
-        (false, _) => Finding::good(name, "not asked for; this host has no swap"),
+        (false, _) => Finding::good(name, "not configured; this host has no swap"),
     }
 }
 
@@ -73,7 +73,7 @@ fn processors(config: &NodeConfig) -> Finding {
         return Finding::new(
             Verdict::Warning,
             name,
-            format!("{says}; a data plane that spins takes the core of somebody who has work"),
+            format!("{says}; a spinning data plane takes a core from other work"),
             "realtime.spin_us = 0, or more cores",
         );
     }
@@ -84,7 +84,7 @@ fn processors(config: &NodeConfig) -> Finding {
             Verdict::Warning,
             name,
             format!("{says}; realtime.cpus names processor {cpu}, which is not among them"),
-            "name processors of /proc/self/status, Cpus_allowed_list",
+            "use processors of Cpus_allowed_list in /proc/self/status",
         );
     }
     Finding::good(name, says)
@@ -97,12 +97,12 @@ fn throttling(config: &NodeConfig) -> Option<Finding> {
     let text = read_to_string("/proc/sys/kernel/sched_rt_runtime_us").ok()?;
     let runtime: i64 = text.trim().parse().ok()?;
     if runtime < 0 || config.realtime.priority == 0 || config.realtime.spin.is_zero() {
-        return Some(Finding::good(name, "does not matter with this configuration"));
+        return Some(Finding::good(name, "has no effect with this configuration"));
     }
     Some(Finding::new(
         Verdict::Warning,
         name,
-        format!("a spinning real-time thread gets {runtime} us of each second, then stands still"),
+        format!("a spinning real-time thread gets {runtime} us of each second, then stops"),
         "realtime.spin_us = 0, or sysctl -w kernel.sched_rt_runtime_us=-1",
     ))
 }
@@ -115,7 +115,7 @@ fn clock_source() -> Option<Finding> {
         Finding::new(
             Verdict::Warning,
             "clock",
-            format!("{source}: each look at the time costs a microsecond or more"),
+            format!("{source}: each reading of the clock costs a microsecond or more"),
             "boot with clocksource=tsc if the processor's counter is stable",
         )
     } else {
@@ -136,7 +136,7 @@ fn stolen_time() -> Option<Finding> {
             Verdict::Warning,
             "stolen time",
             says,
-            "a host with processors of its own: what is stolen comes as stalls of milliseconds",
+            "use a host with dedicated processors: stolen time causes stalls of milliseconds",
         )
     } else {
         Finding::good("stolen time", says)

@@ -41,7 +41,7 @@ fn wake_ups() -> Option<Finding> {
             Verdict::Warning,
             "wake-ups",
             says,
-            "something else holds the cores: realtime.priority, or processors of its own",
+            "other programs use the cores: set realtime.priority, or dedicate processors to the node",
         )
     } else {
         Finding::good("wake-ups", says)
@@ -96,7 +96,7 @@ fn timers(config: &NodeConfig) -> Finding {
             Verdict::Warning,
             "timers",
             format!("{says}: later than ring.token_retransmit_ms"),
-            "realtime.priority, or fewer programs on this host",
+            "set realtime.priority, or run fewer programs on this host",
         )
     } else {
         Finding::good("timers", says)
@@ -120,7 +120,7 @@ fn stalls(config: &NodeConfig) -> Finding {
             Verdict::Warning,
             "stalls",
             format!("{says}: ring.token_timeout_ms is {bound:?}"),
-            "realtime.priority, processors of its own, or a longer ring.token_timeout_ms",
+            "set realtime.priority, dedicate processors, or use a longer ring.token_timeout_ms",
         )
     } else {
         Finding::good("stalls", says)
@@ -153,7 +153,7 @@ fn disk(data_dir: &std::path::Path) -> Option<Finding> {
             Verdict::Failure,
             "disk",
             format!("data_dir {} cannot be written: {error}", data_dir.display()),
-            "make the directory, owned by the node's user",
+            "create the directory, owned by the node's user",
         ),
     })
 }

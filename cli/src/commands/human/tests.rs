@@ -144,7 +144,7 @@ fn a_hung_service_is_told_with_what_can_be_done() {
     assert!(text.contains(
         "the service of counter is hung at this node, and no other replica has the state"
     ));
-    assert!(text.contains("2 replicas were taken out: their services were hung"), "{text}");
+    assert!(text.contains("2 replicas were removed: their services were hung"), "{text}");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn what_is_wrong_comes_first() {
             GROUP    VIEW  PRIMARY  REPLICAS  SESSIONS  EXECUTED  STYLE        ACK
             counter  v3    none     (n1)      -         -         semi-active  majority
             echo     v3    n2?      n2? n1    -         -         semi-active  majority
-            (n): this replica is being given the state
+            (n): this replica is receiving the state
             n?: this node is not in the ring; the view is the last one known
         "#]],
     );
@@ -214,7 +214,7 @@ fn what_the_seal_refused_is_told_and_so_is_its_absence() {
     });
     let text = super::status(&status);
     assert!(
-        text.contains("changing to key 2 (fedcba9876543210): waits for n3 to keep it"),
+        text.contains("changing to key 2 (fedcba9876543210): waits for n3 to store it"),
         "{text}"
     );
     status.seal = None;
@@ -225,7 +225,7 @@ fn what_the_seal_refused_is_told_and_so_is_its_absence() {
     status.counters.handshakes.plaintext = 2;
     status.counters.admin_handshakes.refused = 3;
     let text = super::status(&status);
-    assert!(text.contains("ends within two months"), "{text}");
+    assert!(text.contains("expires within two months"), "{text}");
     assert!(
         text.contains("2 connections without TLS") && text.contains("3 TLS handshakes"),
         "{text}"
@@ -242,7 +242,7 @@ fn an_excluded_node_shows_why_and_what_to_do() {
         Some(ExclusionStatus { time: 7, by: NodeId(2), charge: Some(charge), own_time: None });
     status.counters.excluded_slow = 3;
     let text = super::status(&status);
-    let told = "3 times this node was excluded from the ring; the last time it stopped n2's sending for 1001 of 1204 ms";
+    let told = "this node was excluded from the ring 3 times; the last time it stopped n2's sending for 1001 of 1204 ms";
     assert!(text.contains(told) && text.contains("CPU quota"), "{text}");
 }
 
@@ -260,16 +260,16 @@ fn a_lost_link_is_told_with_its_number_and_when_it_was_heard() {
         &status,
         expect![[r#"
             cluster lab, seen from n1 (clients at 127.0.0.1:7100)
-              ! n2 is not reached by link 2 (last heard 4.2 s ago): see to that network; the ring goes on by another
-              ! n3 is not reached by link 2 (never heard): see to that network; the ring goes on by another
+              ! n2 is not reachable by link 2 (last heard 4.2 s ago): repair that network; the ring uses another link
+              ! n3 is not reachable by link 2 (never heard): repair that network; the ring uses another link
 
             ring    operational, quorate (epoch 4), r17@n1, 4711 delivered
             nodes   3 of 3: n1 n2 n3
             sealed  with key 1 (0123456789abcdef)
             clients by TLS with node-1.lab.steadfast; connected: client-hmi (3), node-2
-            links   1 carries to 2 of 2, 2 carries to 0 of 2
+            links   1 reaches 2 of 2, 2 reaches 0 of 2
 
-            no groups: nobody hosts a replica
+            no groups: no node hosts a replica
         "#]],
     );
 }

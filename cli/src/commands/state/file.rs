@@ -21,7 +21,7 @@ pub fn read(path: &Path) -> Result<(Backup, Content), Failure> {
         .and_then(|file| file.take(limit).read_to_end(&mut bytes))
         .map_err(|error| failed(format!("cannot be read: {error}")))?;
     if bytes.len() > MAX_BACKUP {
-        return Err(failed(format!("has more than {MAX_BACKUP} bytes, and no saved state has")));
+        return Err(failed(format!("has more than {MAX_BACKUP} bytes: it is no saved state")));
     }
     Backup::decode(&bytes.into()).map_err(|error| failed(error.to_string()))
 }
@@ -82,12 +82,12 @@ impl Summary {
         let kept = format!("{:?}", self.durability).to_lowercase();
         let log = match self.logged {
             0 => String::new(),
-            logged => format!(", the last {logged} as a log behind the state"),
+            logged => format!(", the last {logged} in the log after the state"),
         };
         let digest = self.digest.as_deref().unwrap_or("the service's initial state");
         let mut text = String::new();
         for (name, what) in [
-            ("file", format!("{}, whole", self.file)),
+            ("file", format!("{}, complete", self.file)),
             ("group", format!("{group} of cluster {cluster}, {style}, ack {ack}, in {kept}")),
             ("saved", format!("{saved} by {node}")),
             ("place", format!("epoch {epoch}, {ring}, {sequence}")),

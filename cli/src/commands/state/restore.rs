@@ -21,16 +21,17 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast state restore counter counter.state                      before its replicas are hosted, or called
-  steadfast state restore counter counter.state --replace            what it has executed is given up
+  steadfast state restore counter counter.state               before the group has replicas or calls
+  steadfast state restore counter counter.state --replace     discards the group's present state
   steadfast state restore counter counter.state --connect 10.0.0.1:7101 --tls plant/admin-ops
 
-A group that lives and was called is not touched without --replace: end it first (`steadfast withdraw`, or stop its replicas at all
-nodes). Until a replica has the state the node that was asked keeps it, in memory: if that node is lost, say it again at another.
+Without --replace the command refuses a group that has executed calls. End such a group first:
+`steadfast withdraw`, or stop its replicas at all nodes. Until a replica has the state, only the
+asked node has it, in memory. If that node is lost, restore the file again at another node.
 
 Exit codes:
-  0  the group has the state, or begins with it as soon as a replica is hosted
-  1  it has not: standard error says why, and what to do
+  0  the group has the state, or will begin with it when its first replica is hosted
+  1  it does not: standard error has the reason and the remedy
   2  the command line or the configuration is wrong";
 
 #[derive(clap::Args)]
@@ -40,11 +41,11 @@ pub struct Args {
     group: String,
     /// The file.
     file: PathBuf,
-    /// Give up what the group has executed. Without this a group that was called is not touched.
+    /// Discard the group's present state. Without this a group that has executed calls is refused.
     #[arg(long)]
     replace: bool,
-    /// How long to wait for the first replica that has the state, if there are any. It goes on all
-    /// the same.
+    /// Seconds to wait until a replica has the state, if the group has replicas. The restore
+    /// continues after that.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     wait: u64,
     #[command(flatten)]
@@ -114,8 +115,8 @@ fn first_primary(node: &mut AdminClient, args: &Args) -> Result<Option<NodeId>, 
 fn late(group: &GroupStatus, waited: u64) -> String {
     let hosts: Vec<String> = group.replicas.iter().map(|it| it.node.to_string()).collect();
     format!(
-        "no replica of {} has the state after {waited} s, and it goes on: `steadfast status` shows when one has; if the services cannot read \
-         it, the logs of {} say so, and `steadfast state discard` has the group begin without",
+        "no replica of {} has the state after {waited} s; the restore continues: see `steadfast status`. If the services cannot read the \
+         state, the logs of {} have the reason; `steadfast state discard` starts the group without it",
         group.name,
         hosts.join(", ")
     )
@@ -125,9 +126,9 @@ fn text(outcome: &Outcome) -> String {
     let Outcome { group, node, primary, from, .. } = outcome;
     let what = from.line();
     match primary {
-        Some(primary) => format!("{group} goes on with the state, primary at {primary}\n  {what}"),
+        Some(primary) => format!("{group} has the state, primary at {primary}\n  {what}"),
         None => format!(
-            "{group} begins with the state as soon as a replica is hosted; {node} keeps it until then: do not stop it before\n  {what}"
+            "{group} will begin with the state when its first replica is hosted; only {node} has it until then: do not stop {node}\n  {what}"
         ),
     }
 }

@@ -14,17 +14,17 @@ use super::file::Summary;
 
 const EXAMPLES: &str = "\
 Examples:
-  steadfast state save counter counter.state             of this host's node, while the group is called
+  steadfast state save counter counter.state             through this host's node; the group goes on
   steadfast state save --all /var/backups/steadfast      every group, one file each
-  steadfast state save --all nightly --connect 10.0.0.1:7101 --also 10.0.0.2:7101 --tls plant/admin-ops
+  steadfast state save --all day --connect 10.0.0.1:7101 --also 10.0.0.2:7101 --tls plant/admin-ops
 
-A state comes from a replica that the asked nodes have; one that is not primary is asked first, for a replica executes nothing while
-its service tells its state. A file counts as a whole or not at all, and the one before is there until the new one is. The groups
-steadfast.* are not saved.
+The state comes from a replica at one of the asked nodes, preferably a backup: a replica executes
+nothing while its service writes its state. A file is replaced only when the new one is complete.
+The groups steadfast.* are not saved.
 
 Exit codes:
-  0  it is saved; of --all: all are
-  1  it is not: standard error says why, and what to do; of --all: which groups are not
+  0  the group is saved; with --all: every group is
+  1  it is not: standard error has the reason and the remedy; with --all it names the groups
   2  the command line or the configuration is wrong";
 
 #[derive(clap::Args)]
@@ -33,13 +33,13 @@ pub struct Args {
     /// The group.
     #[arg(required_unless_present = "all", requires = "file")]
     group: Option<String>,
-    /// The file. Its old content stays until the new one is whole.
+    /// The file. It is replaced only when the new one is complete.
     file: Option<PathBuf>,
-    /// Save every group that has a state, in a file each, in this folder.
+    /// Save every group that has a state in its own file in this folder.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["group", "file"])]
     all: Option<PathBuf>,
-    /// Another node to ask, for groups of which the first has no replica, or only the primary: its
-    /// admin socket, or its port. Can be said again.
+    /// Another node to ask, by its admin socket or port: for groups without a replica, or with
+    /// only the primary, at the first node. May be repeated.
     #[arg(long, value_name = "PATH|HOST:PORT")]
     also: Vec<String>,
     #[command(flatten)]

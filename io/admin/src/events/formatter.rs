@@ -80,19 +80,22 @@ mod tests {
         let excluded =
             tell(103, EventKind::Excluded { member: old, ring, cause, silent_ns, suspected_ns });
         assert!(excluded.contains("+53.0 ms  n1 is excluded:"), "{excluded}");
-        assert!(excluded.contains("suspected 3.0 ms before"), "{excluded}");
+        assert!(excluded.contains("suspected 3.0 ms earlier"), "{excluded}");
         let (group, view) = ("counter".to_owned(), ViewNumber(4));
         let replicas = vec![ReplicaRecord { member: new, synced: true }];
         let view_line =
             EventKind::View { group: group.clone(), view, replicas, primary: Some(new) };
         assert!(tell(104, view_line).ends_with("+54.0 ms  counter: v4, primary n2, replicas n2"));
         let resumed = tell(105, EventKind::Resumed { group, view, after_ns: 55_000_000 });
-        assert!(resumed.ends_with("55.0 ms after the last sign of its old primary"), "{resumed}");
+        assert!(
+            resumed.ends_with("55.0 ms after the last sign of life of its old primary"),
+            "{resumed}"
+        );
         let group = GroupId::of("counter");
         let later = tell(9_000, EventKind::Transferred { group, bytes: 3 });
         assert_eq!(
             later,
-            "12:00:09.000000  n2                counter: the replica here has the state, 3 bytes",
+            "12:00:09.000000  n2                counter: this node's replica has the state, 3 bytes",
             "the story is over, and the name is known"
         );
     }

@@ -26,13 +26,13 @@ events! {
     from Event::Ring(Ring::Gathering { proposed, failed }),
 
     event Unreachable { member: Member } from Event::Ring(Ring::Unreachable(member)),
-    log warn(node = %member.node, "the node's process is gone"),
+    log warn(node = %member.node, "the node's process has ended"),
 
     event Silent { member: Member } from Event::Ring(Ring::Silent(member)),
     log warn(node = %member.node, "the node does not answer"),
 
     event HeldUp { span_ns: u64 = ns(span) } from Event::Ring(Ring::HeldUp(span)),
-    log warn(?span, "this node was held up: it does not trust its suspicion"),
+    log warn(?span, "this node was held up: it ignores its own suspicion"),
 
     event TooSlow {
         member: Member,
@@ -40,7 +40,7 @@ events! {
         charge: Option<ChargeStatus> = charge.map(Into::into),
     } from Event::Ring(Ring::TooSlow { member, by, charge }),
     log error if { known.is_me(member) } (
-        "this node is excluded: it could not keep up; {}. It comes back by itself. {SLOW_REMEDY}",
+        "this node is excluded: it could not keep up; {}. It rejoins by itself. {SLOW_REMEDY}",
         charged(by, *charge)
     ),
     log warn(
@@ -54,7 +54,7 @@ events! {
     log warn(
         node = member.node.0,
         ?span,
-        "the node was lost again, or did not keep up: it is held off"
+        "the node was lost repeatedly, or was too slow: it may rejoin after this span"
     ),
 
     event Installed { ring: RingId, took_ns: u64 = ns(took), recovered: u64 }
@@ -66,11 +66,11 @@ events! {
 
     event LinkLost { peer: NodeId, link: usize }
     from Event::Ring(Ring::LinkLost { node: peer, link }),
-    log warn(node = %peer, link, "link lost: the node is reached by another"),
+    log warn(node = %peer, link, "link lost: traffic to the node uses another link"),
 
     event LinkBack { peer: NodeId, link: usize }
     from Event::Ring(Ring::LinkBack { node: peer, link }),
-    log info(node = %peer, link, "link back: it carries again"),
+    log info(node = %peer, link, "link restored"),
 
     event Malformed { reason: String = reason.to_string() } from Event::Malformed(reason),
 
@@ -105,20 +105,20 @@ events! {
 
     event JoinRefused { group: String, options: GroupOptions }
     from Event::JoinRefused { name: group, options },
-    log warn(group, ?options, "the group has other options: correct this node's"),
+    log warn(group, ?options, "the group has other options: correct the options at this node"),
 
     event TransferStarted { group: GroupId, to: Member },
-    says("{}: {} is being given the state", known.name(group), to.node),
+    says("{}: state transfer to {} started", known.name(group), to.node),
 
     event TransferFailed { group: GroupId, reason: String },
-    log error(group = known.name(group), reason, "a replica cannot be given the state"),
-    says("{}: the state cannot be transferred: {reason}", known.name(group)),
+    log error(group = known.name(group), reason, "the state transfer failed"),
+    says("{}: the state transfer failed: {reason}", known.name(group)),
 
     event UpdateFailed { group: GroupId, reason: String },
     log error(
         group = known.name(group),
         reason,
-        "what a passive group's calls have changed is lost here"
+        "an update of a passive group could not be made or applied"
     ),
 
     event Promoted {
@@ -132,25 +132,25 @@ events! {
         requests,
         ?restore,
         ?replay,
-        "the replica here is primary: it has its checkpoint, and has executed its log"
+        "this node's replica is primary: it has restored its checkpoint and executed its log"
     ),
     says(
-        "{group}: the replica here is primary; its checkpoint took {}, {requests} requests of its log {}",
+        "{group}: this node's replica is primary; it restored its checkpoint in {}, and executed {requests} logged requests in {}",
         ms(*restore_ns),
         ms(*replay_ns)
     ),
 
     event PromotionFailed { group: GroupId, reason: String },
-    log error(group = known.name(group), reason, "the replica here is primary and cannot begin"),
+    log error(group = known.name(group), reason, "this node's replica is primary, but cannot restore its checkpoint"),
 
     event Checkpointed { group: GroupId, number: u64, bytes: usize },
 
     event CheckpointFailed { group: GroupId, reason: String },
-    log error(group = known.name(group), reason, "no checkpoint can be taken: the log grows"),
+    log error(group = known.name(group), reason, "the checkpoint failed: the log grows"),
 
     event Transferred { group: GroupId, bytes: usize },
-    log info(group = known.name(group), bytes, "the replica has the state"),
-    says("{}: the replica here has the state, {bytes} bytes", known.name(group)),
+    log info(group = known.name(group), bytes, "this node's replica has the state"),
+    says("{}: this node's replica has the state, {bytes} bytes", known.name(group)),
 
     event Suspected {
         member: Member,
@@ -167,23 +167,23 @@ events! {
         silent_ns: Option<u64> = silent(*cause),
         suspected_ns: Option<u64> = suspected.as_ref().map(ns),
     } from Event::Excluded { member, ring, cause, suspected },
-    log warn(node = %member.node, ?cause, ?suspected, "excluded from the ring"),
+    log warn(node = %member.node, ?cause, ?suspected, "the node is excluded from the ring"),
     says(
         "{} is excluded: {}{}; {ring}",
         member.node,
         why_excluded(*cause, *silent_ns),
-        suspected_ns.map_or(String::new(), |span| format!(", suspected {} before", ms(span)))
+        suspected_ns.map_or(String::new(), |span| format!(", suspected {} earlier", ms(span)))
     ),
 
     event Restarted { member: Member, before: Incarnation, ring: RingId },
-    log info(node = %member.node, "the node is back in a new life"),
-    says("{} is back in a new life", member.node),
+    log info(node = %member.node, "the node has restarted"),
+    says("{} has restarted", member.node),
 
     event Resumed { group: String, view: ViewNumber, after_ns: u64 = ns(after) }
     from Event::Resumed { name: group, view, after, .. },
-    log info(group, %view, ?after, "the group is answered for again"),
+    log info(group, %view, ?after, "the group answers calls again"),
     says(
-        "{group} answers again ({view}), {} after the last sign of its old primary",
+        "{group} answers again ({view}), {} after the last sign of life of its old primary",
         ms(*after_ns)
     ),
 
@@ -198,7 +198,7 @@ events! {
         of = %member.node,
         vote = position,
         ?cause,
-        "a replica of a voting group is taken out, and is to be given the state anew"
+        "a voting group removes a deviating replica: it rejoins and receives the state again"
     ),
     says("{group}: the replica at {} is replaced: {}", member.node, deviation(cause, *position)),
 
@@ -208,19 +208,22 @@ events! {
         group,
         misses,
         ?ran,
-        "the service of this node's replica is hung, and stays: no other replica has the state"
+        "the service of this node's replica is hung; the replica stays: no other replica has the state"
     ),
     log error(
         group,
         misses,
         ?ran,
-        "the service of this node's replica is hung: the replica leaves its group, and comes anew"
+        "the service of this node's replica is hung; the replica leaves its group, and rejoins with a new service"
     ),
     says(
-        "{group}: the service at {} is hung, {misses} deadlines missed in a row, the last call runs for {}; {}",
+        "{group}: the service at {} is hung: it missed {misses} deadlines in a row, and its last call has run for {}; {}",
         member.node,
         ms(*ran_ns),
-        if *alone { "it stays: no other has the state" } else { "it goes, and comes anew" }
+        match alone {
+            true => "its replica stays: no other replica has the state",
+            false => "its replica leaves the group, and rejoins with a new service",
+        }
     ),
 
     event Demoted { group: String, member: Member, was_primary: bool, asked: ViewNumber }
@@ -229,10 +232,10 @@ events! {
         group,
         of = %member.node,
         was_primary,
-        "a replica is out of its group: its service is hung"
+        "a replica was removed from its group: its service is hung"
     ),
     says(
-        "{group}: the {} at {} is out: its service is hung",
+        "{group}: the {} at {} was removed: its service is hung",
         if *was_primary { "primary" } else { "replica" },
         member.node
     ),
@@ -243,14 +246,14 @@ events! {
         group,
         vote = position,
         answers,
-        "no majority of the replicas has the same outcome of a call, or asks the same of another group"
+        "no majority of the replicas agrees on the outcome of a call, or on a nested call"
     ),
     says(
-        "{group}: {answers} different things are told in vote {position}, and none has a majority"
+        "{group}: vote {position} has no majority: the replicas sent {answers} different digests"
     ),
 
     event Missed { events: u64 } from Event::Missed(events),
-    says("{events} events were not taken in time, and are gone"),
+    says("{events} events were dropped: the reader was too slow"),
 
     event Moved {
         group: String,
@@ -273,7 +276,7 @@ events! {
         asked: ViewNumber,
         view: ViewNumber,
     } from Event::Restyled { name: group, ring, sequence, from, to, asked, view, .. },
-    log info(group, %view, %from, %to, "the group has another style"),
+    log info(group, %view, %from, %to, "the group's style has changed"),
     says("{group}: the style changed from {from} to {to} ({view})"),
 
     event Deposited { group: String, holder: Member, replaced: bool, view: ViewNumber }
@@ -283,9 +286,9 @@ events! {
         %view,
         of = %holder.node,
         replaced,
-        "the group begins with a state that was saved"
+        "the group begins with a state from a file"
     ),
-    says("{group}: begins with a state that {} has from a file ({view})", holder.node),
+    says("{group}: begins with a state from a file at {} ({view})", holder.node),
 
     event Ended { group: String, view: ViewNumber } from Event::Ended { name: group, view, .. },
     log info(group, %view, "the last replica has left the group"),
@@ -299,56 +302,56 @@ events! {
         asked: ViewNumber,
         view: ViewNumber,
     } from Event::Ranked { name: group, ring, sequence, order, asked, view, .. },
-    log info(group, %view, order = %list(&nodes(order)), "the backups are tried in this order"),
-    says("{group}: backups are tried in the order {} ({view})", joined(&nodes(order), " ")),
+    log info(group, %view, order = %list(&nodes(order)), "clients try the backups in this order"),
+    says("{group}: clients try the backups in the order {} ({view})", joined(&nodes(order), " ")),
 
     event Overloaded { member: Member, used: Share, capacity: Share },
     log warn(
         node = %member.node,
         used = used.to_string(),
         capacity = capacity.to_string(),
-        "the host has much to do"
+        "the host is overloaded"
     ),
-    says("{}: the host has much to do: {used} of {capacity}", member.node),
+    says("{}: the host is overloaded: {used} of {capacity} used", member.node),
 
     event Relieved { member: Member, used: Share, capacity: Share },
     log info(
         node = %member.node,
         used = used.to_string(),
         capacity = capacity.to_string(),
-        "the host has room again"
+        "the host is no longer overloaded"
     ),
-    says("{}: the host has room again: {used} of {capacity}", member.node),
+    says("{}: the host is no longer overloaded: {used} of {capacity} used", member.node),
 
     event Deployed { group: String, replicas: u32 }
     from Event::Deployment { group, news: DeploymentNews::Deployed { replicas } },
     log info(group, replicas, "deployed"),
-    says("{group}: deployed, {replicas} replicas are wanted"),
+    says("{group}: deployed, {replicas} replicas wanted"),
 
     event Placed { group: String, on: Vec<NodeId> }
     from Event::Deployment { group, news: DeploymentNews::Placed { on } },
-    log info(group, on = joined(on, ","), "replicas are to be on these nodes"),
-    says("{group}: replicas are to be on {}", joined(on, " ")),
+    log info(group, on = joined(on, ","), "replicas are placed on these nodes"),
+    says("{group}: replicas are placed on {}", joined(on, " ")),
 
     event Upgrading { group: String, at: NodeId, program: String }
     from Event::Deployment { group, news: DeploymentNews::Changing { node: at, program } },
-    log info(group, node = %at, program, "the replica there is to run another program"),
-    says("{group}: the replica at {at} is to run `{program}`"),
+    log info(group, node = %at, program, "the node's replica changes to another program"),
+    says("{group}: the replica at {at} changes to `{program}`"),
 
     event Upgraded { group: String, program: String }
     from Event::Deployment { group, news: DeploymentNews::Changed { program } },
-    log info(group, program, "all replicas run the program that they were to change to"),
+    log info(group, program, "all replicas run the new program"),
     says("{group}: all replicas run `{program}`"),
 
     event TakenBack { group: String, at: NodeId, why: String }
     from Event::Deployment { group, news: DeploymentNews::TakenBack { node: at, why } },
-    log warn(group, node = %at, why, "the new program is taken back"),
-    says("{group}: the new program is taken back: at {at} {why}"),
+    log warn(group, node = %at, why, "the upgrade is rolled back"),
+    says("{group}: the upgrade is rolled back: at {at} {why}"),
 
     event Failing { group: String, at: NodeId }
     from Event::Deployment { group, news: DeploymentNews::Failing { node: at } },
-    log warn(group, node = %at, "the program ends again and again there: it is tried elsewhere"),
-    says("{group}: the program ends again and again at {at}, and is tried elsewhere"),
+    log warn(group, node = %at, "the program ends again and again on the node: the cluster tries other nodes"),
+    says("{group}: the program ends again and again at {at}: the cluster tries other nodes"),
 
     event Withdrawn { group: String }
     from Event::Deployment { group, news: DeploymentNews::Withdrawn },
@@ -356,8 +359,8 @@ events! {
     says("{group}: withdrawn, all replicas end"),
 
     event DrainBegan { host: NodeId } from Event::Drained { node: host, begins: true },
-    log info(node = %host, "the node is to be emptied"),
-    says("{host} is to be emptied"),
+    log info(node = %host, "the node is being drained"),
+    says("{host} is being drained"),
 
     event DrainEnded { host: NodeId } from Event::Drained { node: host, begins: false },
     log info(node = %host, "the node may have replicas again"),
@@ -365,13 +368,13 @@ events! {
 
     event Shedding { host: NodeId, level: u8, refused: u64 }
     from Event::Shedding { node: host, level, refused },
-    log info if { *level == 0 } (node = %host, refused, "the host refuses no calls any more"),
+    log info if { *level == 0 } (node = %host, refused, "the host accepts calls of every priority again"),
     log warn(
         node = %host,
         level,
-        "the host has too much to do, and refuses calls less critical than this"
+        "the host is overloaded: it refuses calls of a priority below this level"
     ),
-    says("{host}: the host refuses {}", refuses(*level, *refused)),
+    says("{host}: the host {}", refuses(*level, *refused)),
 
     event Executed { group: GroupId, client: ClientId, number: u64, position: u64 },
     log trace(),
@@ -391,10 +394,10 @@ events! {
         call = poison.call,
         method = %poison.method,
         on = %list(&poison.nodes),
-        "services died of a call: nobody executes it any more, and its caller is refused"
+        "a poisonous call killed services on these nodes: every replica refuses it"
     ),
     says(
-        "{}: services died at {} of request {number} (call {call} of {client}, method {method}), and nobody executes it any more",
+        "{}: request {number} killed the services at {} (call {call} of {client}, method {method}): every replica refuses it",
         known.name(group),
         joined(nodes, " ")
     ),
@@ -419,19 +422,19 @@ events! {
 
     event KeyOffered { key: u8, fingerprint: String = shown(*fingerprint) }
     from Event::KeyOffered(KeyName { number: key, fingerprint }),
-    log info(key, "a new cluster key: every node keeps it"),
+    log info(key, "a new cluster key is offered: every node stores it"),
 
     event KeySwitched { key: u8, fingerprint: String = shown(*fingerprint) }
     from Event::KeySwitched(KeyName { number: key, fingerprint }),
-    log info(key, "the new cluster key seals from here on"),
+    log info(key, "the new cluster key now seals all datagrams"),
 
     event KeyRetired { key: u8, fingerprint: String = shown(*fingerprint) }
     from Event::KeyRetired(KeyName { number: key, fingerprint }),
-    log info(key, "the last cluster key is forgotten"),
+    log info(key, "the old cluster key is retired: only this key remains"),
 
     event KeyAborted { key: u8, fingerprint: String = shown(*fingerprint) }
     from Event::KeyAborted(KeyName { number: key, fingerprint }),
-    log warn(key, "the change of the cluster key was given up"),
+    log warn(key, "the change of the cluster key was aborted"),
 
     event StorageFull { reason: String } from Event::Storage(news @ StorageNews::Full(reason)),
     log error("{news}"),
@@ -460,12 +463,12 @@ events! {
         group,
         ends,
         ?wait,
-        "the program ends again and again: it is started ever more seldom; its last lines above say why"
+        "the program ends again and again: each restart waits longer; the program's last lines above show why"
     ),
 
     event ProgramRecovered { group: String }
     from Event::Program { group, news: ProgramNews::Recovered },
-    log info(group, "the program serves well again"),
+    log info(group, "the program serves again"),
 
     event ProgramStopped { group: String }
     from Event::Program { group, news: ProgramNews::Stopped },

@@ -9,23 +9,25 @@ pub(super) fn why(cause: FaultCause, silent_ns: Option<u64>) -> String {
     match (cause, silent_ns) {
         (FaultCause::Silence, Some(span)) => format!("no sign of the token for {}", ms(span)),
         (FaultCause::Silence, None) => "no sign of the token".to_owned(),
-        (FaultCause::Gone, _) => "its host says that its process is gone".to_owned(),
+        (FaultCause::Gone, _) => "its host reports that its process has ended".to_owned(),
         (FaultCause::NoAnswer, _) => "it did not answer in time".to_owned(),
         (FaultCause::TooSlow, _) => "it did not keep up".to_owned(),
     }
 }
 
 pub(super) fn why_excluded(cause: Option<FaultCause>, silent_ns: Option<u64>) -> String {
-    cause.map_or("it left, or others found it out".to_owned(), |cause| why(cause, silent_ns))
+    cause.map_or("it left, or another node detected its failure".to_owned(), |cause| {
+        why(cause, silent_ns)
+    })
 }
 
 pub(super) fn deviation(cause: &DeviationCause, position: u64) -> String {
     match cause {
         DeviationCause::Outcome { voters, .. } => format!(
-            "it answers, or asks, something else than a majority of {voters} (vote {position})"
+            "its outcome or nested call differs from the majority's among {voters} replicas (vote {position})"
         ),
         DeviationCause::Silent => format!("its vote {position} is missing"),
-        DeviationCause::Behind => format!("it is too far behind, at vote {position}"),
+        DeviationCause::Behind => format!("its votes are too far behind, at vote {position}"),
     }
 }
 
@@ -38,8 +40,8 @@ pub(super) fn quorum(quorate: bool, epoch: u64) -> String {
 
 pub(super) fn refuses(level: u8, refused: u64) -> String {
     match level {
-        0 => format!("no calls any more ({refused} since its start)"),
-        level => format!("calls of priority below {level}"),
+        0 => format!("accepts calls of every priority again ({refused} refused since its start)"),
+        level => format!("refuses calls of priority below {level}"),
     }
 }
 

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use wire::{Duration, NodeId};
 
 /// The remedy for a node that is too slow for the ring.
-pub const SLOW_REMEDY: &str = "See what was slow there: the processor (a CPU quota, busy neighbours, no priority: `steadfast doctor` \
-     says what the host grants), memory that is swapped to a disk, a handler that is `inline` and takes long, or the network \
-     to it; or let it hold the others up for longer ([ring] slow_limit_ms, slow_share)";
+pub const SLOW_REMEDY: &str = "Find the slow part there: the processor (a CPU quota, busy neighbours, no priority: `steadfast doctor` \
+     reports them), memory swapped to a disk, a slow `inline` handler, or its network. Or allow it to stop the others' \
+     sending for longer ([ring] slow_limit_ms, slow_share)";
 
 /// The last time that this node was excluded because it did not keep up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl fmt::Display for ChargeStatus {
         let share = self.share;
         write!(
             f,
-            "for {stopped} of {within} ms (granted: {limit} ms once, and {share} % of the time)"
+            "for {stopped} of {within} ms (allowed: {limit} ms once, and {share} % of the time)"
         )
     }
 }
@@ -65,7 +65,7 @@ impl fmt::Display for ChargeStatus {
 pub fn owed(by: NodeId, charge: Option<&ChargeStatus>) -> String {
     match charge {
         Some(charge) => format!("it stopped {by}'s sending {charge}"),
-        None => format!("{by} says so, and knows no figures"),
+        None => format!("{by} reported it without figures"),
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
         let why = excluded.why();
         assert_eq!(
             why,
-            "it stopped n3's sending for 1000 of 1200 ms (granted: 500 ms once, and 50 % of the time)"
+            "it stopped n3's sending for 1000 of 1200 ms (allowed: 500 ms once, and 50 % of the time)"
         );
         assert!(ExclusionStatus { charge: None, ..excluded }.why().contains("n3"));
         assert!(excluded.remedy().contains("slow_share"));
