@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use wire::{GroupId, NodeId, Share};
 
-use crate::bound::{Policy, Task};
+use qos::{Policy, Task};
 
 /// A node's host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 //! where clients go when a host is lost. It decides which primaries move when a host has more to do
 //! than it can do in time.
 //!
-//! - [`bound`]: can this host serve all these tasks in time?
 //! - [`flare`]: the ranking of the paper, Algorithm 1, as it stands there.
 //! - [`ranking`]: the one that is used: no loss of a host, and of a pair where there is room,
 //!   overloads another.
@@ -11,7 +10,6 @@
 //! - [`Manager`], a machine: looks at the whole picture, and returns proposals
 //! - [`cluster_state`]: deployments and drains that people requested, and where replicas are to be
 //!   (`docs/protocol/deployment.md`)
-//! - [`priority`]: which of a host's replicas runs first
 //! - [`placement`]: which of the cluster state's placements are to change
 //!
 //! All is exact arithmetic in an order that depends on nothing but the input: every replica of the
@@ -21,7 +19,6 @@
 
 extern crate alloc;
 
-pub mod bound;
 mod bug;
 pub mod cluster;
 pub mod cluster_state;
@@ -29,7 +26,6 @@ pub mod flare;
 mod manager;
 mod picture;
 pub mod placement;
-pub mod priority;
 pub mod ranking;
 pub mod relief;
 mod shedding;

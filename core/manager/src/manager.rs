@@ -11,7 +11,6 @@ use alloc::vec::Vec;
 use wire::ordered::{Shedding, Usage};
 use wire::{Duration, GroupId, NodeId, RingId, Share, Time, ViewNumber};
 
-use crate::bound::{Policy, Task};
 use crate::bug::{Bug, Planted};
 use crate::cluster::{Group, Host};
 use crate::flare;
@@ -19,6 +18,7 @@ use crate::picture::{Picture, Shape};
 use crate::ranking::Ranking;
 use crate::relief::{Relief, relieve};
 use crate::shedding::Levels;
+use qos::{Policy, Task};
 
 /// A primary that uses less of a processor than this more than its backup does is moved by nobody:
 /// its host would not feel it.

@@ -28,8 +28,8 @@ use core::mem;
 
 use wire::{GroupId, NodeId, Share};
 
-use crate::bound::Policy;
 use crate::cluster::{Cluster, Group, Host};
+use qos::Policy;
 
 mod cost;
 mod search;

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use manager::bound::Policy;
 use manager::cluster::Cluster;
 use manager::{Config, Manager, Picture, Shape};
+use qos::Policy;
 use serde::{Deserialize, Serialize};
 use wire::ordered::{Style, Usage};
 use wire::{GroupId, NodeId, RingId, Share, Time, ViewNumber};

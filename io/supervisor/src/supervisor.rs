@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use config::ProgramConfig;
 use engine::{Event, ProgramNews};
-use manager::priority::by_rate;
 use os::clock::{self, monotonic};
+use qos::priority::by_rate;
 use rustix::event::{PollFd, PollFlags, poll};
 use wire::attach::{Frame, TOKEN, Welcome};
 use wire::limits::MAX_PROGRAMS;

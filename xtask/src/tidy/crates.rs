@@ -9,7 +9,8 @@ use super::{Finding, Tree};
 /// Each folder with a crate, and those of ours that it may see, without `steadfast-`.
 const BELOW: &[(&str, &str)] = &[
     ("core/wire", ""),
-    ("core/manager", "wire"),
+    ("core/qos", "wire"),
+    ("core/manager", "qos wire"),
     ("core/registry", "wire"),
     ("core/ring", "wire"),
     ("core/seal", "wire"),
@@ -17,9 +18,9 @@ const BELOW: &[(&str, &str)] = &[
     ("core/engine", "manager ring wire"),
     ("io/monitor", "wire"),
     ("io/os", "wire"),
-    ("io/config", "engine manager monitor os registry ring seal wire"),
-    ("io/admin", "config engine manager os registry ring seal store tls wire"),
-    ("io/supervisor", "admin config engine manager os wire"),
+    ("io/config", "engine manager monitor os qos registry ring seal wire"),
+    ("io/admin", "config engine manager os qos registry ring seal store tls wire"),
+    ("io/supervisor", "admin config engine os qos wire"),
     ("io/tls", "wire"),
     ("io/client", "tls wire"),
     (

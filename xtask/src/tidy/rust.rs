@@ -12,6 +12,7 @@ const LONG_LINES: usize = 400;
 const NO_STD: &[&str] = &[
     "core/engine",
     "core/manager",
+    "core/qos",
     "core/registry",
     "core/ring",
     "core/seal",

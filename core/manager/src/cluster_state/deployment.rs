@@ -10,7 +10,7 @@ use wire::ordered::GroupOptions;
 use wire::{Duration, NodeId};
 
 use super::refusal::Refusal;
-use crate::bound::Task;
+use qos::Task;
 
 /// Names with values, in order of name: what a node is, or is to be.
 pub type Labels = alloc::collections::BTreeMap<String, String>;
@@ -130,8 +130,9 @@ impl Deployment {
         {
             return Err(Refusal::Least { least, wanted });
         }
+        // A call runs on one processor at a time, so it ends after its cost at the earliest.
         let possible = |need: &Need| {
-            !need.cost.is_zero() && !need.deadline.is_zero() && need.deadline <= need.period
+            !need.cost.is_zero() && need.cost <= need.deadline && need.deadline <= need.period
         };
         if !self.need.as_ref().is_none_or(possible) {
             return Err(Refusal::Need);

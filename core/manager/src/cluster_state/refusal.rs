@@ -28,8 +28,11 @@ pub enum Refusal {
         /// How many are wanted.
         wanted: u32,
     },
-    /// A need cannot be.
-    #[error("a need has a cost and a deadline above zero, no longer than its period")]
+    /// A need is impossible.
+    #[error(
+        "a need's cost is above zero and at most its deadline, and its deadline at most its \
+         period: a call runs on one processor, however many the host has"
+    )]
     Need,
     /// A label cannot be.
     #[error(

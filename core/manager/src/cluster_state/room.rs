@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use wire::{NodeId, Share};
 
 use super::{ClusterState, Deployment, Distribution, Refusal};
-use crate::bound::{Policy, Task};
+use qos::{Policy, Task};
 
 impl ClusterState {
     /// Why a node can never have a replica of this deployment, as it is labelled now.
@@ -45,7 +45,7 @@ impl ClusterState {
         let mut tasks: Vec<Task> =
             others.filter_map(|other| other.need.as_ref()).map(|need| need.task()).collect();
         tasks.push(need.task());
-        Policy::default().admits(&tasks, Share::ZERO, introduced.capacity)
+        Policy::ResponseTime.admits(&tasks, Share::ZERO, introduced.capacity)
     }
 
     /// Whether a deployment has places enough, on the nodes that ever told of themselves.

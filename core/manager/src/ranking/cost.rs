@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use wire::{GroupId, NodeId, Share};
 
 use super::{Head, Overload, Ranking, relative};
-use crate::bound::Task;
+use qos::Task;
 
 /// The groups whose clients may come to one host, looked up once for all losses that are weighed.
 /// Only the first two of a list matter where at most two hosts are lost.

@@ -10,7 +10,7 @@ mod twin;
 
 use std::time::Duration;
 
-use steadfast_manager::bound::Task;
+use qos::Task;
 use steadfast_manager::cluster::{Group, Host};
 use wire::{GroupId, NodeId, Share};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use steadfast_manager::bound::Policy;
+use qos::Policy;
 use steadfast_manager::cluster::Cluster;
 use steadfast_manager::flare;
 use steadfast_manager::ranking::Ranking;

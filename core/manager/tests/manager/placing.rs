@@ -409,22 +409,27 @@ fn what_fits_nowhere_is_refused_with_the_reason() {
     let refusal = world.say(Command::Deploy(four.clone())).unwrap_err().to_string();
     assert!(refusal.contains("n1: its label disk is slow, not fast"), "{refusal}");
 
-    // Each host has four processors: three in use in every second leave no room for two more.
+    // Each host has four processors. No call runs on two at once: 20 % are left of each, and 80 %
+    // of all four together serve no call of 30 %.
     let need = |percent: u32| {
         let second = Duration::from_secs(1);
         Some(Need { cost: second * percent / 100, period: second, deadline: second })
     };
-    let heavy = Deployment { need: need(300), ..deployment("heavy", 3) };
-    world.say(Command::Deploy(heavy)).unwrap();
+    for group in ["a", "b", "c", "d"] {
+        let heavy = Deployment { need: need(80), ..deployment(group, 3) };
+        world.say(Command::Deploy(heavy)).unwrap();
+    }
     for _ in 0..40 {
         world.tick(TICK);
     }
-    assert_eq!(world.cluster_state.of("heavy").unwrap().on.len(), 3);
-    let more = Deployment { need: need(200), ..deployment("more", 1) };
+    assert_eq!(world.cluster_state.of("d").unwrap().on.len(), 3);
+    let more = Deployment { need: need(30), ..deployment("more", 1) };
     let refusal = world.say(Command::Deploy(more)).unwrap_err().to_string();
     assert!(refusal.contains("too little of its processors"), "{refusal}");
-    let less = Deployment { need: need(30), ..deployment("less", 1) };
+    let less = Deployment { need: need(20), ..deployment("less", 1) };
     world.say(Command::Deploy(less)).unwrap();
+    let impossible = Deployment { need: need(130), ..deployment("impossible", 1) };
+    assert_eq!(world.say(Command::Deploy(impossible)), Err(Refusal::Need));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use steadfast_manager::bound::Policy;
+use qos::Policy;
 use steadfast_manager::cluster::{Cluster, Host};
 use steadfast_manager::relief::{Relief, relieve};
 use wire::{NodeId, Random, Share};

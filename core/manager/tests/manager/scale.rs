@@ -1,6 +1,6 @@
 //! Two hundred hosts and two thousand groups: what one host's loss changes.
 
-use steadfast_manager::bound::Policy;
+use qos::Policy;
 use steadfast_manager::cluster::{Group, Host};
 use steadfast_manager::ranking::Ranking;
 use wire::{NodeId, Random, Share};

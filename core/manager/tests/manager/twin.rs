@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use steadfast_manager::bound::Policy;
+use qos::Policy;
 use steadfast_manager::cluster::{Cluster, Host};
 use steadfast_manager::ranking::{DAMPING, Overload, Ranking};
 use wire::{GroupId, NodeId, Random, Share};

@@ -1,6 +1,6 @@
 //! `[manager]`: what a node tells of its host, and what follows from it.
 
-use manager::bound::Policy;
+use qos::Policy;
 use serde::{Deserialize, Serialize};
 use wire::{Duration, Share};
 

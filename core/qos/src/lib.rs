@@ -1,0 +1,27 @@
+//! Which real-time tasks a host's processors can serve in time (`stheno.txt`, sections 2.2 and 3.1).
+//!
+//! One admission test serves the manager, which places replicas, and the host, which reserves.
+//!
+//! - [`Task`]: a cost in every period, due within a deadline.
+//! - [`Policy`]: can *one* processor serve these tasks in time? Exact for priorities by rate
+//!   (response times) and for deadlines (processor demand).
+//! - [`fit`]: which processor serves which task. No thread runs on two processors at once, so a
+//!   task of 13 ms in every 10 ms fits on no host.
+//! - [`global`]: the bound where the processors share one queue and cannot be partitioned.
+//! - [`priority`]: the level of a task by its rate.
+//!
+//! All is exact arithmetic in an order that depends on nothing but the input: every replica of the
+//! manager decides alike.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod fit;
+pub mod global;
+mod policy;
+pub mod priority;
+mod task;
+
+pub use policy::Policy;
+pub use task::Task;
