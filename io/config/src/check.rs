@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
 use ::manager::cluster_state;
-use os::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN};
+use os::realtime::{MAX_PERIOD, MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN, MIN_PERIOD, Realtime};
 use wire::limits::{MAX_GROUPS, MAX_NAME, MAX_PROGRAMS};
 use wire::ordered::{Durability, Style};
 use wire::{Duration, Incarnation, Member};
@@ -59,6 +59,13 @@ impl Config {
         ];
         if let Some((key, value)) = requests.into_iter().find(|(_, value)| *value > MAX_PRIORITY) {
             return Err(Problem::Priority { key, value });
+        }
+        let Realtime { runtime, period, .. } = self.realtime;
+        if !(MIN_PERIOD..=MAX_PERIOD).contains(&period) || runtime > period * 95 / 100 {
+            return Err(Problem::Reserve { runtime, period });
+        }
+        if !runtime.is_zero() && !self.realtime.cpus.is_empty() {
+            return Err(Problem::ReservePinned);
         }
         if self.realtime.spin > MAX_SPIN {
             return Err(Problem::Spin(self.realtime.spin));

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use engine::HangRule;
-use os::realtime::{MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN};
+use os::realtime::{MAX_PERIOD, MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN, MIN_PERIOD};
 use wire::limits::{MAX_GROUPS, MAX_LOG, MAX_LOG_BYTES, MAX_NAME, MAX_PROGRAMS, MAX_RING_LINKS};
 use wire::{Duration, NodeId};
 
@@ -338,6 +338,24 @@ pub enum Problem {
         MAX_WAKE_WITHIN.as_micros()
     )]
     WakeWithin(Duration),
+    /// A reservation that no kernel takes.
+    #[error(
+        "[realtime] runtime_us = {} of period_us = {} is out of range: a period of {} to {}, and at most \
+         95 % of it",
+        runtime.as_micros(), period.as_micros(), MIN_PERIOD.as_micros(), MAX_PERIOD.as_micros()
+    )]
+    Reserve {
+        /// The time in each period.
+        runtime: Duration,
+        /// The period.
+        period: Duration,
+    },
+    /// A reservation is for all processors.
+    #[error(
+        "[realtime] runtime_us and cpus exclude each other: Linux grants reserved time only to threads \
+         that may run on all processors; leave cpus empty"
+    )]
+    ReservePinned,
     /// A knob of the ring.
     #[error("[ring] {0}")]
     Ring(ring::ConfigError),

@@ -116,6 +116,10 @@ struct Hung {
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Realtime", deny_unknown_fields, default = "Realtime::default")]
 struct RealtimeTable {
+    #[serde(rename = "runtime_us", with = "micros")]
+    runtime: Duration,
+    #[serde(rename = "period_us", with = "micros")]
+    period: Duration,
     priority: u8,
     executor_priority: u8,
     lock_memory: bool,

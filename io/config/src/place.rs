@@ -66,6 +66,8 @@ impl Problem {
             Problem::Priority { key, .. } => vec![Key("realtime"), Key(key)],
             Problem::Spin(_) => vec![Key("realtime"), Key("spin_us")],
             Problem::WakeWithin(_) => vec![Key("realtime"), Key("wake_within_us")],
+            Problem::Reserve { .. } => vec![Key("realtime"), Key("runtime_us")],
+            Problem::ReservePinned => vec![Key("realtime"), Key("cpus")],
             Problem::Ring(error) => ring_place(error),
         }
     }

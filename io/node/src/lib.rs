@@ -73,6 +73,6 @@ pub use manager::cluster_state;
 pub use node::Node;
 pub use os::own_time::OwnTime;
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
-pub use os::realtime;
+pub use os::{realtime, sched};
 pub use service::{BoxError, Call, Context, Factory, HostOptions, Service};
 pub use supervisor::ProgramError;

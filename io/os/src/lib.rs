@@ -5,9 +5,10 @@
 //! - [`own_time`]: where a thread's time went.
 //! - [`ports`]: free addresses, for tests.
 //! - [`random`]: random bytes.
-//! - [`realtime`]: priorities, locked memory, processors that stay awake.
+//! - [`realtime`]: reserved time, priorities, locked memory, processors that stay awake.
+//! - [`sched`]: the scheduling class of a thread. The one module here with unsafe code.
 //! - [`waker`]: an end to another thread's wait.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod clock;
 pub mod durable;
@@ -15,4 +16,5 @@ pub mod own_time;
 pub mod ports;
 pub mod random;
 pub mod realtime;
+pub mod sched;
 pub mod waker;

@@ -1,26 +1,33 @@
-//! Keeps a node's answers in time on a busy host: a real-time priority, memory that is never paged
-//! out, processors of its own, and a look at the sockets before it sleeps.
+//! Keeps a node's answers in time on a busy host: reserved time, a real-time priority, memory that
+//! is never paged out, processors of its own, and a look at the sockets before it sleeps.
 //!
 //! Each is asked for in the configuration and may be refused by the system. A refusal degrades
 //! the node and never stops it; [`RealtimeStatus`] says which is in force, and why one is not.
 
 use std::io;
 
+use rustix::io::Errno;
 use rustix::mm::MlockAllFlags;
 use rustix::thread::CpuSet;
 use serde::{Deserialize, Serialize};
-use thread_priority::{
-    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
-    set_thread_priority_and_policy, thread_native_id,
-};
 use wire::Duration;
+
+use crate::sched::{self, Class, Reserve};
 
 mod awake;
 
+pub use crate::sched::MAX_PRIORITY;
 pub use awake::{Awake, IdleState, awake_in_force, driver, idle_states, probe_awake};
 
-/// The highest priority of Linux's SCHED_FIFO.
-pub const MAX_PRIORITY: u8 = 99;
+/// The shortest period of a reservation that Linux takes.
+pub const MIN_PERIOD: Duration = Duration::from_micros(100);
+
+/// The longest one.
+pub const MAX_PERIOD: Duration = Duration::from_secs(4);
+
+/// The period of a reservation, unless another is configured: as long as a clock tick of the
+/// slowest usual kernels, at which a thread that takes more than its time is stopped.
+pub const PERIOD: Duration = Duration::from_millis(4);
 
 /// The longest spin that is worth anything: several times what waking a core costs (25 to 30 µs
 /// on the machines that this was measured on).
@@ -31,8 +38,14 @@ pub const MAX_SPIN: Duration = Duration::from_millis(1);
 pub const MAX_WAKE_WITHIN: Duration = Duration::from_millis(1);
 
 /// Requests to the system. None by default: all of them take from others on the host.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Realtime {
+    /// Processor time that is reserved for the data-plane thread in each `period`
+    /// (SCHED_DEADLINE); zero: none. It goes before every priority, so `priority` then counts only
+    /// if the system refuses it.
+    pub runtime: Duration,
+    /// The period of that reservation, [`MIN_PERIOD`] to [`MAX_PERIOD`].
+    pub period: Duration,
     /// SCHED_FIFO priority of the data-plane thread, 1 to [`MAX_PRIORITY`]; 0: ordinary.
     pub priority: u8,
     /// The same for the threads that run handlers.
@@ -46,6 +59,21 @@ pub struct Realtime {
     /// Keeps the host's idle processors in states that they leave within this time; zero: they do
     /// not sleep. `None`: as the system likes.
     pub wake_within: Option<Duration>,
+}
+
+impl Default for Realtime {
+    fn default() -> Self {
+        Realtime {
+            runtime: Duration::ZERO,
+            period: PERIOD,
+            priority: 0,
+            executor_priority: 0,
+            lock_memory: false,
+            cpus: Vec::new(),
+            spin: Duration::ZERO,
+            wake_within: None,
+        }
+    }
 }
 
 /// The result of one request.
@@ -64,6 +92,9 @@ pub enum Grant {
 /// The parts of [`Realtime`] that are in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RealtimeStatus {
+    /// Reserved time of the data-plane thread.
+    #[serde(default)]
+    pub runtime_us: Grant,
     /// SCHED_FIFO of the data-plane thread.
     pub priority: Grant,
     /// SCHED_FIFO of the threads that run handlers.
@@ -79,8 +110,9 @@ pub struct RealtimeStatus {
 
 impl RealtimeStatus {
     /// Each request with its name in the configuration.
-    pub fn grants(&self) -> [(&'static str, &Grant); 5] {
+    pub fn grants(&self) -> [(&'static str, &Grant); 6] {
         [
+            ("runtime_us", &self.runtime_us),
             ("priority", &self.priority),
             ("executor_priority", &self.executor_priority),
             ("lock_memory", &self.lock_memory),
@@ -100,8 +132,14 @@ impl Realtime {
             Some(Ok(awake)) => (Some(awake), Grant::InForce),
             Some(Err(why)) => (None, Grant::Refused(why)),
         };
+        let runtime_us = reserve(self.runtime, self.period);
+        let priority = match runtime_us {
+            Grant::InForce => Grant::NotAsked,
+            _ => fifo(self.priority),
+        };
         let status = RealtimeStatus {
-            priority: fifo(self.priority),
+            runtime_us,
+            priority,
             executor_priority: probe_on_a_thread(self.executor_priority),
             lock_memory: if self.lock_memory { lock_memory() } else { Grant::NotAsked },
             cpus: pin(&self.cpus),
@@ -121,21 +159,47 @@ pub fn fifo(priority: u8) -> Grant {
     if priority == 0 {
         return Grant::NotAsked;
     }
-    // A value above the range is refused by the configuration's check.
-    let value = ThreadPriorityValue::try_from(priority).unwrap_or(ThreadPriorityValue::MIN);
-    let set = set_thread_priority_and_policy(
-        thread_native_id(),
-        ThreadPriority::Crossplatform(value),
-        ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo),
-    );
-    match set {
+    match sched::set_class(None, Class::Fifo(priority)) {
         Ok(()) => Grant::InForce,
         Err(error) => Grant::Refused(format!(
-            "SCHED_FIFO {priority} was refused ({error:?}): give the process CAP_SYS_NICE (setcap \
+            "SCHED_FIFO {priority} was refused ({error}): give the process CAP_SYS_NICE (setcap \
              cap_sys_nice+ep), or a limit: LimitRTPRIO={priority} in its systemd unit, `ulimit -r \
              {priority}` in a shell"
         )),
     }
+}
+
+/// Reserves so much time in each period for the calling thread; zero reserves none.
+pub fn reserve(runtime: Duration, period: Duration) -> Grant {
+    if runtime.is_zero() {
+        return Grant::NotAsked;
+    }
+    let reserve = Reserve { runtime, deadline: period, period };
+    let Err(error) = sched::set_class(None, Class::Deadline(reserve)) else {
+        return Grant::InForce;
+    };
+    let remedy = match Errno::from_io_error(&error) {
+        Some(Errno::BUSY) => {
+            "the processors have not so much time left: reserve less, or end other programs with \
+             reservations"
+        }
+        Some(Errno::INVAL) => {
+            "the kernel takes periods of 100 us to 4 s, unless kernel.sched_deadline_period_min_us \
+             and _max_us say otherwise"
+        }
+        _ => {
+            "give the process CAP_SYS_NICE (setcap cap_sys_nice+ep, or AmbientCapabilities= in its \
+             systemd unit), and all processors (no taskset, CPUAffinity= or [realtime] cpus)"
+        }
+    };
+    Grant::Refused(format!(
+        "SCHED_DEADLINE, {runtime:?} in every {period:?}, was refused ({error}): {remedy}"
+    ))
+}
+
+/// Whether a thread could have this reservation, tried on one that ends at once.
+pub fn probe_reserve(runtime: Duration, period: Duration) -> Grant {
+    on_a_thread(move || reserve(runtime, period))
 }
 
 /// Whether a thread could have this SCHED_FIFO priority, tried on one that ends at once.
@@ -143,8 +207,11 @@ pub fn probe_on_a_thread(priority: u8) -> Grant {
     if priority == 0 {
         return Grant::NotAsked;
     }
-    let tried = std::thread::Builder::new().spawn(move || fifo(priority)).map(|t| t.join());
-    match tried {
+    on_a_thread(move || fifo(priority))
+}
+
+fn on_a_thread(ask: impl FnOnce() -> Grant + Send + 'static) -> Grant {
+    match std::thread::Builder::new().spawn(ask).map(|thread| thread.join()) {
         Ok(Ok(grant)) => grant,
         _ => Grant::Refused("no thread could be started to try it".into()),
     }

@@ -7,12 +7,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use node::sched::Class;
 use steadfast::{Client, Invocation};
 
 use crate::Outcome;
 use crate::background::Background;
 use crate::cluster::wall;
 use crate::echo::ECHO;
+use crate::hog;
 use crate::wait::{until, until_so};
 
 const PERIOD: Duration = Duration::from_millis(1);
@@ -38,8 +40,15 @@ struct Log {
 impl Caller {
     /// Starts to call this group's echo.
     pub fn start(client: Client, group: &'static str) -> Caller {
+        Caller::start_in(client, group, Class::Ordinary)
+    }
+
+    /// The same, by a thread of this class.
+    pub fn start_in(client: Client, group: &'static str, class: Class) -> Caller {
         let body = Bytes::from_static(&[7; 64]);
+        let mut class = Some(class);
         Caller::calling(move || {
+            class.take().map_or(Ok(()), hog::take).map_err(|error| error.to_string())?;
             let reply =
                 client.call(Invocation::new(group, ECHO).body(body.clone()).within(DEADLINE));
             reply.map(|_| ()).map_err(|error| error.to_string())

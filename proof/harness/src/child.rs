@@ -17,7 +17,7 @@ use crate::allocator::allocated;
 use crate::echo::{self, Counted, Echo};
 use crate::objects::{self, Objects};
 use crate::process::{Line, Question, Role};
-use crate::{Entry, Outcome, bail, floor, machine};
+use crate::{Entry, Outcome, bail, floor, hog, machine};
 
 /// Address space of a program that serves objects.
 const OBJECTS_MEMORY: u64 = 1 << 30;
@@ -49,6 +49,7 @@ pub(crate) fn run(role: Role, experiments: &'static [Entry]) -> Outcome<()> {
         Role::Spin => loop {
             std::hint::spin_loop();
         },
+        Role::Hog { percent, priority } => hog::live(percent, priority, || println!("{{}}")),
         Role::Echo { transport, size, answer, waits, core } => {
             core.map_or(Ok(()), machine::run_on)?;
             echo::serve(transport, size, answer, waits, ready)

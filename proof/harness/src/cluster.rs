@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use node::sched::{Class, Reserve};
 use node::{EventKind, EventRecord, free_ring_addresses};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -254,9 +255,17 @@ impl Cluster {
         config.ring.slow_share = plan.slow_share.unwrap_or(config.ring.slow_share);
         let timing = &mut config.ring.timing;
         timing.token_timeout = plan.token_timeout.unwrap_or(timing.token_timeout);
-        config.realtime.priority = plan.priority;
+        let realtime = &mut config.realtime;
+        match plan.class {
+            Class::Ordinary => {}
+            Class::Fifo(priority) => {
+                (realtime.priority, realtime.executor_priority) = (priority, priority - 1);
+            }
+            Class::Deadline(Reserve { runtime, period, .. }) => {
+                (realtime.runtime, realtime.period) = (runtime, period);
+            }
+        }
         config.realtime.wake_within = plan.awake.then_some(Duration::ZERO);
-        config.realtime.executor_priority = plan.priority.saturating_sub(1);
         config.manager = plan.manager.unwrap_or(config.manager);
         config.registry = plan.registry.unwrap_or(config.registry);
         config.security = self.keys.node(&config, plan.protect)?;

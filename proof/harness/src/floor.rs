@@ -14,8 +14,7 @@ const ANSWER: usize = 32;
 
 /// An echo process on a bare socket, and the connection to it.
 pub struct EchoProcess {
-    /// Until this is dropped.
-    _process: Process,
+    process: Process,
     floor: Floor,
 }
 
@@ -41,7 +40,12 @@ impl EchoProcess {
             return Err("the echo is not ready".into());
         };
         let floor = Floor::connect(transport, ready, waits)?;
-        Ok(EchoProcess { _process: process, floor })
+        Ok(EchoProcess { process, floor })
+    }
+
+    /// The number of the process, which has one thread.
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// The connection to it.

@@ -15,6 +15,7 @@ pub mod echo;
 pub mod experiment;
 pub mod figures;
 pub mod floor;
+pub mod hog;
 pub mod hosts;
 pub mod lateness;
 pub mod machine;

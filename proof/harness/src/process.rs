@@ -34,6 +34,13 @@ pub enum Role {
     },
     /// Takes all the processor time that it can get.
     Spin,
+    /// A thread for each processor that computes a part of the time.
+    Hog {
+        /// Percent of each processor.
+        percent: u32,
+        /// SCHED_FIFO priority; 0: ordinary.
+        priority: u8,
+    },
     /// An echo on a bare socket.
     Echo {
         /// Which socket.

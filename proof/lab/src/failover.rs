@@ -1,6 +1,7 @@
 //! The gap that a client sees when the node of the primary goes.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use node::{EventKind, EventRecord};
 use rustix::process::Signal;
@@ -11,6 +12,7 @@ use steadfast::NodeId;
 use harness::caller::Caller;
 use harness::cluster::{Cluster, Placement, Plan, Where, wall};
 use harness::figures::{median_and_worst, quantile};
+use harness::hog::{self, Under};
 use harness::hosts::Way;
 use harness::report::row;
 use harness::styles::By;
@@ -40,6 +42,11 @@ pub struct Options {
     /// Where nodes keep a group on disk: a folder of its own is made there and removed.
     #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
     storage: PathBuf,
+    /// The ring's token time-out, in milliseconds, if not that by default.
+    #[arg(long, value_name = "MS")]
+    token_timeout_ms: Option<u64>,
+    #[command(flatten)]
+    under: Under,
     #[command(flatten)]
     at: Where,
 }
@@ -120,11 +127,16 @@ impl Experiment for Options {
         };
         let mut cluster = Cluster::start(Plan {
             placement,
+            class: self.under.class(),
+            token_timeout: self.token_timeout_ms.map(Duration::from_millis),
             storage: self.style.is_on_disk().then(|| self.storage.clone()),
             ..Plan::of(self.nodes, self.replicas, self.style.echo())
         })?;
-        let caller = Caller::start(cluster.connect()?, self.style.echo()[0]);
+        let caller = Caller::start_in(cluster.connect()?, self.style.echo()[0], self.under.class());
         caller.wait_steady(0)?;
+        // What strikes and listens here must not wait for the hogs either.
+        hog::take(self.under.class())?;
+        let _hogs = self.under.start()?;
         run.begin(&format!(
             "{:?} of the primary's node of a {} group under 1,000 calls/s; times in ms",
             self.fault, self.style

@@ -9,11 +9,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use node::EventKind;
+use node::sched::Class;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use harness::caller::Caller;
 use harness::cluster::{Cluster, Plan, Where, wall};
+use harness::hog::{self, Under};
 use harness::hosts::Way;
 use harness::lateness::{LATE, Lateness};
 use harness::process::{Process, Role};
@@ -40,6 +42,11 @@ pub struct Options {
     /// Lost datagrams of 1,000 that a host sends.
     #[arg(long, default_value_t = 1, requires = "hosts")]
     loss: u32,
+    /// The ring's token time-out, in milliseconds, if not that by default.
+    #[arg(long, value_name = "MS")]
+    token_timeout_ms: Option<u64>,
+    #[command(flatten)]
+    under: Under,
     #[command(flatten)]
     at: Where,
 }
@@ -87,9 +94,14 @@ impl Experiment for Options {
     const SMOKE: &'static str = "--seconds 1 --nodes 3 --spinners 1";
 
     fn run(&self, run: &Run) -> Outcome<()> {
+        let class = match self.priority {
+            0 => self.under.class(),
+            priority => Class::Fifo(priority),
+        };
         let mut cluster = Cluster::start(Plan {
             placement: self.at.placement(),
-            priority: self.priority,
+            class,
+            token_timeout: self.token_timeout_ms.map(Duration::from_millis),
             ..Plan::of(self.nodes, self.nodes.min(3), &[GROUP])
         })?;
         cluster.wait_for_ring_without(None)?;
@@ -99,8 +111,11 @@ impl Experiment for Options {
                 cluster.hosts()?.lose(place, link, Way::Out, loss)?;
             }
         }
-        let caller = Caller::start(cluster.connect()?, GROUP);
+        let caller = Caller::start_in(cluster.connect()?, GROUP, self.under.class());
         caller.wait_steady(0)?;
+        // What strikes and listens here must not wait for the hogs either.
+        hog::take(self.under.class())?;
+        let _hogs = self.under.start()?;
         cluster.take_events();
         let start = wall();
         let cores = thread::available_parallelism()?.get();
@@ -115,7 +130,7 @@ impl Experiment for Options {
         let of = json!({
             "peer": "steadfast", "measure": "suspicion", "nodes": self.nodes,
             "seconds": self.seconds, "spinners": spinners, "loss_permille": loss,
-            "priority": self.priority, "calls": calls, "failed_calls": failed.len(),
+            "priority": self.priority, "hogs": self.under.hogs, "runtime_us": self.under.runtime_us, "calls": calls, "failed_calls": failed.len(),
             "worst_gap_ms": gap, "standstills": standstills.len(),
             "longest_standstill_ms": longest, "time_line": time_line,
         });

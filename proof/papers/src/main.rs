@@ -6,6 +6,7 @@ mod interceptor;
 mod jgroup;
 mod redundancy;
 mod registry;
+mod stheno;
 mod strategies;
 mod study;
 
@@ -22,6 +23,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<jgroup::Options>(),
     Entry::of::<registry::Options>(),
     Entry::of::<redundancy::Options>(),
+    Entry::of::<stheno::Options>(),
 ];
 
 fn main() -> ExitCode {

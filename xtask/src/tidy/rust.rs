@@ -71,6 +71,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
         "proof/harness/src/allocator.rs",
         "an allocator that counts, for programs of experiments alone",
     ),
+    ("io/os/src/sched.rs", "the calls that set and read the class of a thread"),
     ("core/ring/tests/allocations.rs", "an allocator that counts, for this test's program alone"),
     ("cli/src/demo/clock.rs", "tokio's registration of a timer's descriptor"),
 ];

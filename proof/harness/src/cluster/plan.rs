@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use node::sched::Class;
 use steadfast::{GroupOptions, ManagerKnobs, RegistryKnobs};
 
 use crate::protect::Protect;
@@ -29,8 +30,8 @@ pub struct Plan {
     pub protect: Protect,
     /// Where the nodes are.
     pub placement: Placement,
-    /// SCHED_FIFO priority of the data planes, one more than that of handlers; 0: ordinary.
-    pub priority: u8,
+    /// The scheduling class of each data plane. With a priority, handlers have one less.
+    pub class: Class,
     /// The nodes keep the host's processors from sleeping.
     pub awake: bool,
     /// Each node has so many percent of a processor, in each span of this length.
