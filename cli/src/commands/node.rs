@@ -10,6 +10,7 @@ use std::thread;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast::events::{Event, Interest};
+use steadfast::realtime::fifo;
 use steadfast::{
     DEFAULT_CONFIG, Folders, HostOptions, Node, NodeConfig, SHORT_CONFIG, StartError, key_file,
 };
@@ -141,6 +142,8 @@ fn serve(config: &NodeConfig) -> Result<(), Failure> {
     // Before the node starts: a signal that comes while it starts must not kill it half-way.
     let signals = Signals::new([SIGTERM, SIGINT])
         .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
+    // Inherited by the threads of this program: a refusal is told by the node.
+    fifo(config.realtime.helper_priority);
     let node = Node::start(config.clone()).map_err(|error| match error {
         StartError::Config(_) => Failure::usage(error),
         error => Failure::failed(error),

@@ -56,6 +56,7 @@ impl Config {
         let requests = [
             ("priority", self.realtime.priority),
             ("executor_priority", self.realtime.executor_priority),
+            ("helper_priority", self.realtime.helper_priority),
         ];
         if let Some((key, value)) = requests.into_iter().find(|(_, value)| *value > MAX_PRIORITY) {
             return Err(Problem::Priority { key, value });

@@ -122,6 +122,7 @@ struct RealtimeTable {
     period: Duration,
     priority: u8,
     executor_priority: u8,
+    helper_priority: u8,
     lock_memory: bool,
     cpus: Vec<usize>,
     #[serde(rename = "spin_us", with = "micros")]

@@ -11,7 +11,7 @@ use std::thread;
 use bytes::{Bytes, BytesMut};
 use config::Execution;
 use engine::{Command, NestedCall, NestedError, Ticket};
-use os::realtime::fifo;
+use os::realtime::fifo_or_ordinary;
 use os::waker::Waker;
 use supervisor::Tether;
 use wire::GroupId;
@@ -330,7 +330,7 @@ fn shared(make: Arc<Mutex<Factory>>) -> Factory {
 /// A replica's thread: commands strictly in order.
 fn work(mut replica: Replica, queue: Receiver<Job>, results: Results) {
     // A refusal was logged when the node started.
-    fifo(results.priority);
+    fifo_or_ordinary(results.priority);
     for job in queue {
         match job {
             Job::Run(command) => {

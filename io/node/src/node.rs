@@ -12,6 +12,7 @@ use admin::events::{Interest, Stamped};
 use admin::status::{Counters, ProgramStatus, Status};
 use config::{Config, Execution, ProgramConfig};
 use os::durable::Lock;
+use os::realtime::Inherited;
 use os::waker::Waker;
 use supervisor::{ProgramError, Programs};
 use wire::limits::MAX_ORDERS;
@@ -103,6 +104,7 @@ impl Node {
     /// The resource that is missing, and the remedy.
     pub fn start(config: Config) -> Result<Node, StartError> {
         config.check()?;
+        let _inherited = Inherited::begin(config.realtime.helper_priority);
         let life = incarnation::next(config.data_dir.as_deref())?;
         let me = Member { node: config.node, incarnation: life.incarnation };
         let waker = Arc::new(Waker::new().map_err(|error| system("an eventfd")(error.into()))?);

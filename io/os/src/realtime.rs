@@ -50,6 +50,8 @@ pub struct Realtime {
     pub priority: u8,
     /// The same for the threads that run handlers.
     pub executor_priority: u8,
+    /// The same for the node's other threads.
+    pub helper_priority: u8,
     /// Keeps all of the process's memory, present and future, from being paged out.
     pub lock_memory: bool,
     /// Processors that the data-plane thread may run on; empty: all.
@@ -68,6 +70,7 @@ impl Default for Realtime {
             period: PERIOD,
             priority: 0,
             executor_priority: 0,
+            helper_priority: 0,
             lock_memory: false,
             cpus: Vec::new(),
             spin: Duration::ZERO,
@@ -99,6 +102,9 @@ pub struct RealtimeStatus {
     pub priority: Grant,
     /// SCHED_FIFO of the threads that run handlers.
     pub executor_priority: Grant,
+    /// SCHED_FIFO of the other threads.
+    #[serde(default)]
+    pub helper_priority: Grant,
     /// Locked memory.
     pub lock_memory: Grant,
     /// Processors of its own.
@@ -110,11 +116,12 @@ pub struct RealtimeStatus {
 
 impl RealtimeStatus {
     /// Each request with its name in the configuration.
-    pub fn grants(&self) -> [(&'static str, &Grant); 6] {
+    pub fn grants(&self) -> [(&'static str, &Grant); 7] {
         [
             ("runtime_us", &self.runtime_us),
             ("priority", &self.priority),
             ("executor_priority", &self.executor_priority),
+            ("helper_priority", &self.helper_priority),
             ("lock_memory", &self.lock_memory),
             ("cpus", &self.cpus),
             ("wake_within_us", &self.wake_within_us),
@@ -141,6 +148,7 @@ impl Realtime {
             runtime_us,
             priority,
             executor_priority: probe_on_a_thread(self.executor_priority),
+            helper_priority: probe_on_a_thread(self.helper_priority),
             lock_memory: if self.lock_memory { lock_memory() } else { Grant::NotAsked },
             cpus: pin(&self.cpus),
             wake_within_us,
@@ -167,6 +175,41 @@ pub fn fifo(priority: u8) -> Grant {
              {priority}` in a shell"
         )),
     }
+}
+
+/// While this lives, threads that the calling thread starts have a priority of their own.
+#[derive(Debug)]
+pub struct Inherited {
+    before: Option<Class>,
+}
+
+impl Inherited {
+    /// Begins with this SCHED_FIFO priority; 0, or a refusal, changes nothing. A refusal is told
+    /// where the data-plane thread asks ([`Realtime::apply`]).
+    pub fn begin(priority: u8) -> Inherited {
+        let before = sched::class(None).ok().filter(|_| priority > 0);
+        let changed = before.is_some() && fifo(priority) == Grant::InForce;
+        Inherited { before: before.filter(|_| changed) }
+    }
+}
+
+impl Drop for Inherited {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            // A thread may return to the class that it had.
+            let _ = sched::set_class(None, before);
+        }
+    }
+}
+
+/// Gives the calling thread this SCHED_FIFO priority, or makes it ordinary if that is 0, whatever
+/// it has inherited.
+pub fn fifo_or_ordinary(priority: u8) -> Grant {
+    if priority == 0 && sched::class(None).is_ok_and(|class| class != Class::Ordinary) {
+        // Anybody may be ordinary.
+        let _ = sched::set_class(None, Class::Ordinary);
+    }
+    fifo(priority)
 }
 
 /// Reserves so much time in each period for the calling thread; zero reserves none.

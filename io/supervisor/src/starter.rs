@@ -4,7 +4,8 @@
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-use os::realtime::{Grant, fifo};
+use os::realtime::{Grant, fifo_or_ordinary};
+use os::sched::{Class, class};
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -14,21 +15,21 @@ type Job = Box<dyn FnOnce() + Send>;
 pub(crate) struct Starter(Option<Sender<Job>>);
 
 impl Starter {
-    /// Starts something with this SCHED_FIFO priority. Without one, or if the system refuses it,
-    /// here and as this thread is.
+    /// Starts something with this SCHED_FIFO priority; 0: as an ordinary program, whatever this
+    /// thread is. If the system refuses the priority, here and as this thread is.
     pub fn start<T: Send + 'static>(
         &mut self,
         priority: u8,
         start: impl Fn() -> T + Clone + Send + 'static,
     ) -> (Grant, T) {
-        if priority == 0 {
+        if priority == 0 && class(None).is_ok_and(|own| own == Class::Ordinary) {
             return (Grant::NotAsked, start());
         }
         let (reply, answer) = sync_channel(1);
         let job = job(priority, start.clone(), reply);
         let sent = self.thread().and_then(|jobs| jobs.send(job).ok());
         match sent.and_then(|()| answer.recv().ok()) {
-            Some(Ok(started)) => (Grant::InForce, started),
+            Some(Ok((grant, started))) => (grant, started),
             Some(Err(refused)) => (refused, start()),
             None => (Grant::Refused("no thread could be started for it".into()), start()),
         }
@@ -48,12 +49,12 @@ impl Starter {
 fn job<T: Send + 'static>(
     priority: u8,
     start: impl Fn() -> T + Send + 'static,
-    reply: SyncSender<Result<T, Grant>>,
+    reply: SyncSender<Result<(Grant, T), Grant>>,
 ) -> Job {
     Box::new(move || {
-        let answer = match fifo(priority) {
-            Grant::InForce => Ok(start()),
-            refused => Err(refused),
+        let answer = match fifo_or_ordinary(priority) {
+            refused @ Grant::Refused(_) => Err(refused),
+            grant => Ok((grant, start())),
         };
         // The caller waits for it.
         let _ = reply.send(answer);
@@ -62,7 +63,19 @@ fn job<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use os::realtime::fifo;
+
     use super::*;
+
+    /// A node's helpers may have a priority: what they start without one is ordinary.
+    #[test]
+    fn a_priority_is_not_inherited() {
+        let started = thread::spawn(|| {
+            fifo(1);
+            Starter::default().start(0, || class(None).unwrap())
+        });
+        assert_eq!(started.join().unwrap(), (Grant::NotAsked, Class::Ordinary));
+    }
 
     #[test]
     fn who_asks_for_no_priority_is_started_here_and_who_does_elsewhere_or_is_told_why_not() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, process, thread};
 
+use node::realtime::fifo;
 use node::{EventRecord, Interest};
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use rustix::stdio::dup2_stderr;
@@ -87,6 +88,7 @@ fn run_node(
     experiments: &'static [Entry],
 ) -> Outcome<()> {
     let config = NodeConfig::from_toml(&fs::read_to_string(config)?)?;
+    fifo(config.realtime.helper_priority);
     let node = Node::start(config)?;
     let id = node.id();
     // An event of every call would wake the subscriber, and cost more than the call.

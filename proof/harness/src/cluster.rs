@@ -23,7 +23,7 @@ use crate::hosts::Hosts;
 use crate::process::{Line, Process, Question, Role};
 use crate::protect::{Keys, Protect};
 use crate::quota::ControlGroup;
-use crate::{Experiment, Outcome, bail};
+use crate::{Experiment, Outcome, bail, hog};
 
 mod health;
 mod plan;
@@ -33,6 +33,9 @@ pub use plan::{Placement, Plan, Where};
 
 /// How long the cluster may take for anything. Far longer than a healthy one needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The priority of a node's other threads where its data plane has reserved time: above the hogs'.
+const ABOVE: u8 = hog::PRIORITY + 1;
 
 /// The ring's port on hosts of its own.
 const RING_PORT: u16 = 7_201;
@@ -263,6 +266,7 @@ impl Cluster {
             }
             Class::Deadline(Reserve { runtime, period, .. }) => {
                 (realtime.runtime, realtime.period) = (runtime, period);
+                (realtime.executor_priority, realtime.helper_priority) = (ABOVE, ABOVE);
             }
         }
         config.realtime.wake_within = plan.awake.then_some(Duration::ZERO);
