@@ -10,7 +10,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     bench, call, context, deploy, deployments, doctor, drain, events, explain, hand_over, init,
-    key, node, nodes, poisoned, programs, registry, replica, run, state, status, style, targets,
+    key, node, nodes, poisoned, programs, qos, registry, replica, run, state, status, style,
+    targets,
 };
 
 const EXAMPLES: &str = "\
@@ -95,6 +96,7 @@ enum Command {
     Demo(demo::Args),
     Doctor(doctor::Args),
     Key(key::Args),
+    Qos(qos::Args),
     /// Measures a running cluster.
     Bench(bench::Args),
 }
@@ -126,6 +128,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Key(args) => key::run(&args),
+        Command::Qos(args) => qos::run(&args),
         Command::Bench(args) => bench::run(&args),
     }
 }

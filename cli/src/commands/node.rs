@@ -1,7 +1,5 @@
 //! `steadfast node`: the daemon.
 
-mod log;
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{self, SyncSender};
@@ -15,7 +13,7 @@ use steadfast::{
     DEFAULT_CONFIG, Folders, HostOptions, Node, NodeConfig, SHORT_CONFIG, StartError, key_file,
 };
 
-use super::{Failure, finish, notify, print, report};
+use super::{Failure, finish, log, notify, print, report};
 use crate::services::{CounterService, Echo, Tally};
 
 const EXAMPLES: &str = "\

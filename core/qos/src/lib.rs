@@ -8,6 +8,7 @@
 //! - [`fit`]: which processor serves which task. No thread runs on two processors at once, so a
 //!   task of 13 ms in every 10 ms fits on no host.
 //! - [`global`]: the bound where the processors share one queue and cannot be partitioned.
+//! - [`host`]: the reserves of one host, as a machine.
 //! - [`priority`]: the level of a task by its rate.
 //!
 //! All is exact arithmetic in an order that depends on nothing but the input: every replica of the
@@ -19,6 +20,7 @@ extern crate alloc;
 
 pub mod fit;
 pub mod global;
+pub mod host;
 mod policy;
 pub mod priority;
 mod task;

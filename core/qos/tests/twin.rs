@@ -121,7 +121,10 @@ fn the_twin_agrees(policy: Policy, order: Order, sets: u64, seed: u64) {
                 admitted += 1;
             }
             None if fits(&in_time, (1 << tasks.len()) - 1, processors as usize) => {
-                assert!(processors > 1, "for one processor the test is exact: {tasks:?}");
+                // Shares are rounded up: a use of exactly one may be a millionth too much.
+                let used: u64 = tasks.iter().map(|it| it.cost * HYPERPERIOD / it.period).sum();
+                let exact = processors == 1 && used < HYPERPERIOD;
+                assert!(!exact, "for one processor the test is exact: {tasks:?}");
                 missed += 1;
             }
             None => refused += 1,

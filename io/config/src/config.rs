@@ -124,7 +124,8 @@ impl Config {
     pub fn resolve(&mut self, folders: &Folders) {
         let state = [&mut self.data_dir, &mut self.storage, &mut self.security.cluster_key];
         state.into_iter().flatten().for_each(|file| *file = folders.state.join(&*file));
-        self.admin.iter_mut().for_each(|file| *file = folders.runtime.join(&*file));
+        let runtime = [&mut self.admin, &mut self.realtime.daemon];
+        runtime.into_iter().flatten().for_each(|file| *file = folders.runtime.join(&*file));
         self.security.resolve(&folders.config);
         for program in &mut self.programs {
             let runs_in = program.folder.take().unwrap_or_default();

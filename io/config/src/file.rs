@@ -120,6 +120,8 @@ struct RealtimeTable {
     runtime: Duration,
     #[serde(rename = "period_us", with = "micros")]
     period: Duration,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    daemon: Option<PathBuf>,
     priority: u8,
     executor_priority: u8,
     helper_priority: u8,

@@ -36,6 +36,7 @@ use crate::opening::{
     told,
 };
 use crate::order::Order;
+use crate::plane::reserve;
 use crate::plane::{Changes, Ending, Inbox, Keeping, Pacing, Plane, Profile, Replicas, Waiting};
 use crate::registering::{Registering, RegistryService, SharedRegistry};
 use crate::security;
@@ -130,6 +131,7 @@ impl Node {
         });
         let admin = start_admin(&config, credentials.as_ref(), &control)?;
         let (shared, priority) = (SharedState::default(), config.realtime.executor_priority);
+        let reserve_path = reserve::path(&config.cluster, me);
         let profile = Profile::new(&config, me, client_address, credentials.as_ref());
         let plane = Plane {
             stack,
@@ -146,7 +148,7 @@ impl Node {
             ending: Ending::new(),
             events: Events::new(config.node, profile.configured.clone()),
             profile,
-            pacing: Pacing::new(config.realtime),
+            pacing: Pacing::new(config.realtime, reserve_path),
         };
         let clocks = config.manager.on.then(Clocks::default);
         let managing = match &clocks {

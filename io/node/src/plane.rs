@@ -35,6 +35,7 @@ mod own;
 mod pacing;
 mod profile;
 mod replicas;
+pub(crate) mod reserve;
 mod spin;
 mod status;
 mod storage;

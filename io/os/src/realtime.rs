@@ -5,6 +5,7 @@
 //! the node and never stops it; [`RealtimeStatus`] says which is in force, and why one is not.
 
 use std::io;
+use std::path::PathBuf;
 
 use rustix::io::Errno;
 use rustix::mm::MlockAllFlags;
@@ -46,6 +47,8 @@ pub struct Realtime {
     pub runtime: Duration,
     /// The period of that reservation, [`MIN_PERIOD`] to [`MAX_PERIOD`].
     pub period: Duration,
+    /// The socket of the host's daemon, which reserves it; `None`: the node asks the kernel itself.
+    pub daemon: Option<PathBuf>,
     /// SCHED_FIFO priority of the data-plane thread, 1 to [`MAX_PRIORITY`]; 0: ordinary.
     pub priority: u8,
     /// The same for the threads that run handlers.
@@ -68,6 +71,7 @@ impl Default for Realtime {
         Realtime {
             runtime: Duration::ZERO,
             period: PERIOD,
+            daemon: None,
             priority: 0,
             executor_priority: 0,
             helper_priority: 0,
@@ -131,15 +135,15 @@ impl RealtimeStatus {
 
 impl Realtime {
     /// Asks for the calling thread's part, and for the process's: called by the data-plane thread
-    /// before its loop. Refusals are logged. The returned value keeps processors awake until
-    /// dropped.
-    pub fn apply(&self) -> (RealtimeStatus, Option<Awake>) {
+    /// before its loop. `reserve` makes its reservation. Refusals are logged. The returned value
+    /// keeps processors awake until dropped.
+    pub fn apply(&self, reserve: impl FnOnce() -> Grant) -> (RealtimeStatus, Option<Awake>) {
         let (awake, wake_within_us) = match self.wake_within.map(Awake::hold) {
             None => (None, Grant::NotAsked),
             Some(Ok(awake)) => (Some(awake), Grant::InForce),
             Some(Err(why)) => (None, Grant::Refused(why)),
         };
-        let runtime_us = reserve(self.runtime, self.period);
+        let runtime_us = reserve();
         let priority = match runtime_us {
             Grant::InForce => Grant::NotAsked,
             _ => fifo(self.priority),
@@ -311,7 +315,7 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_for_by_default() {
-        let (status, _) = Realtime::default().apply();
+        let (status, _) = Realtime::default().apply(|| Grant::NotAsked);
         assert!(status.grants().iter().all(|(_, grant)| **grant == Grant::NotAsked));
     }
 
@@ -319,7 +323,8 @@ mod tests {
     fn a_refusal_says_what_to_do() {
         // No machine has this processor, so this is refused to every user.
         let asked = Realtime { cpus: vec![CpuSet::MAX_CPU - 1], ..Realtime::default() };
-        let (status, _) = std::thread::spawn(move || asked.apply()).join().unwrap();
+        let (status, _) =
+            std::thread::spawn(move || asked.apply(|| Grant::NotAsked)).join().unwrap();
         let Grant::Refused(why) = status.cpus else { panic!("{status:?}") };
         assert!(why.contains("taskset"), "{why}");
     }

@@ -35,16 +35,21 @@ pub struct Used {
     pub memory_kib: u64,
 }
 
+/// The processor time that all threads of a process have used.
+pub fn processor_time(process: u32) -> Outcome<Duration> {
+    let mut ran = 0;
+    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+        let text = fs::read_to_string(thread?.path().join("schedstat"))?;
+        ran += text.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0);
+    }
+    Ok(Duration::from_nanos(ran))
+}
+
 impl Usage {
     fn of(cluster: &Cluster, id: NodeId) -> Outcome<Usage> {
         let process = cluster.process(id).ok_or("a node does not run")?;
-        let mut ran = 0;
-        for thread in fs::read_dir(format!("/proc/{process}/task"))? {
-            let text = fs::read_to_string(thread?.path().join("schedstat"))?;
-            ran += text.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0);
-        }
         Ok(Usage {
-            ran,
+            ran: u64::try_from(processor_time(process)?.as_nanos())?,
             woken: machine::wake_ups_by_thread(process),
             datagrams: cluster.node(id)?.status()?.counters.datagrams_out,
             memory_kib: machine::resident_kib(process)?,

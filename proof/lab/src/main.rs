@@ -13,6 +13,7 @@ mod latency;
 mod load;
 mod outsider;
 mod poison;
+mod qos;
 mod ring;
 mod scale;
 mod scenario;
@@ -38,6 +39,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<crowd::Options>(),
     Entry::of::<blackbox::Options>(),
     Entry::of::<poison::Options>(),
+    Entry::of::<qos::Options>(),
     Entry::of::<bad_input::Options>(),
     Entry::of::<growth::Options>(),
     Entry::of::<scale::Options>(),

@@ -3,15 +3,21 @@
 use admin::status::Counters;
 use os::clock::{monotonic, sharpen};
 use os::own_time::{Account, OwnTime};
-use os::realtime::{Awake, Realtime, RealtimeStatus};
+use os::realtime::{self, Awake, Realtime, RealtimeStatus};
+use qosd::Keeper;
 use rustix::io::Errno;
 use wire::Time;
 
+use super::reserve;
 use super::spin::Spinner;
 use crate::poller::{EventFlags, Poller, Source};
 
 pub(crate) struct Pacing {
     requests: Realtime,
+    /// The place of this thread's reserve in the host's tree.
+    path: String,
+    /// Holds the reserve at the host's daemon, if there is one.
+    keeper: Option<Keeper>,
     /// The requests that the system has granted.
     granted: RealtimeStatus,
     own_time: Account,
@@ -19,10 +25,12 @@ pub(crate) struct Pacing {
 }
 
 impl Pacing {
-    pub fn new(requests: Realtime) -> Pacing {
+    pub fn new(requests: Realtime, path: String) -> Pacing {
         let spinner = Spinner::new(requests.spin);
         Pacing {
             requests,
+            path,
+            keeper: None,
             granted: RealtimeStatus::default(),
             own_time: Account::default(),
             spinner,
@@ -33,13 +41,25 @@ impl Pacing {
     /// awake until it is dropped.
     pub fn begin(&mut self) -> Option<Awake> {
         sharpen();
-        let (granted, awake) = self.requests.apply();
+        self.keeper = reserve::hold(&self.requests, &self.path);
+        let Realtime { runtime, period, .. } = self.requests;
+        let keeper = &self.keeper;
+        let alone = || realtime::reserve(runtime, period);
+        let (granted, awake) = self.requests.apply(|| match keeper {
+            Some(keeper) => reserve::granted(keeper, alone),
+            None => alone(),
+        });
         self.granted = granted;
         awake
     }
 
-    pub fn granted(&self) -> &RealtimeStatus {
-        &self.granted
+    /// The requests that the system has granted, and the daemon grants now.
+    pub fn granted(&self) -> RealtimeStatus {
+        let mut granted = self.granted.clone();
+        if let Some(keeper) = &self.keeper {
+            granted.runtime_us = reserve::granted(keeper, || self.granted.runtime_us.clone());
+        }
+        granted
     }
 
     /// The recent use of this thread's time.

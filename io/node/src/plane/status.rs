@@ -26,7 +26,7 @@ impl Plane {
         let status = self.stack.status();
         let seal = transport.seal_status().map(|seal| seal.with_change(status.keys.as_ref()));
         let mut status = Status {
-            realtime: self.pacing.granted().clone(),
+            realtime: self.pacing.granted(),
             tls: TlsStatus { clients, ..profile.tls.clone() },
             sockets: transport.sockets(),
             seal,

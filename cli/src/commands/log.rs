@@ -1,4 +1,4 @@
-//! The node's log. Each thread hands its lines over and goes on. A reader of stderr that stalls (a
+//! The log of a daemon. Each thread hands its lines over and goes on. A reader of stderr that stalls (a
 //! disk under pressure, a pager, a paused terminal) must not stop the data plane, and with it the
 //! ring.
 

@@ -1,0 +1,117 @@
+//! `steadfast qos serve`: runs the daemon.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+
+use qos::host::{Capacity, Host, Rate};
+use qosd::{Groups, Server, platform};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use steadfast::realtime::{Grant, fifo};
+use wire::Share;
+
+use crate::commands::{Failure, log, notify};
+
+/// The socket in the RuntimeDirectory of the daemon's unit.
+pub const SOCKET: &str = "/run/steadfast-qos/qos.sock";
+
+/// Above all services: a request is answered beside any load. Interrupts' threads have 50.
+const PRIORITY: u8 = 49;
+
+/// The share of each processor that Linux's server for ordinary programs has (since 6.12).
+const FAIR_SERVER: u64 = 5;
+
+/// Runs the daemon of this host, until SIGTERM or SIGINT. Reserves in force outlive it until their
+/// owners have asked the next one.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The socket at which nodes ask. Its folder must exist.
+    #[arg(long, value_name = "PATH", default_value = SOCKET)]
+    socket: PathBuf,
+    /// Percent of each processor that reserves may have together.
+    #[arg(long, value_name = "PERCENT", default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=95))]
+    most: u64,
+    /// Percent of the memory that reserves may keep together.
+    #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u64).range(0..=100))]
+    memory_most: u64,
+    /// A device's bytes a second, such as 254:0=200000000/100000000 (read/written): only with it
+    /// are requests for the device compared with what it can do.
+    #[arg(long = "device", value_name = "NUMBER=READ/WRITTEN", value_parser = device)]
+    devices: Vec<(String, Rate)>,
+}
+
+/// Serves.
+pub fn serve(args: &Args) -> Result<(), Failure> {
+    let log = log::start(None)?;
+    let groups =
+        Groups::find(&fs::read_to_string("/proc/mounts").unwrap_or_default(), Path::new("/"));
+    let platform = platform::probe(&groups);
+    if !platform.deadline {
+        tracing::warn!(
+            "degraded: SCHED_DEADLINE is not permitted: give the daemon CAP_SYS_NICE and all \
+             processors"
+        );
+    }
+    let capacity = Capacity {
+        processors: u32::try_from(thread::available_parallelism().map_or(1, usize::from))
+            .unwrap_or(u32::MAX),
+        taken: Share::percent(FAIR_SERVER),
+        most: Share::percent(args.most),
+        memory: memory() / 100 * args.memory_most,
+        devices: args.devices.iter().cloned().collect::<BTreeMap<_, _>>(),
+    };
+    let mut signals = Signals::new([SIGTERM, SIGINT])
+        .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
+    if let Grant::Refused(why) = fifo(PRIORITY) {
+        tracing::warn!("degraded: requests may wait for other programs: {why}");
+    }
+    let server = Server::open(&args.socket, Host::new(capacity, platform), groups)
+        .map_err(Failure::failed)?;
+    let (wake, woken) = mpsc::channel();
+    let by_signal = wake.clone();
+    thread::spawn(move || signals.forever().next().map(|_| by_signal.send(Ok(()))));
+    thread::spawn(move || wake.send(server.serve()));
+    tracing::info!(socket = %args.socket.display(), ?platform, "serving");
+    // Who started it may be no systemd.
+    let _ = notify::systemd("READY=1");
+    let ended = woken.recv().unwrap_or(Ok(()));
+    log.flush();
+    ended.map_err(|error| Failure::Failed(format!("the daemon cannot go on: {error}")))
+}
+
+/// Bytes of memory of this host.
+fn memory() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or_default() * 1_024
+}
+
+fn device(text: &str) -> Result<(String, Rate), String> {
+    let wrong = || "give a device's number and bytes a second, such as 254:0=200000000/100000000";
+    let (number, rates) = text.split_once('=').ok_or_else(wrong)?;
+    let (read, write) = rates.split_once('/').ok_or_else(wrong)?;
+    let parse = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+    let (major, minor) = number.split_once(':').ok_or_else(wrong)?;
+    for part in [major, minor] {
+        part.parse::<u32>().map_err(|_| wrong())?;
+    }
+    Ok((number.into(), Rate { read: parse(read)?, write: parse(write)? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_has_a_number_and_two_rates() {
+        let rate = Rate { read: 200, write: 100 };
+        assert_eq!(device("254:0=200/100"), Ok(("254:0".into(), rate)));
+        for wrong in ["", "vda=1/2", "254:0", "254:0=1", "254:0=a/1", "254:x=1/1"] {
+            device(wrong).expect_err(wrong);
+        }
+    }
+}
