@@ -24,7 +24,9 @@ mod room;
 mod upgrade;
 
 pub use command::{Answer, Command};
-pub use deployment::{Deployment, Distribution, Labels, Need, Program, Replication, check_labels};
+pub use deployment::{
+    Deployment, Disk, Distribution, Labels, Need, Program, Replication, Reservation, check_labels,
+};
 pub use placed::{BACK_OFF, Failing, LONGEST_BACK_OFF, Placed};
 pub use refusal::Refusal;
 pub use upgrade::{Fault, Undone, Upgrade};

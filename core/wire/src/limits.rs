@@ -374,6 +374,9 @@ pub const MAX_COMMAND: usize = 32 << 10;
 /// Labels of a node, and labels that a deployment demands.
 pub const MAX_LABELS: usize = 16;
 
+/// Disks of a reservation.
+pub const MAX_DISKS: usize = 8;
+
 /// Bytes of a label's name, and of its value.
 pub const MAX_LABEL: usize = 64;
 

@@ -22,6 +22,7 @@ mod own;
 mod reconciler;
 mod sampler;
 mod service;
+mod terms;
 mod view;
 
 pub(crate) use clocks::Clocks;

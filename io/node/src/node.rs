@@ -36,7 +36,6 @@ use crate::opening::{
     told,
 };
 use crate::order::Order;
-use crate::plane::reserve;
 use crate::plane::{Changes, Ending, Inbox, Keeping, Pacing, Plane, Profile, Replicas, Waiting};
 use crate::registering::{Registering, RegistryService, SharedRegistry};
 use crate::security;
@@ -131,7 +130,7 @@ impl Node {
         });
         let admin = start_admin(&config, credentials.as_ref(), &control)?;
         let (shared, priority) = (SharedState::default(), config.realtime.executor_priority);
-        let reserve_path = reserve::path(&config.cluster, me);
+        let reserve_path = qosd::path(&config.cluster, me.node, "plane");
         let profile = Profile::new(&config, me, client_address, credentials.as_ref());
         let plane = Plane {
             stack,

@@ -166,7 +166,8 @@ pub(crate) fn start_programs(
     let Some(admin) = &config.admin else { return Ok(None) };
     let top = config.realtime.executor_priority;
     let plane = Orders { orders: orders.clone(), waker: waker.clone() };
-    Programs::start(admin, (me, &config.cluster), top, Box::new(plane))
+    let daemon = config.realtime.daemon.clone();
+    Programs::start(admin, (me, &config.cluster), (top, daemon), Box::new(plane))
         .map(Some)
         .map_err(|source| StartError::System { what: "a thread", source })
 }

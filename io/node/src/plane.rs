@@ -35,7 +35,7 @@ mod own;
 mod pacing;
 mod profile;
 mod replicas;
-pub(crate) mod reserve;
+mod reserve;
 mod spin;
 mod status;
 mod storage;

@@ -68,10 +68,7 @@ impl Client {
     /// # Errors
     /// It is refused, or nobody answers.
     pub fn reserve(&mut self, wanted: Wanted) -> Result<(Enforced, Vec<String>), ClientError> {
-        match self.ask(&Request::Reserve(wanted))? {
-            Answer::Reserved { cpu, degraded } => Ok((cpu, degraded)),
-            other => Err(unexpected(other)),
-        }
+        reserved(self.ask(&Request::Reserve(wanted))?)
     }
 
     /// Ends a reserve of this connection.
@@ -96,16 +93,20 @@ impl Client {
         }
     }
 
-    /// Blocks until the daemon has ended.
-    pub(crate) fn wait_for_end(&mut self) {
-        // Without a question nothing comes but the end.
-        let forever = self.stream.get_ref().set_read_timeout(None);
-        if forever.is_ok() {
-            let _ = self.stream.read(&mut [0]);
+    /// Waits for the next answer about a reserve that was asked for by [`socket`](Self::socket).
+    ///
+    /// # Errors
+    /// The daemon has ended.
+    pub(crate) fn next(&mut self) -> io::Result<Result<(Enforced, Vec<String>), ClientError>> {
+        self.stream.get_ref().set_read_timeout(None)?;
+        match self.receive() {
+            Ok(answer) => Ok(reserved(answer)),
+            Err(ClientError::Io(error)) => Err(error),
+            Err(error) => Ok(Err(error)),
         }
     }
 
-    /// The socket, to be shut down by another thread.
+    /// The socket, to be written to and shut down by another thread.
     pub(crate) fn socket(&self) -> io::Result<UnixStream> {
         self.stream.get_ref().try_clone()
     }
@@ -114,11 +115,22 @@ impl Client {
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         self.stream.get_mut().write_all(&line)?;
+        self.receive()
+    }
+
+    fn receive(&mut self) -> Result<Answer, ClientError> {
         let mut answer = String::new();
         if self.stream.by_ref().take(MAX_ANSWER).read_line(&mut answer)? == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
         Ok(serde_json::from_str(&answer)?)
+    }
+}
+
+fn reserved(answer: Answer) -> Result<(Enforced, Vec<String>), ClientError> {
+    match answer {
+        Answer::Reserved { cpu, degraded } => Ok((cpu, degraded)),
+        other => Err(unexpected(other)),
     }
 }
 

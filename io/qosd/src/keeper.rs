@@ -1,5 +1,6 @@
 //! Holds reserves across restarts of the daemon.
 
+use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::client::{Client, ClientError};
-use crate::message::{Enforced, Wanted};
+use crate::message::{Enforced, Request, Wanted};
 
 /// After which a daemon that does not answer is asked again.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -35,15 +36,15 @@ pub struct Keeper {
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
-    wanted: Wanted,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    wanted: Wanted,
     standing: Option<Standing>,
-    /// The open connection, to be ended from outside.
+    /// The open connection, to be asked or ended from outside.
     socket: Option<UnixStream>,
     ended: bool,
 }
@@ -56,8 +57,7 @@ impl Keeper {
     pub fn start(path: &Path, wanted: Wanted) -> std::io::Result<Keeper> {
         let shared = Arc::new(Shared {
             path: path.into(),
-            wanted,
-            state: Mutex::default(),
+            state: Mutex::new(State { wanted, ..State::default() }),
             changed: Condvar::new(),
         });
         let its = shared.clone();
@@ -69,6 +69,20 @@ impl Keeper {
         }
         drop(state);
         Ok(Keeper { shared, thread: Some(thread) })
+    }
+
+    /// Asks for something else under the same path. If that is refused, what was in force stays, and
+    /// [`standing`](Keeper::standing) tells the refusal.
+    pub fn change(&self, wanted: Wanted) {
+        let mut state = self.shared.lock();
+        if state.wanted == wanted {
+            return;
+        }
+        state.wanted = wanted;
+        if let Some(socket) = &state.socket {
+            // A broken connection is made anew, with this request.
+            let _ = send(socket, &Request::Reserve(state.wanted.clone()));
+        }
     }
 
     /// How it stands now.
@@ -99,51 +113,72 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Asks one daemon after the other, until the keeper is dropped.
     fn keep(&self) {
         loop {
-            let mut asked = self.ask();
-            let mut state = self.lock();
-            let before = state.standing.take();
-            let standing = match &asked {
-                Ok((_, enforced, degraded)) => Standing::InForce(*enforced, degraded.clone()),
-                Err(ClientError::Refused { error, .. }) => Standing::Refused(error.clone()),
-                Err(error) => match &before {
-                    // The kernel keeps what is in force.
-                    Some(in_force @ Standing::InForce(..)) => in_force.clone(),
-                    _ => Standing::Absent(error.to_string()),
-                },
+            let asked = self.ask();
+            let mut client = match asked {
+                Ok(client) => client,
+                Err(error) => {
+                    self.stands(Err(error));
+                    let state = self.lock();
+                    let waited = self.changed.wait_timeout_while(state, AGAIN, |it| !it.ended);
+                    let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    if state.ended {
+                        return;
+                    }
+                    continue;
+                }
             };
-            if before.as_ref() != Some(&standing) {
-                tracing::info!(path = self.wanted.path, ?standing, "reserve");
-            }
-            state.standing = Some(standing);
-            state.socket = asked.as_ref().ok().and_then(|(client, ..)| client.socket().ok());
-            self.changed.notify_all();
-            if state.ended {
-                return;
-            }
-            drop(state);
-            if let Ok((client, ..)) = &mut asked {
-                client.wait_for_end();
+            // The first answer is to the request of the connection, others to changes.
+            while let Ok(answer) = client.next() {
+                self.stands(answer);
             }
             let mut state = self.lock();
             state.socket = None;
-            if !state.ended {
-                state = self
-                    .changed
-                    .wait_timeout_while(state, AGAIN, |state| !state.ended)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0;
-            }
             if state.ended {
                 return;
             }
         }
     }
 
-    fn ask(&self) -> Result<(Client, Enforced, Vec<String>), ClientError> {
-        let mut client = Client::connect(&self.path)?;
-        let (enforced, degraded) = client.reserve(self.wanted.clone())?;
-        Ok((client, enforced, degraded))
+    /// The daemon's word, or why there is none.
+    fn stands(&self, asked: Result<(Enforced, Vec<String>), ClientError>) {
+        let mut state = self.lock();
+        let before = state.standing.take();
+        let standing = match asked {
+            Ok((enforced, degraded)) => Standing::InForce(enforced, degraded),
+            Err(ClientError::Refused { error, .. }) => Standing::Refused(error),
+            Err(error) => match &before {
+                // The kernel keeps what is in force.
+                Some(in_force @ Standing::InForce(..)) => in_force.clone(),
+                _ => Standing::Absent(error.to_string()),
+            },
+        };
+        if before.as_ref() != Some(&standing) {
+            tracing::info!(path = state.wanted.path, ?standing, "reserve");
+        }
+        state.standing = Some(standing);
+        self.changed.notify_all();
     }
+
+    /// Connects, and sends the request.
+    fn ask(&self) -> Result<Client, ClientError> {
+        let client = Client::connect(&self.path)?;
+        let mut state = self.lock();
+        let socket = client.socket()?;
+        send(&socket, &Request::Reserve(state.wanted.clone()))?;
+        // From here on the end of the keeper ends the connection.
+        state.socket = Some(socket).filter(|_| !state.ended);
+        if state.socket.is_none() {
+            return Err(io::Error::from(io::ErrorKind::Interrupted).into());
+        }
+        Ok(client)
+    }
+}
+
+fn send(mut socket: &UnixStream, request: &Request) -> Result<(), ClientError> {
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    Ok(socket.write_all(&line)?)
 }

@@ -10,6 +10,7 @@
 //! - [`Client`]: a connection to it; [`Keeper`] holds reserves across restarts of the daemon
 //! - `groups`: control groups, version 1 and 2
 //! - `owner`: which threads and processes a peer may name
+//! - [`path()`], [`disk_of`]: names of reserves and disks
 //! - [`platform`]: what the kernel permits, by trial
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ mod groups;
 mod keeper;
 mod message;
 mod owner;
+mod place;
 pub mod platform;
 mod server;
 
@@ -26,4 +28,5 @@ pub use client::{Client, ClientError};
 pub use groups::Groups;
 pub use keeper::{Keeper, Standing};
 pub use message::{Answer, Cpu, Device, Enforced, MAX_LINE, Request, Shown, Tree, Wanted};
+pub use place::{disk_of, path};
 pub use server::{OpenError, Server};

@@ -153,6 +153,12 @@ fn a_keeper_waits_for_a_daemon() {
     until(|| matches!(keeper.standing(), Standing::InForce(..)));
     let Standing::InForce(enforced, _) = keeper.standing() else { panic!("it stands") };
     assert!(is_in_force(thread, enforced));
+    keeper.change(wanted("n1/plane", thread, 20));
+    let shown = || Client::connect(&path).unwrap().show().unwrap().reserves;
+    until(|| shown().iter().any(|it| it.wanted == wanted("n1/plane", thread, 20)));
+    keeper.change(wanted("n1/plane", thread, 96));
+    until(|| matches!(keeper.standing(), Standing::Refused(_)));
+    assert_eq!(shown()[0].wanted, wanted("n1/plane", thread, 20), "what was in force stays");
     drop(keeper);
     until(|| class_of(thread) == Class::Ordinary);
 }

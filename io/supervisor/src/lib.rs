@@ -8,6 +8,7 @@
 //! - `tether.rs`: [`Tether`], what the data plane tells of a program that it has taken in
 //! - `supervisor.rs`: the thread; `running.rs`: one program there
 //! - `starter.rs`: programs with a real-time priority
+//! - `reserve.rs`: a program's reserve at the host's daemon
 //! - `restart.rs`: when a program is started and ended, a pure machine
 //! - `door.rs`: the socket at which programs attach
 //! - `child.rs`: a process and its pipes; `lines.rs`: its output
@@ -20,6 +21,7 @@ mod error;
 mod lines;
 mod notice;
 mod programs;
+mod reserve;
 mod restart;
 mod running;
 mod starter;
@@ -30,5 +32,6 @@ pub use data_plane::{Attaching, DataPlane};
 pub use error::ProgramError;
 pub use notice::Deployed;
 pub use programs::{Ending, Programs};
+pub use reserve::Terms;
 pub use restart::CRASH_LOOP;
 pub use tether::Tether;

@@ -7,9 +7,9 @@ use std::sync::mpsc::{Sender, SyncSender};
 use admin::status::ProgramStatus;
 use config::ProgramConfig;
 use os::waker::Waker;
-use wire::Duration;
 
 use crate::error::ProgramError;
+use crate::reserve::Terms;
 
 /// A notice to the supervisor's thread. The queue has no bound of its own, but its contents have: a
 /// request for each admin connection and waiting thread, and four notices at most of each attached
@@ -21,7 +21,7 @@ pub(crate) enum Notice {
     Keep(ProgramConfig),
     /// Have these run that are deployed here, and no others of that kind, but for groups of which
     /// nobody else has the state.
-    Deploy { programs: Vec<ProgramConfig>, periods: BTreeMap<String, Duration>, alone: Vec<String> },
+    Deploy { programs: Vec<ProgramConfig>, terms: BTreeMap<String, Terms>, alone: Vec<String> },
     /// How do those stand that are deployed here?
     Deployed { reply: SyncSender<Vec<Deployed>> },
     /// Have it end, and answer when it has.

@@ -1,7 +1,7 @@
 //! The supervisor's thread, as the node's other threads see it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
@@ -14,6 +14,7 @@ use wire::{Duration, Member};
 use crate::data_plane::DataPlane;
 use crate::error::ProgramError;
 use crate::notice::{Deployed, Notice, NoticeSender};
+use crate::reserve::Terms;
 use crate::supervisor::Supervisor;
 
 /// The longest that a clean stop waits for programs: for each to leave, then to obey SIGTERM, and
@@ -38,7 +39,7 @@ impl Programs {
     pub fn start(
         admin: &Path,
         (me, cluster): (Member, &str),
-        top: u8,
+        (top, daemon): (u8, Option<PathBuf>),
         plane: Box<dyn DataPlane>,
     ) -> std::io::Result<Programs> {
         let (sender, notices) = channel();
@@ -46,8 +47,13 @@ impl Programs {
         let mut folder = admin.as_os_str().to_owned();
         folder.push(".d");
         let sender = NoticeSender::new(sender, waker);
-        let supervisor =
-            Supervisor::new(folder.into(), (me, cluster.into()), top, plane, sender.clone());
+        let supervisor = Supervisor::new(
+            folder.into(),
+            (me, cluster.into()),
+            (top, daemon),
+            plane,
+            sender.clone(),
+        );
         let body = move || supervisor.run(&notices);
         thread::Builder::new().name("steadfast programs".into()).spawn(body)?;
         Ok(Programs { notices: sender })
@@ -74,15 +80,15 @@ impl Programs {
     }
 
     /// Has the programs run that are deployed here, and ends those that no longer are. If this node
-    /// `alone` has a group's state, the replica stays as it is. `periods`: the known times between
-    /// a group's calls.
+    /// `alone` has a group's state, the replica stays as it is. `terms`: what is known of a group's
+    /// needs.
     pub fn deploy(
         &self,
         programs: Vec<ProgramConfig>,
-        periods: BTreeMap<String, Duration>,
+        terms: BTreeMap<String, Terms>,
         alone: Vec<String>,
     ) {
-        self.notices.tell(Notice::Deploy { programs, periods, alone });
+        self.notices.tell(Notice::Deploy { programs, terms, alone });
     }
 
     /// Those that are deployed here.

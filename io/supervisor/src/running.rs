@@ -18,6 +18,7 @@ use crate::child::Process;
 use crate::error::ProgramError;
 use crate::lines::Flow;
 use crate::notice::Deployed;
+use crate::reserve::Reserve;
 use crate::restart::{self, RestartPolicy, Standing};
 use crate::starter::Starter;
 
@@ -52,7 +53,9 @@ pub(crate) struct Running {
     pub deployed: bool,
     /// The SCHED_FIFO priority of its next start; 0: none.
     pub priority: u8,
-    /// That of its last start, and what became of it.
+    /// Its reserve at the host's daemon, which then gives it its priority.
+    pub reserve: Reserve,
+    /// The priority of its last start, and what became of it.
     granted: (u8, Grant),
     policy: RestartPolicy,
     pub process: Option<Process>,
@@ -82,6 +85,7 @@ impl Running {
             config,
             deployed: false,
             priority: 0,
+            reserve: Reserve::default(),
             granted: (0, Grant::NotAsked),
             process: None,
             flow: Flow::new(),
@@ -168,7 +172,8 @@ impl Running {
         let begins = self.begins.as_ref().map(path_of);
         let (config, socket) = (self.config.clone(), socket.to_path_buf());
         let start = move || Process::start(&config, &socket, &token, begins.as_deref());
-        let (grant, process) = starter.start(self.priority, start);
+        let priority = if self.reserve.is_wanted() { 0 } else { self.priority };
+        let (grant, process) = starter.start(priority, start);
         if let (Grant::Refused(why), (_, Grant::NotAsked | Grant::InForce)) =
             (&grant, &self.granted)
         {
@@ -177,7 +182,7 @@ impl Running {
                 "the program has no priority by its rate: {why}"
             );
         }
-        self.granted = (self.priority, grant);
+        self.granted = (priority, grant);
         let process = process.map_err(|error| {
             let folder =
                 self.config.folder.as_ref().map_or_else(String::new, |folder| {
@@ -186,6 +191,13 @@ impl Running {
             format!("{}{folder} cannot be started: {error}", self.config.command[0])
         })?;
         let pid = process.pid();
+        // Without room it is not to run here: the process ends with the value.
+        if let Some(granted) = self.reserve.begin(pid)? {
+            if let Grant::Refused(why) = &granted.1 {
+                tracing::warn!(group = self.config.group, "degraded: its reserve: {why}");
+            }
+            self.granted = granted;
+        }
         (self.process, self.token) = (Some(process), Some(token));
         Ok(pid)
     }
@@ -275,6 +287,7 @@ impl Running {
 
     fn has_ended(&mut self, now: Time, how: String, error: ProgramError) {
         (self.token, self.begins, self.attached) = (None, None, false);
+        self.reserve.end();
         self.last_exit = Some(how);
         if let Some(asked) = self.asked.take() {
             let _ = asked.reply.try_send(Err(error));

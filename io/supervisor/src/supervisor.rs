@@ -12,12 +12,13 @@ use qos::priority::by_rate;
 use rustix::event::{PollFd, PollFlags, poll};
 use wire::attach::{Frame, TOKEN, Welcome};
 use wire::limits::MAX_PROGRAMS;
-use wire::{Duration, GroupId, Member, PROTOCOL_VERSION, Time};
+use wire::{GroupId, Member, PROTOCOL_VERSION, Time};
 
 use crate::data_plane::{Attaching, DataPlane};
 use crate::door::{Door, Guest};
 use crate::error::ProgramError;
 use crate::notice::{Notice, NoticeSender};
+use crate::reserve::Terms;
 use crate::running::{Deed, Running};
 use crate::starter::Starter;
 use crate::tether::Tether;
@@ -43,10 +44,12 @@ pub(crate) struct Supervisor {
     programs: Vec<Running>,
     /// Those that are deployed here.
     deployed: Vec<ProgramConfig>,
-    /// How often those are called of which that is known.
-    periods: BTreeMap<String, Duration>,
+    /// The needs of those of which they are known.
+    terms: BTreeMap<String, Terms>,
     /// The highest priority of a program; 0: none has any.
     top: u8,
+    /// The socket of the host's daemon of reserves.
+    daemon: Option<PathBuf>,
     starter: Starter,
     /// Groups of which nobody else has the state.
     alone: Vec<String>,
@@ -60,7 +63,7 @@ impl Supervisor {
     pub fn new(
         folder: PathBuf,
         (me, cluster): (Member, String),
-        top: u8,
+        (top, daemon): (u8, Option<PathBuf>),
         plane: Box<dyn DataPlane>,
         notices: NoticeSender,
     ) -> Supervisor {
@@ -73,8 +76,9 @@ impl Supervisor {
             door: None,
             programs: Vec::new(),
             deployed: Vec::new(),
-            periods: BTreeMap::new(),
+            terms: BTreeMap::new(),
             top,
+            daemon,
             starter: Starter::default(),
             alone: Vec::new(),
             runs: 0,
@@ -194,8 +198,8 @@ impl Supervisor {
                     tracing::error!(group = config.group, %error, "the program is not started");
                 }
             },
-            Notice::Deploy { programs, periods, alone } => {
-                (self.deployed, self.periods, self.alone) = (programs, periods, alone);
+            Notice::Deploy { programs, terms, alone } => {
+                (self.deployed, self.terms, self.alone) = (programs, terms, alone);
             }
             Notice::Deployed { reply } => {
                 let deployed = self.programs.iter().filter(|it| it.deployed);
@@ -347,10 +351,13 @@ impl Supervisor {
     fn act(&mut self, now: Time) {
         let mut index = 0;
         while index < self.programs.len() {
-            let Supervisor { programs, periods, top, starter, door, runs, .. } = self;
+            let Supervisor { programs, terms, top, daemon, starter, door, runs, .. } = self;
             let program = &mut programs[index];
-            let period = periods.get(&program.config.group).filter(|_| program.deployed);
-            program.priority = period.map_or(0, |period| by_rate(*period, *top));
+            let terms = terms.get(&program.config.group).filter(|_| program.deployed);
+            let period = terms.and_then(|terms| terms.period);
+            program.priority = period.map_or(0, |period| by_rate(period, *top));
+            let reserve = terms.and_then(|terms| terms.reserve.clone());
+            program.reserve.set(daemon.clone().zip(reserve));
             let deeds = program.act(now, door.as_ref().map(Door::path), starter, || {
                 *runs += 1;
                 (*runs, draw_token())

@@ -21,7 +21,7 @@ const BELOW: &[(&str, &str)] = &[
     ("io/qosd", "os qos wire"),
     ("io/config", "engine manager monitor os qos registry ring seal wire"),
     ("io/admin", "config engine manager os qos registry ring seal store tls wire"),
-    ("io/supervisor", "admin config engine os qos wire"),
+    ("io/supervisor", "admin config engine os qos qosd wire"),
     ("io/tls", "wire"),
     ("io/client", "tls wire"),
     (

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use steadfast::cluster_state::{Deployment, Distribution, Need, Program, Refusal, Replication};
+use steadfast::cluster_state::{
+    Deployment, Disk, Distribution, Need, Program, Refusal, Replication, Reservation,
+};
 use steadfast::{AckLevel, Durability, GroupOptions, NodeId, Style};
 
 use crate::commands::Failure;
@@ -27,6 +29,7 @@ struct File {
     #[serde(default)]
     labels: BTreeMap<String, String>,
     need: Option<NeedTable>,
+    reserve: Option<ReserveTable>,
     #[serde(default)]
     distribution: DistributionTable,
     #[serde(default)]
@@ -39,6 +42,25 @@ struct NeedTable {
     cost_us: f64,
     period_ms: f64,
     deadline_ms: Option<f64>,
+}
+
+/// Megabytes have a million bytes.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ReserveTable {
+    memory_mb: u64,
+    memory_most_mb: u64,
+    disk: Vec<DiskTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiskTable {
+    folder: String,
+    #[serde(default)]
+    read_mb_s: u64,
+    #[serde(default)]
+    write_mb_s: u64,
 }
 
 #[derive(Default, Deserialize)]
@@ -128,7 +150,22 @@ fn key_of(refusal: &Refusal) -> &'static str {
         Refusal::Replicas(_) => "replicas",
         Refusal::Least { .. } => "least",
         Refusal::Need => "need",
+        Refusal::Reservation => "reserve",
         _ => "labels",
+    }
+}
+
+fn reservation(table: ReserveTable) -> Reservation {
+    let bytes = |mega: u64| mega.saturating_mul(1_000_000);
+    let disk = |it: DiskTable| Disk {
+        folder: it.folder,
+        read: bytes(it.read_mb_s),
+        write: bytes(it.write_mb_s),
+    };
+    Reservation {
+        memory: bytes(table.memory_mb),
+        memory_most: bytes(table.memory_most_mb),
+        disks: table.disk.into_iter().map(disk).collect(),
     }
 }
 
@@ -199,6 +236,7 @@ fn deployment(file: File, here: &Path) -> Result<Deployment, Wrong> {
         },
         replicas: file.replicas,
         need,
+        reserve: file.reserve.map(|table| Box::new(reservation(table))),
         priority: file.priority,
         labels: file.labels,
         distribution,
@@ -250,11 +288,7 @@ mod tests {
             ("[distribution]\npolicy = \"far\"", 5, "least-loaded"),
             ("[replication]\npolicy = \"minimum\"\nleast = 3", 6, "no minimum"),
             ("[replication]\npolicy = \"keep-after\"\nafter_s = -1.0", 6, "after_s = -1"),
-            (
-                "[need]\ncost_us = 5\nperiod_ms = 1.0\ndeadline_ms = 2.0",
-                4,
-                "no longer than its period",
-            ),
+            ("[need]\ncost_us = 5\nperiod_ms = 1.0\ndeadline_ms = 2.0", 4, "at most its period"),
             ("labels = { a = \"\" }", 4, "a label's name and value"),
         ];
         for (rest, line, words) in cases {

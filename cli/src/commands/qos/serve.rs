@@ -24,9 +24,19 @@ const PRIORITY: u8 = 49;
 /// The share of each processor that Linux's server for ordinary programs has (since 6.12).
 const FAIR_SERVER: u64 = 5;
 
+const EXAMPLES: &str = "\
+Examples:
+  steadfast qos serve                                        as root, or under its systemd unit
+  steadfast qos serve --socket qos.sock                      to try it in a folder of one's own
+  steadfast qos serve --device 254:0=200000000/100000000     compares disk limits with what the disk does
+
+The daemon needs CAP_SYS_NICE for processor time, and root for control groups. What is not permitted
+is degraded: the log says it, and `steadfast qos` lists what is permitted.";
+
 /// Runs the daemon of this host, until SIGTERM or SIGINT. Reserves in force outlive it until their
 /// owners have asked the next one.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The socket at which nodes ask. Its folder must exist.
     #[arg(long, value_name = "PATH", default_value = SOCKET)]

@@ -1,11 +1,12 @@
 //! The description of one service, as people deploy it.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
-use wire::limits::{MAX_LABEL, MAX_LABELS, MAX_MEMBERS, MAX_NAME};
+use wire::limits::{MAX_DISKS, MAX_LABEL, MAX_LABELS, MAX_MEMBERS, MAX_NAME};
 use wire::ordered::GroupOptions;
 use wire::{Duration, NodeId};
 
@@ -28,6 +29,9 @@ pub struct Deployment {
     pub replicas: u32,
     /// The share of a processor that a replica needs; `None`: it is not counted.
     pub need: Option<Need>,
+    /// What the host's daemon reserves for each replica, with the processor time of the need;
+    /// `None`: nothing.
+    pub reserve: Option<Box<Reservation>>,
     /// How critical calls are whose clients do not say it. Where not all can be served, the most
     /// critical are.
     pub priority: u8,
@@ -68,6 +72,35 @@ impl Need {
     }
 }
 
+/// What is reserved for each replica at its host, beside processor time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reservation {
+    /// Bytes of memory that are kept for it.
+    pub memory: u64,
+    /// Bytes of memory that it may not exceed; 0: no limit.
+    pub memory_most: u64,
+    /// Bytes a second of disks.
+    pub disks: Vec<Disk>,
+}
+
+/// Bytes a second of the disk that has a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disk {
+    /// The folder.
+    pub folder: String,
+    /// Read; 0: no limit.
+    pub read: u64,
+    /// Written; 0: no limit.
+    pub write: u64,
+}
+
+impl Reservation {
+    fn is_possible(&self) -> bool {
+        let memory = self.memory_most == 0 || self.memory <= self.memory_most;
+        memory && self.disks.len() <= MAX_DISKS && self.disks.iter().all(|it| !it.folder.is_empty())
+    }
+}
+
 /// On which nodes replicas are to be: the policies of [`placement`](crate::placement) by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -104,6 +137,7 @@ impl Deployment {
             options: GroupOptions::default(),
             replicas,
             need: None,
+            reserve: None,
             priority: 0,
             labels: Labels::new(),
             distribution: Distribution::default(),
@@ -136,6 +170,9 @@ impl Deployment {
         };
         if !self.need.as_ref().is_none_or(possible) {
             return Err(Refusal::Need);
+        }
+        if !self.reserve.as_ref().is_none_or(|reserve| reserve.is_possible()) {
+            return Err(Refusal::Reservation);
         }
         if let Distribution::Spread(label) = &self.distribution
             && !is_label(label)

@@ -3,7 +3,9 @@
 use alloc::string::String;
 
 use wire::NodeId;
-use wire::limits::{MAX_COMMAND, MAX_DEPLOYMENTS, MAX_LABEL, MAX_LABELS, MAX_MEMBERS, MAX_NAME};
+use wire::limits::{
+    MAX_COMMAND, MAX_DEPLOYMENTS, MAX_DISKS, MAX_LABEL, MAX_LABELS, MAX_MEMBERS, MAX_NAME,
+};
 use wire::system::PREFIX;
 
 /// Why a command is refused, and what to do.
@@ -34,6 +36,12 @@ pub enum Refusal {
          period: a call runs on one processor, however many the host has"
     )]
     Need,
+    /// A reservation is impossible.
+    #[error(
+        "a reservation keeps at most as much memory as its limit, and has at most {MAX_DISKS} disks, \
+         each with a folder"
+    )]
+    Reservation,
     /// A label cannot be.
     #[error(
         "a label's name and value have 1 to {MAX_LABEL} bytes each, and there are at most {MAX_LABELS}: `{0}` is too much"

@@ -14,8 +14,8 @@ use supervisor::{CRASH_LOOP, Deployed};
 use wire::system::MANAGER_ID;
 use wire::{Duration, GroupId, NodeId, Share, Time};
 
-use super::diff;
 use super::view::View;
+use super::{diff, terms};
 use crate::control::Control;
 use crate::error::Stopped;
 use crate::order::Order;
@@ -86,13 +86,13 @@ impl Reconciler {
                 |placed: &&Placed| placed.on.contains(&me) || brings(&placed.deployment.group);
             let here = cluster_state.placed().filter(here);
             let here: Vec<&Placed> = here.collect();
-            let period = |placed: &&Placed| {
-                let Deployment { group, need, .. } = &placed.deployment;
-                Some((group.clone(), need.as_ref()?.period))
+            let of = |placed: &&Placed| {
+                let deployment = &placed.deployment;
+                (deployment.group.clone(), terms::of(deployment, &control.cluster, me))
             };
-            let periods = here.iter().filter_map(period).collect();
+            let terms = here.iter().map(of).collect();
             let run = here.iter().map(|placed| program(placed, me)).collect();
-            programs.deploy(run, periods, alone);
+            programs.deploy(run, terms, alone);
             let deployed = programs.deployed();
             self.tell_failing(now, cluster_state, &deployed)?;
             self.tell_upgraded(view, cluster_state, deployed)?;

@@ -3,15 +3,6 @@
 use os::realtime::{Grant, Realtime};
 use qosd::{Cpu, Enforced, Keeper, Standing, Wanted};
 use rustix::thread::gettid;
-use wire::Member;
-
-/// The place of a node's data plane in its host's tree. Nodes of several clusters share a host.
-pub(crate) fn path(cluster: &str, me: Member) -> String {
-    let usual = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
-    let cluster: String = cluster.chars().map(usual).take(64).collect();
-    let cluster = if cluster.is_empty() { "cluster".into() } else { cluster };
-    format!("{cluster}/{}/plane", me.node)
-}
 
 /// Asks the daemon for the calling thread's reserve, if there is to be one.
 pub(super) fn hold(requests: &Realtime, path: &str) -> Option<Keeper> {
@@ -44,19 +35,5 @@ pub(super) fn granted(keeper: &Keeper, alone: impl FnOnce() -> Grant) -> Grant {
             Grant::InForce => Grant::InForce,
             _ => Grant::Refused(why),
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use wire::{Incarnation, NodeId};
-
-    use super::*;
-
-    #[test]
-    fn any_clusters_name_makes_a_path() {
-        let me = Member { node: NodeId(7), incarnation: Incarnation(1) };
-        assert_eq!(path("Porto, line A", me), "Porto--line-A/n7/plane");
-        assert_eq!(path("", me), "cluster/n7/plane");
     }
 }
