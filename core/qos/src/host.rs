@@ -94,6 +94,20 @@ pub enum Mechanism {
     Degraded,
 }
 
+impl Mechanism {
+    /// The thread has a class for it.
+    pub fn is_enforced(self) -> bool {
+        matches!(self, Mechanism::Deadline(_) | Mechanism::Fifo(_))
+    }
+}
+
+impl Ask {
+    /// What control groups are to enforce.
+    pub fn limits(&self) -> (u64, u64, &BTreeMap<String, Rate>) {
+        (self.memory, self.memory_most, &self.devices)
+    }
+}
+
 /// An admitted reserve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reserve {
@@ -152,12 +166,6 @@ impl Host {
     /// Ends a reserve; the one that was there.
     pub fn release(&mut self, path: &str) -> Option<Reserve> {
         self.reserves.remove(path)
-    }
-
-    /// The kernel does not give the processor time of an admitted reserve, though the machine found
-    /// room: others have it. The reserve ends, and the caller looks for another host.
-    pub fn refused_by_kernel(&mut self, path: &str) -> Option<Refusal> {
-        self.release(path).map(|_| Refusal::Kernel)
     }
 
     fn others(&self, path: &str) -> impl Iterator<Item = &Reserve> {

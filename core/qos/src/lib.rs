@@ -9,6 +9,7 @@
 //!   task of 13 ms in every 10 ms fits on no host.
 //! - [`global`]: the bound where the processors share one queue and cannot be partitioned.
 //! - [`host`]: the reserves of one host, as a machine.
+//! - [`daemon`]: who holds them, and what the kernel is asked.
 //! - [`priority`]: the level of a task by its rate.
 //!
 //! All is exact arithmetic in an order that depends on nothing but the input: every replica of the
@@ -18,6 +19,8 @@
 
 extern crate alloc;
 
+mod bug;
+pub mod daemon;
 pub mod fit;
 pub mod global;
 pub mod host;
@@ -25,5 +28,8 @@ mod policy;
 pub mod priority;
 mod task;
 
+#[cfg(feature = "planted-bugs")]
+pub use bug::Bug;
+pub use bug::Planted;
 pub use policy::Policy;
 pub use task::Task;

@@ -41,6 +41,13 @@ pub struct Reserve {
     pub period: Duration,
 }
 
+/// The smallest reservation, which rounds to no share of a processor.
+const LEAST: Class = Class::Deadline(Reserve {
+    runtime: Duration::from_nanos(1_024),
+    deadline: Duration::from_secs(4),
+    period: Duration::from_secs(4),
+});
+
 /// The form of the system's call. Its first version has 48 bytes, which every kernel since 3.14
 /// takes.
 #[repr(C)]
@@ -87,6 +94,16 @@ impl Class {
 /// processors have not so much time left. `EINVAL`: the times are out of the system's range, or the
 /// control group has no budget for real time. `ESRCH`: there is no such thread.
 pub fn set_class(thread: Option<Pid>, class: Class) -> io::Result<()> {
+    let leaves = |class: Class| matches!(class, Class::Ordinary | Class::Fifo(_));
+    if leaves(class) && matches!(self::class(thread), Ok(Class::Deadline(_))) {
+        // Linux forgets to give back the time of a sleeping thread that leaves SCHED_DEADLINE (seen
+        // with 6.18): a reservation of next to nothing is all that is lost.
+        set(thread, LEAST)?;
+    }
+    set(thread, class)
+}
+
+fn set(thread: Option<Pid>, class: Class) -> io::Result<()> {
     let attributes = class.attributes();
     // SAFETY: the kernel reads `size` bytes at the pointer, which is to a value of exactly that
     // size that lives until the call returns; it writes nothing.
@@ -156,6 +173,35 @@ mod tests {
             });
             assert_eq!(thread.join().unwrap(), wanted);
         }
+    }
+
+    /// Thirty times a tenth of a processor is more than two processors have.
+    #[test]
+    fn a_sleeping_thread_gives_its_time_back() {
+        let (until, told) = std::sync::mpsc::channel::<()>();
+        let (tell, id) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            tell.send(gettid()).unwrap();
+            let _ = told.recv();
+        });
+        let id = id.recv().unwrap();
+        let period = Duration::from_micros(100);
+        let reserve = Reserve { runtime: period / 10, deadline: period, period };
+        let processors = std::thread::available_parallelism().unwrap().get();
+        for round in 0..15 * processors {
+            match set_class(Some(id), Class::Deadline(reserve)) {
+                Err(error) if error.raw_os_error() == Some(libc::EPERM) => return,
+                done => done.unwrap_or_else(|error| panic!("round {round}: {error}")),
+            }
+            // Its time is over, so it is no longer counted among the active ones.
+            let set = std::time::Instant::now();
+            while set.elapsed() < 2 * period {
+                std::hint::spin_loop();
+            }
+            set_class(Some(id), Class::Ordinary).unwrap();
+        }
+        drop(until);
+        thread.join().unwrap();
     }
 
     #[test]

@@ -1,74 +1,90 @@
-//! A reserve's processor time, as the kernel enforces it.
+//! The kernel, as the machine asks it.
 
 use std::io;
 
 use os::sched::{self, Class};
-use qos::host::{Mechanism, Reserve as Admitted};
+use qos::daemon::{Kernel, Unenforced};
+use qos::host::{Ask, Mechanism};
 use rustix::io::Errno;
 use rustix::thread::Pid;
 
+use crate::groups::Groups;
 use crate::owner::Target;
 
-/// Why the kernel does not enforce it.
-pub(crate) enum Unenforced {
-    /// The processors have not so much time left.
-    Busy,
-    /// The reason, and the remedy.
-    Refused(String),
+/// Who has a reserve: a thread, or all threads of a process. Limits are those of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Subject {
+    pub thread: Option<Target>,
+    pub process: Option<Target>,
 }
 
-/// Gives the threads the class that the mechanism stands for.
-pub(crate) fn enforce(
-    admitted: &Admitted,
-    thread: Option<Target>,
-    process: Option<Target>,
-) -> Result<(), Unenforced> {
-    let class = match admitted.cpu {
-        Mechanism::None | Mechanism::Degraded => return Ok(()),
-        Mechanism::Fifo(priority) => Class::Fifo(priority),
-        Mechanism::Deadline(task) => Class::Deadline(sched::Reserve {
-            runtime: task.cost,
-            deadline: task.deadline,
-            period: task.period,
-        }),
-    };
-    let threads = match (thread, process) {
-        (Some(thread), _) => vec![thread.id],
-        (None, Some(process)) => process.threads(),
-        (None, None) => {
-            return Err(Unenforced::Refused("processor time needs a thread or a process".into()));
+impl Subject {
+    fn threads(&self) -> Vec<i32> {
+        match (self.thread, self.process) {
+            (Some(thread), _) => thread.lives().then_some(thread.id).into_iter().collect(),
+            (None, Some(process)) if process.lives() => process.threads(),
+            (None, _) => Vec::new(),
         }
-    };
-    threads.into_iter().try_for_each(|thread| match set(thread, class) {
-        Ok(()) => Ok(()),
-        // A thread of the program has ended meanwhile.
-        Err(error) if errno(&error) == Some(Errno::SRCH) && process.is_some() => Ok(()),
-        Err(error) if errno(&error) == Some(Errno::BUSY) => Err(Unenforced::Busy),
-        Err(error) => Err(Unenforced::Refused(format!(
-            "the kernel refuses {class:?} to thread {thread}: {error}"
-        ))),
-    })
+    }
+
+    /// Processor time that its threads have used, in microseconds.
+    pub fn used_us(&self) -> u64 {
+        self.threads().into_iter().map(Target::used_us).sum()
+    }
 }
 
-/// Makes the threads ordinary again, as far as they live.
-pub(crate) fn release(thread: Option<Target>, process: Option<Target>) {
-    let process = process.filter(|process| process.lives());
-    let threads = match thread {
-        Some(thread) if thread.lives() => vec![thread.id],
-        Some(_) => Vec::new(),
-        None => process.map(Target::threads).unwrap_or_default(),
-    };
-    for thread in threads {
-        // It may end at any time; and anybody may be ordinary.
-        let _ = set(thread, Class::Ordinary);
+/// The scheduler, and control groups.
+#[derive(Debug)]
+pub(crate) struct Enforcer {
+    pub groups: Groups,
+}
+
+impl Kernel<Subject> for Enforcer {
+    fn enforce(&mut self, subject: &Subject, mechanism: Mechanism) -> Result<(), Unenforced> {
+        let class = match mechanism {
+            Mechanism::None | Mechanism::Degraded => return Ok(()),
+            Mechanism::Fifo(priority) => Class::Fifo(priority),
+            Mechanism::Deadline(task) => Class::Deadline(sched::Reserve {
+                runtime: task.cost,
+                deadline: task.deadline,
+                period: task.period,
+            }),
+        };
+        let threads = subject.threads();
+        if threads.is_empty() {
+            let why = "processor time needs a thread or a process that lives";
+            return Err(Unenforced::Refused(why.into()));
+        }
+        threads.into_iter().try_for_each(|thread| match set(thread, class) {
+            Ok(()) => Ok(()),
+            Err(error) => match Errno::from_io_error(&error) {
+                // A thread of the program has ended meanwhile.
+                Some(Errno::SRCH) if subject.thread.is_none() => Ok(()),
+                Some(Errno::BUSY) => Err(Unenforced::Busy),
+                _ => Err(Unenforced::Refused(format!(
+                    "the kernel refuses {class:?} to thread {thread}: {error}"
+                ))),
+            },
+        })
+    }
+
+    fn release(&mut self, subject: &Subject) {
+        for thread in subject.threads() {
+            // It may end at any time; and anybody may be ordinary.
+            let _ = set(thread, Class::Ordinary);
+        }
+    }
+
+    fn limit(&mut self, path: &str, subject: &Subject, ask: &Ask) -> Vec<String> {
+        self.groups.apply(path, subject.process.map(|process| process.id), ask)
+    }
+
+    fn unlimit(&mut self, path: &str) {
+        self.groups.remove(path);
     }
 }
 
 fn set(thread: i32, class: Class) -> io::Result<()> {
     let thread = Pid::from_raw(thread).ok_or(io::ErrorKind::InvalidInput)?;
     sched::set_class(Some(thread), class)
-}
-
-fn errno(error: &io::Error) -> Option<Errno> {
-    Errno::from_io_error(error)
 }

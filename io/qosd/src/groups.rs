@@ -12,7 +12,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crate::message::{Device, Wanted};
+use qos::host::{Ask, Rate};
 
 /// The folder of all groups of this daemon.
 const OURS: &str = "steadfast";
@@ -81,14 +81,14 @@ impl Groups {
 
     /// Makes or changes the groups of a reserve, and moves its process there. What is not in force
     /// is listed.
-    pub fn apply(&self, wanted: &Wanted) -> Vec<String> {
+    pub fn apply(&self, path: &str, process: Option<i32>, ask: &Ask) -> Vec<String> {
         let mut degraded = Vec::new();
-        if wanted.memory > 0 || wanted.memory_most > 0 {
-            let done = self.memory.as_ref().map(|it| it.limit_memory(wanted));
+        if ask.memory > 0 || ask.memory_most > 0 {
+            let done = self.memory.as_ref().map(|it| it.limit_memory(path, process, ask));
             degraded.extend(told("memory", done));
         }
-        if !wanted.devices.is_empty() {
-            let done = self.devices.as_ref().map(|it| it.limit_devices(wanted));
+        if !ask.devices.is_empty() {
+            let done = self.devices.as_ref().map(|it| it.limit_devices(path, process, ask));
             degraded.extend(told("devices", done));
         }
         degraded
@@ -123,8 +123,8 @@ fn told(what: &str, done: Option<Result<Option<&'static str>, String>>) -> Optio
         Some(Ok(Some(why))) => Some(format!("{what}: {why}")),
         Some(Err(why)) => Some(format!("{what}: {why}")),
         None => Some(format!(
-            "{what}: no control group for it is to be had: run the daemon as a systemd service with \
-             Delegate=yes, or as root"
+            "{what}: no control group for it is to be had: run the daemon as \
+             root"
         )),
     }
 }
@@ -163,33 +163,43 @@ impl Hierarchy {
         Ok(folder)
     }
 
-    fn limit_memory(&self, wanted: &Wanted) -> Result<Option<&'static str>, String> {
-        let folder = self.folder(&wanted.path)?;
-        let most = |none: &str| match wanted.memory_most {
+    fn limit_memory(
+        &self,
+        path: &str,
+        process: Option<i32>,
+        ask: &Ask,
+    ) -> Result<Option<&'static str>, String> {
+        let folder = self.folder(path)?;
+        let most = |none: &str| match ask.memory_most {
             0 => none.to_owned(),
             most => most.to_string(),
         };
         let degraded = match self.version {
             Version::Two => {
-                write(&folder, "memory.min", &wanted.memory.to_string())?;
+                write(&folder, "memory.min", &ask.memory.to_string())?;
                 write(&folder, "memory.max", &most("max"))?;
                 None
             }
             Version::One => {
                 write(&folder, "memory.limit_in_bytes", &most("-1"))?;
-                (wanted.memory > 0).then_some(
+                (ask.memory > 0).then_some(
                     "kept memory needs control groups of version 2 (memory.min); lock_memory in \
                      [realtime] keeps a node's own",
                 )
             }
         };
-        enter(&folder, wanted)?;
+        enter(&folder, process)?;
         Ok(degraded)
     }
 
-    fn limit_devices(&self, wanted: &Wanted) -> Result<Option<&'static str>, String> {
-        let folder = self.folder(&wanted.path)?;
-        for (number, Device { read, write: written }) in &wanted.devices {
+    fn limit_devices(
+        &self,
+        path: &str,
+        process: Option<i32>,
+        ask: &Ask,
+    ) -> Result<Option<&'static str>, String> {
+        let folder = self.folder(path)?;
+        for (number, Rate { read, write: written }) in &ask.devices {
             let or = |none: &str, rate: u64| match rate {
                 0 => none.to_owned(),
                 rate => rate.to_string(),
@@ -209,7 +219,7 @@ impl Hierarchy {
                 }
             }
         }
-        enter(&folder, wanted)?;
+        enter(&folder, process)?;
         Ok(None)
     }
 
@@ -244,8 +254,8 @@ fn write(folder: &Path, file: &str, text: &str) -> Result<(), String> {
     fs::write(&path, text).map_err(|error| format!("{} takes no {text}: {error}", path.display()))
 }
 
-fn enter(folder: &Path, wanted: &Wanted) -> Result<(), String> {
-    let process = wanted.process.ok_or("a limit of memory or devices needs the process")?;
+fn enter(folder: &Path, process: Option<i32>) -> Result<(), String> {
+    let process = process.ok_or("a limit of memory or devices needs the process")?;
     write(folder, "cgroup.procs", &process.to_string())
 }
 

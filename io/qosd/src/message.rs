@@ -159,6 +159,26 @@ impl Wanted {
             devices: self.devices.iter().map(|(name, it)| (name.clone(), rate(it))).collect(),
         }
     }
+
+    /// As it is shown.
+    pub(crate) fn of(path: &str, thread: Option<i32>, process: Option<i32>, ask: &Ask) -> Wanted {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let cpu = |task: Task| Cpu {
+            runtime_us: micros(task.cost),
+            deadline_us: micros(task.deadline),
+            period_us: micros(task.period),
+        };
+        let device = |rate: &Rate| Device { read: rate.read, write: rate.write };
+        Wanted {
+            path: path.into(),
+            thread,
+            process,
+            cpu: ask.cpu.map(cpu),
+            memory: ask.memory,
+            memory_most: ask.memory_most,
+            devices: ask.devices.iter().map(|(name, it)| (name.clone(), device(it))).collect(),
+        }
+    }
 }
 
 impl From<Mechanism> for Enforced {

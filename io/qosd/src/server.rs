@@ -1,6 +1,6 @@
 //! The daemon: connections, and the reserves that they hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use qos::host::{Host, Mechanism, Platform};
+use qos::Planted;
+use qos::daemon::{Connection, Daemon, Denied, Held};
+use qos::host::{Host, Platform};
 use rustix::net::sockopt::socket_peercred;
 
-use crate::enforce::{self, Unenforced};
+use crate::enforce::{Enforcer, Subject};
 use crate::groups::Groups;
 use crate::message::{Answer, Enforced, MAX_LINE, Request, Shown, Tree, Wanted};
 use crate::owner::{Peer, Target};
@@ -46,26 +48,12 @@ pub struct Server {
 
 #[derive(Debug)]
 struct State {
-    host: Host,
-    groups: Groups,
-    held: BTreeMap<String, Held>,
+    daemon: Daemon<Subject>,
+    kernel: Enforcer,
+    /// What the threads of each path had used when its reserve was made.
+    before_us: BTreeMap<String, u64>,
     connections: usize,
     next: u64,
-}
-
-/// A reserve in force.
-#[derive(Debug)]
-struct Held {
-    /// The connection that holds it.
-    by: u64,
-    peer: Peer,
-    wanted: Wanted,
-    thread: Option<Target>,
-    process: Option<Target>,
-    enforced: Enforced,
-    degraded: Vec<String>,
-    /// What the threads had used when the reserve was made.
-    before_us: u64,
 }
 
 impl Server {
@@ -86,8 +74,13 @@ impl Server {
         let listener = UnixListener::bind(path).map_err(failed)?;
         fs::set_permissions(path, Permissions::from_mode(0o660)).map_err(failed)?;
         groups.clean();
-        let held = BTreeMap::new();
-        let state = State { host, groups, held, connections: 0, next: 0 };
+        let state = State {
+            daemon: Daemon::new(host, Planted::default()),
+            kernel: Enforcer { groups },
+            before_us: BTreeMap::new(),
+            connections: 0,
+            next: 0,
+        };
         Ok(Server { listener, state: Arc::new(Mutex::new(state)) })
     }
 
@@ -110,7 +103,7 @@ impl Server {
             }
             locked.connections += 1;
             locked.next += 1;
-            let number = locked.next;
+            let number = Connection(locked.next);
             drop(locked);
             let its = state.clone();
             let body = move || {
@@ -131,7 +124,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn converse(state: &Mutex<State>, number: u64, stream: UnixStream) -> io::Result<()> {
+fn converse(state: &Mutex<State>, number: Connection, stream: UnixStream) -> io::Result<()> {
     let credentials = socket_peercred(stream.as_fd())?;
     let process = credentials.pid.as_raw_nonzero().get();
     let peer = Peer { process, user: credentials.uid.as_raw() };
@@ -162,119 +155,72 @@ fn refused(error: impl Into<String>) -> Answer {
 }
 
 impl State {
-    fn answer(&mut self, by: u64, peer: Peer, request: Request) -> Answer {
+    fn answer(&mut self, by: Connection, peer: Peer, request: Request) -> Answer {
         match request {
-            Request::Reserve(wanted) => self.reserve(by, peer, wanted),
-            Request::Release { path } => match self.held.get(&path) {
-                Some(held) if held.by == by => {
-                    self.release(&path);
-                    Answer::Released
+            Request::Reserve(wanted) => self.reserve(by, peer, &wanted).unwrap_or_else(refused),
+            Request::Release { path } => {
+                if self.daemon.release(&mut self.kernel, by, &path) {
+                    tracing::info!(path, "released");
+                    return Answer::Released;
                 }
-                _ => refused(format!("this connection holds no reserve {path}")),
-            },
+                refused(format!("this connection holds no reserve {path}"))
+            }
             Request::Show => Answer::Tree(self.tree()),
         }
     }
 
-    fn reserve(&mut self, by: u64, peer: Peer, wanted: Wanted) -> Answer {
-        let path = wanted.path.clone();
-        let before = self.held.get(&path);
-        if let Some(held) = before
-            && held.by != by
-            && held.peer.user != peer.user
-        {
-            return refused(format!("{path} is held by process {}", held.peer.process));
-        }
+    fn reserve(&mut self, by: Connection, peer: Peer, wanted: &Wanted) -> Result<Answer, String> {
         let target = |id: Option<i32>| id.map(|id| Target::of(id, peer)).transpose();
-        let (thread, process) = match (target(wanted.thread), target(wanted.process)) {
-            (Ok(thread), Ok(process)) => (thread, process),
-            (Err(error), _) | (_, Err(error)) => return refused(error),
-        };
-        let old = before.map(|held| held.wanted.ask());
-        let admitted = match self.host.admit(&path, wanted.ask()) {
-            Ok(admitted) => admitted.clone(),
-            Err(error) => {
-                let full =
-                    !matches!(error, qos::host::Refusal::Path(_) | qos::host::Refusal::Impossible);
-                return Answer::Refused { error: error.to_string(), full };
+        let subject = Subject { thread: target(wanted.thread)?, process: target(wanted.process)? };
+        let (path, request) = (&wanted.path, (subject, wanted.ask()));
+        Ok(match self.daemon.reserve(&mut self.kernel, (by, peer.user), path, request) {
+            Ok(held) => {
+                let enforced = Enforced::from(held.mechanism);
+                tracing::info!(path, ?enforced, process = peer.process, "reserved");
+                self.before_us.insert(path.clone(), subject.used_us());
+                Answer::Reserved { cpu: enforced, degraded: held.degraded.clone() }
             }
-        };
-        if let Err(unenforced) = enforce::enforce(&admitted, thread, process) {
-            let busy = self.host.refused_by_kernel(&path);
-            match old {
-                // There was room for it a moment ago, and the kernel still has it.
-                Some(old) => drop(self.host.admit(&path, old)),
-                None => enforce::release(thread, process),
+            Err(Denied { why, full }) => {
+                tracing::info!(path, why, process = peer.process, "refused");
+                Answer::Refused { error: why, full }
             }
-            return match (unenforced, busy) {
-                (Unenforced::Busy, Some(busy)) => {
-                    Answer::Refused { error: busy.to_string(), full: true }
-                }
-                (Unenforced::Refused(error), _) => refused(error),
-                (Unenforced::Busy, None) => refused("the kernel has no room for it"),
-            };
-        }
-        let mut degraded = self.groups.apply(&wanted);
-        if admitted.cpu == Mechanism::Degraded {
-            degraded.push(
-                "cpu: neither SCHED_DEADLINE nor SCHED_FIFO is permitted to the daemon: give it \
-                 CAP_SYS_NICE"
-                    .into(),
-            );
-        }
-        let enforced = Enforced::from(admitted.cpu);
-        let before_us = used(thread, process);
-        tracing::info!(path, ?enforced, process = peer.process, "reserved");
-        let answer = Answer::Reserved { cpu: enforced, degraded: degraded.clone() };
-        let held = Held { by, peer, wanted, thread, process, enforced, degraded, before_us };
-        let before = self.held.insert(path, held);
-        if let Some(old) = before.filter(|old| (old.thread, old.process) != (thread, process)) {
-            enforce::release(old.thread, old.process);
-        }
-        answer
-    }
-
-    fn release(&mut self, path: &str) {
-        let Some(held) = self.held.remove(path) else { return };
-        self.host.release(path);
-        enforce::release(held.thread, held.process);
-        self.groups.remove(path);
-        tracing::info!(path, "released");
+        })
     }
 
     /// A connection has ended, and its reserves with it.
-    fn leave(&mut self, by: u64) {
+    fn leave(&mut self, by: Connection) {
         self.connections -= 1;
-        let paths: Vec<String> =
-            self.held.iter().filter(|(_, it)| it.by == by).map(|(path, _)| path.clone()).collect();
-        paths.iter().for_each(|path| self.release(path));
+        self.daemon.leave(&mut self.kernel, by);
+        let held: BTreeSet<&str> = self.daemon.held().map(|(path, _)| path).collect();
+        self.before_us.retain(|path, _| held.contains(path.as_str()));
     }
 
     fn tree(&self) -> Tree {
-        let capacity = self.host.capacity();
-        let Platform { deadline, fifo, memory, devices } = self.host.platform();
+        let capacity = self.daemon.host().capacity();
+        let Platform { deadline, fifo, memory, devices } = self.daemon.host().platform();
         let permitted =
             [("deadline", deadline), ("fifo", fifo > 0), ("memory", memory), ("devices", devices)];
-        let shown = |held: &Held| Shown {
-            wanted: held.wanted.clone(),
-            enforced: held.enforced,
-            used_us: used(held.thread, held.process).saturating_sub(held.before_us),
-            degraded: held.degraded.clone(),
+        let shown = |(path, held): (&str, &Held<Subject>)| {
+            let id = |target: Option<Target>| target.map(|target| target.id);
+            let before_us = self.before_us.get(path).copied().unwrap_or_default();
+            Shown {
+                wanted: Wanted::of(
+                    path,
+                    id(held.target.thread),
+                    id(held.target.process),
+                    &held.ask,
+                ),
+                enforced: held.mechanism.into(),
+                used_us: held.target.used_us().saturating_sub(before_us),
+                degraded: held.degraded.clone(),
+            }
         };
         Tree {
             processors: capacity.processors,
             cpu: capacity.most.0 * u64::from(capacity.processors),
             memory: capacity.memory,
             permitted: permitted.iter().filter(|it| it.1).map(|it| it.0.into()).collect(),
-            reserves: self.held.values().map(shown).collect(),
+            reserves: self.daemon.held().map(shown).collect(),
         }
-    }
-}
-
-fn used(thread: Option<Target>, process: Option<Target>) -> u64 {
-    match (thread, process) {
-        (Some(thread), _) => Target::used_us(thread.id),
-        (None, Some(process)) => process.threads().into_iter().map(Target::used_us).sum(),
-        (None, None) => 0,
     }
 }

@@ -95,7 +95,7 @@ fn a_path_is_the_name_of_a_control_group() {
 }
 
 /// Whatever is asked for, changed and released in any order: what is admitted never exceeds the
-/// host, and the kernel's refusal leaves nothing behind.
+/// host.
 #[test]
 fn what_is_admitted_never_exceeds_the_host() {
     let mut random = Random::new(5);
@@ -106,7 +106,6 @@ fn what_is_admitted_never_exceeds_the_host() {
             let path = alloc::format!("n{}/{}", random.below(3), random.below(5));
             match random.below(5) {
                 0 => drop(host.release(&path)),
-                1 => drop(host.refused_by_kernel(&path)),
                 _ => {
                     let percent = 1 + random.below(70) as u32;
                     let ask = Ask { memory: random.below(500), ..cpu(percent) };

@@ -27,23 +27,18 @@ fn host(version: Version) -> (TempDir, Groups) {
     (top, groups)
 }
 
-fn wanted() -> Wanted {
-    let devices = BTreeMap::from([("254:0".into(), Device { read: 0, write: 10 })]);
-    Wanted {
-        path: "n1/orders".into(),
-        process: Some(77),
-        memory: 100,
-        memory_most: 500,
-        devices,
-        ..Wanted::default()
-    }
+const PATH: &str = "n1/orders";
+
+fn ask() -> Ask {
+    let devices = BTreeMap::from([("254:0".into(), Rate { read: 0, write: 10 })]);
+    Ask { memory: 100, memory_most: 500, devices, ..Ask::default() }
 }
 
 #[test]
 fn version_two_has_one_group_for_all() {
     let (top, groups) = host(Version::Two);
     assert!(groups.has_memory() && groups.has_devices());
-    assert_eq!(groups.apply(&wanted()), Vec::<String>::new());
+    assert_eq!(groups.apply(PATH, Some(77), &ask()), Vec::<String>::new());
     let folder = top.path().join("cgroup/steadfast/n1/orders");
     let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
     assert_eq!(
@@ -55,7 +50,7 @@ fn version_two_has_one_group_for_all() {
 #[test]
 fn version_one_keeps_no_memory_and_says_so() {
     let (top, groups) = host(Version::One);
-    let degraded = groups.apply(&wanted());
+    let degraded = groups.apply(PATH, Some(77), &ask());
     assert!(degraded.len() == 1 && degraded[0].contains("version 2 (memory.min)"), "{degraded:?}");
     let read = |file: &str| fs::read_to_string(top.path().join(file)).unwrap();
     assert_eq!(read("memory/steadfast/n1/orders/memory.limit_in_bytes"), "500");
@@ -67,9 +62,9 @@ fn version_one_keeps_no_memory_and_says_so() {
 fn a_host_without_control_groups_degrades_with_the_remedy() {
     let top = tempfile::tempdir().unwrap();
     let groups = Groups::find("tmpfs /tmp tmpfs rw 0 0\n", top.path());
-    let degraded = groups.apply(&wanted());
+    let degraded = groups.apply(PATH, Some(77), &ask());
     assert_eq!(degraded.len(), 2);
-    assert!(degraded.iter().all(|it| it.contains("Delegate=yes")), "{degraded:?}");
+    assert!(degraded.iter().all(|it| it.contains("as root")), "{degraded:?}");
 }
 
 #[test]
@@ -87,7 +82,7 @@ fn this_hosts_groups_are_made_and_removed() {
     let mounts = fs::read_to_string("/proc/mounts").unwrap();
     let groups = Groups::find(&mounts, Path::new("/"));
     let Some(memory) = groups.memory.clone() else {
-        let refused = groups.apply(&wanted());
+        let refused = groups.apply(PATH, Some(77), &ask());
         assert!(!refused.is_empty(), "without control groups something is not in force");
         return;
     };
@@ -96,15 +91,10 @@ fn this_hosts_groups_are_made_and_removed() {
         .spawn()
         .expect("every system has cat");
     let path = format!("test-{}/child", std::process::id());
-    let wanted = Wanted {
-        process: Some(child.id().try_into().unwrap()),
-        memory: 0,
-        memory_most: 64 << 20,
-        devices: BTreeMap::new(),
-        path: path.clone(),
-        ..wanted()
-    };
-    assert_eq!(groups.apply(&wanted), Vec::<String>::new());
+    let (memory_most, devices) = (64 << 20, BTreeMap::new());
+    let ask = Ask { memory: 0, memory_most, devices, ..ask() };
+    let process = Some(child.id().try_into().unwrap());
+    assert_eq!(groups.apply(&path, process, &ask), Vec::<String>::new());
     let folder = memory.root.join(OURS).join(&path);
     let processes = fs::read_to_string(folder.join("cgroup.procs")).unwrap();
     assert_eq!(processes.trim(), child.id().to_string());
