@@ -119,7 +119,11 @@ fn a_host_without_room_sends_a_replica_elsewhere() {
     });
     assert_eq!(full.reserves(), []);
     let told = ask(folder, 1, &["events"]);
-    assert!(told.contains("its reserve is refused: 30.0% of a processor does not fit"), "{told}");
+    let refused = "plant/n1/own: refused: 30.0% of a processor does not fit";
+    assert!(told.contains(refused), "{told}");
+    let told = ask(folder, 2, &["events"]);
+    let stands = ["plant/n2/own: reserved, by", "plant/n2/own: degraded: "];
+    assert!(stands.iter().any(|it| told.contains(it)), "{told}");
     let process = shown.wanted.process;
     assert_eq!(
         (shown.wanted.memory_most, shown.wanted.cpu.map(|it| it.runtime_us)),

@@ -170,8 +170,8 @@ pub use crate::state::State;
 /// - A method that takes `&self` changes nothing. One replica answers it, without ordering, and by
 ///   default as if it had been ordered: it sees all that was answered before it was called.
 ///   `client.reading(Reading::Stale(..))` gives a client whose reads may be older, see [`Reading`].
-///   What such a method changed behind `&self` (a `Cell`, a lock) would be changed at one replica
-///   only: count calls with `&mut self`, or outside the state.
+///   A change behind `&self` (a `Cell`, a lock) would happen at one replica only: count calls with
+///   `&mut self`, or outside the state.
 /// - A first argument `context: &Context` is not sent. It gives the time, random numbers and the
 ///   caller, the same at every replica. A handler must take them from there, because its outcome
 ///   may depend on nothing but the state, the arguments and the context.

@@ -49,6 +49,7 @@ const RULES: &[(&str, Rule)] = &[
     ("links in the documents resolve", docs::links),
     ("documents are read with ease", prose::length),
     ("documents are few words", prose::amount),
+    ("comments begin with a subject", prose::subjects),
     ("white space", whitespace::whitespace),
 ];
 

@@ -10,6 +10,7 @@
 mod finding;
 mod network;
 mod node;
+mod reserve;
 mod sleep;
 mod system;
 mod timing;
@@ -80,6 +81,7 @@ fn examine(args: &Args) -> Result<Verdict, Failure> {
     findings.extend(network::examine(&config));
     if !args.quick {
         findings.extend(timing::examine(&config));
+        findings.extend(reserve::prove(&config));
     }
     findings.extend(node::examine(&config));
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Good);

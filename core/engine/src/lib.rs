@@ -39,8 +39,8 @@ pub use api::{
     DeploymentNews, Deviation, DiscardError, Event, Executed, GroupStatus, HangRule, HostError,
     JournalStatus, Kept, KeyChangeStatus, KeyCommand, KeyError, KeyStatus, LogStatus, MoveError,
     NestedCall, NestedError, NestedStatus, Nodes, Output, ProgramNews, Quorum, ReplicaStatus,
-    Restore, RestoreError, RestyleError, RingStatus, SaveError, Saved, ServiceOutcome, Status,
-    StorageNews, Suspicion, Ticket,
+    ReserveNews, Restore, RestoreError, RestyleError, RingStatus, SaveError, Saved, ServiceOutcome,
+    Status, StorageNews, Suspicion, Ticket,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

@@ -5,23 +5,23 @@ wire::planted_bugs! {
     ALL {
         /// A user takes over what another user holds.
         AnybodyTakesOver,
-        /// What the host admits counts as in force, whatever the kernel says.
+        /// An admitted reserve counts as in force, though the kernel refused it.
         BelieveTheHost,
-        /// What is not permitted is not told.
+        /// A reserve without a mechanism is not told to be degraded.
         DegradeSilently,
         /// A path that goes to another thread makes that one ordinary, not the former.
         ReleaseTheNew,
         /// A path that goes to another thread leaves the former one its class.
         ForgetTheOld,
-        /// What the kernel refused takes room.
+        /// A reserve that the kernel refused takes room.
         KeepTheRefused,
         /// A change that the kernel refused takes the room of what is in force.
         ForgetTheChanged,
         /// The end of a connection ends what the next has taken over.
         EndTheTakenOver,
-        /// What has ended takes room.
+        /// A reserve that has ended takes room.
         LeakTheRoom,
-        /// What has ended keeps its class.
+        /// The thread of a reserve that has ended keeps its class.
         LeakTheClass,
     }
 }

@@ -57,9 +57,9 @@ pub struct Held<T> {
     pub target: T,
     /// The request.
     pub ask: Ask,
-    /// What enforces its processor time.
+    /// The mechanism for its processor time.
     pub mechanism: Mechanism,
-    /// What is not in force, with the remedy.
+    /// Parts that are not in force, with the remedy.
     pub degraded: Vec<String>,
 }
 
@@ -189,7 +189,7 @@ impl<T: Clone + PartialEq> Daemon<T> {
     /// A connection has ended, and its reserves with it.
     pub fn leave(&mut self, kernel: &mut impl Kernel<T>, by: Connection) {
         let its = |held: &Held<T>| {
-            // What a later connection has taken over is not its any more.
+            // A later connection may have taken a path over.
             held.by == by || (self.planted.is(Bug::EndTheTakenOver) && held.by.0 == by.0 + 1)
         };
         let paths: Vec<String> =

@@ -37,7 +37,7 @@ impl Policy {
         if too_much == Share::ZERO && host.search(tasks, &order, &mut EFFORT.clone()) {
             return Share::ZERO;
         }
-        // What fits nowhere goes where it does least harm.
+        // A task that fits nowhere goes where it does least harm.
         let mut host = Host::new(self, other, capacity);
         for task in order {
             host.place_somewhere(tasks[task]);

@@ -68,7 +68,7 @@ pub enum Threads {
     Program,
 }
 
-/// What the system permits the daemon.
+/// The system's permissions of the daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Platform {
     /// SCHED_DEADLINE.
@@ -81,7 +81,7 @@ pub struct Platform {
     pub devices: bool,
 }
 
-/// What enforces a reserve of processor time.
+/// The mechanism for a reserve of processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// None was asked for.
@@ -102,7 +102,7 @@ impl Mechanism {
 }
 
 impl Ask {
-    /// What control groups are to enforce.
+    /// The part that control groups enforce.
     pub fn limits(&self) -> (u64, u64, &BTreeMap<String, Rate>) {
         (self.memory, self.memory_most, &self.devices)
     }
@@ -113,7 +113,7 @@ impl Ask {
 pub struct Reserve {
     /// The request.
     pub ask: Ask,
-    /// What enforces its processor time.
+    /// The mechanism for its processor time.
     pub cpu: Mechanism,
 }
 
@@ -136,7 +136,7 @@ impl Host {
         &self.capacity
     }
 
-    /// What the system permits.
+    /// The system's permissions.
     pub fn platform(&self) -> Platform {
         self.platform
     }

@@ -46,7 +46,7 @@ enum Order {
 
 /// Plays a schedule in which task i begins at `offsets[i]`, and tells whether all are in time.
 fn play(tasks: &[Ticks], offsets: &[u64], processors: usize, order: Order) -> bool {
-    // Of each task: what is left of its release, and when that is due.
+    // For each task: the rest of its release, and when that is due.
     let mut jobs = vec![(0, 0); tasks.len()];
     for now in 0..3 * HYPERPERIOD {
         for ((task, offset), (left, due)) in tasks.iter().zip(offsets).zip(&mut jobs) {
@@ -59,7 +59,7 @@ fn play(tasks: &[Ticks], offsets: &[u64], processors: usize, order: Order) -> bo
         }
         let mut ready: Vec<usize> = (0..tasks.len()).filter(|task| jobs[*task].0 > 0).collect();
         ready.sort_by_key(|task| match order {
-            // Of one period: the one with the shortest deadline is unlucky and goes last.
+            // In one period the task with the shortest deadline is unlucky and goes last.
             Order::Rate => (tasks[*task].period, HYPERPERIOD - tasks[*task].deadline),
             Order::Deadline => (jobs[*task].1, 0),
         });

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use admin::status::{Counters, ExclusionStatus};
-use engine::Stack;
+use engine::{Event, Stack};
 use os::clock::{monotonic, wall_clock};
 use os::waker::Waker;
 use rustix::io::Errno;
@@ -122,6 +122,9 @@ impl Plane {
     /// Runs until the node is told to stop.
     pub fn run(&mut self) -> Result<(), Errno> {
         let _awake = self.pacing.begin();
+        if let Some((path, news)) = self.pacing.reserve_news() {
+            self.events.push(wall_clock(), Event::Reserve { path, news });
+        }
         let mut ready = Vec::new();
         self.do_what_the_stack_asks();
         while !self.ending.is_over() {

@@ -157,7 +157,7 @@ mod tests {
                     let me = gettid();
                     let other = std::thread::spawn(move || class(Some(me)).unwrap());
                     assert_eq!(other.join().unwrap(), wanted);
-                    // What this thread starts is ordinary under a reservation.
+                    // Under a reservation this thread starts ordinary ones.
                     let child = std::thread::spawn(|| class(None).unwrap()).join().unwrap();
                     assert!(!matches!(child, Class::Deadline(_)), "{child:?}");
                     class(None).unwrap()

@@ -11,7 +11,7 @@ use rustix::thread::Pid;
 use crate::groups::Groups;
 use crate::owner::Target;
 
-/// Who has a reserve: a thread, or all threads of a process. Limits are those of the process.
+/// The owner of a reserve: a thread, or all threads of a process. Limits are those of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub thread: Option<Target>,

@@ -79,8 +79,8 @@ impl Groups {
         self.devices.is_some()
     }
 
-    /// Makes or changes the groups of a reserve, and moves its process there. What is not in force
-    /// is listed.
+    /// Makes or changes the groups of a reserve, and moves its process there. Parts not in force
+    /// are listed.
     pub fn apply(&self, path: &str, process: Option<i32>, ask: &Ask) -> Vec<String> {
         let mut degraded = Vec::new();
         if ask.memory > 0 || ask.memory_most > 0 {

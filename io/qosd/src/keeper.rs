@@ -17,7 +17,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// How a reserve stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// In force, as the daemon said last. What is not is listed.
+    /// In force, as the daemon said last, with a list of parts that are not.
     InForce(Enforced, Vec<String>),
     /// The daemon refuses it: the reason, and the remedy.
     Refused(String),

@@ -80,9 +80,9 @@ pub struct Device {
 pub enum Answer {
     /// The reserve is made; what the system does not permit is listed.
     Reserved {
-        /// What enforces the processor time.
+        /// The mechanism for its processor time.
         cpu: Enforced,
-        /// What is not in force, with the reason and the remedy.
+        /// Parts that are not in force, with the reason and the remedy.
         degraded: Vec<String>,
     },
     /// The reserve is ended.
@@ -98,7 +98,7 @@ pub enum Answer {
     },
 }
 
-/// What enforces a reserve of processor time.
+/// The mechanism for a reserve of processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Enforced {
@@ -133,12 +133,12 @@ pub struct Shown {
     /// The request.
     #[serde(flatten)]
     pub wanted: Wanted,
-    /// What enforces its processor time.
+    /// The mechanism for its processor time.
     pub enforced: Enforced,
     /// Processor time that the thread or process has used since the reserve was made, in
     /// microseconds.
     pub used_us: u64,
-    /// What is not in force.
+    /// Parts that are not in force.
     pub degraded: Vec<String>,
 }
 

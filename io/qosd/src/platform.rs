@@ -1,4 +1,4 @@
-//! What the kernel permits this process, by trial.
+//! The kernel's permissions of this process, by trial.
 
 use std::time::Duration;
 

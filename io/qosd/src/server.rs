@@ -50,7 +50,7 @@ pub struct Server {
 struct State {
     daemon: Daemon<Subject>,
     kernel: Enforcer,
-    /// What the threads of each path had used when its reserve was made.
+    /// Microseconds that the threads of each path had used when its reserve was made.
     before_us: BTreeMap<String, u64>,
     connections: usize,
     next: u64,

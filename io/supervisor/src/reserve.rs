@@ -2,16 +2,17 @@
 
 use std::path::PathBuf;
 
+use engine::ReserveNews;
 use os::realtime::Grant;
 use qosd::{Enforced, Keeper, Standing, Wanted};
 use wire::Duration;
 
-/// What is known of a group's needs.
+/// The known needs of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// Between two calls.
     pub period: Option<Duration>,
-    /// What the host's daemon is to reserve for the replica's process.
+    /// The reserve of the replica's process at the host's daemon.
     pub reserve: Option<Wanted>,
 }
 
@@ -22,6 +23,8 @@ pub(crate) struct Reserve {
     wanted: Option<(PathBuf, Wanted)>,
     /// The process that has one.
     held: Option<(u32, Keeper)>,
+    /// How the last request stands, not told yet.
+    news: Option<ReserveNews>,
 }
 
 impl Reserve {
@@ -51,19 +54,31 @@ impl Reserve {
         let Some((daemon, wanted)) = &self.wanted else { return Ok(None) };
         let keeper = Keeper::start(daemon, of(wanted, pid))
             .map_err(|error| format!("no thread holds its reserve: {error}"))?;
-        let granted = match keeper.standing() {
-            Standing::Refused(why) => return Err(format!("its reserve is refused: {why}")),
-            Standing::InForce(enforced, degraded) => {
-                let priority = if let Enforced::Fifo(priority) = enforced { priority } else { 0 };
-                match degraded.is_empty() {
-                    true => (priority, Grant::InForce),
-                    false => (priority, Grant::Refused(degraded.join("; "))),
-                }
+        let (priority, degraded) = match keeper.standing() {
+            Standing::Refused(why) => {
+                self.news = Some(ReserveNews::Refused { why: why.clone() });
+                return Err(format!("its reserve is refused: {why}"));
             }
-            Standing::Absent(why) => (0, Grant::Refused(why)),
+            Standing::InForce(Enforced::Fifo(priority), degraded) => (priority, degraded),
+            Standing::InForce(_, degraded) => (0, degraded),
+            Standing::Absent(why) => (0, vec![why]),
         };
         self.held = Some((pid, keeper));
-        Ok(Some(granted))
+        let (grant, news) = match degraded.is_empty() {
+            true => (Grant::InForce, ReserveNews::InForce { by: format!("SCHED_FIFO {priority}") }),
+            false => {
+                let why = degraded.join("; ");
+                (Grant::Refused(why.clone()), ReserveNews::Degraded { why })
+            }
+        };
+        self.news = Some(news);
+        Ok(Some((priority, grant)))
+    }
+
+    /// How the last request stands, to be told once: the path, and the news.
+    pub fn take_news(&mut self) -> Option<(String, ReserveNews)> {
+        let (_, wanted) = self.wanted.as_ref()?;
+        self.news.take().map(|news| (wanted.path.clone(), news))
     }
 
     /// The process has ended.

@@ -7,7 +7,7 @@ use std::sync::mpsc::SyncSender;
 
 use admin::status::{ProgramState, ProgramStatus};
 use config::ProgramConfig;
-use engine::ProgramNews;
+use engine::{ProgramNews, ReserveNews};
 use os::realtime::Grant;
 use rustix::fs::{MemfdFlags, memfd_create};
 use wire::attach::TOKEN;
@@ -33,6 +33,8 @@ const JOIN_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) enum Deed {
     /// Tell people.
     Tell(ProgramNews),
+    /// Tell people of a reserve, by its path.
+    Reserve(String, ReserveNews),
     /// This start of the program is over: its replica, if it has one, is lost.
     Lost(u64),
     /// Have its replica hosted, without the program, under this number.
@@ -124,8 +126,12 @@ impl Running {
         while let Some(output) = self.policy.poll_output() {
             match output {
                 restart::Output::Start => match self.start(socket, starter, start()) {
-                    Ok(pid) => deeds.push(Deed::Tell(ProgramNews::Started { pid })),
+                    Ok(pid) => {
+                        deeds.push(Deed::Tell(ProgramNews::Started { pid }));
+                        deeds.extend(self.reserve_news());
+                    }
                     Err(reason) => {
+                        deeds.extend(self.reserve_news());
                         deeds.push(Deed::Tell(ProgramNews::Ended { pid: 0, how: reason.clone() }));
                         deeds.push(Deed::Lost(self.run)); // if it was wanted
                         self.has_ended(now, reason.clone(), ProgramError::NotStarted(reason));
@@ -153,6 +159,10 @@ impl Running {
             }
         }
         deeds
+    }
+
+    fn reserve_news(&mut self) -> Option<Deed> {
+        self.reserve.take_news().map(|(path, news)| Deed::Reserve(path, news))
     }
 
     fn start(
@@ -193,9 +203,6 @@ impl Running {
         let pid = process.pid();
         // Without room it is not to run here: the process ends with the value.
         if let Some(granted) = self.reserve.begin(pid)? {
-            if let Grant::Refused(why) = &granted.1 {
-                tracing::warn!(group = self.config.group, "degraded: its reserve: {why}");
-            }
             self.granted = granted;
         }
         (self.process, self.token) = (Some(process), Some(token));

@@ -375,6 +375,7 @@ impl Supervisor {
         for deed in deeds {
             match deed {
                 Deed::Tell(news) => self.tell(group, news),
+                Deed::Reserve(path, news) => self.plane.tell(Event::Reserve { path, news }),
                 Deed::Lost(run) => {
                     self.plane.part(GroupId::of(group), run, true);
                 }

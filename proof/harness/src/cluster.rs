@@ -258,6 +258,10 @@ impl Cluster {
         config.ring.slow_share = plan.slow_share.unwrap_or(config.ring.slow_share);
         let timing = &mut config.ring.timing;
         timing.token_timeout = plan.token_timeout.unwrap_or(timing.token_timeout);
+        if plan.token_timeout.is_some() {
+            // Silence is noticed after both.
+            timing.heartbeat = timing.heartbeat.min(timing.token_timeout / 2);
+        }
         let realtime = &mut config.realtime;
         match plan.class {
             Class::Ordinary => {}

@@ -11,12 +11,14 @@ mod growth;
 mod idle;
 mod latency;
 mod load;
+mod neighbour;
 mod outsider;
 mod poison;
 mod qos;
 mod ring;
 mod scale;
 mod scenario;
+mod sets;
 mod slow;
 mod suspicion;
 
@@ -40,6 +42,8 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<blackbox::Options>(),
     Entry::of::<poison::Options>(),
     Entry::of::<qos::Options>(),
+    Entry::of::<neighbour::Options>(),
+    Entry::of::<sets::Options>(),
     Entry::of::<bad_input::Options>(),
     Entry::of::<growth::Options>(),
     Entry::of::<scale::Options>(),

@@ -113,7 +113,7 @@ impl Experiment for Options {
         }
         let caller = Caller::start_in(cluster.connect()?, GROUP, self.under.class());
         caller.wait_steady(0)?;
-        // What strikes and listens here must not wait for the hogs either.
+        // This thread strikes and listens: it must not wait for the hogs either.
         hog::take(self.under.class())?;
         let _hogs = self.under.start()?;
         cluster.take_events();

@@ -267,7 +267,7 @@ impl Stage<'_> {
                 self.client.call(call).map(drop).map_err(Into::into)
             })?;
             drop(hogs);
-            // What is started next begins with the class of this thread.
+            // The next processes begin with the class of this thread.
             set_class(None, Class::Ordinary)?;
             if let Some(node) = struck {
                 self.cluster.start_node(node)?;

@@ -14,6 +14,9 @@ const ALL: usize = 75_000;
 /// Entries of the glossary.
 const GLOSSARY: usize = 70;
 
+/// Words with which no comment begins.
+const RELATIVE: &[&str] = &["Who", "Whom", "Whose", "Whoever", "What", "Whatever", "Of"];
+
 /// Lines and sentences of documents that are too long.
 pub fn length(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -31,6 +34,23 @@ pub fn length(tree: &Tree) -> Vec<Finding> {
             if words > SENTENCE {
                 let start: Vec<&str> = sentence.split_whitespace().take(6).collect();
                 let message = format!("a sentence of {words} words: \"{} ...\"", start.join(" "));
+                findings.push(Finding::error(path, number, message));
+            }
+        }
+    }
+    findings
+}
+
+/// Comments that begin with a relative clause: the reader meets the subject too late.
+pub fn subjects(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.with_suffix(".rs") {
+        for (number, line) in (1..).zip(text.lines()) {
+            let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+            let comment = comment.trim_start_matches(['/', '!', ' ']);
+            let first = comment.split(|letter: char| !letter.is_alphanumeric()).next();
+            if let Some(word) = first.filter(|word| RELATIVE.contains(word)) {
+                let message = format!("begins with \"{word}\": put a concrete subject first");
                 findings.push(Finding::error(path, number, message));
             }
         }
@@ -163,6 +183,18 @@ mod tests {
         assert_eq!(long(&format!("| {half} | {half} |")), [""; 0]);
         let found = long(&format!("| {half} {half} | x |"));
         assert!(matches!(&found[..], [one] if one.contains("50 words")), "{found:?}");
+    }
+
+    #[test]
+    fn a_comment_begins_with_a_subject() {
+        let found = |text: &str| found(subjects, &[("core/a.rs", text)]);
+        let wrong = found("/// The nodes.\nfn a() {}\n    // What is left.\n//! Who asks.\n");
+        assert_eq!(wrong.len(), 2, "{wrong:?}");
+        assert!(wrong[0].contains("core/a.rs:3: begins with \"What\""), "{wrong:?}");
+        assert_eq!(
+            found("/// Whole words: `Offer`.\nlet what = \"What\"; // and what follows\n"),
+            [""; 0]
+        );
     }
 
     #[test]

@@ -3,46 +3,20 @@
 use std::fs::read_to_string;
 
 use steadfast::NodeConfig;
-use steadfast::realtime::{Realtime, probe_lock_memory, probe_on_a_thread, probe_reserve};
+use steadfast::realtime::{probe_lock_memory, probe_on_a_thread};
 use steadfast::status::Grant;
 
 use super::finding::{Finding, Verdict};
 
 pub fn examine(config: &NodeConfig) -> Vec<Finding> {
-    let mut findings = vec![reserve(config), priority(config), memory(config), processors(config)];
+    let mut findings =
+        vec![super::reserve::examine(config), priority(config), memory(config), processors(config)];
     findings.extend(throttling(config));
     findings.extend(clock_source());
     findings.extend(stolen_time());
     findings.extend(governor());
     findings.push(super::sleep::examine(config));
     findings
-}
-
-fn reserve(config: &NodeConfig) -> Finding {
-    let name = "reserved time";
-    let Realtime { runtime, period, .. } = config.realtime;
-    let asked = if runtime.is_zero() { period / 4 } else { runtime };
-    let granted = probe_reserve(asked, period);
-    let what = format!("{asked:?} in every {period:?}");
-    match (runtime.is_zero(), granted) {
-        (true, Grant::Refused(_)) => Finding::new(
-            Verdict::Advice,
-            name,
-            "not configured, and not permitted to this user",
-            "on a busy host: CAP_SYS_NICE, and realtime.runtime_us = 1000",
-        ),
-        (true, _) => Finding::new(
-            Verdict::Advice,
-            name,
-            format!("not configured, but {what} are to be had (SCHED_DEADLINE)"),
-            "on a busy host set realtime.runtime_us = 1000: no other program then delays the ring, \
-             real-time ones included",
-        ),
-        (false, Grant::Refused(why)) => {
-            Finding::new(Verdict::Warning, name, format!("{what} are not to be had"), why)
-        }
-        (false, _) => Finding::good(name, format!("{what} are to be had (SCHED_DEADLINE)")),
-    }
 }
 
 fn priority(config: &NodeConfig) -> Finding {

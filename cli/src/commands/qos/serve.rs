@@ -85,7 +85,7 @@ pub fn serve(args: &Args) -> Result<(), Failure> {
     thread::spawn(move || signals.forever().next().map(|_| by_signal.send(Ok(()))));
     thread::spawn(move || wake.send(server.serve()));
     tracing::info!(socket = %args.socket.display(), ?platform, "serving");
-    // Who started it may be no systemd.
+    // It may run without systemd.
     let _ = notify::systemd("READY=1");
     let ended = woken.recv().unwrap_or(Ok(()));
     log.flush();

@@ -10,7 +10,7 @@ use wire::{
     ClientId, Duration, GroupId, Incarnation, Malformed, Member, NodeId, RingId, Share, ViewNumber,
 };
 
-use super::{DeploymentNews, Deviation, ProgramNews, StorageNews, Suspicion};
+use super::{DeploymentNews, Deviation, ProgramNews, ReserveNews, StorageNews, Suspicion};
 
 /// An event, for logs, metrics, the demo's time line and replays of a simulation.
 #[derive(Clone, Debug, PartialEq)]
@@ -412,6 +412,13 @@ pub enum Event {
         group: String,
         /// The news.
         news: ProgramNews,
+    },
+    /// Time, memory or disks are reserved at this node's host, or not.
+    Reserve {
+        /// The place in the host's tree.
+        path: String,
+        /// The news.
+        news: ReserveNews,
     },
     /// Something happened to a deployment, as this node's replica of the cluster state has it.
     Deployment {

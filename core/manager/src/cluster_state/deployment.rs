@@ -29,7 +29,7 @@ pub struct Deployment {
     pub replicas: u32,
     /// The share of a processor that a replica needs; `None`: it is not counted.
     pub need: Option<Need>,
-    /// What the host's daemon reserves for each replica, with the processor time of the need;
+    /// The reserve of each replica at its host's daemon, with the processor time of the need;
     /// `None`: nothing.
     pub reserve: Option<Box<Reservation>>,
     /// How critical calls are whose clients do not say it. Where not all can be served, the most
@@ -72,7 +72,7 @@ impl Need {
     }
 }
 
-/// What is reserved for each replica at its host, beside processor time.
+/// The reserve of each replica at its host, beside processor time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// Bytes of memory that are kept for it.

@@ -94,8 +94,7 @@ fn a_path_is_the_name_of_a_control_group() {
     host.admit("n1/steadfast.manager", Ask::default()).unwrap();
 }
 
-/// Whatever is asked for, changed and released in any order: what is admitted never exceeds the
-/// host.
+/// After requests, changes and releases in any order, the admitted reserves never exceed the host.
 #[test]
 fn what_is_admitted_never_exceeds_the_host() {
     let mut random = Random::new(5);

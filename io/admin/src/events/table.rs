@@ -1,6 +1,6 @@
 //! The table of all events: JSON form, source, log line and sentence of each.
 
-use engine::{DeploymentNews, Event, ProgramNews, StorageNews};
+use engine::{DeploymentNews, Event, ProgramNews, ReserveNews, StorageNews};
 use ring::Event as Ring;
 use serde::{Deserialize, Serialize};
 use wire::keys::KeyName;
@@ -473,6 +473,21 @@ events! {
     event ProgramStopped { group: String }
     from Event::Program { group, news: ProgramNews::Stopped },
     log info(group, "program stopped"),
+
+    event ReserveInForce { path: String, by: String }
+    from Event::Reserve { path, news: ReserveNews::InForce { by } },
+    log info(path, by, "the reserve is in force"),
+    says("{path}: reserved, by {by}"),
+
+    event ReserveDegraded { path: String, why: String }
+    from Event::Reserve { path, news: ReserveNews::Degraded { why } },
+    log warn(path, why, "degraded: the reserve is not in force as a whole"),
+    says("{path}: degraded: {why}"),
+
+    event ReserveRefused { path: String, why: String }
+    from Event::Reserve { path, news: ReserveNews::Refused { why } },
+    log warn(path, why, "the host refuses the reserve"),
+    says("{path}: refused: {why}"),
 
     event Left from Event::Left | Event::Ring(Ring::Left),
     log debug if { matches!(event, Event::Ring(_)) } (),

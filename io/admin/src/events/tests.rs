@@ -116,6 +116,7 @@ fn of_this_node() -> Vec<Event> {
     let key = KeyName { number: 2, fingerprint: [1, 2, 3, 4, 5, 6, 7, 8] };
     let group = || String::from("counter");
     let program = |news| Event::Program { group: group(), news };
+    let reserve = |news| Event::Reserve { path: "trial/n1/plane".into(), news };
     let deployment = |news| Event::Deployment { group: group(), news };
     let (node, text) = (NodeId(1), || String::from("./counter"));
     vec![
@@ -129,6 +130,9 @@ fn of_this_node() -> Vec<Event> {
         program(engine::ProgramNews::CrashLoop { ends: 5, wait: SPAN }),
         program(engine::ProgramNews::Recovered),
         program(engine::ProgramNews::Stopped),
+        reserve(engine::ReserveNews::InForce { by: "SCHED_DEADLINE".into() }),
+        reserve(engine::ReserveNews::Degraded { why: "memory: no control group".into() }),
+        reserve(engine::ReserveNews::Refused { why: "no room".into() }),
         deployment(engine::DeploymentNews::Deployed { replicas: 3 }),
         deployment(engine::DeploymentNews::Placed { on: vec![NodeId(1), NodeId(2)] }),
         deployment(engine::DeploymentNews::Changing { node, program: text() }),

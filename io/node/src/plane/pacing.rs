@@ -1,9 +1,10 @@
 //! How the data plane's thread waits, and what it knows of its own time.
 
 use admin::status::Counters;
+use engine::ReserveNews;
 use os::clock::{monotonic, sharpen};
 use os::own_time::{Account, OwnTime};
-use os::realtime::{self, Awake, Realtime, RealtimeStatus};
+use os::realtime::{self, Awake, Grant, Realtime, RealtimeStatus};
 use qosd::Keeper;
 use rustix::io::Errno;
 use wire::Time;
@@ -51,6 +52,16 @@ impl Pacing {
         });
         self.granted = granted;
         awake
+    }
+
+    /// How the reserve of this thread stands, if it is to have one: its path, and the news.
+    pub fn reserve_news(&self) -> Option<(String, ReserveNews)> {
+        let news = match self.granted().runtime_us {
+            Grant::NotAsked => return None,
+            Grant::InForce => ReserveNews::InForce { by: "SCHED_DEADLINE".into() },
+            Grant::Refused(why) => ReserveNews::Degraded { why },
+        };
+        Some((self.path.clone(), news))
     }
 
     /// The requests that the system has granted, and the daemon grants now.

@@ -1,0 +1,24 @@
+//! The events of reserved time, memory and disks. The I/O driver reports them; the engine's events
+//! carry them on.
+
+use alloc::string::String;
+
+/// How a reserve stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReserveNews {
+    /// It is in force.
+    InForce {
+        /// The mechanism for its processor time.
+        by: String,
+    },
+    /// The system does not permit it, or a part of it: the rest is in force.
+    Degraded {
+        /// The reason, and the remedy.
+        why: String,
+    },
+    /// The host has no room for it.
+    Refused {
+        /// The reason, and the remedy.
+        why: String,
+    },
+}
