@@ -16,6 +16,7 @@ use wire::{Random, Share};
 use harness::cluster::wall;
 use harness::hog;
 use harness::lateness::{Lateness, Standstill};
+use harness::wait::until_so;
 use harness::{Experiment, Outcome, Run};
 
 /// Shorter periods measure the machine's own wake-ups.
@@ -24,6 +25,10 @@ const LONGEST_MS: u64 = 40;
 
 /// The kernel counts at ticks of 4 ms: a thread may be stopped so much late, and the others wait.
 const TICK: Duration = Duration::from_millis(4);
+
+/// The wait for what the set before has reserved: at most its longest period.
+const TIMEOUT: Duration = Duration::from_secs(5);
+const GLANCE: Duration = Duration::from_millis(1);
 
 /// A thread that runs needs less between two looks at the clock.
 const STEP: Duration = Duration::from_micros(5);
@@ -111,20 +116,24 @@ impl Options {
     /// Runs a set. Gives its releases, and the late ones.
     fn play(&self, set: &[Task]) -> Outcome<(u32, Vec<Miss>)> {
         let together = Arc::new(Barrier::new(set.len()));
-        let end = Instant::now() + Duration::from_millis(self.millis);
+        let millis = Duration::from_millis(self.millis);
         let threads: Vec<_> = set
             .iter()
             .map(|task| {
                 let (task, together) = (*task, together.clone());
+                let end = move || Instant::now() + millis;
                 thread::spawn(move || {
                     let reserve = Reserve {
                         runtime: task.cost,
                         deadline: task.deadline,
                         period: task.period,
                     };
-                    let taken = hog::take(Class::Deadline(reserve)).map_err(|it| it.to_string());
+                    // The set before gives its time back at the end of its last periods.
+                    let taken = until_so(TIMEOUT, GLANCE, "the kernel has no room", || {
+                        Ok(hog::take(Class::Deadline(reserve)).is_ok())
+                    });
                     together.wait();
-                    taken.map(|()| serve(task, end))
+                    taken.map(|()| serve(task, end())).map_err(|error| error.to_string())
                 })
             })
             .collect();
