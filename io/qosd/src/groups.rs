@@ -133,9 +133,12 @@ impl Hierarchy {
     /// A group can be made. In version 2 the controller is handed down to it.
     fn is_usable(&self, controller: &str) -> bool {
         let ours = self.root.join(OURS);
-        if make(&ours).is_err() {
+        // Another user's daemon may have made it.
+        let trial = ours.join(format!("trial-{}", std::process::id()));
+        if make(&ours).and_then(|()| make(&trial)).is_err() {
             return false;
         }
+        let _ = fs::remove_dir(&trial);
         self.version == Version::One
             || [&self.root, &ours].into_iter().all(|folder| {
                 fs::write(folder.join("cgroup.subtree_control"), format!("+{controller}")).is_ok()

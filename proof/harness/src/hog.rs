@@ -5,6 +5,7 @@ use std::io::Read;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use node::realtime::{Grant, probe_on_a_thread};
 use node::sched::{Class, MAX_PRIORITY, Reserve, set_class};
 use wire::Random;
 
@@ -16,6 +17,14 @@ pub const PRIORITY: u8 = 48;
 
 /// The longest span of the paper's.
 const LONGEST: Duration = Duration::from_millis(5);
+
+/// Why there can be no hogs here, if any are wanted.
+pub fn impossible(percent: u32) -> Option<String> {
+    match probe_on_a_thread(MAX_PRIORITY) {
+        Grant::Refused(why) if percent > 0 => Some(why),
+        _ => None,
+    }
+}
 
 /// Starts a process that takes this percentage of each processor until it is dropped; no process
 /// for none.

@@ -120,6 +120,10 @@ impl Experiment for Options {
     const NAME: &'static str = "failover";
     const SMOKE: &'static str = "--kills 1 --nodes 3";
 
+    fn impossible(&self) -> Option<String> {
+        hog::impossible(self.under.hogs)
+    }
+
     fn run(&self, run: &Run) -> Outcome<()> {
         let placement = match (self.fault, self.at.placement()) {
             (Fault::Cut, Placement::Loopback) => Placement::Hosts { links: 1 },

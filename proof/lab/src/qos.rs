@@ -58,6 +58,10 @@ impl Experiment for Options {
     const NAME: &'static str = "qos";
     const SMOKE: &'static str = "--kills 2 --reserves 3 --changes 20 --hogs 10 --idle 1";
 
+    fn impossible(&self) -> Option<String> {
+        hog::impossible(self.hogs)
+    }
+
     fn run(&self, run: &Run) -> Outcome<()> {
         let folder = tempfile::tempdir()?;
         let socket = folder.path().join("qos.sock");

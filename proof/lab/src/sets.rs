@@ -66,7 +66,7 @@ impl Experiment for Options {
         let reserve = |runtime| node::realtime::probe_reserve(runtime, Duration::from_millis(4));
         match reserve(Duration::from_micros(100)) {
             node::realtime::Grant::Refused(why) => Some(why),
-            _ => None,
+            _ => hog::impossible(self.hogs),
         }
     }
 

@@ -93,6 +93,10 @@ impl Experiment for Options {
     const NAME: &'static str = "suspicion";
     const SMOKE: &'static str = "--seconds 1 --nodes 3 --spinners 1";
 
+    fn impossible(&self) -> Option<String> {
+        hog::impossible(self.under.hogs)
+    }
+
     fn run(&self, run: &Run) -> Outcome<()> {
         let class = match self.priority {
             0 => self.under.class(),

@@ -115,6 +115,10 @@ impl Experiment for Options {
     const NAME: &'static str = "stheno";
     const SMOKE: &'static str = "--loads 20 --replicas 2 --by ordinary --runs 1 --calls 20 --kill";
 
+    fn impossible(&self) -> Option<String> {
+        hog::impossible(self.loads.iter().copied().max().unwrap_or_default())
+    }
+
     fn run(&self, run: &Run) -> Outcome<()> {
         let kind = if self.kill { "fail-over" } else { "calls" };
         run.begin(&format!(

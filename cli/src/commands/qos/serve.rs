@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
-use qos::host::{Capacity, Host, Rate};
+use qos::host::{Capacity, Host, Platform, Rate};
 use qosd::{Groups, Server, platform};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -84,7 +84,9 @@ pub fn serve(args: &Args) -> Result<(), Failure> {
     let by_signal = wake.clone();
     thread::spawn(move || signals.forever().next().map(|_| by_signal.send(Ok(()))));
     thread::spawn(move || wake.send(server.serve()));
-    tracing::info!(socket = %args.socket.display(), ?platform, "serving");
+    let Platform { deadline, fifo, memory, devices } = platform;
+    let socket = args.socket.display();
+    tracing::info!(%socket, deadline, fifo = fifo > 0, memory, devices, "serving");
     // It may run without systemd.
     let _ = notify::systemd("READY=1");
     let ended = woken.recv().unwrap_or(Ok(()));
