@@ -105,10 +105,25 @@ fn live_and_die(folder: &Path, lines: u64) -> u64 {
     }
     process.kill().unwrap();
     process.wait().unwrap();
-    // Output from before its death counts, too. The last line may have been cut.
-    let whole = said.map_while(Result::ok).filter(|line| line.starts_with("persisted "));
-    let numbers: Vec<u64> = whole.filter_map(|line| number(line).into()).collect();
-    numbers.iter().rev().nth(1).copied().unwrap_or(last).max(last)
+    // Output from before its death counts, too.
+    last_but_one(said.map_while(Result::ok)).unwrap_or(last).max(last)
+}
+
+/// The number before the last one: death may have cut the last line anywhere.
+fn last_but_one(said: impl Iterator<Item = String>) -> Option<u64> {
+    let parse = |line: String| line.strip_prefix("persisted ").map(|number| number.parse().ok());
+    let numbers: Vec<Option<u64>> = said.filter_map(parse).collect();
+    numbers.iter().rev().nth(1).copied().flatten()
+}
+
+#[test]
+fn the_last_line_may_have_been_cut_anywhere() {
+    let said = |lines: &[&str]| last_but_one(lines.iter().map(|&line| line.into()));
+    for cut in ["persisted 3", "persisted "] {
+        assert_eq!(said(&["persisted 1", "persisted 2", cut]), Some(2), "{cut}");
+    }
+    assert_eq!(said(&["persisted 1", "persisted 2", "persi"]), Some(1));
+    assert_eq!(said(&["persisted "]), None);
 }
 
 #[test]
