@@ -34,7 +34,7 @@ impl Policy {
         let order = by_use(tasks);
         let too_much =
             (tasks.iter().map(Task::share).sum::<Share>() + other).saturating_sub(capacity);
-        if too_much == Share::ZERO && host.search(tasks, &order, &mut EFFORT.clone()) {
+        if too_much == Share::ZERO && host.search(tasks, &order, &mut { EFFORT }) {
             return Share::ZERO;
         }
         // A task that fits nowhere goes where it does least harm.
@@ -53,7 +53,7 @@ impl Policy {
     /// The processor of each task, if all are in time.
     pub fn fit(self, tasks: &[Task], other: Share, capacity: Share) -> Option<Vec<usize>> {
         let mut host = Host::new(self, other, capacity);
-        host.search(tasks, &by_use(tasks), &mut EFFORT.clone()).then(|| {
+        host.search(tasks, &by_use(tasks), &mut { EFFORT }).then(|| {
             let mut places = vec![0; tasks.len()];
             for (processor, one) in host.processors.iter().enumerate() {
                 one.places.iter().for_each(|task| places[*task] = processor);

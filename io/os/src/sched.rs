@@ -94,8 +94,8 @@ impl Class {
 /// processors have not so much time left. `EINVAL`: the times are out of the system's range, or the
 /// control group has no budget for real time. `ESRCH`: there is no such thread.
 pub fn set_class(thread: Option<Pid>, class: Class) -> io::Result<()> {
-    let leaves = |class: Class| matches!(class, Class::Ordinary | Class::Fifo(_));
-    if leaves(class) && matches!(self::class(thread), Ok(Class::Deadline(_))) {
+    let is_deadline = |class: Class| matches!(class, Class::Deadline(_));
+    if !is_deadline(class) && self::class(thread).is_ok_and(is_deadline) {
         // Linux forgets to give back the time of a sleeping thread that leaves SCHED_DEADLINE (seen
         // with 6.18): a reservation of next to nothing is all that is lost.
         set(thread, LEAST)?;

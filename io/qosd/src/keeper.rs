@@ -14,6 +14,10 @@ use crate::message::{Enforced, Request, Wanted};
 /// After which a daemon that does not answer is asked again.
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// How long a daemon may take for its first answer: it takes less than a millisecond. One that
+/// hangs must not hold up the node.
+const FIRST_WITHIN: Duration = Duration::from_secs(1);
+
 /// How a reserve stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -50,7 +54,7 @@ struct State {
 }
 
 impl Keeper {
-    /// Asks the daemon at this socket, and waits for its first answer.
+    /// Asks the daemon at this socket, and waits for its first answer for a second at most.
     ///
     /// # Errors
     /// No thread could be started.
@@ -63,10 +67,12 @@ impl Keeper {
         let its = shared.clone();
         let thread =
             thread::Builder::new().name("steadfast keeps".into()).spawn(move || its.keep())?;
-        let mut state = shared.lock();
-        while state.standing.is_none() {
-            state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        let waits = |state: &mut State| state.standing.is_none();
+        let waited = shared.changed.wait_timeout_while(shared.lock(), FIRST_WITHIN, waits);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.standing.get_or_insert_with(|| {
+            Standing::Absent(format!("the daemon has not answered in {FIRST_WITHIN:?}"))
+        });
         drop(state);
         Ok(Keeper { shared, thread: Some(thread) })
     }
@@ -87,8 +93,19 @@ impl Keeper {
 
     /// How it stands now.
     pub fn standing(&self) -> Standing {
-        let state = self.shared.lock();
-        state.standing.clone().unwrap_or_else(|| Standing::Absent("not asked yet".into()))
+        self.shared.lock().known()
+    }
+
+    /// The same, or `None` while the other thread changes it: for a real-time thread, which must
+    /// not wait for an ordinary one.
+    pub fn glance(&self) -> Option<Standing> {
+        self.shared.state.try_lock().ok().map(|state| state.known())
+    }
+}
+
+impl State {
+    fn known(&self) -> Standing {
+        self.standing.clone().unwrap_or_else(|| Standing::Absent("not asked yet".into()))
     }
 }
 
@@ -155,11 +172,15 @@ impl Shared {
                 _ => Standing::Absent(error.to_string()),
             },
         };
-        if before.as_ref() != Some(&standing) {
-            tracing::info!(path = state.wanted.path, ?standing, "reserve");
-        }
+        // The owner tells of the first answer.
+        let news = before.filter(|before| *before != standing).map(|_| standing.clone());
+        let path = news.is_some().then(|| state.wanted.path.clone());
         state.standing = Some(standing);
         self.changed.notify_all();
+        drop(state);
+        if let (Some(standing), Some(path)) = (news, path) {
+            tracing::info!(path, ?standing, "reserve");
+        }
     }
 
     /// Connects, and sends the request.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,6 +29,9 @@ pub enum OpenError {
     /// Another daemon serves the socket.
     #[error("{} is served already: one daemon serves a host; stop the other, or name another socket", .0.display())]
     Served(PathBuf),
+    /// A file of another kind has the name.
+    #[error("{}: a file that is no socket has this name; remove it, or name another socket", .0.display())]
+    NotASocket(PathBuf),
     /// The socket cannot be made.
     #[error("{}: {source}; name a socket in a folder that this user may write", path.display())]
     Socket {
@@ -67,9 +70,13 @@ impl Server {
         if UnixStream::connect(path).is_ok() {
             return Err(OpenError::Served(path.into()));
         }
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
+        match fs::symlink_metadata(path) {
+            Ok(found) if !found.file_type().is_socket() => {
+                return Err(OpenError::NotASocket(path.into()));
+            }
+            Ok(_) => fs::remove_file(path).map_err(failed)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
         }
         let listener = UnixListener::bind(path).map_err(failed)?;
         fs::set_permissions(path, Permissions::from_mode(0o660)).map_err(failed)?;

@@ -127,6 +127,16 @@ fn one_daemon_serves_a_host() {
     assert!(error.to_string().contains("is served already"), "{error}");
 }
 
+#[test]
+fn a_file_that_is_no_socket_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("letter");
+    std::fs::write(&path, "dear reader").unwrap();
+    let error = Server::open(&path, host(Platform::default()), Groups::default()).unwrap_err();
+    assert!(error.to_string().contains("no socket has this name"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "dear reader");
+}
+
 /// Without permission everything is admitted, and told to be degraded.
 #[test]
 fn what_is_not_permitted_is_degraded() {
@@ -138,6 +148,18 @@ fn what_is_not_permitted_is_degraded() {
     let (enforced, degraded) = client.reserve(wanted("n1/plane", thread, 10)).unwrap();
     assert_eq!((enforced, class_of(thread)), (Enforced::Degraded, Class::Ordinary));
     assert!(degraded[0].contains("CAP_SYS_NICE"), "{degraded:?}");
+}
+
+/// A daemon that takes connections and says nothing holds nobody up.
+#[test]
+fn a_daemon_that_hangs_is_absent() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("qos.sock");
+    let _hangs = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let (thread, _alive) = sleeper();
+    let keeper = Keeper::start(&path, wanted("n1/plane", thread, 10)).unwrap();
+    let Standing::Absent(why) = keeper.standing() else { panic!("nobody has answered") };
+    assert!(why.contains("has not answered"), "{why}");
 }
 
 /// A keeper asks whichever daemon is there, and says how it stands.

@@ -5,6 +5,7 @@ use engine::ReserveNews;
 use os::clock::{monotonic, sharpen};
 use os::own_time::{Account, OwnTime};
 use os::realtime::{self, Awake, Grant, Realtime, RealtimeStatus};
+use os::sched::{self, Class};
 use qosd::Keeper;
 use rustix::io::Errno;
 use wire::Time;
@@ -47,18 +48,23 @@ impl Pacing {
         let keeper = &self.keeper;
         let alone = || realtime::reserve(runtime, period);
         let (granted, awake) = self.requests.apply(|| match keeper {
-            Some(keeper) => reserve::granted(keeper, alone),
+            Some(keeper) => reserve::granted(keeper.standing(), alone),
             None => alone(),
         });
         self.granted = granted;
         awake
     }
 
-    /// How the reserve of this thread stands, if it is to have one: its path, and the news.
+    /// How the reserve of the calling thread stands, if it is to have one: its path, and the news.
     pub fn reserve_news(&self) -> Option<(String, ReserveNews)> {
         let news = match self.granted().runtime_us {
             Grant::NotAsked => return None,
-            Grant::InForce => ReserveNews::InForce { by: "SCHED_DEADLINE".into() },
+            Grant::InForce => ReserveNews::InForce {
+                by: match sched::class(None) {
+                    Ok(Class::Fifo(priority)) => format!("SCHED_FIFO {priority}"),
+                    _ => "SCHED_DEADLINE".into(),
+                },
+            },
             Grant::Refused(why) => ReserveNews::Degraded { why },
         };
         Some((self.path.clone(), news))
@@ -67,8 +73,8 @@ impl Pacing {
     /// The requests that the system has granted, and the daemon grants now.
     pub fn granted(&self) -> RealtimeStatus {
         let mut granted = self.granted.clone();
-        if let Some(keeper) = &self.keeper {
-            granted.runtime_us = reserve::granted(keeper, || self.granted.runtime_us.clone());
+        if let Some(standing) = self.keeper.as_ref().and_then(Keeper::glance) {
+            granted.runtime_us = reserve::granted(standing, || self.granted.runtime_us.clone());
         }
         granted
     }

@@ -24,10 +24,10 @@ pub(super) fn hold(requests: &Realtime, path: &str) -> Option<Keeper> {
     }
 }
 
-/// How the reserve stands, in the terms of `[realtime]`. While no daemon has answered it is as the
-/// kernel has told `alone`.
-pub(super) fn granted(keeper: &Keeper, alone: impl FnOnce() -> Grant) -> Grant {
-    match keeper.standing() {
+/// A standing in the terms of `[realtime]`. While no daemon has answered it is as the kernel has
+/// told `alone`.
+pub(super) fn granted(standing: Standing, alone: impl FnOnce() -> Grant) -> Grant {
+    match standing {
         Standing::InForce(Enforced::Deadline | Enforced::Fifo(_), _) => Grant::InForce,
         Standing::InForce(_, degraded) => Grant::Refused(degraded.join("; ")),
         Standing::Refused(why) => Grant::Refused(why),
