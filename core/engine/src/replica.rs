@@ -27,7 +27,7 @@ use wire::limits::{
     MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES, MAX_SESSION_WINDOW,
 };
 use wire::ordered::{Poison, Request, Style, nested_window};
-use wire::{ClientId, GroupId, Time, ViewNumber};
+use wire::{ClientId, GroupId, Lane, Time, ViewNumber};
 
 use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
@@ -50,7 +50,7 @@ pub(crate) use voting::Slip;
 use voting::Voting;
 #[cfg(test)]
 pub(crate) use voting::digest;
-use work::{Arrival, Mode, Task, Waiting};
+use work::{Arrival, Mode, ServiceLink, Task, Waiting};
 
 /// The number of recovered requests that the service has at once.
 const RECALLED_AT_ONCE: usize = 64;
@@ -79,23 +79,6 @@ pub(crate) struct Replica {
     calls: Calls,
     transfers: Transfers,
     ballots: Ballots,
-}
-
-/// The service and its commands.
-#[derive(Debug)]
-struct ServiceLink {
-    /// The style that the service was last told, or began with.
-    told: Style,
-    /// The service has seen a command since it was made.
-    used: bool,
-    /// The service runs, or is about to; and it was told to, and has not answered anything yet.
-    runs: bool,
-    starts: bool,
-    next_ticket: u64,
-    tasks: VecDeque<(Ticket, Task)>,
-    /// Bytes of the calls that are not ordered, and the number of reads among them.
-    serving: usize,
-    reading: usize,
 }
 
 /// The executed calls.
@@ -155,23 +138,13 @@ struct Ballots {
 
 impl Replica {
     pub(crate) fn new(group: GroupId, style: Style, keeps: bool, planted: Planted) -> Replica {
-        let service = ServiceLink {
-            told: style,
-            used: false,
-            runs: !style.logs(),
-            starts: false,
-            next_ticket: 0,
-            tasks: VecDeque::new(),
-            serving: 0,
-            reading: 0,
-        };
         Replica {
             group,
             keeps,
             planted,
             style,
             mode: Mode::Idle,
-            service,
+            service: ServiceLink::new(style),
             history: History::default(),
             lead: Lead::default(),
             gate: Gate::default(),
@@ -383,7 +356,7 @@ impl Replica {
     fn execute(&mut self, task: Task, arrival: Arrival, effects: &mut Vec<Effect>) {
         let Arrival { request, due, arrived, .. } = arrival;
         let in_history = !matches!(task, Task::Call);
-        let ticket = self.give(task);
+        let ticket = self.service.give(task);
         self.calls.begin(ticket, &request, due);
         let own = self.planted.is(Bug::OwnRandom);
         let command = Command::Execute {
@@ -396,6 +369,7 @@ impl Replica {
             seed: if own { self.service.next_ticket } else { request.seed },
             client: request.client,
             number: request.number,
+            lane: Lane::of(request.priority),
         };
         match in_history {
             true => self.run_call(arrived, command, effects),
@@ -403,15 +377,8 @@ impl Replica {
         }
     }
 
-    fn give(&mut self, task: Task) -> Ticket {
-        let ticket = Ticket(self.service.next_ticket);
-        self.service.next_ticket += 1;
-        self.service.used = true;
-        self.service.tasks.push_back((ticket, task));
-        ticket
-    }
-
-    /// The service answers a command. Answers come in the order of the commands.
+    /// The service answers a command. Answers come in the order of the commands, but for calls that
+    /// are not ordered.
     pub(crate) fn answered(
         &mut self,
         ticket: Ticket,
@@ -423,10 +390,9 @@ impl Replica {
     }
 
     fn take_answer(&mut self, ticket: Ticket, executed: Executed, effects: &mut Vec<Effect>) {
-        if self.service.tasks.front().is_none_or(|(expected, _)| *expected != ticket) {
+        let Some(task) = self.service.take(ticket) else {
             return; // given before the replica was told to forget
-        }
-        let (_, task) = self.service.tasks.pop_front().expect("the front was looked at");
+        };
         self.service.starts = false;
         match (task, executed) {
             (Task::Execute { place, client, number }, Executed::Reply(outcome)) => {

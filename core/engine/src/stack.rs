@@ -340,7 +340,8 @@ impl<O: Ordering> Stack<O> {
         executed: Executed,
     ) {
         if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
-            hosted.stopwatch.answered(now, ticket, self.base.planted);
+            let in_order = hosted.options.style.has_state();
+            hosted.stopwatch.answered(now, ticket, in_order, self.base.planted);
             if hosted.stopwatch.is_hung(self.replicas.hangs.rule()) {
                 self.replicas.hangs.note(group);
             }

@@ -59,9 +59,11 @@ impl Stopwatch {
         None
     }
 
-    /// The service answers this command. Answers come in the order of the commands.
-    pub(crate) fn answered(&mut self, now: Time, ticket: Ticket, planted: Planted) {
-        let Some(run) = self.run.take_if(|run| run.ticket <= ticket) else { return };
+    /// The service answers this command. Where answers come in the order of the commands, those
+    /// before it will not be answered.
+    pub(crate) fn answered(&mut self, now: Time, ticket: Ticket, in_order: bool, planted: Planted) {
+        let over = |run: &mut Run| run.ticket == ticket || in_order && run.ticket < ticket;
+        let Some(run) = self.run.take_if(over) else { return };
         let late = run.late || now >= run.limit;
         if late {
             self.misses += u32::from(!run.late && !planted.is(Bug::CountNoMisses));
@@ -131,10 +133,10 @@ mod tests {
         watch.expire(at(450), RULE, well());
         assert!(watch.is_hung(RULE));
         assert_eq!(watch.running(at(450)), Duration::from_millis(450));
-        watch.answered(at(500), Ticket(1), well());
+        watch.answered(at(500), Ticket(1), true, well());
         assert!(watch.is_hung(RULE), "late is not well");
         watch.follow(at(500), runs(2, 0), RULE);
-        watch.answered(at(501), Ticket(2), well());
+        watch.answered(at(501), Ticket(2), true, well());
         assert!(!watch.is_hung(RULE), "it executes again");
     }
 
@@ -144,7 +146,12 @@ mod tests {
         let mut execute = |ticket, takes| {
             let now = at(ticket * 1_000);
             watch.follow(now, runs(ticket, 0), RULE);
-            watch.answered(now + Duration::from_millis(takes), Ticket(ticket), Planted::default());
+            watch.answered(
+                now + Duration::from_millis(takes),
+                Ticket(ticket),
+                true,
+                Planted::default(),
+            );
             watch.misses()
         };
         assert_eq!([execute(1, 100), execute(2, 150)], [1, 2]);
@@ -162,13 +169,24 @@ mod tests {
     }
 
     #[test]
+    fn an_alarm_that_is_answered_does_not_clear_a_normal_call_that_hangs() {
+        let mut watch = Stopwatch::default();
+        watch.follow(at(0), runs(1, 0), RULE);
+        for (ticket, ms) in [(2, 100), (3, 200), (4, 300)] {
+            watch.expire(at(ms), RULE, well());
+            watch.answered(at(ms), Ticket(ticket), false, well());
+        }
+        assert!(watch.is_hung(RULE));
+    }
+
+    #[test]
     fn a_handler_that_waits_for_another_group_is_not_timed() {
         let mut watch = Stopwatch::default();
         watch.follow(at(0), runs(1, 0), RULE);
         watch.follow(at(50), Work::Waits, RULE);
         assert_eq!(watch.expire(at(5_000), RULE, well()), None);
         assert_eq!(watch.follow(at(5_000), runs(1, 0), RULE), Some(at(5_100)));
-        watch.answered(at(5_010), Ticket(1), well());
+        watch.answered(at(5_010), Ticket(1), true, well());
         assert_eq!(watch.misses(), 0);
     }
 
@@ -180,7 +198,7 @@ mod tests {
         assert_eq!(watch.follow(at(20), runs(7, 0), RULE), None);
         watch.expire(at(100), RULE, well());
         assert_eq!(watch.misses(), 1, "the first one still runs");
-        watch.answered(at(110), Ticket(6), well());
+        watch.answered(at(110), Ticket(6), true, well());
         assert_eq!(watch.follow(at(110), runs(7, 0), RULE), Some(at(210)));
         watch.follow(at(120), Work::Off, RULE);
         assert_eq!((watch.misses(), watch.expire(at(500), RULE, well())), (0, None));

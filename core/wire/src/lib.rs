@@ -22,6 +22,7 @@ pub mod histogram;
 mod ids;
 pub mod kept;
 pub mod keys;
+mod lane;
 pub mod limits;
 mod nodes;
 pub mod ordered;
@@ -41,6 +42,7 @@ pub use ids::fnv1a;
 pub use ids::{
     Caller, ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, ViewNumber,
 };
+pub use lane::Lane;
 pub use nodes::NodeSet;
 pub use payload::Payload;
 pub use random::Random;

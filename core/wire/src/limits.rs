@@ -257,7 +257,7 @@ pub const MAX_BACKUP_HEAD: usize = 4_096;
 pub const MAX_BACKUP: usize = MAX_BACKUP_HEAD + MAX_LOGGED_STATE;
 
 /// Calls that one replica of a stateless group is given at a time. Further ones are refused as
-/// busy.
+/// busy, those of less urgent [lanes](crate::Lane::room) first.
 pub const MAX_SERVING: usize = 4_096;
 
 /// Bytes of their arguments. As [`MAX_SERVING`].

@@ -12,6 +12,7 @@ use wire::{Duration, Incarnation, Member};
 use crate::config::Config;
 use crate::error::Problem;
 use crate::nodes;
+use crate::replica::Execution;
 
 /// The range of [`Config::vote_timeout`].
 const VOTE_TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
@@ -146,6 +147,9 @@ impl Config {
             }
             if replica.durability == Durability::Disk && !replica.style.has_state() {
                 return Err(Problem::DiskOfStateless { index });
+            }
+            if replica.execution == Execution::Lanes && replica.style.has_state() {
+                return Err(Problem::LanesOfOrdered { index });
             }
         }
         Ok(())

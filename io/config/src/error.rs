@@ -273,6 +273,15 @@ pub enum Problem {
         /// Place in the list of replicas.
         index: usize,
     },
+    /// Ordered calls have one order.
+    #[error(
+        "execution = \"lanes\" is for stateless groups: in others every call has its place in one order. Set style = \"stateless\", \
+         or leave execution out"
+    )]
+    LanesOfOrdered {
+        /// Place in the list of replicas.
+        index: usize,
+    },
     /// A group on disk, but no folder for it.
     #[error(
         "durability = \"disk\" needs a folder: set [storage] folder = \"PATH\", on a disk that keeps what it \

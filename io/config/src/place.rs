@@ -51,6 +51,9 @@ impl Problem {
             }
             Problem::Checkpoints => vec![Key("checkpoints")],
             Problem::AckOfStateless { index } => vec![Key("replica"), Index(*index), Key("ack")],
+            Problem::LanesOfOrdered { index } => {
+                vec![Key("replica"), Index(*index), Key("execution")]
+            }
             Problem::DiskOfStateless { index } => {
                 vec![Key("replica"), Index(*index), Key("durability")]
             }

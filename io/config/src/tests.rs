@@ -95,6 +95,10 @@ fn impossible_values_are_refused_with_line_and_remedy() {
             "[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nstyle = \"stateless\"\nack = \"all\"\n",
             "line 9: a stateless group orders no calls",
         ),
+        (
+            "[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nexecution = \"lanes\"\n",
+            "line 8: execution = \"lanes\" is for stateless groups",
+        ),
     ];
     for (addition, expected) in cases {
         let refusal = refusal(&format!("{MINIMAL}{addition}"));

@@ -27,7 +27,7 @@ use wire::attach::{
 };
 use wire::limits::{ATTACH_PIECE, MAX_BODY, MAX_STATE};
 use wire::ordered::Style;
-use wire::{Duration, GroupId, PROTOCOL_VERSION};
+use wire::{Duration, GroupId, Lane, PROTOCOL_VERSION};
 
 use crate::executor::{Done, Replica, cut};
 use crate::nested::error_of;
@@ -362,8 +362,18 @@ impl Server {
     fn execute(&mut self, execute: Execute) {
         let Execute { number, now, seed, client, call, method, json, read, body } = execute;
         let ticket = Ticket(number);
-        let command =
-            Command::Execute { ticket, method, json, read, body, now, seed, client, number: call };
+        let command = Command::Execute {
+            ticket,
+            method,
+            json,
+            read,
+            body,
+            now,
+            seed,
+            client,
+            number: call,
+            lane: Lane::default(),
+        };
         self.run(number, command);
     }
 

@@ -211,6 +211,11 @@ pub enum HostError {
     /// No thread for the replica.
     #[error("the system refuses a thread for the replica: {0}; look at the limit of threads")]
     Thread(io::Error),
+    /// Ordered calls have one order.
+    #[error(
+        "Execution::Lanes is for stateless groups, and \"{0}\" orders its calls: host it with style(Style::Stateless), or with Execution::Thread"
+    )]
+    Lanes(String),
     /// The name is the system's own.
     #[error(
         "groups whose names begin with \"steadfast.\" are the system's own: give \"{0}\" another name"

@@ -1,31 +1,28 @@
-//! Where a replica's handlers run: a thread of its own, the data-plane thread, or a program in a
-//! process of its own.
+//! Where a replica's handlers run: a thread of its own, a thread for each lane, the data-plane
+//! thread, or a program in a process of its own.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread;
+use std::sync::{Arc, Mutex, Weak};
 
 use bytes::{Bytes, BytesMut};
 use config::Execution;
-use engine::{Command, NestedCall, NestedError, Ticket};
-use os::realtime::fifo_or_ordinary;
-use os::waker::Waker;
+use engine::{Command, NestedError, Ticket};
 use supervisor::Tether;
 use wire::GroupId;
 use wire::limits::{MAX_COMMAND_BYTES, MAX_COMMANDS};
 use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 
 use crate::HostError;
-use crate::managing::Clocks;
-use crate::service::{Factory, HostOptions, Line};
+use crate::service::{Factory, HostOptions};
 
 mod process;
 mod replica;
 mod report;
 mod standby;
+mod threads;
 
 pub(crate) use process::Process;
 use replica::bytes_of;
@@ -33,11 +30,8 @@ pub(crate) use replica::{Replica, cut, panic_text};
 use report::Reply;
 pub(crate) use report::{Asked, Done, Report, StateReply};
 pub(crate) use standby::Standby;
-
-enum Job {
-    Run(Command),
-    State(StateReply),
-}
+pub(crate) use threads::Results;
+use threads::{Plan, Threads};
 
 /// A replica's service, wherever it runs.
 pub(crate) struct Executor {
@@ -49,45 +43,22 @@ pub(crate) struct Executor {
     place: Place,
     waiting: usize,
     waiting_bytes: usize,
-    /// The handler's call under way.
-    calling: Option<(Ticket, Reply)>,
+    /// The threads of handlers that wait for another group.
+    calling: BTreeMap<Ticket, Reply>,
 }
 
 enum Place {
-    /// Commands go to a thread, which ends when the sender is dropped.
-    Thread(Sender<Job>, Box<Again>),
+    /// Commands go to a thread of its own, or to one for each lane.
+    Threads(Box<Threads>),
     Inline(Box<Replica>),
     Process(Box<Process>),
     /// The place of a program that does not run.
     Standby(Box<Standby>),
 }
 
-/// How a replica gets another thread.
-struct Again {
-    name: String,
-    make: Arc<Mutex<Factory>>,
-    options: HostOptions,
-    results: Results,
-    /// While the thread lives.
-    alive: Weak<()>,
-}
-
 /// The replica has fallen too far behind.
 #[derive(Debug)]
 pub(crate) struct Overloaded;
-
-/// Where threads send what is done, and how they are waited for at the end.
-#[derive(Clone, Debug)]
-pub(crate) struct Results {
-    pub sender: Sender<Report>,
-    pub waker: Arc<Waker>,
-    /// SCHED_FIFO priority of the threads; 0: ordinary.
-    pub priority: u8,
-    /// Where threads are known by what they use, if anybody looks.
-    pub clocks: Option<Clocks>,
-    /// Dropped when the thread ends.
-    pub _running: Sender<()>,
-}
 
 impl Executor {
     pub fn start(
@@ -106,30 +77,10 @@ impl Executor {
                 options.group.style,
                 None,
             ))),
-            Execution::Thread => {
-                let line = Arc::new(Threads { group, serial, results: results.clone() });
-                let kept = Arc::new(Mutex::new(make));
-                let make = shared(kept.clone());
-                let replica = Replica::new(group, serial, make, options.group.style, Some(line));
-                let lives = Arc::new(());
-                let again = Again {
-                    name: name.into(),
-                    make: kept,
-                    options,
-                    results: results.clone(),
-                    alive: Arc::downgrade(&lives),
-                };
-                let (jobs, queue) = channel();
-                // Linux shows 15 bytes of a thread's name.
-                let name = format!("replica {}", name.replace('\0', ""));
-                thread::Builder::new().name(name).spawn(move || {
-                    let clocks = results.clocks.clone();
-                    clocks.iter().for_each(|clocks| clocks.enter(group, serial));
-                    work(replica, queue, results);
-                    clocks.iter().for_each(|clocks| clocks.leave(group, serial));
-                    drop(lives);
-                })?;
-                Place::Thread(jobs, Box::new(again))
+            Execution::Thread | Execution::Lanes => {
+                let make = Arc::new(Mutex::new(make));
+                let plan = Plan { name: name.into(), make, options, results };
+                Place::Threads(Box::new(Threads::start(group, serial, plan)?))
             }
         };
         let GroupOptions { style, ack, durability } = options.group;
@@ -146,7 +97,7 @@ impl Executor {
             place,
             waiting: 0,
             waiting_bytes: 0,
-            calling: None,
+            calling: BTreeMap::new(),
         }
     }
 
@@ -184,7 +135,7 @@ impl Executor {
     pub fn process(&mut self) -> Option<&mut Process> {
         match &mut self.place {
             Place::Process(process) => Some(process),
-            Place::Thread(..) | Place::Inline(_) | Place::Standby(_) => None,
+            Place::Threads(_) | Place::Inline(_) | Place::Standby(_) => None,
         }
     }
 
@@ -192,14 +143,14 @@ impl Executor {
     pub fn standby(&mut self) -> Option<&mut Standby> {
         match &mut self.place {
             Place::Standby(standby) => Some(standby),
-            Place::Thread(..) | Place::Inline(_) | Place::Process(_) => None,
+            Place::Threads(_) | Place::Inline(_) | Place::Process(_) => None,
         }
     }
 
     /// Its thread, if it has one: gone when that has ended.
     pub fn thread(&self) -> Option<Weak<()>> {
         match &self.place {
-            Place::Thread(_, again) => Some(again.alive.clone()),
+            Place::Threads(threads) => Some(threads.alive()),
             Place::Inline(_) | Place::Process(_) | Place::Standby(_) => None,
         }
     }
@@ -207,11 +158,15 @@ impl Executor {
     /// Another executor for the same replica, with a service in its initial state, if it runs in a
     /// thread.
     pub fn anew(&self) -> Option<std::io::Result<(String, GroupOptions, Executor)>> {
-        let Place::Thread(_, again) = &self.place else { return None };
-        let Again { name, make, options, results, .. } = &**again;
-        let make = shared(make.clone());
-        let executor = Executor::start(GroupId::of(name), name, make, *options, results.clone());
-        Some(executor.map(|executor| (name.clone(), options.group, executor)))
+        let Place::Threads(threads) = &self.place else { return None };
+        let plan = threads.plan();
+        let (name, options) = (plan.name.clone(), plan.options.group);
+        let serial = next_serial();
+        let threads = Threads::start(GroupId::of(&name), serial, plan);
+        Some(threads.map(|threads| {
+            let place = Place::Threads(Box::new(threads));
+            (name, options, Executor::at(place, serial, self.at_once))
+        }))
     }
 
     /// The tie to the thread that supervises the program, if there is one.
@@ -219,7 +174,7 @@ impl Executor {
         match &mut self.place {
             Place::Process(process) => Some(process.tether()),
             Place::Standby(standby) => Some(standby.tether()),
-            Place::Thread(..) | Place::Inline(_) => None,
+            Place::Threads(_) | Place::Inline(_) => None,
         }
     }
 
@@ -235,7 +190,7 @@ impl Executor {
         if let Place::Inline(replica) = &mut self.place {
             return Ok(replica.run(command));
         }
-        if command == Command::Stop && !matches!(self.place, Place::Thread(..)) {
+        if command == Command::Stop && !matches!(self.place, Place::Threads(_)) {
             self.stand_by();
             return Ok(None);
         }
@@ -254,10 +209,7 @@ impl Executor {
         }
         match &mut self.place {
             Place::Inline(_) => {}
-            Place::Thread(jobs, _) => {
-                // The thread ends only after this sender; handlers' panics are caught.
-                let _ = jobs.send(Job::Run(command));
-            }
+            Place::Threads(threads) => threads.give(command),
             Place::Process(process) => process.give(command),
             Place::Standby(standby) => standby.give(command),
         }
@@ -275,20 +227,20 @@ impl Executor {
                 self.serial = next_serial();
                 self.place = Place::Standby(Box::new(Standby::new(tether)));
             }
-            Place::Thread(..) | Place::Inline(_) => {}
+            Place::Threads(_) | Place::Inline(_) => {}
         }
     }
 
     /// Its handler calls another group.
     pub fn calls(&mut self, ticket: Ticket, reply: Option<Reply>) {
-        self.calling = reply.map(|reply| (ticket, reply));
+        self.calling.extend(reply.map(|reply| (ticket, reply)));
     }
 
     /// The handler that calls another group goes on.
     pub fn resume(&mut self, ticket: Ticket, outcome: Result<Bytes, NestedError>) {
         if let Place::Process(process) = &mut self.place {
             process.resume(ticket, outcome);
-        } else if let Some((_, reply)) = self.calling.take_if(|(asked, _)| *asked == ticket) {
+        } else if let Some(reply) = self.calling.remove(&ticket) {
             // There is room for one, and one comes.
             let _ = reply.try_send(outcome);
         }
@@ -304,9 +256,7 @@ impl Executor {
     pub fn state(&mut self, reply: StateReply) {
         match &mut self.place {
             Place::Inline(replica) => replica.answer_state(&reply),
-            Place::Thread(jobs, _) => {
-                let _ = jobs.send(Job::State(reply));
-            }
+            Place::Threads(threads) => threads.ask_state(reply),
             Place::Process(process) => process.ask_state(reply),
             Place::Standby(_) => {
                 let reason = "its program does not run: in a cold passive group it does at the primary alone";
@@ -321,53 +271,6 @@ fn next_serial() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A factory that a thread may have while others keep it for another.
-fn shared(make: Arc<Mutex<Factory>>) -> Factory {
-    // A panic in it spoils nothing.
-    Box::new(move || make.lock().unwrap_or_else(PoisonError::into_inner)())
-}
-
-/// A replica's thread: commands strictly in order.
-fn work(mut replica: Replica, queue: Receiver<Job>, results: Results) {
-    // A refusal was logged when the node started.
-    fifo_or_ordinary(results.priority);
-    for job in queue {
-        match job {
-            Job::Run(command) => {
-                if let Some(done) = replica.run(command) {
-                    if results.sender.send(Report::Done(done)).is_err() {
-                        return;
-                    }
-                    results.waker.wake();
-                }
-            }
-            Job::State(reply) => replica.answer_state(&reply),
-        }
-    }
-}
-
-/// From a replica's thread to its node.
-#[derive(Debug)]
-struct Threads {
-    group: GroupId,
-    serial: u64,
-    results: Results,
-}
-
-impl Line for Threads {
-    fn call(&self, call: NestedCall) -> Result<Bytes, NestedError> {
-        let (reply, answer) = sync_channel(1);
-        let (group, serial) = (self.group, self.serial);
-        let asked = Asked { group, serial, call, reply: Some(reply) };
-        let sent = self.results.sender.send(Report::Call(asked));
-        self.results.waker.wake();
-        // If this fails, the replica or its node is gone, and with it the receiver of the handler's
-        // answer.
-        sent.map_err(|_| NestedError::Void)?;
-        answer.recv().unwrap_or(Err(NestedError::Void))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
@@ -375,11 +278,12 @@ mod tests {
     use bytes::Bytes;
     use engine::ServiceOutcome;
     use wire::ordered::GroupOptions;
-    use wire::{ClientId, Duration, MethodId, Time};
+    use wire::{ClientId, Duration, Lane, MethodId, Time};
 
     use super::*;
     use crate::service::{BoxError, Call, Context, Service};
     use os::clock::monotonic;
+    use os::waker::Waker;
 
     /// Takes as long as the call's body says, in microseconds.
     struct Slow;
@@ -421,6 +325,7 @@ mod tests {
             seed: 0,
             client: ClientId(1),
             number: 1,
+            lane: Lane::Normal,
         };
         executor.run(command).unwrap();
     }

@@ -230,6 +230,9 @@ impl Node {
         options: HostOptions,
         make: impl Fn() -> S + Send + 'static,
     ) -> Result<(), HostError> {
+        if options.execution == Execution::Lanes && options.group.style.has_state() {
+            return Err(HostError::Lanes(group.into()));
+        }
         let make = Box::new(move || -> Box<dyn Service> { Box::new(make()) });
         let id = GroupId::of(group);
         let results = self.results.clone().ok_or(Stopped::Stopped)?;

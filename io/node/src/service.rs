@@ -236,6 +236,13 @@ impl HostOptions {
         self.execution = Execution::Inline;
         self
     }
+
+    /// Normal, critical and alarm calls have a thread and a service each: only for stateless
+    /// groups. See [`Execution::Lanes`].
+    pub fn in_lanes(mut self) -> HostOptions {
+        self.execution = Execution::Lanes;
+        self
+    }
 }
 
 #[cfg(test)]

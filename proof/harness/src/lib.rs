@@ -30,6 +30,7 @@ pub mod styles;
 pub mod usage;
 pub mod wait;
 pub mod wires;
+pub mod work;
 
 pub use experiment::{Entry, Experiment};
 pub use program::main;

@@ -9,6 +9,7 @@ mod failover;
 mod floors;
 mod growth;
 mod idle;
+mod lanes;
 mod latency;
 mod load;
 mod neighbour;
@@ -43,6 +44,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<poison::Options>(),
     Entry::of::<qos::Options>(),
     Entry::of::<neighbour::Options>(),
+    Entry::of::<lanes::Options>(),
     Entry::of::<sets::Options>(),
     Entry::of::<bad_input::Options>(),
     Entry::of::<growth::Options>(),

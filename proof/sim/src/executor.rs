@@ -7,7 +7,7 @@ use engine::{
     Applied, Begun, Changes, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
 };
 use wire::ordered::Style;
-use wire::{ClientId, Duration, RingId};
+use wire::{ClientId, Duration, Lane, RingId};
 
 use crate::draw::Draw;
 use crate::options::GroupPlan;
@@ -53,6 +53,8 @@ pub struct Executor {
     /// How it behaves while its group is warm passive.
     passive: Passive,
     is_passive: bool,
+    /// Its group orders nothing: urgent calls are executed before others.
+    in_lanes: bool,
     /// Its group orders even what changes nothing: then it is in the history.
     counts_reads: bool,
     /// Its present fault.
@@ -138,6 +140,7 @@ impl Executor {
             changes,
             passive,
             is_passive: plan.options.style == Style::WarmPassive,
+            in_lanes: plan.options.style == Style::Stateless,
             counts_reads: plan.orders_reads(),
             lie: None,
             hang: None,
@@ -221,6 +224,9 @@ impl Executor {
         if self.awaited || self.stands_still() {
             return None;
         }
+        if self.in_lanes {
+            self.turn_to_the_most_urgent();
+        }
         self.busy = true;
         let is_call = matches!(self.queue.front(), Some((Command::Execute { .. }, _)));
         let stall = self.hang.take_if(|_| is_call);
@@ -231,6 +237,20 @@ impl Executor {
             return Some(span);
         }
         Some(draw.span(Duration::from_micros(1), longest))
+    }
+
+    /// Has the first call of the most urgent lane executed next, among those that it may pass.
+    fn turn_to_the_most_urgent(&mut self) {
+        let lane = |(command, _): &(Command, RingId)| match command {
+            Command::Execute { lane, .. } => Some(*lane),
+            _ => None,
+        };
+        let lanes: Vec<Lane> = self.queue.iter().map_while(lane).collect();
+        let Some(most) = lanes.iter().max() else { return };
+        let first = lanes.iter().position(|lane| lane == most);
+        if let Some(next) = first.and_then(|at| self.queue.remove(at)) {
+            self.queue.push_front(next);
+        }
     }
 
     /// It hangs, with a call.
@@ -312,7 +332,7 @@ impl Executor {
         // A change of style is not answered.
         self.starts &= matches!(command, Command::Style(_));
         Some(match command {
-            Command::Execute { ticket, method, body, now, seed, client, number, read, json: _ } => {
+            Command::Execute { ticket, method, body, now, seed, client, number, read, .. } => {
                 let seed = if self.is_passive { seed ^ self.passive.random } else { seed };
                 if read && !self.counts_reads {
                     let call = Call { client, number, now, seed, method, body: &body, came };
@@ -440,6 +460,7 @@ mod tests {
             seed: 1,
             client: ClientId(1),
             number,
+            lane: Lane::Normal,
         }
     }
 

@@ -66,8 +66,7 @@ fn memory(config: &NodeConfig) -> Finding {
 fn processors(config: &NodeConfig) -> Finding {
     let name = "processors";
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let handlers =
-        config.replicas.iter().filter(|r| r.execution == steadfast::Execution::Thread).count();
+    let handlers: usize = config.replicas.iter().map(|replica| replica.execution.threads()).sum();
     let busy = 1 + handlers;
     let says = format!("{cores} for this process, which has {busy} busy threads");
     if !config.realtime.spin.is_zero() && cores <= busy {

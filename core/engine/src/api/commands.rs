@@ -5,15 +5,15 @@ use alloc::string::String;
 use bytes::Bytes;
 use wire::client::Refusal;
 use wire::ordered::Style;
-use wire::{ClientId, MethodId, Time};
+use wire::{ClientId, Lane, MethodId, Time};
 
 /// Matches a result to its command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
 /// A command to a replica's service. The executor carries out commands strictly in order, and
-/// answers them in that order with [`Executed`] and the ticket. `Start`, `Style`, `Reset` and
-/// `Stop` have no answer.
+/// answers them in that order with [`Executed`] and the ticket. In a stateless group the calls of
+/// each lane have an order of their own. `Start`, `Style`, `Reset` and `Stop` have no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Execute a request.
@@ -36,6 +36,8 @@ pub enum Command {
         client: ClientId,
         /// The number of the call among the client's.
         number: u64,
+        /// Its lane, where calls are not ordered.
+        lane: Lane,
     },
     /// Take the state as it is after all commands so far.
     Snapshot {

@@ -17,7 +17,7 @@ use wire::ordered::{
     End, KeptReply, NestedEnd, Origin, Request, asked, nested_client, nested_number,
 };
 use wire::system::MANAGER_ID;
-use wire::{ClientId, Duration, GroupId, Time};
+use wire::{ClientId, Duration, GroupId, Lane, Time};
 
 use crate::api::{NestedCall, NestedError, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
@@ -109,8 +109,8 @@ struct Handler {
 
 /// The fate of an end.
 enum Taken {
-    /// The handler goes on.
-    Resume(Ticket, NestedEnd),
+    /// The handler goes on. The number is the digest of what it asked for.
+    Resume(Ticket, NestedEnd, u64),
     /// It waits for its handler.
     Kept,
     /// There is one already, or it is of no use.
@@ -167,19 +167,28 @@ impl Calls {
 
     /// The current work of this command's handler, if it has one.
     pub(super) fn work(&self, ticket: Ticket) -> Work {
-        match self.handlers.front() {
-            Some((first, handler)) if *first == ticket => match handler.open {
-                Some(_) => Work::Waits,
-                None => Work::Runs(ticket, handler.due),
-            },
-            _ => Work::Nothing,
+        match self.position(ticket).map(|at| &self.handlers[at].1) {
+            Some(Handler { open: Some(_), .. }) => Work::Waits,
+            Some(Handler { due, .. }) => Work::Runs(ticket, *due),
+            None => Work::Nothing,
         }
+    }
+
+    /// Its handler goes on with an end that came before it asked.
+    fn take_up(&mut self, ticket: Ticket, sequence: u64) {
+        let at = self.position(ticket).expect("it runs");
+        let (_, handler) = &mut self.handlers[at];
+        handler.open = None;
+        handler.settled = handler.settled.max(sequence);
+    }
+
+    fn position(&self, ticket: Ticket) -> Option<usize> {
+        self.handlers.binary_search_by_key(&ticket, |(given, _)| *given).ok()
     }
 
     /// The service has answered this command.
     pub(super) fn finish(&mut self, ticket: Ticket) -> Option<Finished> {
-        self.handlers.front().filter(|(first, _)| *first == ticket)?;
-        let (_, handler) = self.handlers.pop_front()?;
+        let (_, handler) = self.handlers.remove(self.position(ticket)?)?;
         let (client, number) = (handler.client, handler.number);
         let ends = (client, number, 0)..=(client, number, u8::MAX);
         // Another component may have delivered ends that the handler did not ask for again.
@@ -192,14 +201,14 @@ impl Calls {
         Some(Finished { settled: self.settled, asked })
     }
 
-    /// Forgets everything. Returns the command whose handler waits, if one does.
-    pub(super) fn forget(&mut self) -> Option<Ticket> {
+    /// Forgets everything. Returns the commands whose handlers wait.
+    pub(super) fn forget(&mut self) -> Vec<Ticket> {
         self.ends.clear();
         self.ordered.clear();
         self.bytes = 0;
         self.settled = 0;
         let waits = |(ticket, handler): &(Ticket, Handler)| handler.open.map(|_| *ticket);
-        let waiting = self.handlers.iter().find_map(waits);
+        let waiting = self.handlers.iter().filter_map(waits).collect();
         self.handlers.clear();
         waiting
     }
@@ -218,9 +227,9 @@ impl Calls {
         Some((end, sequence))
     }
 
-    /// The running handler waits for this end.
+    /// A running handler waits for this end.
     fn awaits(&self, end: &NestedEnd) -> bool {
-        self.handlers.front().is_some_and(|(_, handler)| {
+        self.handlers.iter().any(|(_, handler)| {
             (handler.client, handler.number) == (end.client, end.number)
                 && handler.open.is_some_and(|(call, _)| call == end.call)
         })
@@ -235,10 +244,10 @@ impl Calls {
             return Taken::Unknown;
         };
         match handler.open {
-            Some((call, _)) if call == end.call => {
+            Some((call, asked)) if call == end.call => {
                 handler.open = None;
                 handler.settled = handler.settled.max(sequence);
-                Taken::Resume(*ticket, end)
+                Taken::Resume(*ticket, end, asked)
             }
             _ if end.call <= handler.made => Taken::Spare,
             _ => {
@@ -259,7 +268,7 @@ impl Calls {
         assert_eq!(bytes, self.bytes, "the bytes of ends are counted");
         assert!(bytes <= MAX_NESTED_BYTES, "ends that wait are bounded");
         let open = self.handlers.iter().filter(|(_, handler)| handler.open.is_some()).count();
-        assert!(open <= 1, "one handler runs at a time");
+        assert!(open <= Lane::ALL.len(), "one handler runs at a time in each lane");
     }
 }
 

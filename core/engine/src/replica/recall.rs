@@ -63,7 +63,7 @@ impl Replica {
     pub(super) fn take_to_keep(&mut self, effects: &mut Vec<Effect>) {
         self.mode = Mode::Snapshotting;
         effects.push(Effect::Keeping);
-        let ticket = self.give(Task::Keep);
+        let ticket = self.service.give(Task::Keep);
         self.run(Command::Snapshot { ticket }, effects);
     }
 
@@ -111,7 +111,7 @@ impl Replica {
         match ReplicaState::decode(&state) {
             Ok(ReplicaState { head, service }) => {
                 self.mode = Mode::Recalling { head: Some(head) };
-                let ticket = self.give(Task::Restore);
+                let ticket = self.service.give(Task::Restore);
                 self.run(Command::Restore { ticket, state: service }, effects);
             }
             Err(malformed) => self.unreadable(&malformed.to_string(), effects),

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use wire::Time;
 use wire::client::Refusal;
 use wire::limits::{MAX_SERVING, MAX_SERVING_BYTES};
 use wire::ordered::Request;
+use wire::{Lane, Time};
 
 use super::calls::{asked_of, due};
 use super::{Effect, Mode, Replica, Task, Waiting, answer};
@@ -16,19 +16,20 @@ impl Replica {
     pub(crate) fn serve(&mut self, now: Time, request: Request, effects: &mut Vec<Effect>) {
         let asked = request.origin.is_some().then(|| asked_of(&request));
         let (client, number, bytes) = (request.client, request.number, request.body.len());
-        if self.service.tasks.len() >= MAX_SERVING
-            || self.service.serving + bytes > MAX_SERVING_BYTES
+        let lane = Lane::of(request.priority);
+        if self.service.tasks.len() >= lane.room(MAX_SERVING)
+            || self.service.serving + bytes > lane.room(MAX_SERVING_BYTES)
         {
             return answer(client, number, asked, too_many(), effects);
         }
         self.service.serving += bytes;
         self.history.clock = self.history.clock.max(request.time);
-        let ticket = self.give(Task::Serve { client, number, bytes });
+        let ticket = self.service.give(Task::Serve { client, number, bytes });
         self.calls.begin(ticket, &request, due(now, &request));
         let Request { method, json, read, body, seed, .. } = request;
         let now = self.history.clock;
         let command =
-            Command::Execute { ticket, method, json, read, body, now, seed, client, number };
+            Command::Execute { ticket, method, json, read, body, now, seed, client, number, lane };
         self.run(command, effects);
     }
 
@@ -74,15 +75,16 @@ impl Replica {
         execution: Option<u64>,
         effects: &mut Vec<Effect>,
     ) {
+        let lane = Lane::of(request.priority);
         let Request { client, number, method, json, read, body, seed, time, .. } = request;
-        let ticket = self.give(Task::Read { client, number, bytes: body.len() });
+        let ticket = self.service.give(Task::Read { client, number, bytes: body.len() });
         if let Some(execution) = execution {
             self.place_read(Effect::ReadPlaced { client, number, execution }, effects);
         }
         // It is in no history: ordered time does not go on by it.
         let now = self.history.clock.max(time);
         let command =
-            Command::Execute { ticket, method, json, read, body, now, seed, client, number };
+            Command::Execute { ticket, method, json, read, body, now, seed, client, number, lane };
         self.run(command, effects);
     }
 }

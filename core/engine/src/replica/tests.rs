@@ -1,13 +1,13 @@
 //! A replica alone: transfers that come to nothing, and votes that deviate.
 
 use super::*;
-use crate::api::NestedCall;
+use crate::api::{NestedCall, NestedError};
 use crate::tally::Verdict;
-use alloc::vec;
+use alloc::{format, vec};
 use wire::limits::MAX_WAITING;
 use wire::ordered::{
-    Change, KeptReply, NestedEnd, Ordered, Place, Poisoned, PrimaryChunk, Progress, Told, Update,
-    UpdateEntry, UpdateHead,
+    Change, End, KeptReply, NestedEnd, Ordered, Place, Poisoned, PrimaryChunk, Progress, Told,
+    Update, UpdateEntry, UpdateHead,
 };
 use wire::{Duration, Incarnation, Member, MethodId, NodeId};
 
@@ -359,4 +359,78 @@ fn a_call_whose_end_is_not_in_the_log_is_made_again() {
     replica.nested_end(an_end(1, b"now"), 1, &mut effects);
     assert_eq!(resumed(&effects), Some(&b"now"[..]));
     replica.check_invariants();
+}
+
+/// The calls that were answered, and those that were refused.
+fn answers(effects: &[Effect]) -> (Vec<u64>, Vec<u64>) {
+    let (mut served, mut busy) = (vec![], vec![]);
+    for effect in effects {
+        match effect {
+            Effect::Answer { number, outcome: ServiceOutcome::Ok(_), .. } => served.push(*number),
+            Effect::Answer { number, .. } => busy.push(*number),
+            _ => {}
+        }
+    }
+    (served, busy)
+}
+
+#[test]
+fn an_alarm_has_room_where_normal_calls_have_none_and_is_answered_before_them() {
+    let mut replica = Replica::new(GroupId(1), Style::Stateless, false, Planted::default());
+    let mut effects = vec![];
+    replica.begin(&mut effects);
+    let normal = MAX_SERVING as u64 * 3 / 4;
+    for number in 1..=normal + 1 {
+        replica.serve(Time::ZERO, request(number), &mut effects);
+    }
+    assert_eq!(answers(&effects), (vec![], vec![normal + 1]), "normal calls fill three quarters");
+    let given = tickets(&effects);
+    effects.clear();
+    let alarm = Request { priority: 200, ..request(normal + 2) };
+    replica.serve(Time::ZERO, alarm, &mut effects);
+    let alarm = tickets(&effects)[0];
+    effects.clear();
+    let ok = || Executed::Reply(ServiceOutcome::Ok(Bytes::new()));
+    for ticket in [alarm, given[0], given[1]] {
+        replica.answered(ticket, ok(), &mut effects);
+    }
+    assert_eq!(answers(&effects), (vec![normal + 2, 1, 2], vec![]));
+    replica.check_invariants();
+}
+
+#[test]
+fn handlers_of_two_lanes_wait_for_other_groups_at_the_same_time() {
+    let mut replica = Replica::new(GroupId(1), Style::Stateless, false, Planted::default());
+    let mut effects = vec![];
+    replica.begin(&mut effects);
+    let asks = |effects: &[Effect]| {
+        let ask = |effect: &Effect| match effect {
+            Effect::Ask(ask) => Some(ask.end(End::Deadline)),
+            _ => None,
+        };
+        effects.iter().find_map(ask).expect("it asks")
+    };
+    let mut ends = vec![];
+    for (number, priority) in [(1, 0), (2, 200)] {
+        effects.clear();
+        replica.serve(Time::ZERO, Request { priority, ..request(number) }, &mut effects);
+        let ticket = tickets(&effects)[0];
+        let call = NestedCall {
+            ticket,
+            callee: format!("callee {number}"),
+            method: MethodId(1),
+            json: false,
+            body: Bytes::new(),
+            timeout: Duration::from_millis(1),
+        };
+        replica.call(Time::ZERO, call, &mut effects);
+        ends.push((ticket, asks(&effects)));
+    }
+    replica.check_invariants();
+    for (ticket, end) in ends.into_iter().rev() {
+        effects.clear();
+        replica.nested_end(end, 1, &mut effects);
+        let goes_on = |effect: &Effect| matches!(effect, Effect::Resume { ticket: on, outcome: Err(NestedError::Deadline) } if *on == ticket);
+        assert!(effects.iter().any(goes_on), "{ticket:?} of {effects:?}");
+    }
 }

@@ -1,10 +1,14 @@
 //! A replica's tasks, and the messages that wait for them.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::ordered::{NestedEnd, Request, StateHead, Style};
 use wire::{ClientId, Time, ViewNumber};
+
+use crate::api::Ticket;
+use crate::style::StyleRules;
 
 /// A replica's relation to the group's state.
 #[derive(Debug)]
@@ -97,6 +101,69 @@ pub(super) enum Task {
     Restore,
     /// A snapshot for the disk.
     Keep,
+}
+
+impl Task {
+    /// Whether it keeps no order with the tasks of other lanes.
+    fn is_free(&self) -> bool {
+        matches!(self, Task::Serve { .. })
+    }
+}
+
+/// The service and its commands.
+#[derive(Debug)]
+pub(super) struct ServiceLink {
+    /// The style that the service was last told, or began with.
+    pub(super) told: Style,
+    /// The service has seen a command since it was made.
+    pub(super) used: bool,
+    /// The service runs, or is about to; and it was told to, and has not answered anything yet.
+    pub(super) runs: bool,
+    pub(super) starts: bool,
+    pub(super) next_ticket: u64,
+    pub(super) tasks: VecDeque<(Ticket, Task)>,
+    /// Bytes of the calls that are not ordered, and the number of reads among them.
+    pub(super) serving: usize,
+    pub(super) reading: usize,
+}
+
+impl ServiceLink {
+    pub(super) fn new(style: Style) -> ServiceLink {
+        ServiceLink {
+            told: style,
+            used: false,
+            runs: !style.logs(),
+            starts: false,
+            next_ticket: 0,
+            tasks: VecDeque::new(),
+            serving: 0,
+            reading: 0,
+        }
+    }
+
+    /// Another command for it.
+    pub(super) fn give(&mut self, task: Task) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.used = true;
+        self.tasks.push_back((ticket, task));
+        ticket
+    }
+
+    /// Whether the service may be executing this command: it is the first, or its lane's.
+    pub(super) fn may_run(&self, ticket: Ticket) -> bool {
+        self.position(ticket).is_some_and(|at| at == 0 || self.tasks[at].1.is_free())
+    }
+
+    /// Removes the task that this command was for, if it may have been executed.
+    pub(super) fn take(&mut self, ticket: Ticket) -> Option<Task> {
+        let at = self.position(ticket).filter(|_| self.may_run(ticket))?;
+        self.tasks.remove(at).map(|(_, task)| task)
+    }
+
+    fn position(&self, ticket: Ticket) -> Option<usize> {
+        self.tasks.binary_search_by_key(&ticket, |(given, _)| *given).ok()
+    }
 }
 
 /// A request at its place in the order.

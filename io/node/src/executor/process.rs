@@ -181,6 +181,7 @@ impl Process {
                 seed,
                 client,
                 number: call,
+                lane: _, // a program executes all in order
             } => {
                 if let Some(changes) = self.changes.as_mut().filter(|_| !read) {
                     changes.executed();

@@ -59,7 +59,18 @@ impl Replica {
     pub fn run(&mut self, command: Command) -> Option<Done> {
         let bytes = bytes_of(&command);
         let (ticket, (executed, panicked)) = match command {
-            Command::Execute { ticket, method, json, read, body, now, seed, client, number } => {
+            Command::Execute {
+                ticket,
+                method,
+                json,
+                read,
+                body,
+                now,
+                seed,
+                client,
+                number,
+                ..
+            } => {
                 let outside = match &self.line {
                     Some(line) => Outside::Node(line.clone(), ticket),
                     None => Outside::None(INLINE),

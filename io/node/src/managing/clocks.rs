@@ -4,43 +4,51 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use monitor::clock::Thread;
-use wire::{Duration, GroupId};
+use wire::{Duration, GroupId, Lane};
 
-/// One for each replica that has a thread of its own. Which executor of the group it is tells who
-/// may take it out again.
+/// One for each thread of a replica's own, by the executor of the group that it belongs to.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Clocks(Arc<Mutex<BTreeMap<GroupId, (u64, Thread)>>>);
+pub(crate) struct Clocks(Arc<Mutex<BTreeMap<GroupId, Threads>>>);
+
+type Threads = BTreeMap<(u64, Lane), Thread>;
 
 impl Clocks {
-    /// The thread that asks runs this replica from here on.
-    pub fn enter(&self, group: GroupId, serial: u64) {
+    /// The thread that asks runs this lane of the replica from here on, and no older executor does.
+    pub fn enter(&self, group: GroupId, (serial, lane): (u64, Lane)) {
         match Thread::current() {
             Ok(thread) => {
-                self.lock().insert(group, (serial, thread));
+                let mut clocks = self.lock();
+                let threads = clocks.entry(group).or_default();
+                threads.retain(|(other, _), _| *other >= serial);
+                threads.insert((serial, lane), thread);
             }
             Err(error) => tracing::debug!(%error, "what a replica uses is not known"),
         }
     }
 
     /// It has ended.
-    pub fn leave(&self, group: GroupId, serial: u64) {
+    pub fn leave(&self, group: GroupId, thread: (u64, Lane)) {
         let mut clocks = self.lock();
-        if clocks.get(&group).is_some_and(|(entered, _)| *entered == serial) {
+        let Some(threads) = clocks.get_mut(&group) else { return };
+        threads.remove(&thread);
+        if threads.is_empty() {
             clocks.remove(&group);
         }
     }
 
-    /// The processor time that each has used so far.
+    /// The processor time that each replica's threads have used so far.
     pub fn read(&self) -> Vec<(GroupId, Duration)> {
         let clocks = self.lock();
-        // One that has just ended has nothing to say.
-        clocks
-            .iter()
-            .filter_map(|(group, (_, thread))| Some((*group, thread.used().ok()?)))
-            .collect()
+        let used = |threads: &Threads| {
+            // One that has just ended has nothing to say.
+            let mut each = threads.values().filter_map(|thread| thread.used().ok()).peekable();
+            each.peek()?;
+            Some(each.fold(Duration::ZERO, |sum, used| sum + used))
+        };
+        clocks.iter().filter_map(|(group, threads)| Some((*group, used(threads)?))).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<GroupId, (u64, Thread)>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<GroupId, Threads>> {
         // No code that can panic runs while it is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,17 +59,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replicas_time_is_that_of_its_last_thread() {
+    fn a_replicas_time_is_that_of_its_last_executors_threads() {
         let (clocks, group) = (Clocks::default(), GroupId(1));
-        clocks.enter(group, 1);
+        clocks.enter(group, (1, Lane::Alarm));
         let first = clocks.read();
         assert_eq!(first.len(), 1);
         std::thread::scope(|scope| {
-            scope.spawn(|| clocks.enter(group, 2)).join().unwrap();
+            for lane in [Lane::Normal, Lane::Alarm] {
+                let clocks = &clocks;
+                scope.spawn(move || clocks.enter(group, (2, lane))).join().unwrap();
+            }
         });
-        clocks.leave(group, 1);
-        assert_eq!(clocks.lock()[&group].0, 2, "another has taken over");
-        clocks.leave(group, 2);
+        clocks.leave(group, (1, Lane::Alarm));
+        let serials: Vec<u64> = clocks.lock()[&group].keys().map(|(serial, _)| *serial).collect();
+        assert_eq!(serials, [2, 2], "another has taken over");
+        clocks.leave(group, (2, Lane::Normal));
+        clocks.leave(group, (2, Lane::Alarm));
         assert!(clocks.read().is_empty());
     }
 }

@@ -156,7 +156,7 @@ mod tests {
     fn a_thread_that_works_shows_in_what_is_told() {
         let knobs = ManagerKnobs { window: Duration::from_millis(50), ..ManagerKnobs::default() };
         let (clocks, group) = (Clocks::default(), GroupId(7));
-        clocks.enter(group, 1);
+        clocks.enter(group, (1, wire::Lane::Normal));
         let mut sampler = Sampler::open(&knobs, clocks).unwrap();
         assert_eq!(sampler.usage(), Usage::default(), "nothing is known yet");
         let mut told = false;

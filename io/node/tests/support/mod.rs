@@ -138,7 +138,13 @@ impl Caller {
     }
 
     pub fn call(&mut self, group: &str, number: u64, method: MethodId, body: &[u8]) -> Reply {
-        self.send(&Frame::Request(Request {
+        let request = self.request(group, number, method, body);
+        self.send(&Frame::Request(request));
+        self.reply()
+    }
+
+    pub fn request(&self, group: &str, number: u64, method: MethodId, body: &[u8]) -> Request {
+        Request {
             group: GroupId::of(group),
             client: self.client,
             number,
@@ -151,7 +157,10 @@ impl Caller {
             beside: false,
             access: wire::client::Access::Change,
             body: Bytes::copy_from_slice(body),
-        }));
+        }
+    }
+
+    pub fn reply(&mut self) -> Reply {
         match self.receive() {
             Some(Frame::Reply(reply)) => reply,
             other => panic!("{other:?}"),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use harness::echo::Handler;
+use harness::work::compute;
 use rustix::process::setpriority_process;
-use rustix::time::{ClockId, clock_gettime};
 use steadfast::{
     Call, Context, Execution, GroupOptions, HostOptions, MethodId, ServiceOutcome, Style,
 };
@@ -48,21 +48,7 @@ impl Handler for Taker {
             let _ = setpriority_process(None, nice.into());
             self.nice = Some(nice);
         }
-        take(Duration::from_micros(u64::from_le_bytes(*work)));
+        compute(Duration::from_micros(u64::from_le_bytes(*work)));
         ServiceOutcome::Ok(Bytes::new())
-    }
-}
-
-/// Takes so much of the calling thread's processor time.
-fn take(work: Duration) {
-    let used = || {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
-    };
-    let end = used() + work;
-    while used() < end {
-        for _ in 0..1_000 {
-            std::hint::spin_loop();
-        }
     }
 }

@@ -13,7 +13,7 @@ use super::{Verdict, demand};
 const PROPERTY: &str = "shedding";
 
 /// Clients of a cluster are as critical as one of these; the last is never refused.
-pub const CLASSES: [u8; 2] = [0, 9];
+pub const CLASSES: [u8; 2] = [0, 200];
 
 /// A host that uses less than this has room, whatever the noise.
 pub const ROOMY: Share = Share::percent(60);
@@ -117,7 +117,7 @@ mod tests {
         let proposals = [order(9)];
         sheds.proposed((at(1), at(1)), Share::percent(69), &picture(90, 0), &proposals).unwrap();
         sheds.refused(at(2), by, 0).unwrap();
-        sheds.refused(at(2), by, 9).unwrap_err();
+        sheds.refused(at(2), by, CLASSES[1]).unwrap_err();
         sheds.refused(at(20), by, 0).unwrap_err();
         let other = Member { node: NodeId(2), ..by };
         sheds.refused(at(2), other, 0).unwrap_err();

@@ -16,9 +16,10 @@ impl Replica {
     /// The handler that runs now calls another group.
     pub(crate) fn call(&mut self, now: Time, call: NestedCall, effects: &mut Vec<Effect>) {
         let ticket = call.ticket;
-        let runs = self.service.tasks.front().is_some_and(|(front, _)| *front == ticket);
-        let outcome = match self.calls.handlers.front_mut() {
-            Some((first, handler)) if runs && *first == ticket && handler.open.is_none() => {
+        let runs = self.service.may_run(ticket);
+        let at = self.calls.position(ticket).filter(|_| runs);
+        let outcome = match at.map(|at| &mut self.calls.handlers[at].1) {
+            Some(handler) if handler.open.is_none() => {
                 match open(self.group, self.planted, &mut self.calls.made, handler, now, call) {
                     Ok(mut ask) => {
                         ask.call_quorum = self.vote_on_ask(&ask, effects);
@@ -30,9 +31,7 @@ impl Replica {
                             effects.push(Effect::Ask(Box::new(ask)));
                             return;
                         };
-                        let (_, handler) = self.calls.handlers.front_mut().expect("it runs");
-                        handler.open = None;
-                        handler.settled = handler.settled.max(sequence);
+                        self.calls.take_up(ticket, sequence);
                         outcome(end, ask.asked)
                     }
                     Err(error) => Err(error),
@@ -66,10 +65,8 @@ impl Replica {
         if !matches!(self.mode, Mode::Live | Mode::Idle) && !self.calls.awaits(&end) {
             return self.wait_for(Waiting::NestedEnd(end, sequence), effects);
         }
-        let open = self.calls.handlers.front().and_then(|(_, handler)| handler.open);
         match self.calls.end(end, sequence) {
-            Taken::Resume(ticket, end) => {
-                let asked = open.map_or(0, |(_, asked)| asked);
+            Taken::Resume(ticket, end, asked) => {
                 let outcome = outcome(end, asked);
                 effects.push(Effect::Resume { ticket, outcome });
             }
@@ -109,7 +106,7 @@ impl Replica {
 
     /// Running handlers have no effect any more.
     pub(in crate::replica) fn forget_handlers(&mut self, effects: &mut Vec<Effect>) {
-        if let Some(ticket) = self.calls.forget() {
+        for ticket in self.calls.forget() {
             effects.push(Effect::Resume { ticket, outcome: Err(NestedError::Void) });
         }
     }

@@ -263,7 +263,7 @@ impl Replica {
         }
         self.adopt(head);
         self.cold.as_mut().expect("its group logs").running_mut().restoring = true;
-        let ticket = self.give(Task::RestoreCheckpoint);
+        let ticket = self.service.give(Task::RestoreCheckpoint);
         self.run(Command::Restore { ticket, state: service }, effects);
     }
 

@@ -46,7 +46,7 @@ impl Replica {
             checkpoint: Progress::Asked(0),
         };
         self.cold = Some(Cold { begins: true, running: Some(running), ..Cold::default() });
-        let ticket = self.give(Task::Checkpoint);
+        let ticket = self.service.give(Task::Checkpoint);
         self.run(Command::Snapshot { ticket }, effects);
     }
 

@@ -20,7 +20,7 @@ impl Replica {
         }
         let running = self.cold.as_mut().expect("it may take one").running_mut();
         running.checkpoint = Progress::Asked(running.next - 1);
-        let ticket = self.give(Task::Checkpoint);
+        let ticket = self.service.give(Task::Checkpoint);
         self.run(Command::Snapshot { ticket }, effects);
     }
 

@@ -215,7 +215,7 @@ impl Replica {
             return;
         }
         *asked = Some(begun.len());
-        let ticket = self.give(Task::Change);
+        let ticket = self.service.give(Task::Change);
         self.run(Command::Change { ticket }, effects);
     }
 

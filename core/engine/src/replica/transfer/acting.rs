@@ -94,7 +94,7 @@ impl Replica {
             return self.offer_log(transfer, effects); // the group has become cold passive before this place
         }
         self.mode = Mode::Snapshotting;
-        let ticket = self.give(Task::Snapshot { transfer });
+        let ticket = self.service.give(Task::Snapshot { transfer });
         self.run(Command::Snapshot { ticket }, effects);
     }
 
@@ -148,7 +148,7 @@ impl Replica {
         match ReplicaState::decode(&bytes) {
             Ok(ReplicaState { head, service }) => {
                 self.mode = Mode::Restoring { transfer, head, state: bytes };
-                let ticket = self.give(Task::Restore);
+                let ticket = self.service.give(Task::Restore);
                 self.run(Command::Restore { ticket, state: service }, effects);
             }
             Err(malformed) => effects.push(self.failed(&malformed.to_string())),

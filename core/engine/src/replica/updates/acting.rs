@@ -123,7 +123,7 @@ impl Replica {
         head.poisoned.into_iter().for_each(|poison| self.keep_poison(poison, effects));
         self.lead.skip(calls.len() as u64);
         self.open_gate(effects); // the primary has executed all that came before
-        let ticket = self.give(Task::Apply { calls });
+        let ticket = self.service.give(Task::Apply { calls });
         self.run(Command::Apply { ticket, change }, effects);
     }
 
