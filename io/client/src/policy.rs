@@ -138,8 +138,9 @@ impl Policy {
 
     /// Sets how critical the calls are. A busy host refuses less critical calls first.
     ///
-    /// Calls inherit the priority of the call whose handler makes them, through all groups. A
-    /// priority orders nothing: all calls that a host takes wait alike.
+    /// Calls inherit the priority of the call whose handler makes them, through all groups. In a
+    /// stateless group in lanes ([`Lane`](wire::Lane)) critical calls from 100 and alarms from 200
+    /// do not wait for others. Elsewhere a priority orders nothing: calls wait alike.
     #[must_use]
     pub fn priority(self, priority: u8) -> Self {
         Policy { priority, ..self }

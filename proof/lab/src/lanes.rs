@@ -45,9 +45,9 @@ const PRIORITY: u8 = 50;
 /// An alarm call's time beside normal calls of more work than the replica can do.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Alarm calls of each run.
-    #[arg(long, default_value_t = 1_000)]
-    calls: usize,
+    /// Seconds of each run.
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
     /// Alarm calls a second.
     #[arg(long, default_value_t = 100)]
     rate: u32,
@@ -87,7 +87,7 @@ impl Handler for Worker {
 
 impl Experiment for Options {
     const NAME: &'static str = "lanes";
-    const SMOKE: &'static str = "--calls 20";
+    const SMOKE: &'static str = "--seconds 1";
 
     fn impossible(&self) -> Option<String> {
         hog::impossible(u32::from(self.fifo))
@@ -104,7 +104,7 @@ impl Experiment for Options {
             self.rate, self.work_us, self.times_capacity
         ));
         let table = run.table(
-            "=title:<12, normal calls=beside:<14, p50:8.2, p99:8.2, p99.9=p999:8.2, max:8.2, \
+            "=title:<12, normal calls=beside:<14, alarms=n:6, p50:8.2, p99:8.2, p99.9=p999:8.2, max:8.2, \
              times unloaded=times:15.2",
         );
         for (title, group) in GROUPS {
@@ -116,11 +116,11 @@ impl Experiment for Options {
                     "none" => None,
                     _ => Some(self.flood(node, group)?),
                 };
-                let Summary { p50, p99, p999, max, .. } = self.alarms(&client, group)?;
+                let Summary { n, p50, p99, p999, max, .. } = self.alarms(&client, group)?;
                 let alone = *unloaded.get_or_insert(p99);
                 table.row(&json!({
                     "peer": "steadfast", "measure": "lanes", "title": title, "group": group,
-                    "beside": beside, "fifo": self.fifo, "calls": self.calls,
+                    "beside": beside, "fifo": self.fifo, "n": n,
                     "work_us": self.work_us, "p50": p50 / 1e3, "p99": p99 / 1e3,
                     "p999": p999 / 1e3, "max": max / 1e3, "times": p99 / alone,
                 }));
@@ -191,13 +191,14 @@ impl Options {
                     set_class(None, Class::Fifo(MAX_PRIORITY))
                         .map_err(|error| error.to_string())?;
                 }
-                let (mut times, mut due) = (Times::default(), Instant::now());
-                for _ in 0..self.calls {
+                let (mut times, begun) = (Times::default(), Instant::now());
+                let mut due = begun;
+                while begun.elapsed() < Duration::from_secs(self.seconds) {
                     due += Duration::from_secs(1) / self.rate;
                     thread::sleep(due.saturating_duration_since(Instant::now()));
-                    let begun = Instant::now();
+                    let asked = Instant::now();
                     client.call(call()).map_err(|error| error.to_string())?;
-                    times.push(begun.elapsed());
+                    times.push(asked.elapsed());
                 }
                 Ok::<Times, String>(times)
             });
