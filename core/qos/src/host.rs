@@ -8,6 +8,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use wire::Share;
 
@@ -15,7 +16,7 @@ use crate::{Task, global, priority};
 
 mod refusal;
 
-pub use refusal::{MAX_PATH, MAX_RESERVES, Refusal};
+pub use refusal::{MAX_PATH, MAX_PORTS, MAX_RESERVES, Refusal};
 
 /// The resources of a host that reserves may have together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct Capacity {
     /// Bytes a second of each device, by its number (`254:0`). A device that is not here has no
     /// known rate: limits are set there, and nothing is promised.
     pub devices: BTreeMap<String, Rate>,
+    /// Bytes a second that reserves may have together at each network interface, by its name.
+    pub networks: BTreeMap<String, u64>,
 }
 
 /// Bytes a second.
@@ -41,6 +44,15 @@ pub struct Rate {
     pub read: u64,
     /// Written.
     pub write: u64,
+}
+
+/// Packets of a reserve.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes a second that they have at each interface; 0: no more than others.
+    pub rate: u64,
+    /// Their ports: packets that leave from one of them, or go to it. At most [`MAX_PORTS`].
+    pub ports: Vec<u16>,
 }
 
 /// A request.
@@ -56,6 +68,8 @@ pub struct Ask {
     pub memory_most: u64,
     /// Bytes a second of each device, by its number.
     pub devices: BTreeMap<String, Rate>,
+    /// The rate of its packets.
+    pub traffic: Traffic,
 }
 
 /// The threads of a reserve.
@@ -79,6 +93,8 @@ pub struct Platform {
     pub memory: bool,
     /// Control groups that limit devices.
     pub devices: bool,
+    /// Classes of network interfaces.
+    pub networks: bool,
 }
 
 /// The mechanism for a reserve of processor time.
@@ -102,9 +118,9 @@ impl Mechanism {
 }
 
 impl Ask {
-    /// The part that control groups enforce.
-    pub fn limits(&self) -> (u64, u64, &BTreeMap<String, Rate>) {
-        (self.memory, self.memory_most, &self.devices)
+    /// The part that is not the scheduler's.
+    pub fn limits(&self) -> (u64, u64, &BTreeMap<String, Rate>, &Traffic) {
+        (self.memory, self.memory_most, &self.devices, &self.traffic)
     }
 }
 
@@ -158,6 +174,7 @@ impl Host {
         self.check_processors(path, &ask)?;
         self.check_memory(path, &ask)?;
         self.check_devices(path, &ask)?;
+        self.check_traffic(path, &ask.traffic)?;
         let cpu = self.mechanism(&ask);
         self.reserves.insert(path.into(), Reserve { ask, cpu });
         Ok(&self.reserves[path])
@@ -179,8 +196,7 @@ impl Host {
             return Err(Refusal::Impossible);
         }
         let Capacity { processors, taken, most, .. } = self.capacity;
-        let mut tasks: alloc::vec::Vec<Task> =
-            self.others(path).filter_map(|other| other.ask.cpu).collect();
+        let mut tasks: Vec<Task> = self.others(path).filter_map(|other| other.ask.cpu).collect();
         let used: Share = tasks.iter().map(Task::share).sum();
         let left = Share(most.0 * u64::from(processors)).saturating_sub(used);
         tasks.push(task);
@@ -214,6 +230,25 @@ impl Host {
                 if asked > left {
                     return Err(Refusal::Device { device: device.clone(), way, asked, left });
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_traffic(&self, path: &str, traffic: &Traffic) -> Result<(), Refusal> {
+        let Traffic { rate, ports } = traffic;
+        if (*rate > 0) == ports.is_empty() || ports.len() > MAX_PORTS {
+            return Err(Refusal::Impossible);
+        }
+        let mut taken = self.others(path).flat_map(|other| &other.ask.traffic.ports);
+        if let Some(port) = taken.find(|port| ports.contains(port)) {
+            return Err(Refusal::Port(*port));
+        }
+        let used: u64 = self.others(path).map(|other| other.ask.traffic.rate).sum();
+        for (network, whole) in &self.capacity.networks {
+            let left = whole.saturating_sub(used);
+            if *rate > left {
+                return Err(Refusal::Network { network: network.clone(), asked: *rate, left });
             }
         }
         Ok(())

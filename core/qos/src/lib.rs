@@ -10,6 +10,7 @@
 //! - [`global`]: the bound where the processors share one queue and cannot be partitioned.
 //! - [`host`]: the reserves of one host, as a machine.
 //! - [`daemon`]: who holds them, and what the kernel is asked.
+//! - [`learn`]: the cost of a thread's work, from what it uses.
 //! - [`priority`]: the level of a task by its rate.
 //!
 //! All is exact arithmetic in an order that depends on nothing but the input: every replica of the
@@ -24,6 +25,7 @@ pub mod daemon;
 pub mod fit;
 pub mod global;
 pub mod host;
+pub mod learn;
 mod policy;
 pub mod priority;
 mod task;

@@ -92,6 +92,7 @@ fn daemon(platform: Platform, planted: Planted) -> Daemon<u32> {
         most: Share::percent(90),
         memory: 0,
         devices: BTreeMap::new(),
+        networks: BTreeMap::new(),
     };
     Daemon::new(Host::new(capacity, platform), planted)
 }

@@ -62,12 +62,21 @@ impl Config {
         if let Some((key, value)) = requests.into_iter().find(|(_, value)| *value > MAX_PRIORITY) {
             return Err(Problem::Priority { key, value });
         }
-        let Realtime { runtime, period, .. } = self.realtime;
+        let Realtime { runtime, runtime_most, period, .. } = self.realtime;
         if !(MIN_PERIOD..=MAX_PERIOD).contains(&period) || runtime > period * 95 / 100 {
             return Err(Problem::Reserve { runtime, period });
         }
+        let learns = !runtime_most.is_zero();
+        if learns
+            && (runtime.is_zero() || runtime_most < runtime || runtime_most > period * 95 / 100)
+        {
+            return Err(Problem::ReserveMost(runtime_most));
+        }
         if !runtime.is_zero() && !self.realtime.cpus.is_empty() {
             return Err(Problem::ReservePinned);
+        }
+        if self.realtime.network_mb_s > 0 && self.realtime.daemon.is_none() {
+            return Err(Problem::NetworkWithoutDaemon);
         }
         if self.realtime.spin > MAX_SPIN {
             return Err(Problem::Spin(self.realtime.spin));

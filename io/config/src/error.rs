@@ -365,6 +365,18 @@ pub enum Problem {
          that may run on all processors; leave cpus empty"
     )]
     ReservePinned,
+    /// A reservation cannot grow to less than it is.
+    #[error(
+        "[realtime] runtime_most_us = {} is out of range: give runtime_us to 95 % of period_us, and runtime_us \
+         above 0; or 0: the reservation stays as it is", .0.as_micros()
+    )]
+    ReserveMost(Duration),
+    /// Only the host's daemon shares out networks.
+    #[error(
+        "[realtime] network_mb_s needs the host's daemon: set daemon to its socket, and start it with \
+         --network (steadfast qos serve --help)"
+    )]
+    NetworkWithoutDaemon,
     /// A knob of the ring.
     #[error("[ring] {0}")]
     Ring(ring::ConfigError),

@@ -118,10 +118,13 @@ struct Hung {
 struct RealtimeTable {
     #[serde(rename = "runtime_us", with = "micros")]
     runtime: Duration,
+    #[serde(rename = "runtime_most_us", with = "micros")]
+    runtime_most: Duration,
     #[serde(rename = "period_us", with = "micros")]
     period: Duration,
     #[serde(skip_serializing_if = "Option::is_none")]
     daemon: Option<PathBuf>,
+    network_mb_s: u64,
     priority: u8,
     executor_priority: u8,
     helper_priority: u8,

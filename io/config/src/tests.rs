@@ -61,6 +61,14 @@ fn impossible_values_are_refused_with_line_and_remedy() {
         ("[ring]\nack_wait_ms = nan\n", "line 6: ring.ack_wait_ms"),
         ("[realtime]\nruntime_us = 3900\n", "line 6: [realtime] runtime_us = 3900 of period_us"),
         ("[realtime]\nruntime_us = 9\ncpus = [1]\n", "line 7: [realtime] runtime_us and cpus"),
+        (
+            "[realtime]\nnetwork_mb_s = 5\n",
+            "line 6: [realtime] network_mb_s needs the host's daemon",
+        ),
+        (
+            "[realtime]\nruntime_most_us = 9\n",
+            "line 6: [realtime] runtime_most_us = 9 is out of range",
+        ),
         ("[realtime]\nwake_within_us = 2000\n", "line 6: realtime.wake_within_us = 2000"),
         (
             "[registry]\nrefresh_ms = 3000\n",

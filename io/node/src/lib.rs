@@ -63,7 +63,7 @@ pub use config::{
     ProgramConfig, ProgramProblem, RegistryKnobs, ReplicaConfig, RingKnobs, Security, TlsFiles,
     key_file,
 };
-pub use engine::{Event, HangRule, NestedError, ServiceOutcome};
+pub use engine::{Event, HangRule, NestedError, ReserveNews, ServiceOutcome};
 pub use error::{
     DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError, StartError, Stopped,
     WaitError,

@@ -1,5 +1,6 @@
 //! A node: what a program holds of it.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -131,6 +132,8 @@ impl Node {
         let admin = start_admin(&config, credentials.as_ref(), &control)?;
         let (shared, priority) = (SharedState::default(), config.realtime.executor_priority);
         let reserve_path = qosd::path(&config.cluster, me.node, "plane");
+        let bound_to = bound.map(|bound| bound.port());
+        let ports: BTreeSet<u16> = sockets.transport.ports().chain(bound_to).collect();
         let profile = Profile::new(&config, me, client_address, credentials.as_ref());
         let plane = Plane {
             stack,
@@ -147,7 +150,7 @@ impl Node {
             ending: Ending::new(),
             events: Events::new(config.node, profile.configured.clone()),
             profile,
-            pacing: Pacing::new(config.realtime, reserve_path),
+            pacing: Pacing::new(config.realtime, reserve_path, ports.into_iter().collect()),
         };
         let clocks = config.manager.on.then(Clocks::default);
         let managing = match &clocks {

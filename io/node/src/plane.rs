@@ -29,6 +29,7 @@ mod ending;
 mod hung;
 mod inbox;
 mod keeping;
+mod learning;
 mod orders;
 mod outputs;
 mod own;
@@ -135,6 +136,9 @@ impl Plane {
             }
             self.handle_timeouts();
             self.do_what_the_stack_asks();
+            if let Some((path, news)) = self.pacing.learn() {
+                self.events.push(wall_clock(), Event::Reserve { path, news });
+            }
             self.changes.publish(self.stack.changes());
         }
         Ok(())

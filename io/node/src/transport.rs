@@ -85,6 +85,11 @@ impl Transport {
         self.udp[0].address()
     }
 
+    /// This node's ports, one for each link.
+    pub fn ports(&self) -> impl Iterator<Item = u16> {
+        self.udp.iter().map(|udp| udp.address().port())
+    }
+
     /// The system's grants for the sockets of all links.
     pub fn sockets(&self) -> SocketStatus {
         self.udp.iter().map(Udp::status).reduce(SocketStatus::and).unwrap_or_default()

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use wire::Time;
+use wire::{Duration, Time};
 
 /// The monotonic clock: what timers are measured by.
 pub fn monotonic() -> Time {
@@ -13,6 +13,11 @@ pub fn monotonic() -> Time {
 /// The wall clock in nanoseconds since the Unix epoch.
 pub fn wall_clock() -> u64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
+}
+
+/// The processor time that the calling thread has used.
+pub fn used_by_thread() -> Duration {
+    Duration::from_nanos(nanoseconds(clock_gettime(ClockId::ThreadCPUTime)))
 }
 
 fn nanoseconds(time: Timespec) -> u64 {

@@ -45,10 +45,16 @@ pub struct Realtime {
     /// (SCHED_DEADLINE); zero: none. It goes before every priority, so `priority` then counts only
     /// if the system refuses it.
     pub runtime: Duration,
+    /// The most that the reservation may become as it follows what the thread uses; zero: it stays
+    /// as it is.
+    pub runtime_most: Duration,
     /// The period of that reservation, [`MIN_PERIOD`] to [`MAX_PERIOD`].
     pub period: Duration,
     /// The socket of the host's daemon, which reserves it; `None`: the node asks the kernel itself.
     pub daemon: Option<PathBuf>,
+    /// Megabytes a second that the daemon keeps at each network interface for the node's packets;
+    /// 0: none.
+    pub network_mb_s: u64,
     /// SCHED_FIFO priority of the data-plane thread, 1 to [`MAX_PRIORITY`]; 0: ordinary.
     pub priority: u8,
     /// The same for the threads that run handlers.
@@ -70,8 +76,10 @@ impl Default for Realtime {
     fn default() -> Self {
         Realtime {
             runtime: Duration::ZERO,
+            runtime_most: Duration::ZERO,
             period: PERIOD,
             daemon: None,
+            network_mb_s: 0,
             priority: 0,
             executor_priority: 0,
             helper_priority: 0,
@@ -102,6 +110,9 @@ pub struct RealtimeStatus {
     /// Reserved time of the data-plane thread.
     #[serde(default)]
     pub runtime_us: Grant,
+    /// The rate of the node's packets.
+    #[serde(default)]
+    pub network_mb_s: Grant,
     /// SCHED_FIFO of the data-plane thread.
     pub priority: Grant,
     /// SCHED_FIFO of the threads that run handlers.
@@ -120,9 +131,10 @@ pub struct RealtimeStatus {
 
 impl RealtimeStatus {
     /// Each request with its name in the configuration.
-    pub fn grants(&self) -> [(&'static str, &Grant); 7] {
+    pub fn grants(&self) -> [(&'static str, &Grant); 8] {
         [
             ("runtime_us", &self.runtime_us),
+            ("network_mb_s", &self.network_mb_s),
             ("priority", &self.priority),
             ("executor_priority", &self.executor_priority),
             ("helper_priority", &self.helper_priority),
@@ -135,21 +147,26 @@ impl RealtimeStatus {
 
 impl Realtime {
     /// Asks for the calling thread's part, and for the process's: called by the data-plane thread
-    /// before its loop. `reserve` makes its reservation. Refusals are logged. The returned value
+    /// before its loop. `reserve` makes its reservation of time and of networks. Refusals are
+    /// logged. The returned value
     /// keeps processors awake until dropped.
-    pub fn apply(&self, reserve: impl FnOnce() -> Grant) -> (RealtimeStatus, Option<Awake>) {
+    pub fn apply(
+        &self,
+        reserve: impl FnOnce() -> (Grant, Grant),
+    ) -> (RealtimeStatus, Option<Awake>) {
         let (awake, wake_within_us) = match self.wake_within.map(Awake::hold) {
             None => (None, Grant::NotAsked),
             Some(Ok(awake)) => (Some(awake), Grant::InForce),
             Some(Err(why)) => (None, Grant::Refused(why)),
         };
-        let runtime_us = reserve();
+        let (runtime_us, network_mb_s) = reserve();
         let priority = match runtime_us {
             Grant::InForce => Grant::NotAsked,
             _ => fifo(self.priority),
         };
         let status = RealtimeStatus {
             runtime_us,
+            network_mb_s,
             priority,
             executor_priority: probe_on_a_thread(self.executor_priority),
             helper_priority: probe_on_a_thread(self.helper_priority),
@@ -315,7 +332,7 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_for_by_default() {
-        let (status, _) = Realtime::default().apply(|| Grant::NotAsked);
+        let (status, _) = Realtime::default().apply(|| (Grant::NotAsked, Grant::NotAsked));
         assert!(status.grants().iter().all(|(_, grant)| **grant == Grant::NotAsked));
     }
 
@@ -324,7 +341,9 @@ mod tests {
         // No machine has this processor, so this is refused to every user.
         let asked = Realtime { cpus: vec![CpuSet::MAX_CPU - 1], ..Realtime::default() };
         let (status, _) =
-            std::thread::spawn(move || asked.apply(|| Grant::NotAsked)).join().unwrap();
+            std::thread::spawn(move || asked.apply(|| (Grant::NotAsked, Grant::NotAsked)))
+                .join()
+                .unwrap();
         let Grant::Refused(why) = status.cpus else { panic!("{status:?}") };
         assert!(why.contains("taskset"), "{why}");
     }

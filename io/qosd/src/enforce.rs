@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::thread::Pid;
 
 use crate::groups::Groups;
+use crate::networks::Networks;
 use crate::owner::Target;
 
 /// The owner of a reserve: a thread, or all threads of a process. Limits are those of the process.
@@ -33,10 +34,20 @@ impl Subject {
     }
 }
 
-/// The scheduler, and control groups.
+/// The limits for other programs, for the sake of a reserve. By default there are none, and a
+/// reserve that needs them is degraded.
+#[derive(Debug, Default)]
+pub struct Limiters {
+    /// Control groups, for memory and devices.
+    pub groups: Groups,
+    /// Classes of network interfaces.
+    pub networks: Networks,
+}
+
+/// The scheduler and the limiters.
 #[derive(Debug)]
 pub(crate) struct Enforcer {
-    pub groups: Groups,
+    pub limiters: Limiters,
 }
 
 impl Kernel<Subject> for Enforcer {
@@ -76,11 +87,15 @@ impl Kernel<Subject> for Enforcer {
     }
 
     fn limit(&mut self, path: &str, subject: &Subject, ask: &Ask) -> Vec<String> {
-        self.groups.apply(path, subject.process.map(|process| process.id), ask)
+        let Limiters { groups, networks } = &mut self.limiters;
+        let mut degraded = groups.apply(path, subject.process.map(|process| process.id), ask);
+        degraded.extend(networks.apply(path, &ask.traffic));
+        degraded
     }
 
     fn unlimit(&mut self, path: &str) {
-        self.groups.remove(path);
+        self.limiters.groups.remove(path);
+        self.limiters.networks.remove(path);
     }
 }
 

@@ -80,15 +80,12 @@ impl Keeper {
     /// Asks for something else under the same path. If that is refused, what was in force stays, and
     /// [`standing`](Keeper::standing) tells the refusal.
     pub fn change(&self, wanted: Wanted) {
-        let mut state = self.shared.lock();
-        if state.wanted == wanted {
-            return;
-        }
-        state.wanted = wanted;
-        if let Some(socket) = &state.socket {
-            // A broken connection is made anew, with this request.
-            let _ = send(socket, &Request::Reserve(state.wanted.clone()));
-        }
+        self.shared.lock().change(wanted);
+    }
+
+    /// The same for a real-time thread. False: the other thread is changing it, so ask again.
+    pub fn try_change(&self, wanted: Wanted) -> bool {
+        self.shared.state.try_lock().map(|mut state| state.change(wanted)).is_ok()
     }
 
     /// How it stands now.
@@ -104,6 +101,17 @@ impl Keeper {
 }
 
 impl State {
+    fn change(&mut self, wanted: Wanted) {
+        if self.wanted == wanted {
+            return;
+        }
+        self.wanted = wanted;
+        if let Some(socket) = &self.socket {
+            // A broken connection is made anew, with this request.
+            let _ = send(socket, &Request::Reserve(self.wanted.clone()));
+        }
+    }
+
     fn known(&self) -> Standing {
         self.standing.clone().unwrap_or_else(|| Standing::Absent("not asked yet".into()))
     }

@@ -8,7 +8,7 @@
 //! - `message`: requests and answers
 //! - [`Server`]: the daemon
 //! - [`Client`]: a connection to it; [`Keeper`] holds reserves across restarts of the daemon
-//! - `groups`: control groups, version 1 and 2
+//! - [`Groups`]: control groups, version 1 and 2; [`Networks`]: classes of network interfaces
 //! - `owner`: which threads and processes a peer may name
 //! - [`path()`], [`disk_of`]: names of reserves and disks
 //! - [`platform`]: what the kernel permits, by trial
@@ -19,14 +19,17 @@ mod enforce;
 mod groups;
 mod keeper;
 mod message;
+mod networks;
 mod owner;
 mod place;
 pub mod platform;
 mod server;
 
 pub use client::{Client, ClientError};
+pub use enforce::Limiters;
 pub use groups::Groups;
 pub use keeper::{Keeper, Standing};
 pub use message::{Answer, Cpu, Device, Enforced, MAX_LINE, Request, Shown, Tree, Wanted};
+pub use networks::Networks;
 pub use place::{disk_of, path};
 pub use server::{OpenError, Server};

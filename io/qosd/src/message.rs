@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use qos::Task;
-use qos::host::{Ask, Mechanism, Rate, Threads};
+use qos::host::{Ask, Mechanism, Rate, Threads, Traffic};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a request, its end included.
@@ -50,6 +50,12 @@ pub struct Wanted {
     /// Bytes a second of devices, by number (`254:0`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<String, Device>,
+    /// Bytes a second of its packets at each network interface; 0: no more than others.
+    #[serde(default)]
+    pub network: u64,
+    /// The ports of these packets: they leave from one of them, or go to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
 }
 
 /// Processor time of a thread, in microseconds.
@@ -157,6 +163,7 @@ impl Wanted {
             memory: self.memory,
             memory_most: self.memory_most,
             devices: self.devices.iter().map(|(name, it)| (name.clone(), rate(it))).collect(),
+            traffic: Traffic { rate: self.network, ports: self.ports.clone() },
         }
     }
 
@@ -177,6 +184,8 @@ impl Wanted {
             memory: ask.memory,
             memory_most: ask.memory_most,
             devices: ask.devices.iter().map(|(name, it)| (name.clone(), device(it))).collect(),
+            network: ask.traffic.rate,
+            ports: ask.traffic.ports.clone(),
         }
     }
 }

@@ -9,19 +9,22 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use qos::Planted;
 use qos::daemon::{Connection, Daemon, Denied, Held};
 use qos::host::{Host, Platform};
 use rustix::net::sockopt::socket_peercred;
 
-use crate::enforce::{Enforcer, Subject};
-use crate::groups::Groups;
+use crate::enforce::{Enforcer, Limiters, Subject};
 use crate::message::{Answer, Enforced, MAX_LINE, Request, Shown, Tree, Wanted};
 use crate::owner::{Peer, Target};
 
 /// Connections at a time: a host has some nodes, and people look at it.
 const MAX_CONNECTIONS: usize = 256;
+
+/// After which the owners of reserves have asked a daemon that has started again.
+const SWEEP: Duration = Duration::from_secs(5);
 
 /// Why the daemon cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +68,7 @@ impl Server {
     ///
     /// # Errors
     /// The socket cannot be made, or is served.
-    pub fn open(path: &Path, host: Host, groups: Groups) -> Result<Server, OpenError> {
+    pub fn open(path: &Path, host: Host, limiters: Limiters) -> Result<Server, OpenError> {
         let failed = |source| OpenError::Socket { path: path.into(), source };
         if UnixStream::connect(path).is_ok() {
             return Err(OpenError::Served(path.into()));
@@ -80,10 +83,10 @@ impl Server {
         }
         let listener = UnixListener::bind(path).map_err(failed)?;
         fs::set_permissions(path, Permissions::from_mode(0o660)).map_err(failed)?;
-        groups.clean();
+        limiters.groups.clean();
         let state = State {
             daemon: Daemon::new(host, Planted::default()),
-            kernel: Enforcer { groups },
+            kernel: Enforcer { limiters },
             before_us: BTreeMap::new(),
             connections: 0,
             next: 0,
@@ -96,6 +99,11 @@ impl Server {
     /// # Errors
     /// The system's reason.
     pub fn serve(&self) -> io::Result<()> {
+        let state = self.state.clone();
+        thread::Builder::new().name("steadfast sweeps".into()).spawn(move || {
+            thread::sleep(SWEEP);
+            lock(&state).kernel.limiters.networks.sweep();
+        })?;
         loop {
             let (stream, _) = match self.listener.accept() {
                 Ok(accepted) => accepted,
@@ -204,9 +212,14 @@ impl State {
 
     fn tree(&self) -> Tree {
         let capacity = self.daemon.host().capacity();
-        let Platform { deadline, fifo, memory, devices } = self.daemon.host().platform();
-        let permitted =
-            [("deadline", deadline), ("fifo", fifo > 0), ("memory", memory), ("devices", devices)];
+        let Platform { deadline, fifo, memory, devices, networks } = self.daemon.host().platform();
+        let permitted = [
+            ("deadline", deadline),
+            ("fifo", fifo > 0),
+            ("memory", memory),
+            ("devices", devices),
+            ("networks", networks),
+        ];
         let shown = |(path, held): (&str, &Held<Subject>)| {
             let id = |target: Option<Target>| target.map(|target| target.id);
             let before_us = self.before_us.get(path).copied().unwrap_or_default();

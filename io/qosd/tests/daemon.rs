@@ -10,7 +10,7 @@ use os::sched::{Class, class};
 use qos::host::{Capacity, Host, Platform};
 use rustix::thread::{Pid, gettid};
 use steadfast_qosd::{
-    Client, ClientError, Cpu, Enforced, Groups, Keeper, Server, Standing, Wanted,
+    Client, ClientError, Cpu, Enforced, Keeper, Limiters, Server, Standing, Wanted,
 };
 use wire::Share;
 
@@ -21,16 +21,17 @@ fn host(platform: Platform) -> Host {
         most: Share::percent(60),
         memory: 1 << 30,
         devices: Default::default(),
+        networks: Default::default(),
     };
     Host::new(capacity, platform)
 }
 
 fn permitted() -> Platform {
-    steadfast_qosd::platform::probe(&Groups::default())
+    steadfast_qosd::platform::probe(&Limiters::default())
 }
 
 fn serve(path: &Path, platform: Platform) {
-    let server = Server::open(path, host(platform), Groups::default()).unwrap();
+    let server = Server::open(path, host(platform), Limiters::default()).unwrap();
     thread::spawn(move || server.serve());
 }
 
@@ -123,7 +124,7 @@ fn one_daemon_serves_a_host() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("qos.sock");
     serve(&path, Platform::default());
-    let error = Server::open(&path, host(Platform::default()), Groups::default()).unwrap_err();
+    let error = Server::open(&path, host(Platform::default()), Limiters::default()).unwrap_err();
     assert!(error.to_string().contains("is served already"), "{error}");
 }
 
@@ -132,7 +133,7 @@ fn a_file_that_is_no_socket_stays() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("letter");
     std::fs::write(&path, "dear reader").unwrap();
-    let error = Server::open(&path, host(Platform::default()), Groups::default()).unwrap_err();
+    let error = Server::open(&path, host(Platform::default()), Limiters::default()).unwrap_err();
     assert!(error.to_string().contains("no socket has this name"), "{error}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "dear reader");
 }

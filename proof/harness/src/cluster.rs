@@ -332,6 +332,12 @@ impl Cluster {
         self.rings[id.0 as usize - 1][0]
     }
 
+    /// The ports of the first node: the ring's, and the one at which clients come.
+    pub fn ports_of_first(&self) -> Vec<u16> {
+        let ring = self.rings.first().and_then(|links| links.first());
+        ring.into_iter().chain(self.clients.values().next()).map(SocketAddr::port).collect()
+    }
+
     /// The hosts that the nodes are on.
     ///
     /// # Errors

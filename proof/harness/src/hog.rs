@@ -1,6 +1,7 @@
 //! The load generator of `stheno.txt`, section 4: a thread for each processor, under SCHED_FIFO,
 //! that computes a percentage of each of many random spans of time, and sleeps for the rest.
 
+use std::error::Error;
 use std::io::Read;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -72,6 +73,20 @@ impl Under {
 /// Gives the calling thread this class.
 pub fn take(class: Class) -> Outcome<()> {
     set_class(None, class).map_err(|error| format!("{class:?} is not to be had: {error}").into())
+}
+
+/// Measures on a thread of this class. The class is the thread's alone, and the processes that the
+/// calling thread starts do not inherit it.
+pub fn on_a_thread<T: Send>(
+    class: Class,
+    measure: impl FnOnce() -> Result<T, Box<dyn Error + Send + Sync>> + Send,
+) -> Outcome<T> {
+    let measure = || {
+        set_class(None, class)?;
+        measure()
+    };
+    let ended = thread::scope(|scope| scope.spawn(measure).join());
+    ended.map_err(|_| "the measuring thread panicked")?.map_err(|why| why as Box<dyn Error>)
 }
 
 /// The life of such a process. It ends with its input, before every other thread here: the machine

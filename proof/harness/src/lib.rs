@@ -11,6 +11,7 @@ pub mod caller;
 pub mod chart;
 pub mod child;
 pub mod cluster;
+pub mod daemon;
 pub mod echo;
 pub mod experiment;
 pub mod figures;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use node::Node;
-use node::sched::{Class, MAX_PRIORITY, set_class};
+use node::sched::{Class, MAX_PRIORITY};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use steadfast::{
@@ -20,6 +20,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use harness::cluster::{Cluster, Plan};
 use harness::echo::{Counted, Handler};
 use harness::figures::{Summary, Times};
+use harness::hog::on_a_thread;
 use harness::process::{Process, Role};
 use harness::work::compute;
 use harness::{Experiment, Outcome, Run, hog};
@@ -184,27 +185,20 @@ impl Options {
         let (fifo, body) = (self.fifo, body(self.work_us));
         let call = || Invocation::new(group, WORK).body(body.clone()).within(10 * DEADLINE);
         client.call(call())?;
-        // The class is the thread's, and this thread starts processes.
-        thread::scope(|scope| {
-            let alarms = scope.spawn(|| {
-                if fifo {
-                    set_class(None, Class::Fifo(MAX_PRIORITY))
-                        .map_err(|error| error.to_string())?;
-                }
-                let (mut times, begun) = (Times::default(), Instant::now());
-                let mut due = begun;
-                while begun.elapsed() < Duration::from_secs(self.seconds) {
-                    due += Duration::from_secs(1) / self.rate;
-                    thread::sleep(due.saturating_duration_since(Instant::now()));
-                    let asked = Instant::now();
-                    client.call(call()).map_err(|error| error.to_string())?;
-                    times.push(asked.elapsed());
-                }
-                Ok::<Times, String>(times)
-            });
-            let times = alarms.join().map_err(|_| "the alarm's thread panicked")??;
-            times.summary().ok_or_else(|| "no calls".into())
-        })
+        let class = if fifo { Class::Fifo(MAX_PRIORITY) } else { Class::Ordinary };
+        let times = on_a_thread(class, || {
+            let (mut times, begun) = (Times::default(), Instant::now());
+            let mut due = begun;
+            while begun.elapsed() < Duration::from_secs(self.seconds) {
+                due += Duration::from_secs(1) / self.rate;
+                thread::sleep(due.saturating_duration_since(Instant::now()));
+                let asked = Instant::now();
+                client.call(call())?;
+                times.push(asked.elapsed());
+            }
+            Ok(times)
+        })?;
+        times.summary().ok_or_else(|| "no calls".into())
     }
 }
 

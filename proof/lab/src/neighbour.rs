@@ -1,56 +1,78 @@
-//! Calls of a group on disk, beside a program that writes to the same disk all that it can: without
-//! a reserve, and with a limit that the host's daemon has set for that program.
+//! A group's calls beside a program that takes all that it can of one resource: without a reserve,
+//! and with one that the host's daemon enforces.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use qos::host::{Capacity, Host};
-use qosd::{Client as Qos, Device, Groups, Server, Wanted, disk_of, platform};
-use rustix::fs::OFlags;
-use serde::{Deserialize, Serialize};
+use clap::ValueEnum;
+use node::sched::Class;
+use qosd::{Client as Qos, Device, Wanted, disk_of};
 use serde_json::{Value, json};
 use steadfast::{Client, Invocation};
-use wire::Share;
 
-use harness::cluster::{Cluster, Plan};
+use harness::cluster::{Cluster, Placement, Plan};
 use harness::echo::ECHO;
 use harness::figures::Times;
+use harness::hog::on_a_thread;
 use harness::process::{Process, Role};
 use harness::report::row;
-use harness::{Experiment, Outcome, Run};
+use harness::{Experiment, Outcome, Run, daemon, hosts};
 
-const GROUP: &str = "disk";
+mod hog;
+
+/// The priority of the data planes and of the client, where they have one.
+const PRIORITY: u8 = 50;
+
 const SIZE: usize = 1_024;
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Bytes that the hog writes at a time, and of its file.
-const BLOCK: usize = 1 << 20;
-const FILE: u64 = 256 << 20;
+/// The discard port, at which nobody listens.
+const DISCARD: u16 = 9;
 
-/// A group's calls on disk beside a program that writes to the same disk all that it can.
+/// The links of a node's host: the ring's and the clients'.
+const LINKS: [&str; 2] = ["eth0", "eth1"];
+
+/// A resource that a neighbour takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Resource {
+    /// The disk: it writes past the cache. Reserve: it may write less.
+    Disk,
+    /// Memory: it fills the page cache. Reserve: it may have less of it.
+    Memory,
+    /// The network of a host: it sends datagrams. Reserve: the node's packets have a rate.
+    Network,
+}
+
+/// A group's calls beside a program that takes all that it can of the disk, of memory or of the
+/// network.
 #[derive(Debug, clap::Args)]
 pub struct Options {
+    /// The resource.
+    #[arg(long, default_value = "disk")]
+    of: Resource,
     /// Calls of each run.
     #[arg(long, default_value_t = 2_000)]
     calls: usize,
-    /// Millions of bytes a second that the limited program may write.
+    /// Millions of bytes a second that the limited program may write to the disk.
     #[arg(long, default_value_t = 10)]
     limit_mb_s: u64,
+    /// Millions of bytes of memory that it may have.
+    #[arg(long, default_value_t = 64)]
+    limit_mb: u64,
+    /// Megabits a second that each link of the primary's host can carry.
+    #[arg(long, default_value_t = 100)]
+    link_mbit: u64,
     /// Nodes keep the group in a folder of its own here.
     #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
     storage: PathBuf,
-}
-
-/// The orders of the hog.
-#[derive(Serialize, Deserialize)]
-struct Orders {
-    file: PathBuf,
+    /// The nodes' threads and the client are under SCHED_FIFO, as the neighbour takes processors,
+    /// too. Needs CAP_SYS_NICE.
+    #[arg(long)]
+    fifo: bool,
 }
 
 impl Experiment for Options {
@@ -58,53 +80,66 @@ impl Experiment for Options {
     const SMOKE: &'static str = "--calls 20";
 
     fn impossible(&self) -> Option<String> {
-        let groups = Groups::find(&fs::read_to_string("/proc/mounts").ok()?, Path::new("/"));
-        (!groups.has_devices()).then(|| "no control group that limits disks can be made".into())
+        if let Some(why) = harness::hog::impossible(u32::from(self.fifo)) {
+            return Some(why);
+        }
+        let groups = daemon::groups().ok()?;
+        let none = |what: &str| Some(format!("no control group that limits {what} can be made"));
+        match self.of {
+            Resource::Disk if !groups.has_devices() => none("disks"),
+            Resource::Memory if !groups.has_memory() => none("memory"),
+            Resource::Network => hosts::missing().map(|what| format!("hosts need {what}")),
+            Resource::Disk | Resource::Memory => None,
+        }
     }
 
     fn run(&self, run: &Run) -> Outcome<()> {
         let folder = tempfile::tempdir_in(&self.storage)?;
-        let socket = folder.path().join("qos.sock");
-        serve(&socket)?;
-        let cluster = Cluster::start(Plan {
-            storage: Some(self.storage.clone()),
-            ..Plan::of(3, 3, &[GROUP])
-        })?;
+        let (group, placement) = match self.of {
+            Resource::Network => ("inline", Placement::Hosts { links: 1 }),
+            Resource::Disk | Resource::Memory => ("disk", Placement::Loopback),
+        };
+        let (storage, class) = (Some(self.storage.clone()), self.class());
+        let mut cluster =
+            Cluster::start(Plan { storage, placement, class, ..Plan::of(3, 3, &[group]) })?;
         let client = cluster.connect()?;
-        self.measure(&client)?;
+        let socket = folder.path().join("qos.sock");
+        self.serve(&mut cluster, &socket)?;
+        self.measure(&client, group)?;
         run.begin(&format!(
-            "calls of 1 KiB to a group of 3 on disk, one after the other; the neighbour writes \
-             blocks of 1 MiB past the cache; limited to {} MB/s; ms",
-            self.limit_mb_s
+            "calls of 1 KiB to a group of 3 ({group}), one after the other; {}; {class:?}; ms",
+            self.words()
         ));
-        let table =
-            run.table("neighbour:<10, wrote MB/s=wrote_mb_s:11.1, p50:9.2, p99:9.2, max:9.2");
-        for name in ["none", "unlimited", "limited"] {
-            let file = folder.path().join("hog");
-            let mut hog = match name {
+        let table = run.table(
+            "of=of:<8, neighbour:<10, files MB/s=moved_mb_s:11.1, p50:9.2, p99:9.2, max:9.2, \
+             times alone=times:12.2",
+        );
+        let mut alone = None;
+        for name in ["none", "free", "reserved"] {
+            let hog = match name {
                 "none" => None,
-                _ => Some(Process::start(&Role::own(Self::NAME, Orders { file })?)?),
+                _ => Some(self.hog(&mut cluster, folder.path())?),
             };
             let mut qos = Qos::connect(&socket)?;
-            if let (Some(hog), "limited") = (&hog, name) {
-                let (_, degraded) = qos.reserve(self.wanted(hog.id(), folder.path())?)?;
+            if let (Some(hog), "reserved") = (&hog, name) {
+                let (_, degraded) =
+                    qos.reserve(self.wanted(&cluster, hog.id(), folder.path())?)?;
                 if let Some(why) = degraded.first() {
                     return Err(why.clone().into());
                 }
             }
-            let began = Instant::now();
-            let times = self.measure(&client)?;
+            let (began, before) = (Instant::now(), moved(hog.as_ref())?);
+            let times = self.measure(&client, group)?;
             let span = began.elapsed().as_secs_f64();
-            let wrote = match &mut hog {
-                None => 0,
-                Some(hog) => written(hog.id())?,
-            };
+            let moved = moved(hog.as_ref())? - before;
             let all = times.summary().ok_or("no calls")?;
+            let p99 = *alone.get_or_insert(all.p99);
             table.row(&row(
                 json!({ "p50": all.p50 / 1e3, "p99": all.p99 / 1e3, "max": all.max / 1e3 }),
                 json!({
                     "peer": "steadfast", "measure": "neighbour", "neighbour": name,
-                    "wrote_mb_s": wrote as f64 / 1e6 / span,
+                    "of": format!("{:?}", self.of), "times": all.p99 / p99,
+                    "moved_mb_s": moved as f64 / 1e6 / span,
                 }),
             ));
         }
@@ -112,60 +147,102 @@ impl Experiment for Options {
     }
 
     fn live(orders: Value) -> Outcome<()> {
-        let Orders { file } = serde_json::from_value(orders)?;
-        let direct = OFlags::DIRECT.bits().cast_signed();
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .custom_flags(direct)
-            .open(file)?;
-        // Writes past the cache begin at a page.
-        let buffer = vec![7; BLOCK + 4_096];
-        let page = buffer.as_ptr().align_offset(4_096);
-        let block = &buffer[page..page + BLOCK];
-        loop {
-            file.write_all(block)?;
-            if file.stream_position()? >= FILE {
-                file.seek(SeekFrom::Start(0))?;
-            }
-        }
+        hog::live(&serde_json::from_value(orders)?)
     }
 }
 
 impl Options {
-    fn measure(&self, client: &Client) -> Outcome<Times> {
-        let (mut times, body) = (Times::default(), Bytes::from_static(&[7; SIZE]));
-        times.measure(self.calls, || {
-            let call = Invocation::new(GROUP, ECHO).body(body.clone()).within(DEADLINE);
-            client.call(call).map(drop).map_err(Into::into)
-        })?;
-        Ok(times)
+    fn words(&self) -> String {
+        match self.of {
+            Resource::Disk => format!(
+                "the neighbour writes blocks of 1 MiB past the cache; reserved: at most {} MB/s",
+                self.limit_mb_s
+            ),
+            Resource::Memory => format!(
+                "the neighbour reads a file of 4 GiB through the cache; reserved: at most {} MB",
+                self.limit_mb
+            ),
+            Resource::Network => format!(
+                "the neighbour sends datagrams from the primary's host, whose links carry {} Mbit/s; \
+                 reserved: half of each for the node",
+                self.link_mbit
+            ),
+        }
     }
 
-    fn wanted(&self, process: u32, folder: &Path) -> Outcome<Wanted> {
-        let write = self.limit_mb_s * 1_000_000;
-        let devices = BTreeMap::from([(disk_of(folder)?, Device { read: 0, write })]);
-        let process = Some(i32::try_from(process)?);
-        Ok(Wanted { path: "lab/hog".into(), process, devices, ..Wanted::default() })
+    /// Starts the daemon in this process: for a network, on the primary's host.
+    fn serve(&self, cluster: &mut Cluster, socket: &Path) -> Outcome<()> {
+        let open = |networks| {
+            let server = daemon::open(socket, networks)?;
+            // Its threads stay on the host of the thread that starts them.
+            thread::spawn(move || server.serve());
+            Ok(())
+        };
+        match self.of {
+            Resource::Network => {
+                let rate = self.link_mbit * 125_000;
+                let networks = LINKS.map(|link| (link.to_owned(), rate));
+                cluster.hosts()?.within(1, || open(BTreeMap::from(networks)))
+            }
+            Resource::Disk | Resource::Memory => open(BTreeMap::new()),
+        }
+    }
+
+    fn hog(&self, cluster: &mut Cluster, folder: &Path) -> Outcome<Process> {
+        let start = |orders| Process::start(&Role::own(Self::NAME, orders)?);
+        let file = folder.join("hog");
+        match self.of {
+            Resource::Disk => start(hog::Orders::Write(file)),
+            Resource::Memory => start(hog::Orders::Read(file)),
+            Resource::Network => {
+                let hosts = cluster.hosts()?;
+                let clients = hosts.address(hosts.clients(), hosts.clients_link());
+                let to = [hosts.address(2, 0), clients].map(|it| SocketAddr::new(it, DISCARD));
+                hosts.within(1, || start(hog::Orders::Send { to: to.into() }))
+            }
+        }
+    }
+
+    /// The reserve against the neighbour: a limit of its own, or a rate of the primary's.
+    fn wanted(&self, cluster: &Cluster, process: u32, folder: &Path) -> Outcome<Wanted> {
+        let hog = Wanted {
+            path: "lab/hog".into(),
+            process: Some(i32::try_from(process)?),
+            ..Wanted::default()
+        };
+        Ok(match self.of {
+            Resource::Disk => {
+                let limit = Device { read: 0, write: self.limit_mb_s * 1_000_000 };
+                Wanted { devices: BTreeMap::from([(disk_of(folder)?, limit)]), ..hog }
+            }
+            Resource::Memory => Wanted { memory_most: self.limit_mb * 1_000_000, ..hog },
+            Resource::Network => Wanted {
+                path: "lab/n1".into(),
+                network: self.link_mbit * 125_000 / 2,
+                ports: cluster.ports_of_first(),
+                ..Wanted::default()
+            },
+        })
+    }
+
+    fn class(&self) -> Class {
+        if self.fifo { Class::Fifo(PRIORITY) } else { Class::Ordinary }
+    }
+
+    fn measure(&self, client: &Client, group: &'static str) -> Outcome<Times> {
+        let body = Bytes::from_static(&[7; SIZE]);
+        on_a_thread(self.class(), || {
+            let mut times = Times::default();
+            for _ in 0..self.calls {
+                let begun = Instant::now();
+                client.call(Invocation::new(group, ECHO).body(body.clone()).within(DEADLINE))?;
+                times.push(begun.elapsed());
+            }
+            Ok(times)
+        })
     }
 }
 
-/// A daemon in this process, which may make control groups.
-fn serve(socket: &Path) -> Outcome<()> {
-    let groups = Groups::find(&fs::read_to_string("/proc/mounts")?, Path::new("/"));
-    let platform = platform::probe(&groups);
-    let processors = u32::try_from(thread::available_parallelism()?.get())?;
-    let (taken, most) = (Share::percent(5), Share::percent(90));
-    let capacity = Capacity { processors, taken, most, memory: 0, devices: BTreeMap::new() };
-    let server = Server::open(socket, Host::new(capacity, platform), groups)?;
-    thread::spawn(move || server.serve());
-    Ok(())
-}
-
-/// Bytes that a process has had written to disks.
-fn written(process: u32) -> Outcome<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/io"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
-    Ok(line.ok_or("its io has no bytes written")?.trim().parse()?)
+fn moved(hog: Option<&Process>) -> Outcome<u64> {
+    hog.map_or(Ok(0), |hog| hog::moved(hog.id()))
 }

@@ -1,26 +1,23 @@
 //! The host's daemon of reserves, killed again and again beside real-time hogs.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use node::sched::{Class, class};
-use qos::host::{Capacity, Host};
-use qosd::{Client, Cpu, Groups, Keeper, Server, Standing, Wanted, platform};
+use qosd::{Client, Cpu, Keeper, Standing, Wanted};
 use rustix::thread::{Pid, gettid};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use wire::Share;
 
 use harness::figures::Times;
 use harness::hog::{self, PRIORITY};
 use harness::process::{Process, Role};
 use harness::usage;
 use harness::wait::until_so;
-use harness::{Experiment, Outcome, Run, bail};
+use harness::{Experiment, Outcome, Run, bail, daemon};
 
 /// The wait for a daemon, and for all reserves: far longer than they take.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -121,15 +118,9 @@ impl Experiment for Options {
 
     fn live(orders: Value) -> Outcome<()> {
         let Orders { socket } = serde_json::from_value(orders)?;
-        let groups = Groups::find(&fs::read_to_string("/proc/mounts")?, Path::new("/"));
-        let platform = platform::probe(&groups);
-        let processors = u32::try_from(thread::available_parallelism()?.get())?;
-        let (taken, most) = (Share::percent(5), Share::percent(90));
-        let devices = BTreeMap::new();
-        let capacity = Capacity { processors, taken, most, memory: 0, devices };
         // As `steadfast qos serve`; a refusal leaves it ordinary.
         let _ = hog::take(Class::Fifo(PRIORITY + 1));
-        let server = Server::open(&socket, Host::new(capacity, platform), groups)?;
+        let server = daemon::open(&socket, BTreeMap::new())?;
         println!("ready");
         Ok(server.serve()?)
     }

@@ -26,7 +26,7 @@ const BELOW: &[(&str, &str)] = &[
     ("io/client", "tls wire"),
     (
         "io/node",
-        "admin client config engine manager monitor os qosd registry ring seal store supervisor tls wire",
+        "admin client config engine manager monitor os qos qosd registry ring seal store supervisor tls wire",
     ),
     ("steadfast/macros", ""),
     ("steadfast", "admin client config macros node os registry tls wire"),
@@ -37,7 +37,7 @@ const BELOW: &[(&str, &str)] = &[
     ("proof/fixture", "steadfast"),
     ("proof/fuzz", "client engine node registry ring seal store wire"),
     ("proof/libfuzzer", "fuzz"),
-    ("proof/harness", "steadfast history node tls wire"),
+    ("proof/harness", "steadfast history node qos qosd tls wire"),
     ("proof/lab", "steadfast harness history manager node qos qosd seal store wire"),
     ("proof/papers", "steadfast client harness manager node wire"),
     ("examples/client", "steadfast"),

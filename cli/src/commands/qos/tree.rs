@@ -56,6 +56,10 @@ fn line(shown: &Shown) -> String {
         let (read, write) = (rate.read, rate.write);
         parts.push(format!("device {device}: {read} bytes/s read, {write} written"));
     }
+    if shown.wanted.network > 0 {
+        let (rate, ports) = (shown.wanted.network, &shown.wanted.ports);
+        parts.push(format!("network: {rate} bytes/s for ports {ports:?}"));
+    }
     format!("{}; used {:.3} s", parts.join(", "), shown.used_us as f64 / 1e6)
 }
 

@@ -3,6 +3,8 @@
 
 use alloc::string::String;
 
+use wire::Duration;
+
 /// How a reserve stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReserveNews {
@@ -15,6 +17,18 @@ pub enum ReserveNews {
     Degraded {
         /// The reason, and the remedy.
         why: String,
+    },
+    /// Its time was used up again and again, so more is asked for.
+    Overran {
+        /// Periods that used it up.
+        overruns: u64,
+        /// Processor time of each period from here on.
+        runtime: Duration,
+    },
+    /// Its use has drifted, so another time is asked for.
+    Changed {
+        /// Processor time of each period from here on.
+        runtime: Duration,
     },
     /// The host has no room for it.
     Refused {

@@ -10,6 +10,9 @@ pub const MAX_RESERVES: usize = 4_096;
 /// Bytes of a path.
 pub const MAX_PATH: usize = 256;
 
+/// Ports of a reserve.
+pub const MAX_PORTS: usize = 8;
+
 /// The reason, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -22,7 +25,7 @@ pub enum Refusal {
     /// No host could give it.
     #[error(
         "the reserve is impossible: its runtime is above zero and at most its deadline, its deadline \
-         at most its period, and its memory at most its limit"
+         at most its period, its memory at most its limit; a rate of packets has 1 to {MAX_PORTS} ports"
     )]
     Impossible,
     /// Too little processor time is left.
@@ -61,6 +64,22 @@ pub enum Refusal {
         /// Bytes a second that are left.
         left: u64,
     },
+    /// A network interface is too slow.
+    #[error(
+        "network {network} cannot carry {asked} bytes a second for it: {left} are left; reserve less, \
+         or use another host"
+    )]
+    Network {
+        /// The interface.
+        network: String,
+        /// Bytes a second that were asked for.
+        asked: u64,
+        /// Bytes a second that are left.
+        left: u64,
+    },
+    /// Another reserve has the port.
+    #[error("another reserve has the packets of port {0}: a port has one rate")]
+    Port(u16),
     /// Too many.
     #[error("the host has {MAX_RESERVES} reserves, the limit: release one")]
     TooMany,

@@ -7,10 +7,12 @@ use super::*;
 fn host(platform: Platform) -> Host {
     let devices = BTreeMap::from([("254:0".into(), Rate { read: 100, write: 50 })]);
     let (taken, most) = (Share::percent(5), Share::percent(90));
-    Host::new(Capacity { processors: 2, taken, most, memory: 1_000, devices }, platform)
+    let networks = BTreeMap::from([("eth0".into(), 1_000), ("eth1".into(), 500)]);
+    Host::new(Capacity { processors: 2, taken, most, memory: 1_000, devices, networks }, platform)
 }
 
-const ALL: Platform = Platform { deadline: true, fifo: 40, memory: true, devices: true };
+const ALL: Platform =
+    Platform { deadline: true, fifo: 40, memory: true, devices: true, networks: true };
 
 fn cpu(percent: u32) -> Ask {
     let period = Duration::from_millis(10);
@@ -123,4 +125,21 @@ fn what_is_admitted_never_exceeds_the_host() {
         }
     }
     assert!(refused > 100 && admitted > 100, "{refused} refused, {admitted} admitted");
+}
+
+#[test]
+fn packets_have_a_rate_at_every_interface_and_a_port_has_one_reserve() {
+    let mut host = host(ALL);
+    let traffic = |rate, ports: &[u16]| Ask {
+        traffic: Traffic { rate, ports: ports.into() },
+        ..Ask::default()
+    };
+    host.admit("n1/plane", traffic(300, &[7_100, 7_201])).unwrap();
+    let slow = Refusal::Network { network: "eth1".into(), asked: 201, left: 200 };
+    assert_eq!(host.admit("n2/plane", traffic(201, &[7_101])), Err(slow));
+    assert_eq!(host.admit("n2/plane", traffic(1, &[7_201])), Err(Refusal::Port(7_201)));
+    host.admit("n1/plane", traffic(500, &[7_201])).unwrap();
+    for wrong in [traffic(1, &[]), traffic(0, &[1]), traffic(1, &[1, 2, 3, 4, 5, 6, 7, 8, 9])] {
+        assert_eq!(host.admit("n3/plane", wrong), Err(Refusal::Impossible));
+    }
 }

@@ -484,6 +484,16 @@ events! {
     log warn(path, why, "degraded: the reserve is not in force as a whole"),
     says("{path}: degraded: {why}"),
 
+    event ReserveOverran { path: String, overruns: u64, runtime_ns: u64 = ns(runtime) }
+    from Event::Reserve { path, news: ReserveNews::Overran { overruns, runtime } },
+    log warn(path, overruns, ?runtime, "the reserved time was used up: more is asked for"),
+    says("{path}: used up in {overruns} periods: {} us are asked for", runtime_ns / 1_000),
+
+    event ReserveChanged { path: String, runtime_ns: u64 = ns(runtime) }
+    from Event::Reserve { path, news: ReserveNews::Changed { runtime } },
+    log info(path, ?runtime, "the use of reserved time has drifted: another is asked for"),
+    says("{path}: {} us are asked for, as its use has drifted", runtime_ns / 1_000),
+
     event ReserveRefused { path: String, why: String }
     from Event::Reserve { path, news: ReserveNews::Refused { why } },
     log warn(path, why, "the host refuses the reserve"),

@@ -132,6 +132,8 @@ fn of_this_node() -> Vec<Event> {
         program(engine::ProgramNews::Stopped),
         reserve(engine::ReserveNews::InForce { by: "SCHED_DEADLINE".into() }),
         reserve(engine::ReserveNews::Degraded { why: "memory: no control group".into() }),
+        reserve(engine::ReserveNews::Overran { overruns: 3, runtime: SPAN }),
+        reserve(engine::ReserveNews::Changed { runtime: SPAN }),
         reserve(engine::ReserveNews::Refused { why: "no room".into() }),
         deployment(engine::DeploymentNews::Deployed { replicas: 3 }),
         deployment(engine::DeploymentNews::Placed { on: vec![NodeId(1), NodeId(2)] }),

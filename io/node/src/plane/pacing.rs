@@ -10,6 +10,7 @@ use qosd::Keeper;
 use rustix::io::Errno;
 use wire::Time;
 
+use super::learning::Learning;
 use super::reserve;
 use super::spin::Spinner;
 use crate::poller::{EventFlags, Poller, Source};
@@ -18,8 +19,12 @@ pub(crate) struct Pacing {
     requests: Realtime,
     /// The place of this thread's reserve in the host's tree.
     path: String,
+    /// The node's ports, whose packets have a rate at the host's networks.
+    ports: Vec<u16>,
     /// Holds the reserve at the host's daemon, if there is one.
     keeper: Option<Keeper>,
+    /// Changes the reserve as its use changes.
+    learning: Option<Learning>,
     /// The requests that the system has granted.
     granted: RealtimeStatus,
     own_time: Account,
@@ -27,12 +32,14 @@ pub(crate) struct Pacing {
 }
 
 impl Pacing {
-    pub fn new(requests: Realtime, path: String) -> Pacing {
+    pub fn new(requests: Realtime, path: String, ports: Vec<u16>) -> Pacing {
         let spinner = Spinner::new(requests.spin);
         Pacing {
             requests,
             path,
+            ports,
             keeper: None,
+            learning: None,
             granted: RealtimeStatus::default(),
             own_time: Account::default(),
             spinner,
@@ -43,14 +50,17 @@ impl Pacing {
     /// awake until it is dropped.
     pub fn begin(&mut self) -> Option<Awake> {
         sharpen();
-        self.keeper = reserve::hold(&self.requests, &self.path);
+        self.keeper = reserve::hold(&self.requests, &self.path, &self.ports);
         let Realtime { runtime, period, .. } = self.requests;
         let keeper = &self.keeper;
         let alone = || realtime::reserve(runtime, period);
-        let (granted, awake) = self.requests.apply(|| match keeper {
-            Some(keeper) => reserve::granted(keeper.standing(), alone),
-            None => alone(),
+        let requests = &self.requests;
+        let (granted, awake) = requests.apply(|| match keeper {
+            Some(keeper) => reserve::granted(requests, keeper.standing(), alone),
+            None => (alone(), Grant::NotAsked),
         });
+        let reserved = granted.runtime_us == Grant::InForce;
+        self.learning = Learning::begin(&self.requests).filter(|_| reserved);
         self.granted = granted;
         awake
     }
@@ -70,11 +80,21 @@ impl Pacing {
         Some((self.path.clone(), news))
     }
 
+    /// Another reserve is asked for if the thread's use wants it: the path, and the news.
+    pub fn learn(&mut self) -> Option<(String, ReserveNews)> {
+        let learning = self.learning.as_mut()?;
+        let holder = (self.keeper.as_ref(), self.path.as_str(), &self.ports[..]);
+        let news = learning.look(monotonic(), &self.requests, holder)?;
+        Some((self.path.clone(), news))
+    }
+
     /// The requests that the system has granted, and the daemon grants now.
     pub fn granted(&self) -> RealtimeStatus {
         let mut granted = self.granted.clone();
         if let Some(standing) = self.keeper.as_ref().and_then(Keeper::glance) {
-            granted.runtime_us = reserve::granted(standing, || self.granted.runtime_us.clone());
+            let alone = || self.granted.runtime_us.clone();
+            (granted.runtime_us, granted.network_mb_s) =
+                reserve::granted(&self.requests, standing, alone);
         }
         granted
     }
