@@ -10,7 +10,7 @@ pub use node::{
     AttachError, Backup, BackupError, BoxError, Call, Content, Context, DiscardError, Factory,
     HangRule, HostError, HostOptions, MoveError, NestedError, Node, ProgramError, RestoreError,
     RestyleError, SaveError, Service, ServiceOutcome, StartError, Stopped, WaitError, attach,
-    cluster_state, write_backup,
+    attach_in_lanes, cluster_state, write_backup,
 };
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
 pub use os::realtime;

@@ -42,8 +42,8 @@ mod layout;
 mod messages;
 
 use layout::{
-    AnswerHeader, AskHeader, ExecuteHeader, HelloHeader, PieceHeader, ToldHeader, WelcomeHeader,
-    number_of, split, text,
+    AnswerHeader, AskHeader, ExecuteHeader, HelloHeader, ORDERED, PieceHeader, ToldHeader,
+    WelcomeHeader, number_of, split, text,
 };
 
 pub use messages::{Answer, Ask, Execute, Failed, Hello, Outcome, Piece, TOKEN, Told, Welcome};
@@ -112,7 +112,8 @@ impl Frame {
             }
             Frame::Welcome(welcome) => {
                 let (version, node) = (welcome.version, welcome.node.0.into());
-                let head = WelcomeHeader { version, reserved: [0; 3], node };
+                let flags = u8::from(welcome.ordered) * ORDERED;
+                let head = WelcomeHeader { version, flags, reserved: [0; 2], node };
                 put(buffer, 2, &head, welcome.cluster.as_bytes());
             }
             Frame::Execute(execute) => put(buffer, 3, &ExecuteHeader::of(execute), &execute.body),
@@ -207,9 +208,9 @@ fn decode_hello(body: &Bytes) -> Result<Hello, Malformed> {
 
 fn decode_welcome(body: &Bytes) -> Result<Welcome, Malformed> {
     let (head, cluster) = split::<WelcomeHeader>(body)?;
-    if head.reserved != [0; 3] {
+    if head.flags & !ORDERED != 0 || head.reserved != [0; 2] {
         return Err(Malformed::Field("reserved"));
     }
-    let cluster = text(&cluster, MAX_NAME, "cluster")?;
-    Ok(Welcome { version: head.version, node: NodeId(head.node.get()), cluster })
+    let (node, cluster) = (NodeId(head.node.get()), text(&cluster, MAX_NAME, "cluster")?);
+    Ok(Welcome { version: head.version, ordered: head.flags & ORDERED != 0, node, cluster })
 }

@@ -9,7 +9,7 @@ use steadfast_wire as wire;
 use wire::attach::{Answer, Ask, Execute, Failed, Frame, Hello, Outcome, Piece, Told, Welcome};
 use wire::client::Refusal;
 use wire::limits::{ATTACH_PIECE, MAX_FRAME, MAX_STATE};
-use wire::{ClientId, Malformed, MethodId, NodeId, Random, Time};
+use wire::{ClientId, Lane, Malformed, MethodId, NodeId, Random, Time};
 
 fn samples() -> Vec<(&'static str, Frame)> {
     let token = std::array::from_fn(|place| place as u8);
@@ -23,6 +23,7 @@ fn samples() -> Vec<(&'static str, Frame)> {
         method: MethodId::of("add"),
         json: true,
         read: true,
+        lane: Lane::Alarm,
         body: Bytes::from_static(b"[5]"),
     };
     let answer = |outcome| Frame::Answer(Answer { number: 5, panicked: false, outcome });
@@ -31,7 +32,12 @@ fn samples() -> Vec<(&'static str, Frame)> {
         ("hello", Frame::Hello(Hello::new(0x1234, token, "orders"))),
         (
             "welcome",
-            Frame::Welcome(Welcome { version: 1, node: NodeId(3), cluster: "plant".into() }),
+            Frame::Welcome(Welcome {
+                version: 1,
+                ordered: true,
+                node: NodeId(3),
+                cluster: "plant".into(),
+            }),
         ),
         ("execute", Frame::Execute(execute)),
         ("snapshot", Frame::Snapshot(6)),
@@ -92,13 +98,13 @@ fn the_bytes_of_each_are_those_of_version_one() {
           0c 0d 0e 0f 10 11 12 13 14 15 16 17 18 19 1a 1b
           1c 1d 1e 1f 6f 72 64 65 72 73
         welcome: 21 bytes
-          0d 00 00 00 02 00 00 00 01 00 00 00 03 00 00 00
+          0d 00 00 00 02 00 00 00 01 01 00 00 03 00 00 00
           70 6c 61 6e 74
         execute: 59 bytes
           33 00 00 00 03 00 00 00 05 00 00 00 00 00 00 00
           04 03 02 01 00 00 00 00 06 05 00 00 00 00 00 00
           07 00 00 00 00 00 00 00 08 00 00 00 00 00 00 00
-          4d 25 3b e2 03 00 00 00 5b 35 5d
+          4d 25 3b e2 0b 00 00 00 5b 35 5d
         snapshot: 16 bytes
           08 00 00 00 04 00 00 00 06 00 00 00 00 00 00 00
         restore: 29 bytes

@@ -56,7 +56,7 @@ pub use admin::status::{
     SealCounters, SealStatus, Status, StorageStatus, TlsStatus,
 };
 pub use admin::{Explanation, IfLost, Standing, explain};
-pub use attached::{AttachError, attach};
+pub use attached::{AttachError, attach, attach_in_lanes};
 pub use backups::{Backup, BackupError, Content, write_backup};
 pub use config::{
     Config, ConfigError, DEFAULT_CONFIG, Execution, ManagerKnobs, NodeAddress, Problem,

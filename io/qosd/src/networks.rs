@@ -29,6 +29,9 @@ const AFTER: u16 = 0x8000;
 /// Bytes that a class may send in its turn: ten packets of the usual size.
 const QUANTUM: u32 = 15_000;
 
+const NONE: &str = "the daemon shares out no interface: start it with --network eth0=1000, the megabits a second of the \
+    interface";
+
 /// The interfaces that the daemon shares out.
 #[derive(Debug, Default)]
 pub struct Networks {
@@ -38,6 +41,8 @@ pub struct Networks {
     classes: BTreeMap<String, u16>,
     /// Classes that an earlier daemon has left, and nobody has asked for.
     unclaimed: BTreeSet<u16>,
+    /// Why nothing is shared out, if something was to be.
+    refused: Option<String>,
 }
 
 impl Networks {
@@ -62,7 +67,12 @@ impl Networks {
             tc(&["-batch", "-"], Some(&setup(interface, *rate, is_ours)))?;
             unclaimed.extend(classes(&tc(&["class", "show", "dev", interface], None)?));
         }
-        Ok(Networks { interfaces, classes: BTreeMap::new(), unclaimed })
+        Ok(Networks { interfaces, unclaimed, ..Networks::default() })
+    }
+
+    /// Shares nothing out, for this reason.
+    pub fn none(why: String) -> Networks {
+        Networks { refused: Some(why), ..Networks::default() }
     }
 
     /// Some interface is shared out.
@@ -76,11 +86,8 @@ impl Networks {
             return Vec::new();
         }
         if self.interfaces.is_empty() {
-            return vec![
-                "network: the daemon shares out no interface: start it with --network \
-                 eth0=1000, the megabits a second of the interface"
-                    .into(),
-            ];
+            let why = self.refused.as_deref().unwrap_or(NONE);
+            return vec![format!("network: {why}")];
         }
         let number = self.claim(path);
         // An earlier daemon may have left some.

@@ -331,8 +331,9 @@ impl Supervisor {
             return turn_away(&guest);
         }
         let (node, cluster) = (self.me.node, self.cluster.clone());
-        guest.say(&Frame::Welcome(Welcome { version: PROTOCOL_VERSION, node, cluster }));
         let (name, options) = (program.config.group.clone(), program.config.options);
+        let (version, ordered) = (PROTOCOL_VERSION, options.style.has_state());
+        guest.say(&Frame::Welcome(Welcome { version, ordered, node, cluster }));
         let tether = Tether::new(program.run, self.notices.clone());
         let Guest { stream, input, .. } = guest;
         let begins = program.take_begins();

@@ -66,7 +66,7 @@ pub fn serve(args: &Args) -> Result<(), Failure> {
     let interfaces: BTreeMap<String, u64> = args.networks.iter().cloned().collect();
     let networks = Networks::open(interfaces.clone()).unwrap_or_else(|why| {
         tracing::warn!("degraded: no network is shared out: {why}");
-        Networks::default()
+        Networks::none(why)
     });
     let limiters = Limiters { groups, networks };
     let platform = platform::probe(&limiters);

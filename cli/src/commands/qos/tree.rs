@@ -39,12 +39,12 @@ fn line(shown: &Shown) -> String {
     let mut parts = Vec::new();
     if let Some(cpu) = shown.wanted.cpu {
         let by = match shown.enforced {
-            Enforced::Deadline => "SCHED_DEADLINE".to_owned(),
-            Enforced::Fifo(priority) => format!("SCHED_FIFO {priority}"),
-            Enforced::None | Enforced::Degraded => "degraded".to_owned(),
+            Enforced::Deadline => " by SCHED_DEADLINE".to_owned(),
+            Enforced::Fifo(priority) => format!(" by SCHED_FIFO {priority}"),
+            Enforced::None | Enforced::Degraded => ", not in force".to_owned(),
         };
         let (runtime, period) = (cpu.runtime_us, cpu.period_us);
-        parts.push(format!("{runtime} us in every {period} us by {by}"));
+        parts.push(format!("{runtime} us in every {period} us{by}"));
     }
     if shown.wanted.memory > 0 {
         parts.push(format!("{} bytes of memory kept", shown.wanted.memory));

@@ -10,10 +10,14 @@ use super::messages::{Answer, Ask, Execute, Outcome, Piece, TOKEN, Told};
 use crate::client::Refusal;
 use crate::codec::at_most;
 use crate::limits::{ATTACH_PIECE, MAX_NAME, MAX_REASON, MAX_STATE};
-use crate::{ClientId, Malformed, MethodId, Time};
+use crate::{ClientId, Lane, Malformed, MethodId, Time};
 
 const JSON: u8 = 1;
 const READ: u8 = 2;
+/// The place of the lane among the flags.
+const LANE: u8 = 2;
+/// A flag of the welcome.
+pub(super) const ORDERED: u8 = 1;
 const PANICKED: u8 = 1;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -30,7 +34,8 @@ pub(super) struct HelloHeader {
 #[repr(C)]
 pub(super) struct WelcomeHeader {
     pub version: u8,
-    pub reserved: [u8; 3],
+    pub flags: u8,
+    pub reserved: [u8; 2],
     pub node: U32,
 }
 
@@ -56,7 +61,9 @@ impl ExecuteHeader {
             client: execute.client.0.into(),
             call: execute.call.into(),
             method: execute.method.0.into(),
-            flags: (u8::from(execute.json) * JSON) | (u8::from(execute.read) * READ),
+            flags: (u8::from(execute.json) * JSON)
+                | (u8::from(execute.read) * READ)
+                | ((execute.lane as u8) << LANE),
             reserved: [0; 3],
         }
     }
@@ -64,9 +71,10 @@ impl ExecuteHeader {
     /// Reads a body, which the arguments share.
     pub fn decode(body: &Bytes) -> Result<Execute, Malformed> {
         let (head, arguments) = split::<ExecuteHeader>(body)?;
-        if head.flags & !(JSON | READ) != 0 || head.reserved != [0; 3] {
+        let lane = Lane::ALL.get(usize::from(head.flags >> LANE));
+        let Some(lane) = lane.filter(|_| head.reserved == [0; 3]) else {
             return Err(Malformed::Field("execute flags"));
-        }
+        };
         Ok(Execute {
             number: head.number.get(),
             now: Time(head.now.get()),
@@ -76,6 +84,7 @@ impl ExecuteHeader {
             method: MethodId(head.method.get()),
             json: head.flags & JSON != 0,
             read: head.flags & READ != 0,
+            lane: *lane,
             body: arguments,
         })
     }

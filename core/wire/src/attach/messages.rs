@@ -5,7 +5,7 @@ use alloc::string::String;
 use bytes::Bytes;
 
 use crate::client::Refusal;
-use crate::{ClientId, MethodId, NodeId, PROTOCOL_VERSION, Time};
+use crate::{ClientId, Lane, MethodId, NodeId, PROTOCOL_VERSION, Time};
 
 /// Bytes of a token.
 pub const TOKEN: usize = 32;
@@ -43,15 +43,19 @@ impl Hello {
 /// A node's answer to [`Hello`]: the program is let in.
 ///
 /// ```text
-///  0         1       4      8
-/// +---------+-------+------+---------
-/// | version | 0 0 0 | node | cluster
-/// +---------+-------+------+---------
+///  0         1       2     4      8
+/// +---------+-------+-----+------+---------
+/// | version | flags | 0 0 | node | cluster
+/// +---------+-------+-----+------+---------
+/// flags  bit 0: the group orders its calls, and wants them answered in that order
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// The protocol that the node speaks.
     pub version: u8,
+    /// The group orders its calls, and wants them answered in that order. Else only the calls of
+    /// one lane have an order.
+    pub ordered: bool,
     /// Which node this is.
     pub node: NodeId,
     /// The name of its cluster.
@@ -67,6 +71,7 @@ pub struct Welcome {
 /// +--------+-----+------+--------+------+--------+-------+-------+------
 /// flags  bit 0: the body is JSON, and so shall the answer be
 ///        bit 1: a read: a method that may change the state is to be refused ([`Refusal::NotReadOnly`])
+///        bits 2 and 3: the lane: 0 normal, 1 critical, 2 alarm
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Execute {
@@ -86,6 +91,8 @@ pub struct Execute {
     pub json: bool,
     /// It may change nothing: other replicas do not execute it.
     pub read: bool,
+    /// Its lane.
+    pub lane: Lane,
     /// The arguments.
     pub body: Bytes,
 }

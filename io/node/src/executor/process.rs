@@ -47,7 +47,7 @@ enum Outgoing {
     State { number: u64, state: Bytes, sent: usize },
 }
 
-/// The program's outstanding answers, in order.
+/// An outstanding answer of the program.
 enum Expected {
     Execute(Ticket, usize),
     Snapshot(Ticket),
@@ -82,10 +82,12 @@ pub(crate) struct Process {
     output: BytesMut,
     input: BytesMut,
     scratch: Box<[u8]>,
-    expected: VecDeque<Expected>,
-    /// Numbers of the next command, and of the first that is expected.
+    /// The outstanding answers, by the numbers of their commands, which grow.
+    expected: VecDeque<(u64, Expected)>,
+    /// Answers come in this order. In a stateless group a program may have lanes.
+    in_order: bool,
+    /// The number of the next command.
     next: u64,
-    first: u64,
     /// The state that is coming in pieces.
     arriving: Vec<u8>,
     waits_to_write: bool,
@@ -121,8 +123,8 @@ impl Process {
             input,
             scratch: vec![0; READ].into(),
             expected: VecDeque::new(),
+            in_order: style.has_state(),
             next: 1,
-            first: 1,
             arriving: Vec::new(),
             waits_to_write: false,
             broken: false,
@@ -156,7 +158,7 @@ impl Process {
             return Begun::Any;
         }
         let last = u64::from_le_bytes(number);
-        let unbegun = (self.first..).zip(&self.expected).filter(|(number, _)| *number > last);
+        let unbegun = self.expected.iter().filter(|(number, _)| *number > last);
         let first = unbegun.filter_map(|(_, expected)| expected.ticket()).next();
         first.map_or(Begun::Any, Begun::Before)
     }
@@ -181,12 +183,13 @@ impl Process {
                 seed,
                 client,
                 number: call,
-                lane: _, // a program executes all in order
+                lane,
             } => {
                 if let Some(changes) = self.changes.as_mut().filter(|_| !read) {
                     changes.executed();
                 }
-                let execute = Execute { number, now, seed, client, call, method, json, read, body };
+                let execute =
+                    Execute { number, now, seed, client, call, method, json, read, lane, body };
                 (Outgoing::Frame(Frame::Execute(execute)), Expected::Execute(ticket, bytes))
             }
             Command::Snapshot { ticket } => {
@@ -248,9 +251,9 @@ impl Process {
     }
 
     fn expect(&mut self, outgoing: Outgoing, expected: Expected) {
-        self.next += 1;
         self.queue.push_back(outgoing);
-        self.expected.push_back(expected);
+        self.expected.push_back((self.next, expected));
+        self.next += 1;
     }
 
     /// Writes what the socket takes, up to a batch.
@@ -339,12 +342,10 @@ impl Process {
 
     /// A handler of the program calls another group.
     fn asked(&self, ask: Ask) -> Result<Asked, String> {
-        let Some(Expected::Execute(ticket, _)) = self.expected.front() else {
-            return Err("it calls a group while it executes nothing".into());
-        };
-        if ask.number != self.first {
+        let at = self.position(ask.number);
+        let Some((_, Expected::Execute(ticket, _))) = at.map(|at| &self.expected[at]) else {
             return Err(format!("it calls a group for {}, which it does not execute", ask.number));
-        }
+        };
         let call = NestedCall {
             ticket: *ticket,
             callee: ask.group,
@@ -358,23 +359,29 @@ impl Process {
 
     /// Tells the program what came of its handler's call.
     pub fn resume(&mut self, ticket: Ticket, outcome: Result<Bytes, NestedError>) {
-        if !matches!(self.expected.front(), Some(Expected::Execute(first, _)) if *first == ticket) {
+        let is_it = |(_, expected): &&(u64, Expected)| matches!(expected, Expected::Execute(given, _) if *given == ticket);
+        let Some(number) = self.expected.iter().find(is_it).map(|(number, _)| *number) else {
             return;
-        }
+        };
         let outcome = match outcome {
             Ok(body) => Outcome::Ok(body),
             Err(NestedError::Service(body)) => Outcome::Error(body),
             Err(NestedError::Refused(refusal, reason)) => Outcome::Refused(refusal, reason),
-            Err(error) => return self.tell_failed(error),
+            Err(error) => return self.tell_failed(number, error),
         };
-        let told = Told { number: self.first, error: 0, outcome };
+        self.put_first(Frame::Called(Told { number, error: 0, outcome }));
+    }
+
+    fn tell_failed(&mut self, number: u64, error: NestedError) {
+        let outcome = Outcome::Refused(Refusal::Failed, cut(error.to_string()));
+        let told = Told { number, error: number_of(&error), outcome };
         self.put_first(Frame::Called(told));
     }
 
-    fn tell_failed(&mut self, error: NestedError) {
-        let outcome = Outcome::Refused(Refusal::Failed, cut(error.to_string()));
-        let told = Told { number: self.first, error: number_of(&error), outcome };
-        self.put_first(Frame::Called(told));
+    /// The place of an outstanding answer that may come now.
+    fn position(&self, number: u64) -> Option<usize> {
+        let at = self.expected.binary_search_by_key(&number, |(number, _)| *number).ok();
+        at.filter(|at| *at == 0 || !self.in_order)
     }
 
     /// Ahead of the commands that wait: the program's handler does.
@@ -383,7 +390,7 @@ impl Process {
         self.queue.insert(usize::from(begun), Outgoing::Frame(frame));
     }
 
-    /// Matches an answer to the command that is to be answered next.
+    /// Matches an answer to its command.
     fn answered(&mut self, frame: Frame) -> Result<Option<Done>, String> {
         let number = match &frame {
             Frame::Answer(answer) => answer.number,
@@ -392,14 +399,13 @@ impl Process {
             Frame::Restored(number) => *number,
             _ => return Err("it writes frames that only a node writes".into()),
         };
-        if self.expected.is_empty() || number != self.first {
+        let Some(at) = self.position(number) else {
             return Err(format!("it answers {number}, which is not the next that was asked"));
-        }
+        };
         if let Frame::State(piece) = frame {
-            return self.take_piece(piece);
+            return self.take_piece(at, piece);
         }
-        let Some(expected) = self.expected.pop_front() else { return Ok(None) };
-        self.first += 1;
+        let Some((_, expected)) = self.expected.remove(at) else { return Ok(None) };
         match (expected, frame) {
             (Expected::Execute(ticket, bytes), Frame::Answer(answer)) => {
                 Ok(Some(self.executed(ticket, bytes, answer)))
@@ -435,11 +441,11 @@ impl Process {
         }
     }
 
-    fn take_piece(&mut self, piece: Piece) -> Result<Option<Done>, String> {
+    fn take_piece(&mut self, at: usize, piece: Piece) -> Result<Option<Done>, String> {
         let asked = |expected: &Expected| {
             matches!(expected, Expected::Snapshot(_) | Expected::State(_) | Expected::Change(..))
         };
-        if !self.expected.front().is_some_and(asked) {
+        if !asked(&self.expected[at].1) {
             return Err(format!("it gives a state, which {} did not ask for", piece.number));
         }
         self.arriving.extend_from_slice(&piece.bytes);
@@ -451,8 +457,7 @@ impl Process {
             return Ok(None);
         }
         let state = std::mem::take(&mut self.arriving);
-        self.first += 1;
-        match self.expected.pop_front() {
+        match self.expected.remove(at).map(|(_, expected)| expected) {
             Some(Expected::Change(ticket, replaced)) => {
                 let changes = self.changes.as_mut().filter(|_| replaced == self.replaced);
                 let change = changes.map(|changes| changes.take(None, || Ok(state)));

@@ -52,12 +52,20 @@ pub(super) fn granted(
     }
 }
 
+/// The beginning of the daemon's words about networks.
+const NETWORK: &str = "network: ";
+
+fn words(degraded: &[String], about: impl Fn(&&String) -> bool) -> String {
+    let words: Vec<&str> = degraded.iter().filter(about).map(String::as_str).collect();
+    words.join("; ")
+}
+
 fn network(standing: &Standing) -> Grant {
     match standing {
-        Standing::InForce(_, degraded) => {
-            let why = degraded.iter().find(|why| why.starts_with("network: "));
-            why.map_or(Grant::InForce, |why| Grant::Refused(why.clone()))
-        }
+        Standing::InForce(_, degraded) => match words(degraded, |why| why.starts_with(NETWORK)) {
+            none if none.is_empty() => Grant::InForce,
+            why => Grant::Refused(why),
+        },
         Standing::Refused(why) | Standing::Absent(why) => Grant::Refused(why.clone()),
     }
 }
@@ -65,7 +73,9 @@ fn network(standing: &Standing) -> Grant {
 fn time(standing: Standing, alone: impl FnOnce() -> Grant) -> Grant {
     match standing {
         Standing::InForce(Enforced::Deadline | Enforced::Fifo(_), _) => Grant::InForce,
-        Standing::InForce(_, degraded) => Grant::Refused(degraded.join("; ")),
+        Standing::InForce(_, degraded) => {
+            Grant::Refused(words(&degraded, |why| !why.starts_with(NETWORK)))
+        }
         Standing::Refused(why) => Grant::Refused(why),
         Standing::Absent(why) => match alone() {
             Grant::InForce => Grant::InForce,
