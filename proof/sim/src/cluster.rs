@@ -385,6 +385,7 @@ impl Cluster {
         let id = GroupId::of(&plan.name);
         self.watch.promise.hosted(id, me);
         self.watch.cold.hosted(me, id);
+        self.watch.poisons.gave_up(me, id);
         self.watch.replaced(me, id, &[])?;
         self.executors.host(me, plan);
         Ok(())

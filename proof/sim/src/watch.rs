@@ -1,7 +1,7 @@
 //! All checkers of a cluster, told of everything that its nodes say and do.
 
 use bytes::Bytes;
-use engine::{Event, MoveError, NestedCall, NestedError};
+use engine::{Command, Event, MoveError, NestedCall, NestedError};
 use wire::client::{Outcome, Refusal, Reply, Request};
 use wire::ordered::{nested_client, nested_number};
 use wire::system::MANAGER_ID;
@@ -218,6 +218,27 @@ impl Watch {
         }
     }
 
+    /// A replica gives its service a command.
+    pub fn given(&mut self, by: Member, group: GroupId, command: &Command) -> Verdict {
+        match command {
+            Command::Start(_) => self.cold.started(by, group)?,
+            Command::Stop => self.cold.stopped(by, group),
+            Command::Execute { .. } => {
+                self.served.given(by, group)?;
+                self.cold.given(by, group)?;
+            }
+            _ => self.cold.given(by, group)?,
+        }
+        // The replica speaks of the next history from here on. Its service may get there much
+        // later.
+        if let Command::Start(_) | Command::Stop | Command::Reset | Command::Restore { .. } =
+            command
+        {
+            self.poisons.gave_up(by, group);
+        }
+        Ok(())
+    }
+
     /// A replica executed a call, as the `place`th of its history, from the hash `before` to
     /// `after`. `alone`: nobody else knows of it yet.
     pub fn executed(
@@ -249,10 +270,9 @@ impl Watch {
         self.executions.went_on(by, group, entry.time, step)
     }
 
-    /// A replica's history was replaced by this one.
+    /// The history of a replica's service was replaced by this one.
     pub fn replaced(&mut self, by: Member, group: GroupId, history: &[Entry]) -> Verdict {
         self.votes.replaced(by, group);
-        self.poisons.replaced(by, group);
         self.executions.gave_up(by, group);
         if self.served.concerns(group) || self.votes.is_spoilt(group) {
             return Ok(());
@@ -354,3 +374,6 @@ impl Watch {
         if promised > 0 { self.linearizable.finish(group) } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -159,9 +159,9 @@ impl Poisons {
         })
     }
 
-    /// A replica's history is another one now. The calls that it reported as poisonous may be in no
-    /// history: no disk had them when its node was lost.
-    pub fn replaced(&mut self, by: Member, group: GroupId) {
+    /// A replica gives its history up for another. The calls that it reported as poisonous may be in
+    /// no history: no disk had them when its node was lost.
+    pub fn gave_up(&mut self, by: Member, group: GroupId) {
         self.skipped.remove(&(by, group));
     }
 
@@ -330,10 +330,10 @@ mod tests {
         assert_eq!(poisons.counted(by, GROUP, 2, 2), 2);
         poisons.told(by, GROUP, &poison(&[1, 2])).unwrap();
         assert_eq!(poisons.counted(by, GROUP, 4, 3), 4);
-        poisons.replaced(by, GROUP);
+        poisons.gave_up(by, GROUP);
         assert_eq!(poisons.counted(by, GROUP, 6, 5), 6, "it came with a state");
         assert_eq!(poisons.counted(by, GROUP, 9, 6), 7, "and no more than that");
-        poisons.replaced(by, GROUP);
+        poisons.gave_up(by, GROUP);
         assert_eq!(
             poisons.counted(by, GROUP, 7, 7),
             7,

@@ -1,6 +1,6 @@
 //! The outputs of nodes.
 
-use engine::{Command, Event, Output, Stack};
+use engine::{Event, Output, Stack};
 use wire::system::MANAGER_ID;
 use wire::{GroupId, Member};
 
@@ -43,15 +43,7 @@ impl Cluster {
             // Its service is gone, so this command is for nobody.
             Output::Run { group, .. } if !self.executors.has(node, group) => {}
             Output::Run { group, command } => {
-                match command {
-                    Command::Execute { .. } => {
-                        self.watch.served.given(me, group)?;
-                        self.watch.cold.given(me, group)?;
-                    }
-                    Command::Start(_) => self.watch.cold.started(me, group)?,
-                    Command::Stop => self.watch.cold.stopped(me, group),
-                    _ => self.watch.cold.given(me, group)?,
-                }
+                self.watch.given(me, group, &command)?;
                 let component = self.watch.history_of(me, group);
                 if let Some(executor) = self.executors.get_mut(node, group) {
                     executor.push(command, component);
