@@ -151,11 +151,12 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
     /// missed it has another log. So it is on disk, where a replica has to know from where on it
     /// votes. A group that was never called has none: anybody may begin it, in whatever style it
     /// has by then (seeds 4942 and 10849).
-    pub(crate) fn count_change(&mut self, id: GroupId) {
+    pub(crate) fn count_change(&mut self, id: GroupId, sequence: u64) {
         if self.base.directory.get(id).is_none_or(|group| group.last == Place::default()) {
             return;
         }
-        let place = self.base.place(self.base.progress.delivered());
+        // It may have waited for the installation, among requests of its own and other places.
+        let place = self.base.place(sequence);
         self.base.directory.requested(id, place);
         let here =
             self.base.directory.get(id).is_some_and(|group| group.replica(self.base.me).is_some());

@@ -241,7 +241,9 @@ impl<O: Ordering> Stack<O> {
                 });
             }
             Ordered::Move(proposal) => self.groups().act_on_move(now, sender, proposal),
-            Ordered::Restyle(restyle) => self.groups().act_on_restyle(now, sender, restyle),
+            Ordered::Restyle(restyle) => {
+                self.groups().act_on_restyle(now, sender, sequence, restyle);
+            }
             Ordered::Rank(rank) => self.groups().act_on_rank(now, &rank),
             Ordered::Demote(demote) => self.groups().act_on_demote(now, sender, demote),
             Ordered::PrimaryChunk(chunk) => {

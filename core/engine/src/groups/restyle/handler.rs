@@ -96,7 +96,13 @@ impl<O: Ordering> GroupHandler<'_, O> {
     }
 
     /// A change of style at its place in the order.
-    pub(crate) fn act_on_restyle(&mut self, now: Time, sender: Member, restyle: Restyle) {
+    pub(crate) fn act_on_restyle(
+        &mut self,
+        now: Time,
+        sender: Member,
+        sequence: u64,
+        restyle: Restyle,
+    ) {
         let Restyle { group: id, view: asked, style: to } = restyle;
         if sender == self.base.me
             && let Some(restyling) = self.groups.restyles.get_mut(&id)
@@ -126,7 +132,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
         let on_disk = self.base.directory.get(id).is_some_and(Group::is_on_disk);
         if from.logs() || to.logs() || on_disk {
-            self.replicas().count_change(id);
+            self.replicas().count_change(id, sequence);
         }
         if to.keeps_its_primary() {
             self.base.directory.reign_anew(id, self.base.place(self.base.progress.delivered()));

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use wire::kept::{BEGUN, FOLLOWED, LOST, TAKEN, encode_style};
-use wire::ordered::{Durability, End, KeptReply, NestedEnd, Place, Recall, Style};
+use wire::ordered::{Durability, End, KeptReply, NestedEnd, Place, Recall, Restyle, Style};
 
 use super::*;
 use crate::{Kept, Recovery};
@@ -62,18 +62,16 @@ impl Room {
     }
 
     /// These messages come in one datagram.
-    fn request_at_once(&mut self, numbers: &[u64]) {
-        let place = self.sequence;
-        for number in numbers {
-            self.sequence = place;
-            self.sequence += 1;
+    fn deliver_at_once(&mut self, messages: impl IntoIterator<Item = Ordered>) {
+        self.sequence += 1;
+        for message in messages {
             let delivery = Delivery {
                 ring: self.ring,
                 sequence: self.sequence,
                 contiguous: true,
                 sender: member(1),
                 level: Level::Agreed,
-                payload: Ordered::Request(a_request(*number)).encode(),
+                payload: message.encode(),
             };
             self.stack.base.outbox.ordering.script.push_back(ordering::Output::Deliver(delivery));
         }
@@ -84,10 +82,24 @@ impl Room {
 #[test]
 fn all_but_the_last_request_of_a_place_are_marked_as_followed() {
     let mut room = alone();
-    room.request_at_once(&[1, 2, 3]);
+    room.deliver_at_once([1, 2, 3].map(|number| Ordered::Request(a_request(number))));
     assert_eq!(room.records(), [FOLLOWED, FOLLOWED, TAKEN]);
     room.request(1, 4);
     assert_eq!(room.records(), [TAKEN]);
+}
+
+/// The simulator's world `disks`, seed 5000764: the change was logged at the installation's place,
+/// which parted the records of its own. After a loss of power an answered request was gone.
+#[test]
+fn a_change_of_style_that_waited_is_logged_at_its_own_place() {
+    let mut room = alone();
+    room.configure(20);
+    let restyle = Restyle { group: log(), view: ViewNumber(9), style: Style::Active };
+    let [first, second] = [1, 2].map(|number| Ordered::Request(a_request(number)));
+    room.deliver_at_once([first, Ordered::Restyle(restyle), second]);
+    room.announce_disks(Vec::new(), Vec::new());
+    room.install(vec![entry(&[(1, true)], on_disk())]);
+    assert_eq!(room.records(), [FOLLOWED, FOLLOWED, TAKEN]);
 }
 
 #[test]
