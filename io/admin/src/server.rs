@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::{Shutdown, TcpStream};
-use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,12 +18,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use bytes::{Bytes, BytesMut};
+use os::unix_socket::{Unheard, listen_at};
 use tls::Records;
 use wire::Duration;
 use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
 
 use crate::message::{Refused, Request};
-use crate::stream::{Closer, Stream, Tls, listen_privately};
+use crate::stream::{Closer, Stream, Tls};
 
 mod answer;
 mod backup;
@@ -112,9 +112,12 @@ impl Server {
     pub fn listen(&mut self, path: &Path) -> Result<(), ServeError> {
         let Some(entrance) = self.entrance.clone() else { return Ok(()) };
         let wrap = |source| ServeError::Io { path: path.into(), source };
-        remove_left_over(path)?;
         // Every user who may run the node may connect here, and nobody else.
-        let listener = listen_privately(path).map_err(wrap)?;
+        let listener = listen_at(path, 0o600).map_err(|why| match why {
+            Unheard::NotASocket => ServeError::NotASocket(path.into()),
+            Unheard::Served => ServeError::Taken(path.into()),
+            Unheard::Io(source) => wrap(source),
+        })?;
         thread::Builder::new()
             .name("steadfast admin".into())
             .spawn(move || entrance.accept(&listener))
@@ -146,20 +149,6 @@ impl Drop for Server {
             let _ = fs::remove_file(path);
         }
     }
-}
-
-/// A node that was killed leaves its socket file; one that lives answers there.
-fn remove_left_over(path: &Path) -> Result<(), ServeError> {
-    match fs::symlink_metadata(path) {
-        Ok(data) if data.file_type().is_socket() => {}
-        Ok(_) => return Err(ServeError::NotASocket(path.into())),
-        // Binding says what is wrong, if it is not just that nothing is there.
-        Err(_) => return Ok(()),
-    }
-    if UnixStream::connect(path).is_ok() {
-        return Err(ServeError::Taken(path.into()));
-    }
-    fs::remove_file(path).map_err(|source| ServeError::Io { path: path.into(), source })
 }
 
 fn lock(closers: &Closers) -> MutexGuard<'_, BTreeMap<u64, Closer>> {

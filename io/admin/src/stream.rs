@@ -1,24 +1,17 @@
 //! A connection of the admin protocol: a Unix socket's, or TLS over TCP. Reads and writes block.
 
-use std::fs::{File, Permissions};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use socket2::{Domain, SockAddr, Socket, Type};
 use tls::Records;
 
 /// Bytes read at a time.
 const READ: usize = 16 << 10;
-
-/// Connections that wait to be accepted.
-const BACKLOG: i32 = 16;
 
 /// Either side's end.
 #[derive(Debug)]
@@ -204,16 +197,4 @@ impl AsFd for Stream {
             Stream::Tls(stream) => stream.socket.as_fd(),
         }
     }
-}
-
-/// A listener whose file is for its owner alone from the first moment on: Linux makes the file with
-/// the socket's own mode.
-pub(crate) fn listen_privately(path: &Path) -> io::Result<UnixListener> {
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    let file = File::from(OwnedFd::from(socket));
-    file.set_permissions(Permissions::from_mode(0o600))?;
-    let socket = Socket::from(OwnedFd::from(file));
-    socket.bind(&SockAddr::unix(path)?)?;
-    socket.listen(BACKLOG)?;
-    Ok(UnixListener::from(OwnedFd::from(socket)))
 }

@@ -7,6 +7,7 @@
 //! - [`random`]: random bytes.
 //! - [`realtime`]: reserved time, priorities, locked memory, processors that stay awake.
 //! - [`sched`]: the scheduling class of a thread. The one module here with unsafe code.
+//! - [`unix_socket`]: a socket in the file system, for one process at a time.
 //! - [`waker`]: an end to another thread's wait.
 #![deny(unsafe_code)]
 
@@ -17,4 +18,5 @@ pub mod ports;
 pub mod random;
 pub mod realtime;
 pub mod sched;
+pub mod unix_socket;
 pub mod waker;

@@ -1,16 +1,15 @@
 //! The daemon: connections, and the reserves that they hold.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use os::unix_socket::{Unheard, listen_at};
 use qos::Planted;
 use qos::daemon::{Connection, Daemon, Denied, Held};
 use qos::host::{Host, Platform};
@@ -22,6 +21,9 @@ use crate::owner::{Peer, Target};
 
 /// Connections at a time: a host has some nodes, and people look at it.
 const MAX_CONNECTIONS: usize = 256;
+
+/// How long the listener rests where the system has no descriptors left.
+const REST: Duration = Duration::from_millis(500);
 
 /// After which the owners of reserves have asked a daemon that has started again.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -69,20 +71,11 @@ impl Server {
     /// # Errors
     /// The socket cannot be made, or is served.
     pub fn open(path: &Path, host: Host, limiters: Limiters) -> Result<Server, OpenError> {
-        let failed = |source| OpenError::Socket { path: path.into(), source };
-        if UnixStream::connect(path).is_ok() {
-            return Err(OpenError::Served(path.into()));
-        }
-        match fs::symlink_metadata(path) {
-            Ok(found) if !found.file_type().is_socket() => {
-                return Err(OpenError::NotASocket(path.into()));
-            }
-            Ok(_) => fs::remove_file(path).map_err(failed)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(error)),
-        }
-        let listener = UnixListener::bind(path).map_err(failed)?;
-        fs::set_permissions(path, Permissions::from_mode(0o660)).map_err(failed)?;
+        let listener = listen_at(path, 0o660).map_err(|why| match why {
+            Unheard::NotASocket => OpenError::NotASocket(path.into()),
+            Unheard::Served => OpenError::Served(path.into()),
+            Unheard::Io(source) => OpenError::Socket { path: path.into(), source },
+        })?;
         limiters.groups.clean();
         let state = State {
             daemon: Daemon::new(host, Planted::default()),
@@ -105,10 +98,10 @@ impl Server {
             lock(&state).kernel.limiters.networks.sweep();
         })?;
         loop {
-            let (stream, _) = match self.listener.accept() {
-                Ok(accepted) => accepted,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-                Err(error) => return Err(error),
+            let Ok((stream, _)) = self.listener.accept() else {
+                // Out of descriptors, most likely. The pause keeps the thread from spinning.
+                thread::sleep(REST);
+                continue;
             };
             let state = self.state.clone();
             let mut locked = lock(&state);
