@@ -133,7 +133,8 @@ fn a_host_without_room_sends_a_replica_elsewhere() {
     deploy(folder, 500);
     until("the reserve is changed", || {
         let now = free.reserves();
-        let changed = now.iter().find(|it| it.wanted.memory_most == 500_000_000)?;
+        let is_it = |it: &&Shown| it.wanted.path == "plant/n2/own";
+        let changed = now.iter().find(is_it).filter(|it| it.wanted.memory_most == 500_000_000)?;
         assert_eq!(changed.wanted.process, process, "the program runs on");
         Some(())
     });

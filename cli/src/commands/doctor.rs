@@ -3,11 +3,13 @@
 //! - here: the command, and how findings are shown
 //! - `doctor/system.rs`: what the kernel permits and how it is set up
 //! - `doctor/sleep.rs`: how deeply idle processors sleep
+//! - `doctor/groups.rs`: what control groups can limit
 //! - `doctor/network.rs`: buffers, addresses, the other nodes
 //! - `doctor/timing.rs`: what is measured: wake-ups, timers, stalls, the disk
 //! - `doctor/node.rs`: what a running node has in force
 
 mod finding;
+mod groups;
 mod network;
 mod node;
 mod reserve;
@@ -78,6 +80,7 @@ fn examine(args: &Args) -> Result<Verdict, Failure> {
         None => NodeConfig::default(),
     };
     let mut findings = system::examine(&config);
+    findings.extend(groups::examine());
     findings.extend(network::examine(&config));
     if !args.quick {
         findings.extend(timing::examine(&config));

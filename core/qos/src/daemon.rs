@@ -117,6 +117,11 @@ impl<T: Clone + PartialEq> Daemon<T> {
             return Err(Denied { why, full: false });
         }
         let old = before.map(|held| held.ask.clone());
+        // Limits that stay as they are stay in force without a moment's gap.
+        let limited = before
+            .filter(|held| held.target == target && held.ask.limits() == ask.limits())
+            .map(|held| held.degraded.iter().filter(|why| *why != NOT_PERMITTED).cloned());
+        let limited: Option<Vec<String>> = limited.map(Iterator::collect);
         let had_class = before.is_some_and(|held| held.mechanism.is_enforced());
         let mechanism = match self.host.admit(path, ask.clone()) {
             Ok(admitted) => admitted.cpu,
@@ -133,10 +138,12 @@ impl<T: Clone + PartialEq> Daemon<T> {
         if had_class && !mechanism.is_enforced() {
             kernel.release(&target);
         }
-        if old.is_some_and(|old| old.limits() != ask.limits()) {
-            kernel.unlimit(path);
-        }
-        let mut degraded = kernel.limit(path, &target, &ask);
+        let mut degraded = limited.unwrap_or_else(|| {
+            if old.is_some_and(|old| old.limits() != ask.limits()) {
+                kernel.unlimit(path);
+            }
+            kernel.limit(path, &target, &ask)
+        });
         if mechanism == Mechanism::Degraded && !self.planted.is(Bug::DegradeSilently) {
             degraded.push(NOT_PERMITTED.into());
         }

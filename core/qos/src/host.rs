@@ -237,14 +237,15 @@ impl Host {
 
     fn check_traffic(&self, path: &str, traffic: &Traffic) -> Result<(), Refusal> {
         let Traffic { rate, ports } = traffic;
-        if (*rate > 0) == ports.is_empty() || ports.len() > MAX_PORTS {
+        if (*rate > 0) == ports.is_empty() || ports.len() > MAX_PORTS || ports.contains(&0) {
             return Err(Refusal::Impossible);
         }
         let mut taken = self.others(path).flat_map(|other| &other.ask.traffic.ports);
         if let Some(port) = taken.find(|port| ports.contains(port)) {
             return Err(Refusal::Port(*port));
         }
-        let used: u64 = self.others(path).map(|other| other.ask.traffic.rate).sum();
+        let rates = self.others(path).map(|other| other.ask.traffic.rate);
+        let used = rates.fold(0, u64::saturating_add);
         for (network, whole) in &self.capacity.networks {
             let left = whole.saturating_sub(used);
             if *rate > left {

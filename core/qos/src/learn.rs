@@ -18,6 +18,9 @@ const TERM: Duration = Duration::from_secs(10);
 /// The smallest runtime that is learned.
 const LEAST: Duration = Duration::from_micros(100);
 
+/// How long nothing more is asked for after a refusal.
+const REST: Duration = Duration::from_secs(60);
+
 /// Learns a runtime between [`LEAST`] and `most`.
 #[derive(Clone, Debug)]
 pub struct Learner {
@@ -25,6 +28,8 @@ pub struct Learner {
     most: Duration,
     runtime: Duration,
     term: Option<Term>,
+    /// Nothing more is asked for before.
+    rests_until: Time,
 }
 
 #[derive(Clone, Debug)]
@@ -51,7 +56,8 @@ pub struct Change {
 impl Learner {
     /// One that has learned nothing: this runtime is in force in each period.
     pub fn new(runtime: Duration, period: Duration, most: Duration) -> Learner {
-        Learner { period, most: most.max(runtime), runtime, term: None }
+        let (most, rests_until) = (most.max(runtime), Time::ZERO);
+        Learner { period, most, runtime, term: None, rests_until }
     }
 
     /// The runtime that it has learned.
@@ -60,7 +66,9 @@ impl Learner {
     }
 
     /// The thread has used so much processor time by now. A thread asks whenever it has work, so
-    /// what it used before a sleep belongs to the period in which it began.
+    /// what it used before a sleep belongs to the period in which it began. Periods begin at such a
+    /// look, and not with the kernel's: a use that spans two of those may count as an overrun, and
+    /// the runtime grows rather than not.
     pub fn look(&mut self, now: Time, used: Duration) -> Option<Change> {
         let term = self.term.get_or_insert_with(|| Term {
             began: now,
@@ -78,7 +86,8 @@ impl Learner {
         term.overruns += u64::from(spent >= self.runtime);
         let (total, overruns) = (term.uses.total(), term.overruns);
         let to = |spent: Duration| (spent * 5 / 4).clamp(LEAST.min(self.most), self.most);
-        if spent >= self.runtime && overruns > 1 + total / PERIODS {
+        let rests = now < self.rests_until;
+        if spent >= self.runtime && overruns > 1 + total / PERIODS && !rests {
             return self.change(to(spent), overruns);
         }
         if total < PERIODS || now.since(term.began) < TERM {
@@ -86,7 +95,8 @@ impl Learner {
         }
         let learned = to(term.uses.quantile(0.999).unwrap_or_default());
         self.term = None;
-        let drifted = learned > self.runtime || learned < self.runtime * 3 / 4;
+        let more = learned > self.runtime * 21 / 20 && !rests;
+        let drifted = more || learned < self.runtime * 3 / 4;
         if drifted { self.change(learned, 0) } else { None }
     }
 
@@ -96,11 +106,11 @@ impl Learner {
         (to != from).then_some(Change { from, to, overruns })
     }
 
-    /// The host refuses a change: the former runtime is still in force, and is the most that is
-    /// asked for from here on.
-    pub fn refused(&mut self, change: Change) {
+    /// The host refuses a change: the former runtime is still in force, and nothing more is asked
+    /// for in the next minute.
+    pub fn refused(&mut self, now: Time, change: Change) {
         (self.runtime, self.term) = (change.from, None);
-        self.most = self.most.min(change.from.max(LEAST));
+        self.rests_until = now + REST;
     }
 }
 
@@ -164,14 +174,17 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_change_is_not_asked_for_again() {
+    fn a_refused_change_is_asked_for_again_after_a_minute() {
         let mut thread = Thread::new(500, 3_000);
         let change = thread.runs(10, |_| 800).expect("it is used up");
-        thread.learner.refused(change);
+        thread.learner.refused(thread.now, change);
         assert_eq!(thread.learner.runtime(), micros(500));
-        assert_eq!(thread.runs(1_000, |_| 800), None);
-        let change = thread.runs(10_000, |_| 80).expect("less may be asked for");
-        assert_eq!(change.to, LEAST);
+        assert_eq!(thread.runs(14_000, |_| 800), None, "56 seconds");
+        let again = thread.runs(2_000, |_| 800).expect("a minute is over");
+        assert_eq!(again.to, change.to);
+        thread.learner.refused(thread.now, again);
+        let less = thread.runs(10_000, |_| 80).expect("less may be asked for at once");
+        assert_eq!(less.to, LEAST);
     }
 
     #[test]

@@ -22,6 +22,9 @@ const HUNG_WITHIN: RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_secs(3_600);
 const HUNG_MISSES: u32 = 1_000;
 
+/// The most megabytes a second that an interface is asked for.
+const MAX_NETWORK_MB_S: u64 = 100_000;
+
 impl Config {
     /// Checks what no single knob can: ranges, and knobs against each other. `Node::start` does
     /// it too.
@@ -77,6 +80,9 @@ impl Config {
         }
         if self.realtime.network_mb_s > 0 && self.realtime.daemon.is_none() {
             return Err(Problem::NetworkWithoutDaemon);
+        }
+        if self.realtime.network_mb_s > MAX_NETWORK_MB_S {
+            return Err(Problem::Network(self.realtime.network_mb_s));
         }
         if self.realtime.spin > MAX_SPIN {
             return Err(Problem::Spin(self.realtime.spin));

@@ -365,6 +365,9 @@ pub enum Problem {
          that may run on all processors; leave cpus empty"
     )]
     ReservePinned,
+    /// No interface is so quick.
+    #[error("[realtime] network_mb_s = {0} is out of range: give 0 to 100000 megabytes a second")]
+    Network(u64),
     /// A reservation cannot grow to less than it is.
     #[error(
         "[realtime] runtime_most_us = {} is out of range: give runtime_us to 95 % of period_us, and runtime_us \

@@ -70,7 +70,9 @@ impl Problem {
             Problem::Spin(_) => vec![Key("realtime"), Key("spin_us")],
             Problem::WakeWithin(_) => vec![Key("realtime"), Key("wake_within_us")],
             Problem::Reserve { .. } => vec![Key("realtime"), Key("runtime_us")],
-            Problem::NetworkWithoutDaemon => vec![Key("realtime"), Key("network_mb_s")],
+            Problem::Network(_) | Problem::NetworkWithoutDaemon => {
+                vec![Key("realtime"), Key("network_mb_s")]
+            }
             Problem::ReserveMost(_) => vec![Key("realtime"), Key("runtime_most_us")],
             Problem::ReservePinned => vec![Key("realtime"), Key("cpus")],
             Problem::Ring(error) => ring_place(error),

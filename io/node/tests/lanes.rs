@@ -131,8 +131,11 @@ impl Service for Latch {
     fn call(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome {
         let mut open = OPEN.0.lock().unwrap();
         if call.body.is_empty() {
-            drop(OPEN.1.wait_timeout_while(open, TIMEOUT, |open| !*open).unwrap());
-            return ServiceOutcome::Ok("opened".into());
+            let waited = OPEN.1.wait_timeout_while(open, TIMEOUT, |open| !*open).unwrap();
+            return match waited.1.timed_out() {
+                true => ServiceOutcome::Error("nobody has opened it".into()),
+                false => ServiceOutcome::Ok("opened".into()),
+            };
         }
         let call = Invocation::new("store", APPEND).body(Bytes::copy_from_slice(call.body));
         let stored = context.call(call).unwrap();

@@ -2,14 +2,17 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
+use qos::host::{Capacity, Host};
+use qosd::{Limiters, Server};
 use steadfast_node::realtime::Grant;
 use steadfast_node::{
     BoxError, Call, Config, Context, Event, HostOptions, Node, ReserveNews, Service, ServiceOutcome,
 };
 use support::{Caller, TIMEOUT, synced, wait_for};
-use wire::{ClientId, Duration};
+use wire::{ClientId, Duration, Share};
 
 /// Works for longer than the node has reserved.
 struct Busy;
@@ -30,11 +33,17 @@ impl Service for Busy {
     }
 }
 
-#[test]
-fn a_reserve_that_is_used_up_grows() {
+/// A node that has 200 us of 4 ms reserved, and may learn 2 ms.
+fn config() -> Config {
     let mut config = Config::single();
     config.realtime.runtime = Duration::from_micros(200);
     config.realtime.runtime_most = Duration::from_micros(2_000);
+    config
+}
+
+/// The first news of the reserve of a node that uses more than it has reserved, and how the reserve
+/// stands then. `None`: this host permits no reservations.
+fn news_of(config: Config, wanted: impl Fn(&ReserveNews) -> bool) -> Option<(ReserveNews, Grant)> {
     let node = Node::start(config).unwrap();
     let events = node.subscribe();
     node.host("busy", HostOptions::default().inline(), || Busy).unwrap();
@@ -42,23 +51,53 @@ fn a_reserve_that_is_used_up_grows() {
     let mut caller = Caller::connect(node.client_address().unwrap(), ClientId(7));
     if let Grant::Refused(why) = node.status().realtime.runtime_us {
         assert!(why.contains("CAP_SYS_NICE"), "{why}");
-        return;
+        return None;
     }
     let end = Instant::now() + TIMEOUT;
-    for number in 1.. {
+    (1..).find_map(|number| {
         assert!(
             Instant::now() < end,
-            "{number} calls have used up the reserve, and nothing is told"
+            "{number} calls have used up the reserve, and it is not told"
         );
         caller.expect("busy", number, b"", "done");
-        let grown = events.try_iter().find_map(|(_, event)| match event {
-            Event::Reserve { news: ReserveNews::Overran { runtime, .. }, .. } => Some(runtime),
+        events.try_iter().find_map(|(_, event)| match event {
+            Event::Reserve { news, .. } if wanted(&news) => {
+                Some((news, node.status().realtime.runtime_us))
+            }
             _ => None,
-        });
-        if let Some(runtime) = grown {
-            assert!(runtime > Duration::from_micros(200), "{runtime:?}");
-            assert_eq!(node.status().realtime.runtime_us, Grant::InForce);
-            return;
-        }
+        })
+    })
+}
+
+#[test]
+fn a_reserve_that_is_used_up_grows() {
+    let overran = |news: &ReserveNews| matches!(news, ReserveNews::Overran { .. });
+    if let Some((ReserveNews::Overran { runtime, .. }, standing)) = news_of(config(), overran) {
+        assert!(runtime > Duration::from_micros(200), "{runtime:?}");
+        assert_eq!(standing, Grant::InForce);
+    }
+}
+
+#[test]
+fn what_a_daemon_refuses_leaves_what_was_in_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("qos.sock");
+    let (limiters, percent) = (Limiters::default(), Share::percent);
+    let capacity = Capacity {
+        processors: 1,
+        taken: percent(5),
+        most: percent(6),
+        memory: 0,
+        devices: BTreeMap::new(),
+        networks: BTreeMap::new(),
+    };
+    let host = Host::new(capacity, qosd::platform::probe(&limiters));
+    let server = Server::open(&socket, host, limiters).unwrap();
+    std::thread::spawn(move || server.serve());
+    let mut config = config();
+    config.realtime.daemon = Some(socket.clone());
+    let refused = |news: &ReserveNews| matches!(news, ReserveNews::Refused { .. });
+    if let Some((ReserveNews::Refused { why }, _)) = news_of(config, refused) {
+        assert!(why.contains("reserve less"), "{why}");
     }
 }

@@ -8,6 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rustix::net::SendFlags;
+
 use crate::client::{Client, ClientError};
 use crate::message::{Enforced, Request, Wanted};
 
@@ -48,6 +50,8 @@ struct Shared {
 struct State {
     wanted: Wanted,
     standing: Option<Standing>,
+    /// The daemons' answers so far.
+    answers: u64,
     /// The open connection, to be asked or ended from outside.
     socket: Option<UnixStream>,
     ended: bool,
@@ -83,9 +87,12 @@ impl Keeper {
         self.shared.lock().change(wanted);
     }
 
-    /// The same for a real-time thread. False: the other thread is changing it, so ask again.
-    pub fn try_change(&self, wanted: Wanted) -> bool {
-        self.shared.state.try_lock().map(|mut state| state.change(wanted)).is_ok()
+    /// The same for a real-time thread, with the number of answers so far: a later one is to this.
+    /// `None`: the other thread is changing it, so ask again.
+    pub fn try_change(&self, wanted: Wanted) -> Option<u64> {
+        let mut state = self.shared.state.try_lock().ok()?;
+        state.change(wanted);
+        Some(state.answers)
     }
 
     /// How it stands now.
@@ -93,10 +100,10 @@ impl Keeper {
         self.shared.lock().known()
     }
 
-    /// The same, or `None` while the other thread changes it: for a real-time thread, which must
-    /// not wait for an ordinary one.
-    pub fn glance(&self) -> Option<Standing> {
-        self.shared.state.try_lock().ok().map(|state| state.known())
+    /// The same with the number of answers so far, or `None` while the other thread changes it: for
+    /// a real-time thread, which must not wait for an ordinary one.
+    pub fn glance(&self) -> Option<(Standing, u64)> {
+        self.shared.state.try_lock().ok().map(|state| (state.known(), state.answers))
     }
 }
 
@@ -106,9 +113,10 @@ impl State {
             return;
         }
         self.wanted = wanted;
-        if let Some(socket) = &self.socket {
+        let request = Request::Reserve(self.wanted.clone());
+        if let Some(socket) = self.socket.take_if(|socket| !sent_at_once(socket, &request)) {
             // A broken connection is made anew, with this request.
-            let _ = send(socket, &Request::Reserve(self.wanted.clone()));
+            let _ = socket.shutdown(Shutdown::Both);
         }
     }
 
@@ -141,27 +149,19 @@ impl Shared {
     /// Asks one daemon after the other, until the keeper is dropped.
     fn keep(&self) {
         loop {
-            let asked = self.ask();
-            let mut client = match asked {
-                Ok(client) => client,
-                Err(error) => {
-                    self.stands(Err(error));
-                    let state = self.lock();
-                    let waited = self.changed.wait_timeout_while(state, AGAIN, |it| !it.ended);
-                    let state = waited.unwrap_or_else(PoisonError::into_inner).0;
-                    if state.ended {
-                        return;
+            match self.ask() {
+                // The first answer is to the request of the connection, others to changes.
+                Ok(mut client) => {
+                    while let Ok(answer) = client.next() {
+                        self.stands(answer);
                     }
-                    continue;
                 }
-            };
-            // The first answer is to the request of the connection, others to changes.
-            while let Ok(answer) = client.next() {
-                self.stands(answer);
+                Err(error) => self.stands(Err(error)),
             }
             let mut state = self.lock();
             state.socket = None;
-            if state.ended {
+            let waited = self.changed.wait_timeout_while(state, AGAIN, |it| !it.ended);
+            if waited.unwrap_or_else(PoisonError::into_inner).0.ended {
                 return;
             }
         }
@@ -171,6 +171,7 @@ impl Shared {
     fn stands(&self, asked: Result<(Enforced, Vec<String>), ClientError>) {
         let mut state = self.lock();
         let before = state.standing.take();
+        state.answers += u64::from(matches!(&asked, Ok(_) | Err(ClientError::Refused { .. })));
         let standing = match asked {
             Ok((enforced, degraded)) => Standing::InForce(enforced, degraded),
             Err(ClientError::Refused { error, .. }) => Standing::Refused(error),
@@ -204,6 +205,14 @@ impl Shared {
         }
         Ok(client)
     }
+}
+
+/// Whether the socket has taken the whole request without waiting.
+fn sent_at_once(socket: &UnixStream, request: &Request) -> bool {
+    let Ok(mut line) = serde_json::to_vec(request) else { return false };
+    line.push(b'\n');
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    rustix::net::send(socket, &line, flags) == Ok(line.len())
 }
 
 fn send(mut socket: &UnixStream, request: &Request) -> Result<(), ClientError> {

@@ -51,11 +51,15 @@ pub struct Wanted {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<String, Device>,
     /// Bytes a second of its packets at each network interface; 0: no more than others.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub network: u64,
     /// The ports of these packets: they leave from one of them, or go to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
+}
+
+fn is_none(rate: &u64) -> bool {
+    *rate == 0
 }
 
 /// Processor time of a thread, in microseconds.

@@ -26,6 +26,13 @@ const HANDLE: &str = "5fd";
 const FIRST: u16 = 0x10;
 const AFTER: u16 = 0x8000;
 
+/// Numbers of protocols.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// How long `tc` may take. It takes some milliseconds; a request waits for it.
+const TC_WITHIN: &str = "2";
+
 /// Bytes that a class may send in its turn: ten packets of the usual size.
 const QUANTUM: u32 = 15_000;
 
@@ -41,43 +48,34 @@ pub struct Networks {
     classes: BTreeMap<String, u16>,
     /// Classes that an earlier daemon has left, and nobody has asked for.
     unclaimed: BTreeSet<u16>,
-    /// Why nothing is shared out, if something was to be.
-    refused: Option<String>,
+    /// Interfaces that were to be shared out, and cannot be: the reasons, with remedies.
+    refused: Vec<String>,
 }
 
 impl Networks {
     /// Shares out these interfaces, each with the bytes a second that it can send.
-    ///
-    /// # Errors
-    /// The reason, and the remedy.
-    pub fn open(interfaces: BTreeMap<String, u64>) -> Result<Networks, String> {
-        let mut unclaimed = BTreeSet::new();
-        for (interface, rate) in &interfaces {
-            let shown = tc(&["qdisc", "show", "dev", interface, "root"], None)?;
-            let is_ours = match root(&shown) {
-                Root::Ours => true,
-                Root::Default => false,
-                Root::Other(what) => {
-                    return Err(format!(
-                        "{interface} has queues of its own ({what}): remove them (tc qdisc del dev \
-                         {interface} root), or do not name the interface"
-                    ));
+    pub fn open(interfaces: BTreeMap<String, u64>) -> Networks {
+        let mut networks = Networks::default();
+        for (interface, rate) in interfaces {
+            match take(&interface, rate) {
+                Ok(left) => {
+                    networks.unclaimed.extend(left);
+                    networks.interfaces.insert(interface, rate);
                 }
-            };
-            tc(&["-batch", "-"], Some(&setup(interface, *rate, is_ours)))?;
-            unclaimed.extend(classes(&tc(&["class", "show", "dev", interface], None)?));
+                Err(why) => networks.refused.push(format!("{interface}: {why}")),
+            }
         }
-        Ok(Networks { interfaces, unclaimed, ..Networks::default() })
+        networks
     }
 
-    /// Shares nothing out, for this reason.
-    pub fn none(why: String) -> Networks {
-        Networks { refused: Some(why), ..Networks::default() }
+    /// The interfaces that are shared out, each with the bytes a second that it can send.
+    pub fn interfaces(&self) -> &BTreeMap<String, u64> {
+        &self.interfaces
     }
 
-    /// Some interface is shared out.
-    pub fn any(&self) -> bool {
-        !self.interfaces.is_empty()
+    /// Why others, which were to be, are not: the reasons, with remedies.
+    pub fn refused(&self) -> &[String] {
+        &self.refused
     }
 
     /// Makes or changes the classes of a reserve. What is not in force is listed.
@@ -85,16 +83,21 @@ impl Networks {
         if traffic.rate == 0 {
             return Vec::new();
         }
+        let mut degraded: Vec<String> =
+            self.refused.iter().map(|why| format!("network: {why}")).collect();
         if self.interfaces.is_empty() {
-            let why = self.refused.as_deref().unwrap_or(NONE);
-            return vec![format!("network: {why}")];
+            if degraded.is_empty() {
+                degraded.push(format!("network: {NONE}"));
+            }
+            return degraded;
         }
         let number = self.claim(path);
         // An earlier daemon may have left some.
         let _ = tc(&["-force", "-batch", "-"], Some(&self.each(|it| unfilter(it, number))));
         let made = self.interfaces.iter().map(|(it, rate)| class((it, *rate), number, traffic));
         let failed = tc(&["-batch", "-"], Some(&made.collect::<String>())).err();
-        failed.map(|why| format!("network: {why}")).into_iter().collect()
+        degraded.extend(failed.map(|why| format!("network: {why}")));
+        degraded
     }
 
     /// Removes the classes of a reserve.
@@ -139,6 +142,23 @@ impl Networks {
         self.classes.insert(path.into(), number);
         number
     }
+}
+
+/// Has an interface queue by classes. Returns those that an earlier daemon has left there.
+fn take(interface: &str, rate: u64) -> Result<Vec<u16>, String> {
+    let shown = tc(&["qdisc", "show", "dev", interface, "root"], None)?;
+    let is_ours = match root(&shown) {
+        Root::Ours => true,
+        Root::Default => false,
+        Root::Other(what) => {
+            return Err(format!(
+                "it has queues of its own ({what}): remove them (tc qdisc del dev {interface} root), \
+                 or do not name the interface"
+            ));
+        }
+    };
+    tc(&["-batch", "-"], Some(&setup(interface, rate, is_ours)))?;
+    Ok(classes(&tc(&["class", "show", "dev", interface], None)?))
 }
 
 /// The queues of an interface.
@@ -191,7 +211,7 @@ fn setup(interface: &str, rate: u64, is_there: bool) -> String {
              rate {least}bps ceil {all}bps prio {order} quantum {QUANTUM}\n"
         )
     };
-    lines + &class(1, "", all, 0) + &class(2, "1", (all / 20).max(1), 7)
+    lines + &class(1, "", all, 0) + &class(2, "1", (rate / 20).max(1), 7)
 }
 
 /// Bytes a second that an interface is given: less than it can send, so that packets wait in their
@@ -210,10 +230,12 @@ fn class((interface, rate): (&str, u64), number: u16, traffic: &Traffic) -> Stri
     );
     for port in &traffic.ports {
         for (protocol, selector, order) in [("ip", "ip", number), ("ipv6", "ip6", number + AFTER)] {
-            for end in ["sport", "dport"] {
+            for (transport, end) in [(UDP, "sport"), (UDP, "dport"), (TCP, "sport"), (TCP, "dport")]
+            {
                 lines += &format!(
                     "filter add dev {interface} parent {HANDLE}: protocol {protocol} prio {order} \
-                     u32 match {selector} {end} {port} 0xffff flowid {HANDLE}:{number:x}\n"
+                     u32 match {selector} protocol {transport} 0xff match {selector} {end} {port} \
+                     0xffff flowid {HANDLE}:{number:x}\n"
                 );
             }
         }
@@ -231,9 +253,10 @@ fn unfilter(interface: &str, number: u16) -> String {
 /// Runs `tc`, with these lines as its input; what it prints.
 fn tc(arguments: &[&str], lines: Option<&str>) -> Result<String, String> {
     let failed = |error: std::io::Error| {
-        format!("the program tc cannot be run ({error}): install the package iproute2")
+        format!("the program timeout cannot be run ({error}): install the package coreutils")
     };
-    let mut child = Command::new("tc")
+    let mut child = Command::new("timeout")
+        .args(["--kill-after=1", TC_WITHIN, "tc"])
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -250,7 +273,14 @@ fn tc(arguments: &[&str], lines: Option<&str>) -> Result<String, String> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let why = said.lines().find(|line| !line.starts_with("Warning")).unwrap_or_default();
-    Err(format!("tc says: {why}; run the daemon with CAP_NET_ADMIN"))
+    Err(match output.status.code() {
+        Some(124) => format!("tc has not ended in {TC_WITHIN} s: the kernel's network is held up"),
+        Some(126 | 127) => format!("tc cannot be run ({why}): install the package iproute2"),
+        _ if why.contains("not permitted") => {
+            format!("tc says: {why}; run the daemon with CAP_NET_ADMIN")
+        }
+        _ => format!("tc says: {why}"),
+    })
 }
 
 #[cfg(test)]
@@ -265,12 +295,16 @@ mod tests {
         expect![[r#"
             qdisc replace dev eth0 root handle 5fd: htb default 2
             class replace dev eth0 parent 5fd: classid 5fd:1 htb rate 95000bps ceil 95000bps prio 0 quantum 15000
-            class replace dev eth0 parent 5fd:1 classid 5fd:2 htb rate 4750bps ceil 95000bps prio 7 quantum 15000
+            class replace dev eth0 parent 5fd:1 classid 5fd:2 htb rate 5000bps ceil 95000bps prio 7 quantum 15000
             class replace dev eth0 parent 5fd:1 classid 5fd:1a htb rate 1000bps ceil 95000bps prio 0 quantum 15000
-            filter add dev eth0 parent 5fd: protocol ip prio 26 u32 match ip sport 7201 0xffff flowid 5fd:1a
-            filter add dev eth0 parent 5fd: protocol ip prio 26 u32 match ip dport 7201 0xffff flowid 5fd:1a
-            filter add dev eth0 parent 5fd: protocol ipv6 prio 32794 u32 match ip6 sport 7201 0xffff flowid 5fd:1a
-            filter add dev eth0 parent 5fd: protocol ipv6 prio 32794 u32 match ip6 dport 7201 0xffff flowid 5fd:1a
+            filter add dev eth0 parent 5fd: protocol ip prio 26 u32 match ip protocol 17 0xff match ip sport 7201 0xffff flowid 5fd:1a
+            filter add dev eth0 parent 5fd: protocol ip prio 26 u32 match ip protocol 17 0xff match ip dport 7201 0xffff flowid 5fd:1a
+            filter add dev eth0 parent 5fd: protocol ip prio 26 u32 match ip protocol 6 0xff match ip sport 7201 0xffff flowid 5fd:1a
+            filter add dev eth0 parent 5fd: protocol ip prio 26 u32 match ip protocol 6 0xff match ip dport 7201 0xffff flowid 5fd:1a
+            filter add dev eth0 parent 5fd: protocol ipv6 prio 32794 u32 match ip6 protocol 17 0xff match ip6 sport 7201 0xffff flowid 5fd:1a
+            filter add dev eth0 parent 5fd: protocol ipv6 prio 32794 u32 match ip6 protocol 17 0xff match ip6 dport 7201 0xffff flowid 5fd:1a
+            filter add dev eth0 parent 5fd: protocol ipv6 prio 32794 u32 match ip6 protocol 6 0xff match ip6 sport 7201 0xffff flowid 5fd:1a
+            filter add dev eth0 parent 5fd: protocol ipv6 prio 32794 u32 match ip6 protocol 6 0xff match ip6 dport 7201 0xffff flowid 5fd:1a
         "#]]
         .assert_eq(&(setup("eth0", 100_000, false) + &class(("eth0", 100_000), 0x1a, &traffic)));
     }

@@ -23,6 +23,6 @@ pub fn probe(Limiters { groups, networks }: &Limiters) -> Platform {
         fifo: if permitted(probe_on_a_thread(SERVICES)) { SERVICES } else { 0 },
         memory: groups.has_memory(),
         devices: groups.has_devices(),
-        networks: networks.any(),
+        networks: !networks.interfaces().is_empty(),
     }
 }

@@ -87,10 +87,10 @@ impl Server {
         Ok(Server { listener, state: Arc::new(Mutex::new(state)) })
     }
 
-    /// Serves until the listener fails.
+    /// Serves for good.
     ///
     /// # Errors
-    /// The system's reason.
+    /// The system has no thread for it.
     pub fn serve(&self) -> io::Result<()> {
         let state = self.state.clone();
         thread::Builder::new().name("steadfast sweeps".into()).spawn(move || {
@@ -98,10 +98,14 @@ impl Server {
             lock(&state).kernel.limiters.networks.sweep();
         })?;
         loop {
-            let Ok((stream, _)) = self.listener.accept() else {
-                // Out of descriptors, most likely. The pause keeps the thread from spinning.
-                thread::sleep(REST);
-                continue;
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Out of descriptors, most likely. The pause keeps the thread from spinning.
+                    tracing::warn!(%error, "a connection cannot be accepted");
+                    thread::sleep(REST);
+                    continue;
+                }
             };
             let state = self.state.clone();
             let mut locked = lock(&state);

@@ -14,7 +14,10 @@ use crate::Outcome;
 /// Opens one that may give 90 % of each processor and of these networks, each with the bytes a
 /// second that it can send.
 pub fn open(socket: &Path, networks: BTreeMap<String, u64>) -> Outcome<Server> {
-    let limiters = Limiters { groups: groups()?, networks: Networks::open(networks.clone())? };
+    let limiters = Limiters { groups: groups()?, networks: Networks::open(networks.clone()) };
+    if let Some(why) = limiters.networks.refused().first() {
+        return Err(why.clone().into());
+    }
     let platform = platform::probe(&limiters);
     let capacity = Capacity {
         processors: u32::try_from(thread::available_parallelism()?.get())?,

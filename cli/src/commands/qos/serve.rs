@@ -63,11 +63,10 @@ pub fn serve(args: &Args) -> Result<(), Failure> {
     let log = log::start(None)?;
     let groups =
         Groups::find(&fs::read_to_string("/proc/mounts").unwrap_or_default(), Path::new("/"));
-    let interfaces: BTreeMap<String, u64> = args.networks.iter().cloned().collect();
-    let networks = Networks::open(interfaces.clone()).unwrap_or_else(|why| {
-        tracing::warn!("degraded: no network is shared out: {why}");
-        Networks::none(why)
-    });
+    let networks = Networks::open(args.networks.iter().cloned().collect());
+    for why in networks.refused() {
+        tracing::warn!("degraded: a network is not shared out: {why}");
+    }
     let limiters = Limiters { groups, networks };
     let platform = platform::probe(&limiters);
     if !platform.deadline {
@@ -83,7 +82,7 @@ pub fn serve(args: &Args) -> Result<(), Failure> {
         most: Share::percent(args.most),
         memory: memory() / 100 * args.memory_most,
         devices: args.devices.iter().cloned().collect::<BTreeMap<_, _>>(),
-        networks: interfaces.into_iter().map(|(it, rate)| (it, rate / 100 * args.most)).collect(),
+        networks: left_for_reserves(limiters.networks.interfaces(), args.most),
     };
     let mut signals = Signals::new([SIGTERM, SIGINT])
         .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
@@ -104,6 +103,12 @@ pub fn serve(args: &Args) -> Result<(), Failure> {
     let ended = woken.recv().unwrap_or(Ok(()));
     log.flush();
     ended.map_err(|error| Failure::Failed(format!("the daemon cannot go on: {error}")))
+}
+
+/// Bytes a second that reserves may have. Other packets have the rest, at least a twentieth.
+fn left_for_reserves(interfaces: &BTreeMap<String, u64>, most: u64) -> BTreeMap<String, u64> {
+    let share = |rate: &u64| rate / 100 * most.min(90);
+    interfaces.iter().map(|(name, rate)| (name.clone(), share(rate))).collect()
 }
 
 /// Bytes of memory of this host.

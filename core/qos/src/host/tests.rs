@@ -139,7 +139,12 @@ fn packets_have_a_rate_at_every_interface_and_a_port_has_one_reserve() {
     assert_eq!(host.admit("n2/plane", traffic(201, &[7_101])), Err(slow));
     assert_eq!(host.admit("n2/plane", traffic(1, &[7_201])), Err(Refusal::Port(7_201)));
     host.admit("n1/plane", traffic(500, &[7_201])).unwrap();
-    for wrong in [traffic(1, &[]), traffic(0, &[1]), traffic(1, &[1, 2, 3, 4, 5, 6, 7, 8, 9])] {
+    for wrong in [
+        traffic(1, &[]),
+        traffic(0, &[1]),
+        traffic(1, &[0]),
+        traffic(1, &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
+    ] {
         assert_eq!(host.admit("n3/plane", wrong), Err(Refusal::Impossible));
     }
 }

@@ -136,6 +136,10 @@ fn hand_out(
 fn work(mut replica: Replica, queue: &Receiver<(u64, Command)>, outward: &Outward) {
     let mut output = BytesMut::new();
     for (number, command) in queue {
+        // Others have been given the calls that wait here.
+        if outward.lock().gone {
+            return;
+        }
         if let Some(done) = replica.run(command) {
             answer(number, done, |frame| frame.append(&mut output));
             outward.lock().write(&output);

@@ -88,8 +88,8 @@ pub(crate) struct Process {
     in_order: bool,
     /// The number of the next command.
     next: u64,
-    /// The state that is coming in pieces.
-    arriving: Vec<u8>,
+    /// The state that is coming in pieces, and the command that it answers.
+    arriving: (u64, Vec<u8>),
     waits_to_write: bool,
     /// Nothing can be written any more: its end is about to be read.
     broken: bool,
@@ -125,7 +125,7 @@ impl Process {
             expected: VecDeque::new(),
             in_order: style.has_state(),
             next: 1,
-            arriving: Vec::new(),
+            arriving: (0, Vec::new()),
             waits_to_write: false,
             broken: false,
             begins,
@@ -448,15 +448,20 @@ impl Process {
         if !asked(&self.expected[at].1) {
             return Err(format!("it gives a state, which {} did not ask for", piece.number));
         }
-        self.arriving.extend_from_slice(&piece.bytes);
-        let (there, total) = (self.arriving.len() as u64, piece.total);
+        let (number, arriving) = &mut self.arriving;
+        if *number != piece.number && !arriving.is_empty() {
+            return Err(format!("it mixes its states for {number} and {}", piece.number));
+        }
+        *number = piece.number;
+        arriving.extend_from_slice(&piece.bytes);
+        let (there, total) = (arriving.len() as u64, piece.total);
         if there > total {
             return Err(format!("its state has {there} bytes, and {total} were told"));
         }
         if there < total {
             return Ok(None);
         }
-        let state = std::mem::take(&mut self.arriving);
+        let state = std::mem::take(arriving);
         match self.expected.remove(at).map(|(_, expected)| expected) {
             Some(Expected::Change(ticket, replaced)) => {
                 let changes = self.changes.as_mut().filter(|_| replaced == self.replaced);

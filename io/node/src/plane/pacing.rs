@@ -91,7 +91,7 @@ impl Pacing {
     /// The requests that the system has granted, and the daemon grants now.
     pub fn granted(&self) -> RealtimeStatus {
         let mut granted = self.granted.clone();
-        if let Some(standing) = self.keeper.as_ref().and_then(Keeper::glance) {
+        if let Some((standing, _)) = self.keeper.as_ref().and_then(Keeper::glance) {
             let alone = || self.granted.runtime_us.clone();
             (granted.runtime_us, granted.network_mb_s) =
                 reserve::granted(&self.requests, standing, alone);

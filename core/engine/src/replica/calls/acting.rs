@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use wire::limits::MAX_NESTED_BYTES;
 use wire::ordered::NestedEnd;
-use wire::{ClientId, Time};
+use wire::{ClientId, Lane, Time};
 
 use super::{Child, Finished, READ, Taken, open, outcome};
 use crate::api::{NestedCall, NestedError, Ticket};
@@ -143,7 +143,14 @@ impl Replica {
             // It waits for another replica.
             Some((ticket, _)) if self.is_gated(*ticket) => Work::Nothing,
             Some((ticket, Task::Read { .. })) => Work::Runs(*ticket, Time::ZERO),
-            Some((ticket, _)) => self.calls.work(*ticket),
+            Some((ticket, _)) => match self.calls.work(*ticket) {
+                Work::Waits => {
+                    let beside = self.service.beside().map(|ticket| self.calls.work(ticket));
+                    let runs = |work: &Work| matches!(work, Work::Runs(..));
+                    beside.take(Lane::ALL.len()).find(runs).unwrap_or(Work::Waits)
+                }
+                work => work,
+            },
             None => Work::Nothing,
         }
     }
