@@ -21,7 +21,7 @@ const LEAST: Duration = Duration::from_micros(100);
 /// How long nothing more is asked for after a refusal.
 const REST: Duration = Duration::from_secs(60);
 
-/// Learns a runtime between [`LEAST`] and `most`.
+/// Learns a runtime of 100 microseconds at least, and of `most` at most.
 #[derive(Clone, Debug)]
 pub struct Learner {
     period: Duration,
