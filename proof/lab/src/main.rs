@@ -9,6 +9,7 @@ mod failover;
 mod floors;
 mod growth;
 mod idle;
+mod images;
 mod lanes;
 mod latency;
 mod load;
@@ -37,6 +38,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<ring::Options>(),
     Entry::of::<allocations::Options>(),
     Entry::of::<disk::Options>(),
+    Entry::of::<images::Options>(),
     Entry::of::<floors::Options>(),
     Entry::of::<idle::Options>(),
     Entry::of::<crowd::Options>(),

@@ -71,6 +71,8 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
         "proof/harness/src/allocator.rs",
         "an allocator that counts, for programs of experiments alone",
     ),
+    ("io/rank/src/mapping.rs", "memory that the kernel maps"),
+    ("io/rank/src/tracker/written.rs", "the calls that tell which pages are written"),
     ("io/os/src/sched.rs", "the calls that set and read the class of a thread"),
     ("core/ring/tests/allocations.rs", "an allocator that counts, for this test's program alone"),
     ("cli/src/demo/clock.rs", "tokio's registration of a timer's descriptor"),

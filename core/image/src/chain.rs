@@ -1,0 +1,168 @@
+//! Images that build on one another.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::manifest::root_of;
+use crate::{Array, Damage, MAX_CHAIN, Manifest, Part, Place, Root};
+
+/// A full image and the increments after it, the newest first: all that makes a state whole.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    manifests: Vec<Manifest>,
+}
+
+/// A part to be read from the file of one of the images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// The image whose file has it.
+    pub place: Place,
+    /// Where it is in that file.
+    pub at: u64,
+    /// Its bytes.
+    pub length: u32,
+    /// The array, by its place among [`Chain::arrays`].
+    pub array: u32,
+    /// Where it belongs in the array.
+    pub offset: u64,
+    check: u32,
+}
+
+/// A chain that is being read, manifest by manifest, from the newest one on.
+///
+/// ```text
+/// commit -> manifest 9 -> its parent, 8 -> ... -> a full image
+/// ```
+#[derive(Clone, Debug)]
+pub struct Opening {
+    committed: Place,
+    /// The next image below, and its root.
+    next: Option<(Place, Root)>,
+    manifests: Vec<Manifest>,
+}
+
+impl Opening {
+    /// Begins with the image that a commit names.
+    pub fn new(committed: Place, root: Root) -> Opening {
+        Opening { committed, next: Some((committed, root)), manifests: Vec::new() }
+    }
+
+    /// The image whose manifest is to be read next; `None`: all are there.
+    pub fn wanted(&self) -> Option<Place> {
+        self.next.map(|(place, _)| place)
+    }
+
+    /// Takes the bytes of the manifest that is wanted.
+    ///
+    /// # Errors
+    /// It is torn, rotten, another's, or not the one on which the image above builds.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+        let Some((wanted, root)) = self.next else { return Ok(()) };
+        if self.manifests.len() == MAX_CHAIN {
+            return Err(Damage::TooLong(self.committed));
+        }
+        let manifest = Manifest::decode(bytes)?;
+        if manifest.place != wanted {
+            return Err(Damage::Misplaced { wanted, found: manifest.place });
+        }
+        if root_of(bytes) != root {
+            return Err(Damage::Root(wanted));
+        }
+        self.next = manifest.parent.map(|parent| (parent.place, parent.root));
+        self.manifests.push(manifest);
+        Ok(())
+    }
+
+    /// The chain, if it has every byte of the state.
+    ///
+    /// # Errors
+    /// An image is missing, or a part is in none.
+    pub fn finish(self) -> Result<Chain, Damage> {
+        if let Some((missing, _)) = self.next {
+            return Err(Damage::Missing(missing));
+        }
+        let chain = Chain { manifests: self.manifests };
+        chain.check_whole()?;
+        Ok(chain)
+    }
+}
+
+impl Chain {
+    /// The arrays, as the newest image has them.
+    pub fn arrays(&self) -> &[Array] {
+        &self.manifests[0].arrays
+    }
+
+    /// How far the rank was.
+    pub fn step(&self) -> u64 {
+        self.manifests[0].step
+    }
+
+    /// The parts to read, the oldest image's first: later ones overwrite earlier ones. An
+    /// increment's parts are as long as what has changed, so older parts may be needed in pieces.
+    pub fn reads(&self) -> impl Iterator<Item = Read> + '_ {
+        self.manifests.iter().rev().flat_map(move |manifest| {
+            let part = move |part: &Part| self.read(manifest, part);
+            manifest.parts.iter().filter_map(part)
+        })
+    }
+
+    /// The part of an older image as the newest one has its array; `None`: it has it no more, or
+    /// in another form.
+    fn read(&self, manifest: &Manifest, part: &Part) -> Option<Read> {
+        let old = &manifest.arrays[part.array as usize];
+        let array = self.arrays().iter().position(|array| array == old)?;
+        let Part { offset, length, at, check, .. } = *part;
+        let array = u32::try_from(array).ok()?;
+        Some(Read { place: manifest.place, at, length, array, offset, check })
+    }
+
+    /// Whether these are the bytes that were saved.
+    ///
+    /// # Errors
+    /// They are torn, rotten or another's.
+    pub fn accept(&self, read: &Read, bytes: &[u8]) -> Result<(), Damage> {
+        let array = &self.arrays()[read.array as usize];
+        // The checksum names the array as its own image counts it.
+        let of = |manifest: &&Manifest| manifest.place == read.place;
+        let manifest = self.manifests.iter().find(of).expect("the chain has told to read it");
+        let own = manifest.arrays.iter().position(|it| it == array).unwrap_or(usize::MAX);
+        let own = u32::try_from(own).unwrap_or(u32::MAX);
+        let fits = bytes.len() == read.length as usize
+            && read.place.check(own, read.offset, bytes) == read.check;
+        if fits {
+            return Ok(());
+        }
+        Err(Damage::Part {
+            place: read.place,
+            array: array.name.clone(),
+            offset: read.offset,
+            length: read.length,
+        })
+    }
+
+    /// Every byte of every array is in some image.
+    fn check_whole(&self) -> Result<(), Damage> {
+        // By array: the stretches that are there, from their beginnings to their ends.
+        let mut there: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+        for read in self.reads() {
+            let stretch = (read.offset, read.offset + u64::from(read.length));
+            there.entry(read.array).or_default().push(stretch);
+        }
+        for (place, array) in (0..).zip(self.arrays()) {
+            let mut stretches = there.remove(&place).unwrap_or_default();
+            stretches.sort_unstable();
+            let mut end = 0;
+            for (from, to) in stretches.into_iter().take_while(|(from, _)| *from <= array.length) {
+                if from > end {
+                    break;
+                }
+                end = end.max(to);
+            }
+            if end < array.length {
+                return Err(Damage::Gap { array: array.name.clone(), offset: end });
+            }
+        }
+        Ok(())
+    }
+}

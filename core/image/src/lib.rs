@@ -1,0 +1,49 @@
+//! Checkpoint images of a job's rank (`star.txt`, section 3: independent and incremental
+//! checkpoints on stable storage).
+//!
+//! A rank's state is named arrays of bytes. An image is what one checkpoint saves of it: a *full*
+//! one has all parts, an *increment* those that have changed since its parent. Images that build
+//! on one another, from a full one on, are a [`Chain`].
+//!
+//! - [`Builder`]: gives each part its place in the image's file, and a checksum.
+//! - [`Manifest`]: what an image has. It is written last; its [`Root`] is what a commit names.
+//! - [`Opening`]: reads the manifests of a chain, and believes none that was not committed.
+//! - [`Chain`]: which parts of which files make the state whole.
+//!
+//! A part's checksum begins with the part's place: job, rank, start, generation, array, offset. So
+//! a part that is torn, rotten, swapped with another or left over from an older image never fits.
+//! The crate is pure: bytes go in and out, and others read and write files.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod builder;
+mod chain;
+mod damage;
+mod manifest;
+mod place;
+
+pub use builder::Builder;
+pub use chain::{Chain, Opening, Read};
+pub use damage::Damage;
+pub use manifest::{Array, Manifest, Parent, Part, Root};
+pub use place::Place;
+
+/// Bytes of a page, at a multiple of which each part begins: in its array, and in its file.
+pub const PAGE: u64 = 4_096;
+
+/// The most bytes of a part.
+pub const MAX_PART: usize = 256 << 10;
+
+/// The most arrays of a rank.
+pub const MAX_ARRAYS: usize = 4_096;
+
+/// The most bytes of an array's name, and of its description.
+pub const MAX_NAME: usize = 256;
+
+/// The most images of a chain: a full one, and increments.
+pub const MAX_CHAIN: usize = 8;
+
+/// The most bytes of a manifest: that of a rank of 1 TiB whose parts are full ones.
+pub const MAX_MANIFEST: usize = 256 << 20;

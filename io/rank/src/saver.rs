@@ -1,0 +1,151 @@
+//! Images in a folder.
+//!
+//! ```text
+//! FOLDER/0000000000000007.data       the parts of image 7
+//! FOLDER/0000000000000007.manifest   what it has: written last
+//! ```
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use image::{Array, Builder, Damage, MAX_PART, Opening, PAGE, Parent, Place, Root};
+use os::durable::replace_file;
+
+use crate::arena::Arena;
+use crate::snapshot::Snapshot;
+
+/// An image that is whole on the disk. Nothing else may be restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// The image.
+    pub place: Place,
+    /// The root of its manifest.
+    pub root: Root,
+    /// The bytes of its parts.
+    pub bytes: u64,
+}
+
+/// Why an image cannot be restored.
+#[derive(Debug)]
+pub enum RestoreError {
+    /// It is damaged.
+    Damaged(Damage),
+    /// The disk does not give it.
+    Io(io::Error),
+}
+
+/// Saves one rank's images.
+#[derive(Debug)]
+pub struct Saver {
+    folder: PathBuf,
+}
+
+impl Saver {
+    /// Saves into this folder, which exists.
+    pub fn new(folder: &Path) -> Saver {
+        Saver { folder: folder.into() }
+    }
+
+    /// Saves a snapshot, on top of the image below it, or as a full one. When this returns, the image
+    /// is on the disk.
+    ///
+    /// # Errors
+    /// The disk does not take it: there is no such image.
+    pub fn save(
+        &self,
+        snapshot: &Snapshot,
+        place: Place,
+        parent: Option<Parent>,
+    ) -> io::Result<Commit> {
+        let mut builder = Builder::new(place, parent, snapshot.arrays.clone());
+        let file = File::create(data(&self.folder, place))?;
+        let mut bytes = 0;
+        for (array, offset, part) in snapshot.parts() {
+            file.write_all_at(part, builder.part(array, offset, part))?;
+            bytes += part.len() as u64;
+        }
+        file.sync_data()?;
+        let manifest = builder.finish(snapshot.step);
+        // It also puts the names of both files on the disk.
+        replace_file(&manifest_of(&self.folder, place), 0o600, &manifest.encode())?;
+        Ok(Commit { place, root: manifest.root(), bytes })
+    }
+
+    /// Removes an image on which no other builds.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn remove(&self, place: Place) -> io::Result<()> {
+        // Without its manifest the data is nothing.
+        fs::remove_file(manifest_of(&self.folder, place))?;
+        fs::remove_file(data(&self.folder, place))
+    }
+}
+
+/// Restores what was committed, from a folder: the arena, and how far the rank was. Every part is
+/// verified before anybody sees it.
+///
+/// # Errors
+/// It is damaged, or not there.
+pub fn restore(folder: &Path, commit: Commit) -> Result<(Arena, u64), RestoreError> {
+    let mut opening = Opening::new(commit.place, commit.root);
+    while let Some(place) = opening.wanted() {
+        opening.take(&fs::read(manifest_of(folder, place))?)?;
+    }
+    let chain = opening.finish()?;
+    let arrays: Vec<Array> = chain.arrays().to_vec();
+    let mut arena = Arena::new(arrays)?;
+    let mut open: Option<(Place, File)> = None;
+    let mut part = vec![0; MAX_PART];
+    for read in chain.reads() {
+        let file = match &open {
+            Some((place, file)) if *place == read.place => file,
+            _ => &open.insert((read.place, File::open(data(folder, read.place))?)).1,
+        };
+        let part = &mut part[..read.length as usize];
+        match file.read_exact_at(part, read.at) {
+            // It is cut short, which is told as any other damage.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => part.fill(0),
+            read => read?,
+        }
+        chain.accept(&read, part)?;
+        let place = read.offset as usize;
+        arena.bytes_mut(read.array as usize)[place..place + part.len()].copy_from_slice(part);
+    }
+    Ok((arena, chain.step()))
+}
+
+fn data(folder: &Path, place: Place) -> PathBuf {
+    folder.join(format!("{:016x}.data", place.generation))
+}
+
+fn manifest_of(folder: &Path, place: Place) -> PathBuf {
+    folder.join(format!("{:016x}.manifest", place.generation))
+}
+
+impl From<Damage> for RestoreError {
+    fn from(damage: Damage) -> Self {
+        RestoreError::Damaged(damage)
+    }
+}
+
+impl From<io::Error> for RestoreError {
+    fn from(error: io::Error) -> Self {
+        RestoreError::Io(error)
+    }
+}
+
+impl std::fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            RestoreError::Damaged(damage) => write!(f, "{damage}: another copy is to be used"),
+            RestoreError::Io(error) => write!(f, "the image cannot be read: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RestoreError {}
+
+const _: () = assert!((MAX_PART as u64).is_multiple_of(PAGE), "parts begin at pages");
