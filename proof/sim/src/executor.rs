@@ -55,6 +55,9 @@ pub struct Executor {
     is_passive: bool,
     /// Its group orders nothing: urgent calls are executed before others.
     in_lanes: bool,
+    /// The oldest call was passed by an urgent one, and is next: lanes have threads of their own, so
+    /// none waits for others.
+    passed: bool,
     /// Its group orders even what changes nothing: then it is in the history.
     counts_reads: bool,
     /// Its present fault.
@@ -141,6 +144,7 @@ impl Executor {
             passive,
             is_passive: plan.options.style == Style::WarmPassive,
             in_lanes: plan.options.style == Style::Stateless,
+            passed: false,
             counts_reads: plan.orders_reads(),
             lie: None,
             hang: None,
@@ -247,8 +251,9 @@ impl Executor {
         };
         let lanes: Vec<Lane> = self.queue.iter().map_while(lane).collect();
         let Some(most) = lanes.iter().max() else { return };
-        let first = lanes.iter().position(|lane| lane == most);
-        if let Some(next) = first.and_then(|at| self.queue.remove(at)) {
+        let first = lanes.iter().position(|lane| lane == most).filter(|at| *at > 0);
+        self.passed = first.is_some() && !self.passed;
+        if let Some(next) = first.filter(|_| self.passed).and_then(|at| self.queue.remove(at)) {
             self.queue.push_front(next);
         }
     }
