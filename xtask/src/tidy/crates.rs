@@ -16,6 +16,7 @@ const BELOW: &[(&str, &str)] = &[
     ("core/seal", "wire"),
     ("core/store", "wire"),
     ("core/image", "wire"),
+    ("core/job", "image wire"),
     ("core/engine", "manager ring wire"),
     ("io/monitor", "wire"),
     ("io/os", "wire"),

@@ -1,0 +1,17 @@
+//! Mistakes planted on purpose, to prove that the tests find them.
+
+wire::planted_bugs! {
+    /// Every bug.
+    ALL {
+        /// An image counts that a start has saved which is over.
+        CommitOldStart,
+        /// An image goes on which a kept one builds.
+        CollectTooEarly,
+        /// A holder that is gone still counts.
+        ForgetHolder,
+        /// A rank that runs is started a second time under the same number.
+        StartTwice,
+        /// An image is to be restored although one below it is lost.
+        RestoreWithoutParent,
+    }
+}
