@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::manifest::root_of;
-use crate::{Array, Damage, MAX_CHAIN, Manifest, Part, Place, Root};
+use crate::{Array, Damage, MAX_CHAIN, MAX_MANIFEST, Manifest, Part, Place, Root};
 
 /// A full image and the increments after it, the newest first: all that makes a state whole.
 #[derive(Clone, Debug)]
@@ -61,12 +61,13 @@ impl Opening {
         if self.manifests.len() == MAX_CHAIN {
             return Err(Damage::TooLong(self.committed));
         }
+        // Nothing is read that was not committed: it may be made to take memory.
+        if bytes.len() > MAX_MANIFEST || root_of(bytes) != root {
+            return Err(Damage::Root(wanted));
+        }
         let manifest = Manifest::decode(bytes)?;
         if manifest.place != wanted {
             return Err(Damage::Misplaced { wanted, found: manifest.place });
-        }
-        if root_of(bytes) != root {
-            return Err(Damage::Root(wanted));
         }
         self.next = manifest.parent.map(|parent| (parent.place, parent.root));
         self.manifests.push(manifest);
@@ -98,8 +99,7 @@ impl Chain {
         self.manifests[0].step
     }
 
-    /// The parts to read, the oldest image's first: later ones overwrite earlier ones. An
-    /// increment's parts are as long as what has changed, so older parts may be needed in pieces.
+    /// The parts to read, the oldest image's first: later ones overwrite earlier ones.
     pub fn reads(&self) -> impl Iterator<Item = Read> + '_ {
         self.manifests.iter().rev().flat_map(move |manifest| {
             let part = move |part: &Part| self.read(manifest, part);

@@ -25,7 +25,7 @@ pub enum Damage {
     #[error("{0} is missing")]
     Missing(Place),
     /// Too many images build on one another.
-    #[error("{0} has more than {MAX_CHAIN} images below it")]
+    #[error("{0} is made of more than {MAX_CHAIN} images")]
     TooLong(Place),
     /// A part of the state is in no image.
     #[error("array \"{array}\" has no bytes at {offset}")]

@@ -11,7 +11,8 @@
 //! - [`Chain`]: which parts of which files make the state whole.
 //!
 //! A part's checksum begins with the part's place: job, rank, start, generation, array, offset. So
-//! a part that is torn, rotten, swapped with another or left over from an older image never fits.
+//! a part that is torn, rotten, swapped with another or left over from an older image does not fit
+//! (CRC-32C: by chance one in 2^32 does). The root, a SHA-256, also tells intent.
 //! The crate is pure: bytes go in and out, and others read and write files.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -27,7 +28,7 @@ mod place;
 pub use builder::Builder;
 pub use chain::{Chain, Opening, Read};
 pub use damage::Damage;
-pub use manifest::{Array, Manifest, Parent, Part, Root};
+pub use manifest::{Array, Manifest, Parent, Part, Root, root_of};
 pub use place::Place;
 
 /// Bytes of a page, at a multiple of which each part begins: in its array, and in its file.
@@ -45,5 +46,5 @@ pub const MAX_NAME: usize = 256;
 /// The most images of a chain: a full one, and increments.
 pub const MAX_CHAIN: usize = 8;
 
-/// The most bytes of a manifest: that of a rank of 1 TiB whose parts are full ones.
+/// The most bytes of a manifest: that of a full image of 1 TiB, or of some 10 million parts.
 pub const MAX_MANIFEST: usize = 256 << 20;

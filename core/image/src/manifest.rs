@@ -65,7 +65,7 @@ pub struct Manifest {
 }
 
 /// The root of a manifest in these bytes.
-pub(crate) fn root_of(bytes: &[u8]) -> Root {
+pub fn root_of(bytes: &[u8]) -> Root {
     Sha256::digest(bytes).into()
 }
 
@@ -134,7 +134,8 @@ impl Manifest {
         }
         let related = |parent: &Parent| {
             let (parent, own) = (parent.place, self.place);
-            parent.job == own.job && parent.rank == own.rank && parent.generation < own.generation
+            let same = parent.job == own.job && parent.rank == own.rank;
+            same && parent.generation < own.generation && parent.start <= own.start
         };
         if !self.parent.iter().all(related) {
             return false;

@@ -1,9 +1,11 @@
 //! Named arrays.
 
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-use image::{Array, PAGE};
+use image::{Array, MAX_ARRAYS, MAX_NAME, PAGE};
 
 use crate::mapping::Mapping;
 use crate::stretch::Stretch;
@@ -19,8 +21,18 @@ impl Arena {
     /// Arrays of zeros.
     ///
     /// # Errors
-    /// There is not so much memory.
+    /// There are too many, two have one name, a name or a form is too long, or the system refuses so
+    /// much memory. What is lacking later ends the process at its first write there.
     pub fn new(arrays: Vec<Array>) -> io::Result<Arena> {
+        let long = |array: &Array| array.name.len() > MAX_NAME || array.form.len() > MAX_NAME;
+        let names: BTreeSet<&str> = arrays.iter().map(|array| array.name.as_str()).collect();
+        if arrays.len() > MAX_ARRAYS || names.len() < arrays.len() || arrays.iter().any(long) {
+            let why = format!(
+                "a rank has at most {MAX_ARRAYS} arrays, with names of their own; a name and a form have \
+                 at most {MAX_NAME} bytes"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         let mut end = 0_u64;
         let mut placed = Vec::with_capacity(arrays.len());
         for array in arrays {
@@ -61,6 +73,11 @@ impl Arena {
         *begin as usize..(*begin + array.length) as usize
     }
 
+    /// The file that has the memory: it outlives the process if another one keeps it.
+    pub fn file(&self) -> &File {
+        self.mapping.file()
+    }
+
     /// All of the memory, and where it is.
     pub(crate) fn memory(&self) -> &Mapping {
         &self.mapping
@@ -73,8 +90,8 @@ impl Arena {
     ) -> impl Iterator<Item = (usize, u64, u64)> + 'a {
         let within = |number: usize, stretch: &Stretch| {
             let (array, begin) = &self.arrays[number];
-            let from = stretch.from.max(*begin);
-            let to = stretch.to.min(begin + array.length);
+            let from = stretch.from().max(*begin);
+            let to = stretch.to().min(begin + array.length);
             (from < to).then(|| (number, from - begin, to - begin))
         };
         (0..self.arrays.len())

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::ptr::{self, NonNull};
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 /// A shared mapping of a whole memory file. It has one owner, and nobody else maps it writable.
@@ -24,15 +24,22 @@ unsafe impl Send for Mapping {}
 impl Mapping {
     /// So many bytes of zeros, a multiple of the page.
     pub fn new(length: usize) -> io::Result<Mapping> {
-        let file = File::from(memfd_create("steadfast arena", MemfdFlags::CLOEXEC)?);
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create("steadfast arena", flags)?);
         file.set_len(length as u64)?;
+        // Whoever gets the file cannot take the memory away.
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: the kernel chooses a free address, and the length is the file's. The mapping is
         // undone when this is dropped.
         let begin = unsafe { mmap(ptr::null_mut(), length, protection, flags, &file, 0)? };
         let begin = NonNull::new(begin.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let mapping = Mapping { begin, length, file };
-        // A first write to a large page would have to split it. A refusal only costs time.
+        // A child would write here unseen by the tracker of its parent.
+        //
+        // SAFETY: the advice changes no byte.
+        unsafe { madvise(mapping.begin.as_ptr().cast(), length, Advice::LinuxDontFork)? };
+        // A first write to a large page would have to split it. A kernel without such pages refuses.
         //
         // SAFETY: the advice changes no byte.
         let _ = unsafe { madvise(mapping.begin.as_ptr().cast(), length, Advice::LinuxNoHugepage) };
@@ -49,6 +56,11 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts_mut(self.begin.as_ptr(), self.length) }
     }
 
+    /// The file, for another process to keep.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Where it begins.
     pub fn address(&self) -> u64 {
         self.begin.as_ptr().addr() as u64
@@ -57,7 +69,6 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        let _ = &self.file;
         // SAFETY: it was mapped with this length, and no borrow is left.
         let _ = unsafe { munmap(self.begin.as_ptr().cast(), self.length) };
     }

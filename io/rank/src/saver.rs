@@ -1,16 +1,20 @@
 //! Images in a folder.
 //!
 //! ```text
-//! FOLDER/0000000000000007.data       the parts of image 7
-//! FOLDER/0000000000000007.manifest   what it has: written last
+//! FOLDER/0000000000000007-0000000000000002.data       the parts of image 7, of start 2
+//! FOLDER/0000000000000007-0000000000000002.manifest   what it has: written last
 //! ```
+//!
+//! A file is never written twice: a start that is over cannot touch a later one's images.
 
 use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use image::{Array, Builder, Damage, MAX_PART, Opening, PAGE, Parent, Place, Root};
+use image::{
+    Array, Builder, Damage, MAX_MANIFEST, MAX_PART, Opening, PAGE, Parent, Place, Root, root_of,
+};
 use os::durable::replace_file;
 
 use crate::arena::Arena;
@@ -59,18 +63,38 @@ impl Saver {
         place: Place,
         parent: Option<Parent>,
     ) -> io::Result<Commit> {
+        let path = data(&self.folder, place);
+        let file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
+        let saved = self.write(&file, snapshot, place, parent);
+        if saved.is_err() {
+            // What is on a full disk would fill it.
+            let _ = fs::remove_file(&path);
+        }
+        saved
+    }
+
+    fn write(
+        &self,
+        file: &File,
+        snapshot: &Snapshot,
+        place: Place,
+        parent: Option<Parent>,
+    ) -> io::Result<Commit> {
         let mut builder = Builder::new(place, parent, snapshot.arrays.clone());
-        let file = File::create(data(&self.folder, place))?;
         let mut bytes = 0;
         for (array, offset, part) in snapshot.parts() {
             file.write_all_at(part, builder.part(array, offset, part))?;
             bytes += part.len() as u64;
         }
         file.sync_data()?;
-        let manifest = builder.finish(snapshot.step);
+        let manifest = builder.finish(snapshot.step).encode();
+        if manifest.len() > MAX_MANIFEST {
+            let why = "the changes are in too many places for an increment: save a full image";
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+        }
         // It also puts the names of both files on the disk.
-        replace_file(&manifest_of(&self.folder, place), 0o600, &manifest.encode())?;
-        Ok(Commit { place, root: manifest.root(), bytes })
+        replace_file(&manifest_of(&self.folder, place), 0o600, &manifest)?;
+        Ok(Commit { place, root: root_of(&manifest), bytes })
     }
 
     /// Removes an image on which no other builds.
@@ -78,9 +102,14 @@ impl Saver {
     /// # Errors
     /// The system's own.
     pub fn remove(&self, place: Place) -> io::Result<()> {
-        // Without its manifest the data is nothing.
-        fs::remove_file(manifest_of(&self.folder, place))?;
-        fs::remove_file(data(&self.folder, place))
+        // Without its manifest the data is nothing. It may have been interrupted here before.
+        for path in [manifest_of(&self.folder, place), data(&self.folder, place)] {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -92,17 +121,21 @@ impl Saver {
 pub fn restore(folder: &Path, commit: Commit) -> Result<(Arena, u64), RestoreError> {
     let mut opening = Opening::new(commit.place, commit.root);
     while let Some(place) = opening.wanted() {
-        opening.take(&fs::read(manifest_of(folder, place))?)?;
+        let file = open(&manifest_of(folder, place), place)?;
+        let mut manifest = Vec::new();
+        // A longer one is none.
+        file.take(MAX_MANIFEST as u64 + 1).read_to_end(&mut manifest)?;
+        opening.take(&manifest)?;
     }
     let chain = opening.finish()?;
     let arrays: Vec<Array> = chain.arrays().to_vec();
     let mut arena = Arena::new(arrays)?;
-    let mut open: Option<(Place, File)> = None;
+    let mut last: Option<(Place, File)> = None;
     let mut part = vec![0; MAX_PART];
     for read in chain.reads() {
-        let file = match &open {
+        let file = match &last {
             Some((place, file)) if *place == read.place => file,
-            _ => &open.insert((read.place, File::open(data(folder, read.place))?)).1,
+            _ => &last.insert((read.place, open(&data(folder, read.place), read.place)?)).1,
         };
         let part = &mut part[..read.length as usize];
         match file.read_exact_at(part, read.at) {
@@ -117,12 +150,20 @@ pub fn restore(folder: &Path, commit: Commit) -> Result<(Arena, u64), RestoreErr
     Ok((arena, chain.step()))
 }
 
+/// A file of an image. That it is not there is a damage as any other.
+fn open(path: &Path, place: Place) -> Result<File, RestoreError> {
+    File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Damage::Missing(place).into(),
+        _ => error.into(),
+    })
+}
+
 fn data(folder: &Path, place: Place) -> PathBuf {
-    folder.join(format!("{:016x}.data", place.generation))
+    folder.join(format!("{:016x}-{:016x}.data", place.generation, place.start))
 }
 
 fn manifest_of(folder: &Path, place: Place) -> PathBuf {
-    folder.join(format!("{:016x}.manifest", place.generation))
+    folder.join(format!("{:016x}-{:016x}.manifest", place.generation, place.start))
 }
 
 impl From<Damage> for RestoreError {

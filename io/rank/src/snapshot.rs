@@ -27,7 +27,7 @@ impl Snapshot {
     /// Copies these stretches of the arena of a rank that has come so far; `None`: all. The memory of
     /// an earlier copy is used again: new memory costs more than the copy.
     pub fn take(&mut self, arena: &Arena, step: u64, changed: Option<&[Stretch]>) {
-        let all = Stretch { from: 0, to: arena.memory().bytes().len() as u64 };
+        let all = Stretch::new(0, arena.memory().bytes().len() as u64);
         let stretches = changed.unwrap_or(std::slice::from_ref(&all));
         self.step = step;
         self.arrays.clear();

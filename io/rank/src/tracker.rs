@@ -6,7 +6,7 @@ use image::PAGE;
 
 use crate::arena::Arena;
 use crate::mapping::Mapping;
-use crate::stretch::Stretch;
+use crate::stretch::{Stretch, union};
 
 mod compared;
 mod written;
@@ -25,9 +25,17 @@ pub enum Kind {
 }
 
 /// Finds what has changed in an arena.
+///
+/// What it has told is owed until it is [saved](Tracker::saved): a checkpoint that fails loses
+/// nothing. At first it owes all.
 #[derive(Debug)]
 pub struct Tracker {
     way: Way,
+    /// The memory that it looks at: its address and length.
+    memory: (u64, u64),
+    /// The process whose memory that is.
+    process: u32,
+    owed: Vec<Stretch>,
     /// Why no better one is in force.
     instead: Option<String>,
 }
@@ -42,13 +50,13 @@ impl Tracker {
     /// The best that works here. From here on all changes are seen.
     pub fn new(arena: &Arena) -> Tracker {
         match proved().and_then(|()| Written::new(arena.memory())) {
-            Ok(written) => Tracker { way: Way::Written(written), instead: None },
+            Ok(written) => Tracker::by(Way::Written(written), arena),
             Err(error) => Tracker {
                 instead: Some(format!(
-                    "the kernel does not tell which pages are written ({error}): it takes Linux 6.7, \
-                     and a process that may read its own page map"
+                    "the kernel does not tell which pages are written ({error}): it takes Linux 6.7, a \
+                     process that may read its own page map, and one tracker for an arena"
                 )),
-                ..Tracker::of(Kind::Compared, arena).expect("comparing needs no permission")
+                ..Tracker::by(Way::Compared(Compared::new(arena.memory())), arena)
             },
         }
     }
@@ -62,7 +70,13 @@ impl Tracker {
             Kind::Written => Way::Written(Written::new(arena.memory())?),
             Kind::Compared => Way::Compared(Compared::new(arena.memory())),
         };
-        Ok(Tracker { way, instead: None })
+        Ok(Tracker::by(way, arena))
+    }
+
+    fn by(way: Way, arena: &Arena) -> Tracker {
+        let memory = place(arena);
+        let (owed, process) = (vec![Stretch::new(0, memory.1)], std::process::id());
+        Tracker { way, memory, process, owed, instead: None }
     }
 
     /// The kind that is in force.
@@ -78,16 +92,36 @@ impl Tracker {
         self.instead.as_deref()
     }
 
-    /// The stretches of the arena that have changed since the last time, in order, by whole pages.
+    /// The stretches of the arena that have changed since they were last saved, in order, by whole
+    /// pages.
     ///
     /// # Errors
-    /// The system does not tell. What has changed is unknown, so all of it is to be saved.
+    /// The system does not tell, and then all is owed; or the arena is another one, or another
+    /// process's.
     pub fn changed(&mut self, arena: &Arena) -> io::Result<Vec<Stretch>> {
-        match &mut self.way {
+        if self.memory != place(arena) || self.process != std::process::id() {
+            let why = "a tracker sees the arena for which it was made, in the process that made it";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let changed = match &mut self.way {
             Way::Written(written) => written.changed(arena.memory()),
             Way::Compared(compared) => Ok(compared.changed(arena.memory())),
-        }
+        };
+        self.owed = match &changed {
+            Ok(changed) => union(&self.owed, changed),
+            Err(_) => vec![Stretch::new(0, self.memory.1)],
+        };
+        changed.map(|_| self.owed.clone())
     }
+
+    /// All that was told is in an image that was committed, or was restored from one.
+    pub fn saved(&mut self) {
+        self.owed.clear();
+    }
+}
+
+fn place(arena: &Arena) -> (u64, u64) {
+    (arena.memory().address(), arena.memory().bytes().len() as u64)
 }
 
 /// Tries whether the kernel tells the truth: the one page that is written, and no other.
@@ -98,7 +132,7 @@ fn proved() -> io::Result<()> {
     let mut written = Written::new(&mapping)?;
     mapping.bytes_mut()[2 * PAGE as usize] = 2;
     let seen = [written.changed(&mapping)?, written.changed(&mapping)?];
-    match seen == [vec![Stretch { from: 2 * PAGE, to: 3 * PAGE }], vec![]] {
+    match seen == [vec![Stretch::new(2 * PAGE, 3 * PAGE)], vec![]] {
         true => Ok(()),
         false => Err(io::Error::other(format!("it tells {seen:?} of one written page"))),
     }

@@ -51,13 +51,15 @@ fn each_tracker_finds_the_pages_that_have_changed_and_no_others() {
         let (mut random, mut arena) = (Random::new(1), Arena::new(arrays()).unwrap());
         let mut tracker = trackers(&arena).remove(number);
         assert!(tracker.kind() == Kind::Written || number == 1 || tracker.instead().is_some());
+        let all = tracker.changed(&arena).unwrap();
+        assert_eq!((all.len(), all[0].to()), (1, 1_504 * PAGE), "nothing was saved yet");
         for round in 0..40 {
+            tracker.saved();
             let before = state(&arena).concat();
-            // At every second page there are more stretches than the kernel tells at once.
             compute(&mut arena, &mut random, [1, 2, 50, 10_000][round % 4]);
             let mut seen = vec![false; 1_600];
             for stretch in tracker.changed(&arena).unwrap() {
-                for page in stretch.from / PAGE..stretch.to / PAGE {
+                for page in stretch.from() / PAGE..stretch.to() / PAGE {
                     seen[page as usize] = true;
                 }
             }
@@ -84,10 +86,57 @@ fn what_the_kernel_writes_is_a_change_as_well() {
     for number in 0..2 {
         let mut arena = Arena::new(arrays()).unwrap();
         let mut tracker = trackers(&arena).remove(number);
+        tracker.saved();
         file.read_exact_at(arena.bytes_mut(1), 0).unwrap();
         let b = 1_501 * PAGE;
-        assert_eq!(tracker.changed(&arena).unwrap(), [Stretch { from: b, to: b + PAGE }]);
+        assert_eq!(ends(&tracker.changed(&arena).unwrap()), [(b, b + PAGE)]);
+        tracker.saved();
         assert_eq!(tracker.changed(&arena).unwrap(), []);
+    }
+}
+
+fn ends(stretches: &[Stretch]) -> Vec<(u64, u64)> {
+    stretches.iter().map(|stretch| (stretch.from(), stretch.to())).collect()
+}
+
+#[test]
+fn more_stretches_are_found_than_the_kernel_tells_at_once() {
+    let array = Array { name: "a".into(), form: String::new(), length: 3_000 * PAGE };
+    for number in 0..2 {
+        let mut arena = Arena::new(vec![array.clone()]).unwrap();
+        let mut tracker = trackers(&arena).remove(number);
+        tracker.saved();
+        for page in (0..3_000).step_by(2) {
+            arena.bytes_mut(0)[page * PAGE as usize] = 1;
+        }
+        let changed = tracker.changed(&arena).unwrap();
+        let every_second = (0..1_500).map(|it| (2 * it * PAGE, (2 * it + 1) * PAGE));
+        assert!(ends(&changed).into_iter().eq(every_second), "{:?}", tracker.kind());
+    }
+}
+
+#[test]
+fn a_checkpoint_that_fails_loses_no_change() {
+    for number in 0..2 {
+        let mut arena = Arena::new(arrays()).unwrap();
+        let mut tracker = trackers(&arena).remove(number);
+        tracker.saved();
+        arena.bytes_mut(2)[0] = 1;
+        let first = tracker.changed(&arena).unwrap();
+        // It is not saved: the disk is full.
+        arena.bytes_mut(0)[0] = 1;
+        let both = tracker.changed(&arena).unwrap();
+        assert_eq!(ends(&both), [(0, PAGE), ends(&first)[0]]);
+        let other = Arena::new(arrays()).unwrap();
+        assert!(tracker.changed(&other).is_err(), "it does not see that one");
+    }
+}
+
+#[test]
+fn arrays_that_no_image_could_have_are_refused() {
+    let array = |name: &str| Array { name: name.into(), form: String::new(), length: 1 };
+    for wrong in [vec![array("a"), array("a")], vec![array(&"x".repeat(257))]] {
+        assert!(Arena::new(wrong).is_err());
     }
 }
 
@@ -104,6 +153,7 @@ fn computed(folder: &Path, steps: u64) -> Vec<(Commit, Vec<Vec<u8>>)> {
         let parent = last.map(|(commit, _)| Parent { place: commit.place, root: commit.root });
         snapshot.take(&arena, step, parent.is_some().then_some(&changed));
         let commit = saver.save(&snapshot, place(step), parent).unwrap();
+        tracker.saved();
         commits.push((commit, state(&arena)));
     }
     commits
@@ -132,10 +182,11 @@ fn files_that_were_damaged_are_not_restored() {
         let (commit, state_then) = &commits[random.below(10) as usize];
         let other = commits[random.below(10) as usize].0.place.generation;
         let kind = ["data", "manifest"][random.below(2) as usize];
-        let path = |generation| folder.path().join(format!("{generation:016x}.{kind}"));
+        let path = |generation| folder.path().join(format!("{generation:016x}-{:016x}.{kind}", 1));
         let (path, other) = (path(commit.place.generation), path(other));
         let whole = fs::read(&path).unwrap();
-        match random.below(3) {
+        match random.below(4) {
+            3 => fs::remove_file(&path).unwrap(),
             0 => {
                 let file = OpenOptions::new().write(true).open(&path).unwrap();
                 let byte = random.below(whole.len() as u64);

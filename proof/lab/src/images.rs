@@ -54,9 +54,11 @@ impl Experiment for Options {
         arena.bytes_mut(0).fill(1);
         let kind = if self.compare { Kind::Compared } else { Tracker::new(&arena).kind() };
         run.begin(&format!(
-            "{} MiB of memory, pages found by {kind:?}; times in ms; copied: the same bytes copied in \
-             memory, written: and written to the disk in one piece",
-            self.mib
+            "{} MiB of memory, pages found by {kind:?}, images in {}; medians in ms; copied: the same \
+             bytes copied in memory, written: and written to the disk in one piece; restored from the \
+             page cache",
+            self.mib,
+            self.storage.display()
         ));
         let table = run.table(
             "image:<12, dirty %=dirty:8, MB=mb:9.2, stop=stop_ms:9.3, copied=copied_ms:9.3, \
@@ -93,8 +95,10 @@ impl Options {
         let mut chain: Vec<Commit> = Vec::new();
         for round in 0..=self.rounds {
             let pages = arena.bytes_mut(0).chunks_mut(PAGE as usize);
-            for page in pages.step_by((100 / dirty.clamp(1, 100)) as usize) {
-                page[7] = page[7].wrapping_add(1);
+            for (number, page) in (0_u64..).zip(pages) {
+                if number * dirty / 100 != (number + 1) * dirty / 100 {
+                    page[7] = page[7].wrapping_add(1);
+                }
             }
             // The first checkpoint is a full one, and warms the snapshot's memory. So is the first
             // of each chain.
@@ -108,6 +112,7 @@ impl Options {
             snapshot.take(arena, generation, parent.is_some().then_some(&changed));
             let stop = begun.elapsed();
             let commit = saver.save(&snapshot, place, parent)?;
+            tracker.saved();
             let save = begun.elapsed();
             let begun = Instant::now();
             let (restored, step) = restore(folder, commit)?;

@@ -22,7 +22,7 @@ impl Compared {
         for (number, (before, now)) in (0..).zip(pages) {
             if before != now {
                 before.copy_from_slice(now);
-                add(&mut stretches, Stretch { from: number * PAGE, to: (number + 1) * PAGE });
+                add(&mut stretches, Stretch::new(number * PAGE, (number + 1) * PAGE));
             }
         }
         stretches

@@ -9,8 +9,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use image::PAGE;
-
 use crate::mapping::Mapping;
 use crate::stretch::{Stretch, add};
 
@@ -31,7 +29,8 @@ const IOCTL_PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
 
 /// Protect what is found again, and refuse a range that is not asynchronous.
 const SCAN_FLAGS: u64 = 1 << 0 | 1 << 1;
-/// A page that was written. Not `PRESENT`: a page that was swapped out is written all the same.
+/// A page that was written. It is the only category that is asked for and told: then the kernel also
+/// tells pages that were swapped out.
 const IS_WRITTEN: u64 = 1 << 1;
 
 /// Stretches that one scan tells at most.
@@ -137,10 +136,13 @@ impl Written {
             let count = control(&self.pages, IOCTL_PAGEMAP_SCAN, &mut scan)?;
             for region in regions.iter().take(usize::try_from(count).unwrap_or(0)) {
                 let (from, to) = (region.start - begin, region.end - begin);
-                add(&mut stretches, Stretch { from, to });
+                add(&mut stretches, Stretch::new(from, to));
             }
             // It stops early where the list is full.
-            start = scan.walk_end.max(start + PAGE);
+            if scan.walk_end <= start {
+                return Err(io::Error::other("the scan of the page map does not go on"));
+            }
+            start = scan.walk_end;
         }
         Ok(stretches)
     }
