@@ -9,6 +9,8 @@ wire::planted_bugs! {
         CollectTooEarly,
         /// A holder that is gone still counts.
         ForgetHolder,
+        /// A node counts as a holder by what it said in a life that is over.
+        BelieveTheDead,
         /// A rank that runs is started a second time under the same number.
         StartTwice,
         /// An image is to be restored although one below it is lost.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use image::{MAX_CHAIN, Parent, Place, Root};
 use serde::{Deserialize, Serialize};
-use wire::NodeId;
+use wire::Member;
 
 use crate::bug::{Bug, Planted};
 use crate::{KEPT, MAX_IMAGES, Void};
@@ -21,8 +21,8 @@ pub struct Generation {
     pub bytes: u64,
     /// The image on which it builds.
     pub parent: Option<Parent>,
-    /// The nodes that have it.
-    pub holders: BTreeSet<NodeId>,
+    /// The nodes that have it, each in the life in which it said so.
+    pub holders: BTreeSet<Member>,
 }
 
 /// The images of a rank, by their numbers.
@@ -44,9 +44,14 @@ impl Catalogue {
         self.last + 1
     }
 
-    /// Another image is whole at its first holder.
+    /// Another image is whole at its first holder. One that is here already is as good.
     pub(crate) fn commit(&mut self, generation: Generation) -> Result<(), Void> {
-        let Generation { place, parent, .. } = &generation;
+        let Generation { place, root, parent, .. } = &generation;
+        if let Some(known) = self.generations.get(&place.generation)
+            && (known.place, known.root, known.parent) == (*place, *root, *parent)
+        {
+            return Ok(());
+        }
         if place.generation != self.next() {
             return Err(Void::Order);
         }
@@ -56,7 +61,9 @@ impl Catalogue {
         if let Some(parent) = parent {
             let below = self.generations.get(&parent.place.generation).ok_or(Void::Order)?;
             let known = (below.place, below.root) == (parent.place, parent.root);
-            if !known || self.chain(below).is_none_or(|chain| chain.len() >= MAX_CHAIN) {
+            // On what nobody has no state can be built: the rank saves a full image.
+            let fits = |chain: Vec<&Generation>| chain.len() < MAX_CHAIN && is_held(&chain);
+            if !known || !self.chain(below).is_some_and(fits) {
                 return Err(Void::Order);
             }
         }
@@ -65,22 +72,27 @@ impl Catalogue {
         Ok(())
     }
 
-    pub(crate) fn hold(&mut self, place: Place, holder: NodeId) -> Result<(), Void> {
-        self.get_mut(place)?.holders.insert(holder);
+    pub(crate) fn hold(&mut self, place: Place, root: Root, holder: Member) -> Result<(), Void> {
+        let generation = self.get_mut(place)?;
+        if generation.root != root {
+            return Err(Void::Order);
+        }
+        generation.holders.retain(|other| other.node != holder.node);
+        generation.holders.insert(holder);
         Ok(())
     }
 
-    pub(crate) fn lose(&mut self, place: Place, holder: NodeId) -> Result<(), Void> {
+    pub(crate) fn lose(&mut self, place: Place, holder: Member) -> Result<(), Void> {
         match self.get_mut(place)?.holders.remove(&holder) {
             true => Ok(()),
             false => Err(Void::Unknown),
         }
     }
 
-    /// A node is gone, with all that it held. True if it held anything.
-    pub(crate) fn gone(&mut self, node: NodeId) -> bool {
-        let lose = |it: &mut Generation| it.holders.remove(&node);
-        self.generations.values_mut().map(lose).fold(false, |any, lost| any | lost)
+    /// A life of a node is over, with what it said.
+    pub(crate) fn gone(&mut self, node: Member) {
+        let of = |holder: &Member| holder.node == node.node && *holder <= node;
+        self.generations.values_mut().for_each(|it| it.holders.retain(|holder| !of(holder)));
     }
 
     /// Removes an image that no state needs which may have to be restored.
@@ -103,11 +115,17 @@ impl Catalogue {
 
     /// The newest states that can be restored, each as the images that make it whole, the newest
     /// first.
-    pub fn restorable(&self, planted: Planted) -> impl Iterator<Item = Vec<&Generation>> + '_ {
+    pub fn restorable(&self) -> impl Iterator<Item = Vec<&Generation>> + '_ {
+        self.restorable_as(Planted::default())
+    }
+
+    pub(crate) fn restorable_as(
+        &self,
+        planted: Planted,
+    ) -> impl Iterator<Item = Vec<&Generation>> + '_ {
         let whole = move |chain: &Vec<&Generation>| {
-            let held = |it: &&Generation| !it.holders.is_empty();
             let below = if planted.is(Bug::RestoreWithoutParent) { 1 } else { chain.len() };
-            chain.iter().take(below).all(held)
+            is_held(&chain[..below])
         };
         self.generations.values().rev().filter_map(|it| self.chain(it)).filter(whole)
     }
@@ -115,13 +133,11 @@ impl Catalogue {
     /// The images of the states that are kept. While there are fewer than that, an image that is
     /// held nowhere is kept as well: its holder may come back.
     fn needed(&self) -> BTreeSet<u64> {
-        let states = self.restorable(Planted::default()).take(KEPT);
-        let mut needed: BTreeSet<u64> = states.flatten().map(|it| it.place.generation).collect();
-        let whole = self.restorable(Planted::default()).take(KEPT).count();
-        if whole < KEPT {
-            needed.extend(self.generations.keys());
+        let states: Vec<Vec<&Generation>> = self.restorable().take(KEPT).collect();
+        match states.len() {
+            KEPT => states.into_iter().flatten().map(|it| it.place.generation).collect(),
+            _ => self.generations.keys().copied().collect(),
         }
-        needed
     }
 
     /// The images that make this one a state; `None`: one below it is gone.
@@ -137,4 +153,9 @@ impl Catalogue {
         let generation = self.generations.get_mut(&place.generation);
         generation.filter(|it| it.place == place).ok_or(Void::Unknown)
     }
+}
+
+/// Each of these images has a holder.
+fn is_held(chain: &[&Generation]) -> bool {
+    chain.iter().all(|it| !it.holders.is_empty())
 }

@@ -2,11 +2,14 @@
 
 use image::{Parent, Place, Root};
 use serde::{Deserialize, Serialize};
-use wire::NodeId;
+use wire::Member;
 
 use crate::{Refusal, Spec};
 
 /// A change of the book. A rank is named by its job's number and its own, from 0.
+///
+/// A node says each thing once, and in order (its session with the group). Other commands may come
+/// late, or a second time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// A user: run this.
@@ -34,8 +37,8 @@ pub enum Command {
         rank: u32,
         /// The number of the start: one more than the rank's last.
         start: u64,
-        /// The node.
-        node: NodeId,
+        /// The node, in its present life.
+        node: Member,
     },
     /// The node: the rank's process has ended, or could not begin.
     Ended {
@@ -48,10 +51,11 @@ pub enum Command {
         /// It has finished its work.
         finished: bool,
     },
-    /// The director: the node is gone, with all that runs there and all that it holds.
+    /// The director: this life of a node is over, with all that runs there. What it holds counts
+    /// again as soon as its next life says so.
     Gone {
         /// The node.
-        node: NodeId,
+        node: Member,
     },
     /// The node: this image is whole on its disk.
     Commit {
@@ -63,22 +67,24 @@ pub enum Command {
         bytes: u64,
         /// The image on which it builds.
         parent: Option<Parent>,
-        /// The node.
-        holder: NodeId,
+        /// The node: the one that runs the rank.
+        holder: Member,
     },
     /// A node: a copy of this image is whole on its disk.
     Held {
         /// The image.
         place: Place,
+        /// The root of its manifest.
+        root: Root,
         /// The node.
-        holder: NodeId,
+        holder: Member,
     },
     /// A node: its copy is lost or damaged.
     Lost {
         /// The image.
         place: Place,
         /// The node.
-        holder: NodeId,
+        holder: Member,
     },
     /// The director: this image is needed no more.
     Retire {
@@ -105,8 +111,8 @@ pub enum Void {
     /// The job or the rank is not in a state for this.
     #[error("the job is not in a state for this")]
     State,
-    /// A start is meant that is not the present one.
-    #[error("the start is not the present one")]
+    /// A start or a life of a node is meant that is over.
+    #[error("the start, or the node's life, is over")]
     Stale,
     /// An image does not follow on the last one.
     #[error("the image does not follow on the rank's last one, or on one that is kept")]

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use image::Place;
 use serde::{Deserialize, Serialize};
-use wire::NodeId;
+use wire::{Incarnation, Member, NodeId};
 
 use crate::bug::{Bug, Planted};
 use crate::catalogue::{Catalogue, Generation};
@@ -17,6 +17,8 @@ pub struct Jobs {
     jobs: BTreeMap<u64, Job>,
     /// The number of the last job.
     last: u64,
+    /// The last life of each node that is over: what it says is void.
+    over: BTreeMap<NodeId, Incarnation>,
     #[serde(skip)]
     planted: Planted,
 }
@@ -61,7 +63,7 @@ pub enum RankState {
     #[default]
     Waiting,
     /// Its present start runs at this node, or is about to.
-    At(NodeId),
+    At(Member),
     /// It has finished.
     Finished,
 }
@@ -85,28 +87,27 @@ impl Jobs {
     /// The images to restore at the next start of a rank, the newest first. Empty: it begins anew.
     pub fn to_restore(&self, job: u64, rank: u32) -> Vec<&Generation> {
         let rank = self.jobs.get(&job).and_then(|job| job.ranks.get(rank as usize));
-        rank.and_then(|rank| rank.images.restorable(self.planted).next()).unwrap_or_default()
+        rank.and_then(|rank| rank.images.restorable_as(self.planted).next()).unwrap_or_default()
     }
 
-    /// Takes a command. Returns the number of the job that it is about, or 0.
+    /// Takes a command. Returns the number of a job that it has made.
     ///
     /// # Errors
     /// It is void, and changes nothing.
-    pub fn take(&mut self, command: &Command) -> Result<u64, Void> {
+    pub fn take(&mut self, command: &Command) -> Result<Option<u64>, Void> {
+        let planted = self.planted;
         match command {
-            Command::Submit(spec) => return self.submit(spec),
-            Command::Kill { job } => self.turn(*job, JobState::Running, JobState::Stopped)?,
-            Command::Resume { job } => self.turn(*job, JobState::Stopped, JobState::Running)?,
-            Command::Forget { job } => self.forget(*job)?,
-            Command::Start { job, rank, start, node } => {
-                self.start(*job, *rank, *start, *node)?;
-            }
+            Command::Submit(spec) => return self.submit(spec).map(Some),
+            Command::Kill { job } => self.turn(*job, JobState::Running, JobState::Stopped),
+            Command::Resume { job } => self.turn(*job, JobState::Stopped, JobState::Running),
+            Command::Forget { job } => self.forget(*job),
+            Command::Start { job, rank, start, node } => self.start(*job, *rank, *start, *node),
             Command::Ended { job, rank, start, finished } => {
-                self.ended(*job, *rank, *start, *finished)?;
+                self.ended(*job, *rank, *start, *finished)
             }
             Command::Gone { node } => {
                 self.gone(*node);
-                return Ok(0);
+                Ok(())
             }
             Command::Commit { place, root, bytes, parent, holder } => {
                 let generation = Generation {
@@ -116,27 +117,25 @@ impl Jobs {
                     parent: *parent,
                     holders: [*holder].into(),
                 };
-                self.commit(generation)?;
+                self.commit(generation, *holder)
             }
-            Command::Held { place, holder } => self.images(*place)?.hold(*place, *holder)?,
-            Command::Lost { place, holder } => self.images(*place)?.lose(*place, *holder)?,
-            Command::Retire { place } => {
-                let planted = self.planted;
-                self.images(*place)?.retire(*place, planted)?;
+            Command::Held { place, root, holder } => {
+                self.check_life(*holder)?;
+                self.images(*place)?.hold(*place, *root, *holder)
             }
+            Command::Lost { place, holder } => self.images(*place)?.lose(*place, *holder),
+            Command::Retire { place } => self.images(*place)?.retire(*place, planted),
         }
-        Ok(match command {
-            Command::Commit { place, .. }
-            | Command::Held { place, .. }
-            | Command::Lost { place, .. }
-            | Command::Retire { place } => place.job,
-            Command::Kill { job }
-            | Command::Resume { job }
-            | Command::Forget { job }
-            | Command::Start { job, .. }
-            | Command::Ended { job, .. } => *job,
-            Command::Submit(_) | Command::Gone { .. } => 0,
-        })
+        .map(|()| None)
+    }
+
+    /// A node speaks, or is to do something, in this life.
+    fn check_life(&self, node: Member) -> Result<(), Void> {
+        let over = self.over.get(&node.node).is_some_and(|over| node.incarnation <= *over);
+        match over && !self.planted.is(Bug::BelieveTheDead) {
+            true => Err(Void::Stale),
+            false => Ok(()),
+        }
     }
 
     fn submit(&mut self, spec: &Spec) -> Result<u64, Void> {
@@ -174,7 +173,8 @@ impl Jobs {
         Ok(())
     }
 
-    fn start(&mut self, job: u64, rank: u32, start: u64, node: NodeId) -> Result<(), Void> {
+    fn start(&mut self, job: u64, rank: u32, start: u64, node: Member) -> Result<(), Void> {
+        self.check_life(node)?;
         let twice = self.planted.is(Bug::StartTwice);
         let job = self.jobs.get_mut(&job).ok_or(Void::Unknown)?;
         if job.state != JobState::Running {
@@ -206,10 +206,13 @@ impl Jobs {
     }
 
     /// Ranks of a node that is gone are to be started elsewhere; its copies are lost.
-    fn gone(&mut self, node: NodeId) {
+    fn gone(&mut self, node: Member) {
+        let over = self.over.entry(node.node).or_insert(node.incarnation);
+        *over = (*over).max(node.incarnation);
         let forgets = self.planted.is(Bug::ForgetHolder);
         for rank in self.jobs.values_mut().flat_map(|job| &mut job.ranks) {
-            if rank.state == RankState::At(node) {
+            let ran = |at: &Member| at.node == node.node && *at <= node;
+            if matches!(&rank.state, RankState::At(at) if ran(at)) {
                 rank.state = RankState::Waiting;
             }
             if !forgets {
@@ -218,12 +221,12 @@ impl Jobs {
         }
     }
 
-    /// An image counts if the start that has saved it is the present one, and runs.
-    fn commit(&mut self, generation: Generation) -> Result<(), Void> {
+    /// An image counts if the start that has saved it is the present one, and runs there.
+    fn commit(&mut self, generation: Generation, holder: Member) -> Result<(), Void> {
         let place = generation.place;
         let late = self.planted.is(Bug::CommitOldStart);
         let rank = self.rank(place)?;
-        let present = rank.start == place.start && matches!(rank.state, RankState::At(_));
+        let present = rank.start == place.start && rank.state == RankState::At(holder);
         if !present && !late {
             return Err(Void::Stale);
         }

@@ -6,8 +6,8 @@
 //!
 //! - [`Jobs`]: the book.
 //! - [`Command`]: what may be said, and by whom.
-//! - [`Void`]: why a command changes nothing. What is said late is void by its numbers: a start that
-//!   is over commits no image.
+//! - [`Void`]: why a command changes nothing. Late words are void by their numbers: a start that is
+//!   over commits no image, and a node's life that is over holds none.
 //! - [`Catalogue`]: one rank's images, of which two are kept that can be restored.
 //!
 //! All is decided by the commands alone, without a clock.

@@ -1,10 +1,10 @@
 //! The book beside a cluster in which commands come late, twice and from starts that are over.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use image::{Parent, Place, Root};
 use steadfast_job::{Command, JobState, Jobs, KEPT, Planted, RankState, Spec, Void};
-use wire::{NodeId, Random};
+use wire::{Incarnation, Member, NodeId, Random};
 
 const NODES: u64 = 4;
 const RANKS: u32 = 3;
@@ -13,7 +13,7 @@ const RANKS: u32 = 3;
 #[derive(Default)]
 struct Truth {
     /// Where each start was ordered to run, by its number.
-    starts: BTreeMap<u64, NodeId>,
+    starts: BTreeMap<u64, Member>,
     /// The present one, while it runs.
     runs: Option<u64>,
 }
@@ -23,10 +23,14 @@ struct World {
     book: Jobs,
     job: u64,
     truth: Vec<Truth>,
+    /// The present life of each node, from 1.
+    lives: Vec<u64>,
     /// The images on the nodes' disks.
     disks: BTreeSet<(NodeId, Place)>,
     roots: BTreeMap<Place, (Root, Option<Parent>)>,
-    /// Commands that come a second time, later.
+    /// Words of each node that nobody has heard yet, in order.
+    said: BTreeMap<NodeId, VecDeque<Command>>,
+    /// Words of the director that come a second time, later.
     late: Vec<Command>,
 }
 
@@ -44,24 +48,28 @@ fn spec() -> Spec {
 impl World {
     fn new(seed: u64, planted: Planted) -> World {
         let mut book = Jobs::planted(planted);
-        let job = book.take(&Command::Submit(spec())).unwrap();
+        let job = book.take(&Command::Submit(spec())).unwrap().unwrap();
         World {
             random: Random::new(seed),
             book,
             job,
             truth: (0..RANKS).map(|_| Truth::default()).collect(),
+            lives: vec![1; NODES as usize + 1],
             disks: BTreeSet::new(),
             roots: BTreeMap::new(),
+            said: BTreeMap::new(),
             late: Vec::new(),
         }
     }
 
-    fn node(&mut self) -> NodeId {
-        NodeId(1 + self.random.below(NODES) as u32)
+    fn pick(&mut self, count: usize) -> usize {
+        self.random.below(count.max(1) as u64) as usize
     }
 
-    fn rank(&mut self) -> u32 {
-        self.random.below(RANKS.into()) as u32
+    /// A node in its present life.
+    fn node(&mut self) -> Member {
+        let node = 1 + self.random.below(NODES) as u32;
+        Member { node: NodeId(node), incarnation: Incarnation(self.lives[node as usize]) }
     }
 
     fn images(&self, rank: u32) -> Vec<Place> {
@@ -69,85 +77,91 @@ impl World {
         rank.images.generations().map(|it| it.place).collect()
     }
 
+    /// A node does something, and says so: that is heard later.
+    fn act(&mut self) {
+        let rank = self.random.below(RANKS.into()) as u32;
+        let (node, images) = (self.node(), self.images(rank));
+        let image = images.get(self.pick(images.len())).copied();
+        let command = match (self.random.below(5), image) {
+            (3, Some(place)) => {
+                self.disks.insert((node.node, place));
+                Command::Held { place, root: self.roots[&place].0, holder: node }
+            }
+            (4, Some(place)) => {
+                self.disks.remove(&(node.node, place));
+                Command::Lost { place, holder: node }
+            }
+            _ => self.save(rank, &images),
+        };
+        let (Command::Held { holder, .. }
+        | Command::Lost { holder, .. }
+        | Command::Commit { holder, .. }) = &command
+        else {
+            return;
+        };
+        self.said.entry(holder.node).or_default().push_back(command);
+    }
+
     /// An image of any start, over or not, full or on one that the rank has.
-    fn commit(&mut self) -> Command {
-        let rank = self.rank();
+    fn save(&mut self, rank: u32, images: &[Place]) -> Command {
         let last = self.truth[rank as usize].starts.len() as u64;
         let start = if self.random.below(4) == 0 { self.random.below(last + 1) } else { last };
-        let known = self.images(rank);
         let generation = self.book.job(self.job).unwrap().ranks[rank as usize].images.next();
         let place = Place { job: self.job, rank, start, generation };
-        let below = known.get(self.random.below(known.len() as u64 + 2) as usize);
+        let holder = self.truth[rank as usize].starts.get(&start).copied();
+        let holder = holder.unwrap_or_else(|| self.node());
+        let below = images.get(self.pick(images.len() + 2));
         let parent = below.map(|place| Parent { place: *place, root: self.roots[place].0 });
         let mut root = [0; 32];
         root[..8].copy_from_slice(&self.random.next_u64().to_le_bytes());
-        let holder = self.truth[rank as usize].starts.get(&start).copied();
-        let holder = holder.unwrap_or_else(|| self.node());
-        self.roots.entry(place).or_insert((root, parent));
-        let (root, parent) = self.roots[&place];
+        let (root, parent) = *self.roots.entry(place).or_insert((root, parent));
+        self.disks.insert((holder.node, place));
         Command::Commit { place, root, bytes: 9, parent, holder }
     }
 
-    fn command(&mut self) -> Command {
-        let (job, rank, node) = (self.job, self.rank(), self.node());
-        let truth = &self.truth[rank as usize];
-        let start = truth.starts.len() as u64;
-        let image = {
-            let images = self.images(rank);
-            let at = self.random.below(images.len().max(1) as u64) as usize;
-            images.get(at).copied()
-        };
-        match self.random.below(12) {
-            0..4 => self.commit(),
-            4 | 5 => Command::Start { job, rank, start: start + self.random.below(2), node },
-            6 => Command::Ended { job, rank, start, finished: false },
-            7 if self.random.below(6) == 0 => Command::Gone { node },
-            8 => match image {
-                Some(place) => Command::Held { place, holder: node },
-                None => self.commit(),
-            },
-            9 => match image {
-                Some(place) => Command::Lost { place, holder: node },
-                None => self.commit(),
-            },
-            10 => match image {
-                Some(place) => Command::Retire { place },
-                None => self.commit(),
-            },
-            _ if !self.late.is_empty() => {
-                let at = self.random.below(self.late.len() as u64) as usize;
+    /// The director says something, or somebody is heard at last.
+    fn command(&mut self) -> Option<Command> {
+        let rank = self.random.below(RANKS.into()) as u32;
+        let (job, node, images) = (self.job, self.node(), self.images(rank));
+        let start = self.truth[rank as usize].starts.len() as u64;
+        Some(match self.random.below(12) {
+            0 | 1 => Command::Start { job, rank, start: start + self.random.below(2), node },
+            2 => Command::Ended { job, rank, start, finished: false },
+            3 if self.random.below(4) == 0 => {
+                self.lives[node.node.0 as usize] += 1;
+                if self.random.below(2) == 0 {
+                    self.disks.retain(|(holder, _)| *holder != node.node);
+                }
+                Command::Gone { node }
+            }
+            4 => Command::Retire { place: *images.get(self.pick(images.len()))? },
+            5 if !self.late.is_empty() => {
+                let at = self.pick(self.late.len());
                 self.late.swap_remove(at)
             }
-            _ => self.commit(),
-        }
+            _ => self.said.get_mut(&node.node)?.pop_front()?,
+        })
     }
 
     fn whole(&self, rank: u32) -> usize {
         let rank = &self.book.job(self.job).unwrap().ranks[rank as usize];
-        rank.images.restorable(Planted::default()).count()
+        rank.images.restorable().count()
     }
 
     fn step(&mut self) -> Result<(), String> {
-        let command = self.command();
-        // A copy is on a disk before anybody says so, and is gone before that is said.
-        match &command {
-            Command::Commit { place, holder, .. } | Command::Held { place, holder } => {
-                self.disks.insert((*holder, *place));
-            }
-            Command::Lost { place, holder } => {
-                self.disks.remove(&(*holder, *place));
-            }
-            Command::Gone { node } => self.disks.retain(|(holder, _)| holder != node),
-            _ => {}
-        }
+        self.act();
+        let Some(command) = self.command() else { return Ok(()) };
         let before: Vec<usize> = (0..RANKS).map(|rank| self.whole(rank)).collect();
         let taken = self.book.take(&command).is_ok();
-        if self.random.below(3) == 0 {
+        let of_a_node = matches!(command, Command::Held { .. } | Command::Lost { .. });
+        if !of_a_node && self.random.below(3) == 0 {
             self.late.push(command.clone());
         }
         if let Command::Gone { node } = &command {
             for truth in &mut self.truth {
-                truth.runs.take_if(|start| truth.starts[start] == *node);
+                truth.runs.take_if(|start| {
+                    truth.starts[start] <= *node && truth.starts[start].node == node.node
+                });
             }
         }
         if taken {
@@ -181,6 +195,12 @@ impl World {
         }
     }
 
+    /// A node has it, or has yet to say that it has it no more.
+    fn is_there(&self, place: Place) -> bool {
+        let is_it = |command: &Command| matches!(command, Command::Lost { place: lost, .. } if *lost == place);
+        self.disks.iter().any(|(_, it)| *it == place) || self.said.values().flatten().any(is_it)
+    }
+
     /// All that would be restored is there.
     fn check(&self) -> Result<(), String> {
         for rank in 0..RANKS {
@@ -191,7 +211,7 @@ impl World {
                     return Err(format!("{} is not the one below", image.place));
                 }
                 wanted = self.roots[&image.place].1.map(|parent| parent.place);
-                if !self.disks.iter().any(|(_, place)| *place == image.place) {
+                if !self.is_there(image.place) {
                     return Err(format!("{} is to be restored, and nobody has it", image.place));
                 }
             }
@@ -206,7 +226,7 @@ impl World {
 /// Runs a world; the promise that was broken.
 fn run(seed: u64, planted: Planted) -> Result<(), String> {
     let mut world = World::new(seed, planted);
-    (0..300).try_for_each(|_| world.step())
+    (0..600).try_for_each(|_| world.step())
 }
 
 #[test]
@@ -229,11 +249,12 @@ fn planted_mistakes_are_found() {
 #[test]
 fn a_job_is_submitted_stopped_resumed_and_finished() {
     let mut book = Jobs::default();
-    let job = book.take(&Command::Submit(spec())).unwrap();
+    let job = book.take(&Command::Submit(spec())).unwrap().unwrap();
+    let node = Member { node: NodeId(1), incarnation: Incarnation(1) };
     assert_eq!(book.take(&Command::Submit(spec())), Err(Void::NameTaken));
     assert_eq!(book.take(&Command::Forget { job }), Err(Void::State));
     book.take(&Command::Kill { job }).unwrap();
-    let start = |rank| Command::Start { job, rank, start: 1, node: NodeId(1) };
+    let start = |rank| Command::Start { job, rank, start: 1, node };
     assert_eq!(book.take(&start(0)), Err(Void::State), "it is stopped");
     book.take(&Command::Resume { job }).unwrap();
     for rank in 0..RANKS {

@@ -27,7 +27,7 @@ impl Mapping {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = File::from(memfd_create("steadfast arena", flags)?);
         file.set_len(length as u64)?;
-        // Whoever gets the file cannot take the memory away.
+        // Another process that gets the file cannot take the memory away.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: the kernel chooses a free address, and the length is the file's. The mapping is

@@ -67,7 +67,7 @@ impl Saver {
         let file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
         let saved = self.write(&file, snapshot, place, parent);
         if saved.is_err() {
-            // What is on a full disk would fill it.
+            // The disk may be full because of it.
             let _ = fs::remove_file(&path);
         }
         saved

@@ -26,7 +26,7 @@ pub enum Kind {
 
 /// Finds what has changed in an arena.
 ///
-/// What it has told is owed until it is [saved](Tracker::saved): a checkpoint that fails loses
+/// All that it has told is owed until it is [saved](Tracker::saved): a checkpoint that fails loses
 /// nothing. At first it owes all.
 #[derive(Debug)]
 pub struct Tracker {
