@@ -10,6 +10,9 @@ use crate::{Array, Damage, MAX_CHAIN, MAX_MANIFEST, Manifest, Part, Place, Root}
 #[derive(Clone, Debug)]
 pub struct Chain {
     manifests: Vec<Manifest>,
+    /// The places of each image's arrays among those of the newest one; `None`: the newest one,
+    /// or one between, has it not, or in another form.
+    places: Vec<Vec<Option<u32>>>,
 }
 
 /// A part to be read from the file of one of the images.
@@ -25,6 +28,8 @@ pub struct Read {
     pub array: u32,
     /// Where it belongs in the array.
     pub offset: u64,
+    /// The array by its place in its own image.
+    own: u32,
     check: u32,
 }
 
@@ -82,7 +87,8 @@ impl Opening {
         if let Some((missing, _)) = self.next {
             return Err(Damage::Missing(missing));
         }
-        let chain = Chain { manifests: self.manifests };
+        let places = places(&self.manifests);
+        let chain = Chain { manifests: self.manifests, places };
         chain.check_whole()?;
         Ok(chain)
     }
@@ -101,20 +107,14 @@ impl Chain {
 
     /// The parts to read, the oldest image's first: later ones overwrite earlier ones.
     pub fn reads(&self) -> impl Iterator<Item = Read> + '_ {
-        self.manifests.iter().rev().flat_map(move |manifest| {
-            let part = move |part: &Part| self.read(manifest, part);
-            manifest.parts.iter().filter_map(part)
+        self.manifests.iter().zip(&self.places).rev().flat_map(|(manifest, places)| {
+            let read = move |part: &Part| {
+                let array = places[part.array as usize]?;
+                let Part { array: own, offset, length, at, check } = *part;
+                Some(Read { place: manifest.place, at, length, array, offset, own, check })
+            };
+            manifest.parts.iter().filter_map(read)
         })
-    }
-
-    /// The part of an older image as the newest one has its array; `None`: it has it no more, or
-    /// in another form.
-    fn read(&self, manifest: &Manifest, part: &Part) -> Option<Read> {
-        let old = &manifest.arrays[part.array as usize];
-        let array = self.arrays().iter().position(|array| array == old)?;
-        let Part { offset, length, at, check, .. } = *part;
-        let array = u32::try_from(array).ok()?;
-        Some(Read { place: manifest.place, at, length, array, offset, check })
     }
 
     /// Whether these are the bytes that were saved.
@@ -122,20 +122,14 @@ impl Chain {
     /// # Errors
     /// They are torn, rotten or another's.
     pub fn accept(&self, read: &Read, bytes: &[u8]) -> Result<(), Damage> {
-        let array = &self.arrays()[read.array as usize];
-        // The checksum names the array as its own image counts it.
-        let of = |manifest: &&Manifest| manifest.place == read.place;
-        let manifest = self.manifests.iter().find(of).expect("the chain has told to read it");
-        let own = manifest.arrays.iter().position(|it| it == array).unwrap_or(usize::MAX);
-        let own = u32::try_from(own).unwrap_or(u32::MAX);
         let fits = bytes.len() == read.length as usize
-            && read.place.check(own, read.offset, bytes) == read.check;
+            && read.place.check(read.own, read.offset, bytes) == read.check;
         if fits {
             return Ok(());
         }
         Err(Damage::Part {
             place: read.place,
-            array: array.name.clone(),
+            array: self.arrays()[read.array as usize].name.clone(),
             offset: read.offset,
             length: read.length,
         })
@@ -165,4 +159,19 @@ impl Chain {
         }
         Ok(())
     }
+}
+
+/// The places of each image's arrays among those of the newest one. An array that was gone in
+/// between began anew.
+fn places(manifests: &[Manifest]) -> Vec<Vec<Option<u32>>> {
+    let mut alive: BTreeMap<&Array, u32> = BTreeMap::new();
+    let mut places = Vec::with_capacity(manifests.len());
+    for (above, manifest) in manifests.iter().enumerate() {
+        match above {
+            0 => alive = manifest.arrays.iter().zip(0..).collect(),
+            _ => alive.retain(|array, _| manifest.arrays.contains(array)),
+        }
+        places.push(manifest.arrays.iter().map(|array| alive.get(array).copied()).collect());
+    }
+    places
 }

@@ -15,7 +15,7 @@ const MAGIC: [u8; 8] = *b"SFIMAGE1";
 pub type Root = [u8; 32];
 
 /// A named array of bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Array {
     /// Its name, unique in the rank.
     pub name: String,

@@ -257,3 +257,24 @@ fn an_array_that_changes_its_form_takes_nothing_from_older_images() {
     let chain = open(place(2), &[grown, old]);
     assert_eq!(chain.unwrap_err(), Damage::Gap { array: "a".into(), offset: 0 });
 }
+
+#[test]
+fn an_array_that_was_gone_takes_nothing_from_before() {
+    let place = |generation| Place { job: 1, rank: 0, start: 1, generation };
+    let array = |name: &str| Array { name: name.into(), form: String::new(), length: 2 * PAGE };
+    let full = |builder: &mut Builder| {
+        builder.part(0, 0, &[1; 2 * PAGE as usize]);
+    };
+    let on = |parent: &Manifest| Some(Parent { place: parent.place, root: parent.root() });
+    let mut first = Builder::new(place(1), None, vec![array("a")]);
+    full(&mut first);
+    let first = first.finish(1);
+    let mut without = Builder::new(place(2), on(&first), vec![array("b")]);
+    full(&mut without);
+    let without = without.finish(2);
+    let mut again = Builder::new(place(3), on(&without), vec![array("a")]);
+    again.part(0, 0, &[2; PAGE as usize]);
+    let again = again.finish(3);
+    let chain = open(place(3), &[again, without, first]);
+    assert_eq!(chain.unwrap_err(), Damage::Gap { array: "a".into(), offset: PAGE });
+}

@@ -11,6 +11,8 @@ wire::planted_bugs! {
         ForgetHolder,
         /// A node counts as a holder by what it said in a life that is over.
         BelieveTheDead,
+        /// Images that a start could not restore count again when their holder is back.
+        MixPasts,
         /// A rank that runs is started a second time under the same number.
         StartTwice,
         /// An image is to be restored although one below it is lost.

@@ -31,6 +31,8 @@ pub struct Catalogue {
     generations: BTreeMap<u64, Generation>,
     /// The number of the last image, whether it is kept or not.
     last: u64,
+    /// The image from which the last start goes on, until it has one of its own.
+    from: Option<u64>,
 }
 
 impl Catalogue {
@@ -42,6 +44,16 @@ impl Catalogue {
     /// The number of the next image.
     pub fn next(&self) -> u64 {
         self.last + 1
+    }
+
+    /// A start goes on from the newest state that can be restored, or anew. Later images, which
+    /// nobody has now, are of a past that does not happen: they count no more.
+    pub(crate) fn begin(&mut self, planted: Planted) {
+        let newest = self.restorable_as(planted).next().map(|chain| chain[0].place.generation);
+        if !planted.is(Bug::MixPasts) {
+            self.generations.retain(|number, _| Some(*number) <= newest);
+        }
+        self.from = newest;
     }
 
     /// Another image is whole at its first holder. One that is here already is as good.
@@ -67,7 +79,7 @@ impl Catalogue {
                 return Err(Void::Order);
             }
         }
-        self.last = place.generation;
+        (self.last, self.from) = (place.generation, None);
         self.generations.insert(self.last, generation);
         Ok(())
     }
@@ -133,11 +145,14 @@ impl Catalogue {
     /// The images of the states that are kept. While there are fewer than that, an image that is
     /// held nowhere is kept as well: its holder may come back.
     fn needed(&self) -> BTreeSet<u64> {
-        let states: Vec<Vec<&Generation>> = self.restorable().take(KEPT).collect();
-        match states.len() {
-            KEPT => states.into_iter().flatten().map(|it| it.place.generation).collect(),
-            _ => self.generations.keys().copied().collect(),
+        let mut states: Vec<Vec<&Generation>> = self.restorable().take(KEPT).collect();
+        if states.len() < KEPT {
+            return self.generations.keys().copied().collect();
         }
+        // It is being read.
+        let from = self.from.and_then(|number| self.generations.get(&number));
+        states.extend(from.and_then(|it| self.chain(it)));
+        states.into_iter().flatten().map(|it| it.place.generation).collect()
     }
 
     /// The images that make this one a state; `None`: one below it is gone.

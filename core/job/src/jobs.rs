@@ -175,7 +175,7 @@ impl Jobs {
 
     fn start(&mut self, job: u64, rank: u32, start: u64, node: Member) -> Result<(), Void> {
         self.check_life(node)?;
-        let twice = self.planted.is(Bug::StartTwice);
+        let (planted, twice) = (self.planted, self.planted.is(Bug::StartTwice));
         let job = self.jobs.get_mut(&job).ok_or(Void::Unknown)?;
         if job.state != JobState::Running {
             return Err(Void::State);
@@ -189,6 +189,7 @@ impl Jobs {
             return Err(Void::State);
         }
         (rank.state, rank.start) = (RankState::At(node), start);
+        rank.images.begin(planted);
         Ok(())
     }
 

@@ -16,6 +16,8 @@ struct Truth {
     starts: BTreeMap<u64, Member>,
     /// The present one, while it runs.
     runs: Option<u64>,
+    /// The image from which the last start went on; 0: anew.
+    from: u64,
 }
 
 struct World {
@@ -175,7 +177,10 @@ impl World {
         let demand = |so: bool, why: &str| so.then_some(()).ok_or(format!("{command:?}: {why}"));
         match command {
             Command::Start { rank, start, node, .. } => {
+                let from = self.book.to_restore(self.job, *rank);
+                let from = from.first().map_or(0, |image| image.place.generation);
                 let truth = &mut self.truth[*rank as usize];
+                truth.from = from;
                 demand(truth.starts.insert(*start, *node).is_none(), "the start runs twice")?;
                 demand(truth.runs.replace(*start).is_none(), "the rank runs already")
             }
@@ -206,6 +211,13 @@ impl World {
         for rank in 0..RANKS {
             let images = self.book.to_restore(self.job, rank);
             let mut wanted = images.first().map(|image| image.place);
+            let truth = &self.truth[rank as usize];
+            if let Some(place) = wanted
+                && place.start < truth.starts.len() as u64
+                && place.generation > truth.from
+            {
+                return Err(format!("{place} is of a past that the last start did not have"));
+            }
             for image in &images {
                 if wanted != Some(image.place) {
                     return Err(format!("{} is not the one below", image.place));
