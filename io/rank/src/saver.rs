@@ -81,11 +81,18 @@ impl Saver {
         parent: Option<Parent>,
     ) -> io::Result<Commit> {
         let mut builder = Builder::new(place, parent, snapshot.arrays.clone());
-        let mut bytes = 0;
+        let bytes = snapshot.bytes();
+        // Parts that follow each other in the file as they do here are written together.
+        let (mut run, mut begin) = (0..0, 0);
         for (array, offset, part) in snapshot.parts() {
-            file.write_all_at(part, builder.part(array, offset, part))?;
-            bytes += part.len() as u64;
+            let at = builder.part(array, offset, &bytes[part.clone()]);
+            if begin + run.len() as u64 != at {
+                file.write_all_at(&bytes[run], begin)?;
+                (run, begin) = (part.start..part.start, at);
+            }
+            run.end = part.end;
         }
+        file.write_all_at(&bytes[run], begin)?;
         file.sync_data()?;
         let manifest = builder.finish(snapshot.step).encode();
         if manifest.len() > MAX_MANIFEST {
@@ -94,7 +101,7 @@ impl Saver {
         }
         // It also puts the names of both files on the disk.
         replace_file(&manifest_of(&self.folder, place), 0o600, &manifest)?;
-        Ok(Commit { place, root: root_of(&manifest), bytes })
+        Ok(Commit { place, root: root_of(&manifest), bytes: bytes.len() as u64 })
     }
 
     /// Removes an image on which no other builds.

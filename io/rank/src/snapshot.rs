@@ -1,5 +1,7 @@
 //! A copy of what is to be saved: the program waits for it, and for nothing else.
 
+use std::ops::Range;
+
 use image::{Array, MAX_PART};
 
 use crate::arena::Arena;
@@ -53,8 +55,13 @@ impl Snapshot {
         }
     }
 
-    /// The parts: array, place in the array, and bytes.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = (u32, u64, &[u8])> {
-        self.parts.iter().map(|it| (it.array, it.offset, &self.bytes[it.from..it.to]))
+    /// The parts: array, place in the array, and place in the bytes.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (u32, u64, Range<usize>)> {
+        self.parts.iter().map(|it| (it.array, it.offset, it.from..it.to))
+    }
+
+    /// The bytes of all parts, one after the other.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 }
