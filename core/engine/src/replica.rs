@@ -400,7 +400,7 @@ impl Replica {
                 self.finish(place, (client, number, asked), outcome, effects);
                 self.go_on_recalling(effects);
             }
-            (Task::Serve { client, number, bytes, .. }, Executed::Reply(outcome)) => {
+            (Task::Serve { client, number, bytes }, Executed::Reply(outcome)) => {
                 self.service.serving -= bytes;
                 let asked = self.calls.finish(ticket).and_then(|finished| finished.asked);
                 let outcome = fitting(outcome);

@@ -147,9 +147,8 @@ impl RealtimeStatus {
 
 impl Realtime {
     /// Asks for the calling thread's part, and for the process's: called by the data-plane thread
-    /// before its loop. `reserve` makes its reservation of time and of networks. Refusals are
-    /// logged. The returned value
-    /// keeps processors awake until dropped.
+    /// before its loop. `reserve` makes its reservations, of time and of networks. Refusals are
+    /// logged. The returned value keeps processors awake until dropped.
     pub fn apply(
         &self,
         reserve: impl FnOnce() -> (Grant, Grant),

@@ -24,7 +24,7 @@ impl Replica {
         }
         self.service.serving += bytes;
         self.history.clock = self.history.clock.max(request.time);
-        let ticket = self.service.give(Task::Serve { client, number, bytes, lane });
+        let ticket = self.service.give(Task::Serve { client, number, bytes });
         self.calls.begin(ticket, &request, due(now, &request));
         let Request { method, json, read, body, seed, .. } = request;
         let now = self.history.clock;

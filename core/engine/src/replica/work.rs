@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::ordered::{NestedEnd, Request, StateHead, Style};
-use wire::{ClientId, Lane, Time, ViewNumber};
+use wire::{ClientId, Time, ViewNumber};
 
 use crate::api::Ticket;
 use crate::style::StyleRules;
@@ -67,7 +67,6 @@ pub(super) enum Task {
         client: ClientId,
         number: u64,
         bytes: usize,
-        lane: Lane,
     },
     /// A request of the log, by its number there.
     Logged {
@@ -160,17 +159,6 @@ impl ServiceLink {
     pub(super) fn take(&mut self, ticket: Ticket) -> Option<Task> {
         let at = self.position(ticket).filter(|_| self.may_run(ticket))?;
         self.tasks.remove(at).map(|(_, task)| task)
-    }
-
-    /// The commands that are executed while the first waits for another group: those of other lanes.
-    pub(super) fn beside(&self) -> impl Iterator<Item = Ticket> {
-        let lane = |task: &Task| match task {
-            Task::Serve { lane, .. } => Some(*lane),
-            _ => None,
-        };
-        let first = self.tasks.front().and_then(|(_, task)| lane(task));
-        let others = move |it: &&(Ticket, Task)| first.is_some() && lane(&it.1) != first;
-        self.tasks.iter().filter(others).map(|(ticket, _)| *ticket)
     }
 
     fn position(&self, ticket: Ticket) -> Option<usize> {

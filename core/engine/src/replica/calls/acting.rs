@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use wire::limits::MAX_NESTED_BYTES;
 use wire::ordered::NestedEnd;
-use wire::{ClientId, Lane, Time};
+use wire::{ClientId, Time};
 
 use super::{Child, Finished, READ, Taken, open, outcome};
 use crate::api::{NestedCall, NestedError, Ticket};
@@ -143,14 +143,9 @@ impl Replica {
             // It waits for another replica.
             Some((ticket, _)) if self.is_gated(*ticket) => Work::Nothing,
             Some((ticket, Task::Read { .. })) => Work::Runs(*ticket, Time::ZERO),
-            Some((ticket, _)) => match self.calls.work(*ticket) {
-                Work::Waits => {
-                    let beside = self.service.beside().map(|ticket| self.calls.work(ticket));
-                    let runs = |work: &Work| matches!(work, Work::Runs(..));
-                    beside.take(Lane::ALL.len()).find(runs).unwrap_or(Work::Waits)
-                }
-                work => work,
-            },
+            // Calls of other lanes run beside it, and are timed when they are the oldest: at the
+            // latest when its caller's deadline is over.
+            Some((ticket, _)) => self.calls.work(*ticket),
             None => Work::Nothing,
         }
     }
