@@ -28,20 +28,12 @@ mod place;
 pub use builder::Builder;
 pub use chain::{Chain, Opening, Read};
 pub use damage::Damage;
-pub use manifest::{Array, Manifest, Parent, Part, Root, root_of};
+pub use manifest::{Manifest, Parent, Part, Root, root_of};
 pub use place::Place;
-
-/// Bytes of a page, at a multiple of which each part begins: in its array, and in its file.
-pub const PAGE: u64 = 4_096;
+pub use wire::rank::{Array, MAX_ARRAY_NAME as MAX_NAME, MAX_ARRAYS, PAGE};
 
 /// The most bytes of a part.
 pub const MAX_PART: usize = 256 << 10;
-
-/// The most arrays of a rank.
-pub const MAX_ARRAYS: usize = 4_096;
-
-/// The most bytes of an array's name, and of its description.
-pub const MAX_NAME: usize = 256;
 
 /// The most images of a chain: a full one, and increments.
 pub const MAX_CHAIN: usize = 8;

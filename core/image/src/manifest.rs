@@ -1,10 +1,10 @@
 //! The manifest of an image: its arrays, and where their parts are.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use wire::rank::Array;
 
 use crate::{Damage, MAX_ARRAYS, MAX_MANIFEST, MAX_NAME, MAX_PART, PAGE, Place};
 
@@ -13,17 +13,6 @@ const MAGIC: [u8; 8] = *b"SFIMAGE1";
 
 /// SHA-256 of a manifest as it is written: what a commit names.
 pub type Root = [u8; 32];
-
-/// A named array of bytes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Array {
-    /// Its name, unique in the rank.
-    pub name: String,
-    /// Its form, as the program describes it: element type and shape.
-    pub form: String,
-    /// Its bytes.
-    pub length: u64,
-}
 
 /// A part of an array in the image's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,5 +17,9 @@ wire::planted_bugs! {
         StartTwice,
         /// An image is to be restored although one below it is lost.
         RestoreWithoutParent,
+        /// An agent removes what an older version of the book does not have.
+        RemoveByOldList,
+        /// An agent leaves a start alone that the book wants no more.
+        LeaveOldStart,
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use image::{MAX_CHAIN, Parent, Place, Root};
 use serde::{Deserialize, Serialize};
-use wire::Member;
+use wire::{Member, NodeId};
 
 use crate::bug::{Bug, Planted};
 use crate::{KEPT, MAX_IMAGES, Void};
@@ -19,10 +19,14 @@ pub struct Generation {
     pub root: Root,
     /// The bytes of its parts.
     pub bytes: u64,
+    /// How far the rank was.
+    pub step: u64,
     /// The image on which it builds.
     pub parent: Option<Parent>,
     /// The nodes that have it, each in the life in which it said so.
     pub holders: BTreeSet<Member>,
+    /// Nodes that had it when they went, and may come back with it.
+    pub away: BTreeSet<NodeId>,
 }
 
 /// The images of a rank, by their numbers.
@@ -33,6 +37,8 @@ pub struct Catalogue {
     last: u64,
     /// The image from which the last start goes on, until it has one of its own.
     from: Option<u64>,
+    /// A user has said that it may begin anew.
+    anew: bool,
 }
 
 impl Catalogue {
@@ -44,6 +50,16 @@ impl Catalogue {
     /// The number of the next image.
     pub fn next(&self) -> u64 {
         self.last + 1
+    }
+
+    /// The image from which the present start goes on, until it has one of its own.
+    pub fn from(&self) -> Option<&Generation> {
+        self.from.and_then(|number| self.generations.get(&number))
+    }
+
+    /// The images of which the state is made from which the present start goes on.
+    pub(crate) fn length(&self) -> usize {
+        self.from().and_then(|newest| self.chain(newest)).map_or(0, |chain| chain.len())
     }
 
     /// A start goes on from the newest state that can be restored, or anew. Later images, which
@@ -67,9 +83,6 @@ impl Catalogue {
         if place.generation != self.next() {
             return Err(Void::Order);
         }
-        if self.generations.len() >= MAX_IMAGES {
-            return Err(Void::Full);
-        }
         if let Some(parent) = parent {
             let below = self.generations.get(&parent.place.generation).ok_or(Void::Order)?;
             let known = (below.place, below.root) == (parent.place, parent.root);
@@ -79,8 +92,24 @@ impl Catalogue {
                 return Err(Void::Order);
             }
         }
-        (self.last, self.from) = (place.generation, None);
+        if self.generations.len() >= MAX_IMAGES {
+            self.make_room(parent.map(|parent| parent.place.generation))?;
+        }
+        (self.last, self.from, self.anew) = (place.generation, None, false);
         self.generations.insert(self.last, generation);
+        Ok(())
+    }
+
+    /// Gives up the oldest image that no state needs which can be restored now. Its holders may have
+    /// come back; but a rank whose holders die again and again has to go on.
+    fn make_room(&mut self, parent: Option<u64>) -> Result<(), Void> {
+        let used = [parent, self.from].into_iter().flatten();
+        let used = used.filter_map(|number| self.chain(self.generations.get(&number)?));
+        let states = self.restorable().take(KEPT).chain(used);
+        let needed: BTreeSet<u64> = states.flatten().map(|it| it.place.generation).collect();
+        let spare = self.generations.keys().find(|number| !needed.contains(number));
+        let spare = *spare.ok_or(Void::Full)?;
+        self.remove_with_children(spare);
         Ok(())
     }
 
@@ -90,30 +119,63 @@ impl Catalogue {
             return Err(Void::Order);
         }
         generation.holders.retain(|other| other.node != holder.node);
+        generation.away.remove(&holder.node);
         generation.holders.insert(holder);
         Ok(())
     }
 
+    /// A node has it no more. One that nobody has, and nobody may come back with, is gone for good,
+    /// and so is what builds on it.
     pub(crate) fn lose(&mut self, place: Place, holder: Member) -> Result<(), Void> {
-        match self.get_mut(place)?.holders.remove(&holder) {
-            true => Ok(()),
-            false => Err(Void::Unknown),
+        let generation = self.get_mut(place)?;
+        let newer = generation.holders.iter().any(|it| it.node == holder.node && *it > holder);
+        let held = generation.holders.remove(&holder);
+        if newer || !held && !generation.away.remove(&holder.node) {
+            return Err(Void::Unknown);
         }
+        if generation.holders.is_empty() && generation.away.is_empty() {
+            self.remove_with_children(place.generation);
+        }
+        Ok(())
+    }
+
+    fn remove_with_children(&mut self, number: u64) {
+        self.generations.remove(&number);
+        let builds =
+            |it: &&Generation| it.parent.is_some_and(|parent| parent.place.generation == number);
+        let children = self.generations.values().filter(builds);
+        let children: Vec<u64> = children.map(|it| it.place.generation).collect();
+        children.into_iter().for_each(|child| self.remove_with_children(child));
     }
 
     /// A life of a node is over, with what it said.
     pub(crate) fn gone(&mut self, node: Member) {
-        let of = |holder: &Member| holder.node == node.node && *holder <= node;
-        self.generations.values_mut().for_each(|it| it.holders.retain(|holder| !of(holder)));
+        for generation in self.generations.values_mut() {
+            let had = generation.holders.len();
+            generation.holders.retain(|it| it.node != node.node || *it > node);
+            if generation.holders.len() < had {
+                generation.away.insert(node.node);
+            }
+        }
     }
 
-    /// Removes an image that no state needs which may have to be restored.
+    /// It had images, and all are gone for good.
+    pub fn is_lost(&self) -> bool {
+        self.last > 0 && self.generations.is_empty() && !self.anew
+    }
+
+    /// Without images it begins anew, although it had some.
+    pub(crate) fn allow_anew(&mut self) {
+        self.anew = true;
+    }
+
+    /// Removes an image that no state needs which may have to be restored, and what builds on it.
     pub(crate) fn retire(&mut self, place: Place, planted: Planted) -> Result<(), Void> {
         self.get_mut(place)?;
         if self.needed().contains(&place.generation) && !planted.is(Bug::CollectTooEarly) {
             return Err(Void::Needed);
         }
-        self.generations.remove(&place.generation);
+        self.remove_with_children(place.generation);
         Ok(())
     }
 

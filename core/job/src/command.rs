@@ -1,16 +1,20 @@
 //! Commands: changes of the book.
 
+use alloc::vec::Vec;
+
 use image::{Parent, Place, Root};
 use serde::{Deserialize, Serialize};
-use wire::Member;
+use wire::{Member, MethodId, Time};
 
-use crate::{Refusal, Spec};
+use crate::progress::{End, Moments, Progress};
+use crate::{Host, Refusal, Spec};
 
 /// A change of the book. A rank is named by its job's number and its own, from 0.
 ///
 /// A node says each thing once, and in order (its session with the group). Other commands may come
 /// late, or a second time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Command {
     /// A user: run this.
     Submit(Spec),
@@ -29,6 +33,18 @@ pub enum Command {
         /// The job.
         job: u64,
     },
+    /// A user: each rank is to save at its next safe point.
+    Save {
+        /// The job.
+        job: u64,
+    },
+    /// A node's agent: this host may run ranks.
+    Introduce {
+        /// The node, in its present life.
+        node: Member,
+        /// What it has.
+        host: Host,
+    },
     /// The director: this node is to start the rank.
     Start {
         /// The job.
@@ -40,6 +56,19 @@ pub enum Command {
         /// The node, in its present life.
         node: Member,
     },
+    /// The node: the rank computes again.
+    Computes {
+        /// The job.
+        job: u64,
+        /// The rank.
+        rank: u32,
+        /// The start.
+        start: u64,
+        /// When what happened, by the node's clock.
+        moments: Moments,
+    },
+    /// The node: so far its ranks are.
+    Progress(Vec<Progress>),
     /// The node: the rank's process has ended, or could not begin.
     Ended {
         /// The job.
@@ -48,8 +77,10 @@ pub enum Command {
         rank: u32,
         /// The start that has ended.
         start: u64,
-        /// It has finished its work.
-        finished: bool,
+        /// How.
+        end: End,
+        /// When, by the node's clock.
+        at: Time,
     },
     /// The director: this life of a node is over, with all that runs there. What it holds counts
     /// again as soon as its next life says so.
@@ -65,6 +96,8 @@ pub enum Command {
         root: Root,
         /// The bytes of its parts.
         bytes: u64,
+        /// How far the rank was.
+        step: u64,
         /// The image on which it builds.
         parent: Option<Parent>,
         /// The node: the one that runs the rank.
@@ -93,8 +126,36 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// The method of the group that takes commands.
+    pub const METHOD: MethodId = MethodId::of("command");
+
+    /// The bytes to send.
+    pub fn encode(&self) -> Vec<u8> {
+        postcard::to_allocvec(self).expect("a command is plain data")
+    }
+
+    /// Reads what was sent.
+    ///
+    /// # Errors
+    /// It is no command of this version.
+    pub fn decode(bytes: &[u8]) -> Result<Command, postcard::Error> {
+        postcard::from_bytes(bytes)
+    }
+}
+
+/// The book's answer to a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// The book has it from this version on.
+    pub version: u64,
+    /// The job that it has made.
+    pub job: Option<u64>,
+}
+
 /// Why a command changes nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Void {
     /// The job is impossible.
     #[error("{0}")]
@@ -120,4 +181,7 @@ pub enum Void {
     /// An image is needed: for a state that may have to be restored.
     #[error("the image is needed")]
     Needed,
+    /// What a node tells of itself is too long.
+    #[error("what the node tells of itself is too long")]
+    Host,
 }

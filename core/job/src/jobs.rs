@@ -1,15 +1,18 @@
 //! The book.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use image::Place;
 use serde::{Deserialize, Serialize};
-use wire::{Incarnation, Member, NodeId};
+use wire::{Incarnation, Member, NodeId, Time};
 
 use crate::bug::{Bug, Planted};
 use crate::catalogue::{Catalogue, Generation};
-use crate::{Command, MAX_JOBS, MAX_RANKS, Spec, Void};
+use crate::progress::{End, Moments, Progress, Recovery, Why};
+use crate::{
+    Command, Host, MAX_FAILED, MAX_JOBS, MAX_KILLED, MAX_RANKS, MAX_RECOVERIES, Spec, Taken, Void,
+};
 
 /// All jobs of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,8 +20,12 @@ pub struct Jobs {
     jobs: BTreeMap<u64, Job>,
     /// The number of the last job.
     last: u64,
+    /// Nodes whose agents have introduced themselves.
+    hosts: BTreeMap<NodeId, (Member, Host)>,
     /// The last life of each node that is over: what it says is void.
     over: BTreeMap<NodeId, Incarnation>,
+    /// Commands that have changed something.
+    version: u64,
     #[serde(skip)]
     planted: Planted,
 }
@@ -32,15 +39,26 @@ pub struct Job {
     pub state: JobState,
     /// Its ranks, from 0.
     pub ranks: Vec<Rank>,
+    /// How often a user has asked for a checkpoint.
+    pub saves: u64,
+    /// When it was submitted.
+    pub submitted: Time,
+    /// When it came to stand as it does.
+    pub since: Time,
 }
 
 /// How a job stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum JobState {
     /// Its ranks run, or are to.
     Running,
     /// A user has stopped it: no rank is started.
     Stopped,
+    /// This rank has ended again and again, at last so: no rank is started.
+    Failing(u32, End),
+    /// All images of this rank are gone for good: no rank is started.
+    Lost(u32),
     /// All ranks have finished.
     Finished,
 }
@@ -54,10 +72,20 @@ pub struct Rank {
     pub start: u64,
     /// Its images.
     pub images: Catalogue,
+    /// How far it is.
+    pub progress: Progress,
+    /// Its last recoveries, the oldest first.
+    pub recoveries: VecDeque<Recovery>,
+    /// How far it was at most, by its images.
+    reached: u64,
+    /// Starts that ended since it was further than ever: by signals, and by themselves.
+    killed: u32,
+    failed: u32,
 }
 
 /// How a rank stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RankState {
     /// It is to be started.
     #[default]
@@ -66,6 +94,33 @@ pub enum RankState {
     At(Member),
     /// It has finished.
     Finished,
+}
+
+impl Rank {
+    /// Starts that have ended since it was further than ever.
+    pub fn fruitless(&self) -> u32 {
+        self.killed + self.failed
+    }
+
+    fn over(&mut self, now: Time, why: Why, seen: Time) {
+        self.state = RankState::Waiting;
+        if self.recoveries.len() == MAX_RECOVERIES {
+            self.recoveries.pop_front();
+        }
+        let (start, told) = (self.start, now);
+        let recovery =
+            Recovery { start, why, seen, told, ordered: None, at: None, moments: None, step: 0 };
+        self.recoveries.push_back(recovery);
+    }
+
+    fn begin(&mut self, now: Time, start: u64, node: Member, planted: Planted) {
+        (self.state, self.start) = (RankState::At(node), start);
+        self.images.begin(planted);
+        let step = self.images.from().map_or(0, |image| image.step);
+        if let Some(last) = self.recoveries.back_mut().filter(|last| last.start + 1 == start) {
+            (last.ordered, last.at, last.step) = (Some(now), Some(node), step);
+        }
+    }
 }
 
 impl Jobs {
@@ -84,38 +139,94 @@ impl Jobs {
         self.jobs.get(&number)
     }
 
+    /// A job by its name.
+    pub fn named(&self, name: &str) -> Option<(u64, &Job)> {
+        self.jobs().find(|(_, job)| job.spec.name == name)
+    }
+
+    /// Nodes with agents, and what they offer.
+    pub fn hosts(&self) -> impl Iterator<Item = (Member, &Host)> {
+        self.hosts.values().map(|(member, host)| (*member, host))
+    }
+
+    /// Grows with each command that changes something.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// All lives of nodes that are said to run something, to have something, or to be there.
+    pub fn lives(&self) -> impl Iterator<Item = Member> {
+        let ranks = || self.jobs.values().flat_map(|job| &job.ranks);
+        let at = ranks().filter_map(|rank| match rank.state {
+            RankState::At(member) => Some(member),
+            _ => None,
+        });
+        let images = ranks().flat_map(|rank| rank.images.generations());
+        let holders = images.flat_map(|image| image.holders.iter().copied());
+        at.chain(holders).chain(self.hosts.values().map(|(member, _)| *member))
+    }
+
     /// The images to restore at the next start of a rank, the newest first. Empty: it begins anew.
     pub fn to_restore(&self, job: u64, rank: u32) -> Vec<&Generation> {
         let rank = self.jobs.get(&job).and_then(|job| job.ranks.get(rank as usize));
         rank.and_then(|rank| rank.images.restorable_as(self.planted).next()).unwrap_or_default()
     }
 
-    /// Takes a command. Returns the number of a job that it has made.
+    /// The bytes of the book, for a replica that comes.
+    pub fn encode(&self) -> Vec<u8> {
+        postcard::to_allocvec(self).expect("a book is plain data")
+    }
+
+    /// Reads them.
+    ///
+    /// # Errors
+    /// They are no book of this version.
+    pub fn decode(bytes: &[u8]) -> Result<Jobs, postcard::Error> {
+        postcard::from_bytes(bytes)
+    }
+
+    /// Takes a command that was ordered at this time.
     ///
     /// # Errors
     /// It is void, and changes nothing.
-    pub fn take(&mut self, command: &Command) -> Result<Option<u64>, Void> {
+    pub fn take(&mut self, now: Time, command: &Command) -> Result<Taken, Void> {
+        let job = self.apply(now, command)?;
+        self.version += 1;
+        Ok(Taken { version: self.version, job })
+    }
+
+    fn apply(&mut self, now: Time, command: &Command) -> Result<Option<u64>, Void> {
         let planted = self.planted;
         match command {
-            Command::Submit(spec) => return self.submit(spec).map(Some),
-            Command::Kill { job } => self.turn(*job, JobState::Running, JobState::Stopped),
-            Command::Resume { job } => self.turn(*job, JobState::Stopped, JobState::Running),
+            Command::Submit(spec) => return self.submit(now, spec).map(Some),
+            Command::Kill { job } => self.kill(now, *job),
+            Command::Resume { job } => self.resume(now, *job),
             Command::Forget { job } => self.forget(*job),
-            Command::Start { job, rank, start, node } => self.start(*job, *rank, *start, *node),
-            Command::Ended { job, rank, start, finished } => {
-                self.ended(*job, *rank, *start, *finished)
-            }
-            Command::Gone { node } => {
-                self.gone(*node);
+            Command::Save { job } => {
+                self.running(*job)?.saves += 1;
                 Ok(())
             }
-            Command::Commit { place, root, bytes, parent, holder } => {
+            Command::Introduce { node, host } => self.introduce(*node, host),
+            Command::Start { job, rank, start, node } => {
+                self.start(now, (*job, *rank), *start, *node)
+            }
+            Command::Computes { job, rank, start, moments } => {
+                self.computes((*job, *rank), *start, *moments)
+            }
+            Command::Progress(all) => self.progress(all),
+            Command::Ended { job, rank, start, end, at } => {
+                self.ended(now, (*job, *rank), *start, (end, *at))
+            }
+            Command::Gone { node } => self.gone(now, *node),
+            Command::Commit { place, root, bytes, step, parent, holder } => {
                 let generation = Generation {
                     place: *place,
                     root: *root,
                     bytes: *bytes,
+                    step: *step,
                     parent: *parent,
                     holders: [*holder].into(),
+                    away: BTreeSet::new(),
                 };
                 self.commit(generation, *holder)
             }
@@ -123,7 +234,7 @@ impl Jobs {
                 self.check_life(*holder)?;
                 self.images(*place)?.hold(*place, *root, *holder)
             }
-            Command::Lost { place, holder } => self.images(*place)?.lose(*place, *holder),
+            Command::Lost { place, holder } => self.lost(now, *place, *holder),
             Command::Retire { place } => self.images(*place)?.retire(*place, planted),
         }
         .map(|()| None)
@@ -138,9 +249,9 @@ impl Jobs {
         }
     }
 
-    fn submit(&mut self, spec: &Spec) -> Result<u64, Void> {
+    fn submit(&mut self, now: Time, spec: &Spec) -> Result<u64, Void> {
         spec.check().map_err(Void::Refused)?;
-        if self.jobs.values().any(|job| job.spec.name == spec.name) {
+        if self.named(&spec.name).is_some() {
             return Err(Void::NameTaken);
         }
         let ranks: u32 = self.jobs.values().map(|job| job.spec.ranks).sum();
@@ -149,17 +260,51 @@ impl Jobs {
         }
         self.last += 1;
         let ranks = (0..spec.ranks).map(|_| Rank::default()).collect();
-        let job = Job { spec: spec.clone(), state: JobState::Running, ranks };
+        let (spec, state) = (spec.clone(), JobState::Running);
+        let job = Job { spec, state, ranks, saves: 0, submitted: now, since: now };
         self.jobs.insert(self.last, job);
         Ok(self.last)
     }
 
-    fn turn(&mut self, job: u64, from: JobState, to: JobState) -> Result<(), Void> {
+    fn running(&mut self, job: u64) -> Result<&mut Job, Void> {
         let job = self.jobs.get_mut(&job).ok_or(Void::Unknown)?;
-        if job.state != from {
+        if job.state == JobState::Running { Ok(job) } else { Err(Void::State) }
+    }
+
+    fn kill(&mut self, now: Time, job: u64) -> Result<(), Void> {
+        let job = self.running(job)?;
+        (job.state, job.since) = (JobState::Stopped, now);
+        Ok(())
+    }
+
+    /// A rank that cannot go on from anything begins anew only if a user says so: what it had done
+    /// may be hours of work, and its disks may be away.
+    fn lost(&mut self, now: Time, place: Place, holder: Member) -> Result<(), Void> {
+        self.images(place)?.lose(place, holder)?;
+        self.check_lost(now, place.job, place.rank);
+        Ok(())
+    }
+
+    fn check_lost(&mut self, now: Time, job: u64, number: u32) {
+        let Ok(job) = self.running(job) else { return };
+        let rank = &job.ranks[number as usize];
+        if rank.state == RankState::Waiting && rank.images.is_lost() {
+            (job.state, job.since) = (JobState::Lost(number), now);
+        }
+    }
+
+    fn resume(&mut self, now: Time, job: u64) -> Result<(), Void> {
+        let job = self.jobs.get_mut(&job).ok_or(Void::Unknown)?;
+        if matches!(job.state, JobState::Running | JobState::Finished) {
             return Err(Void::State);
         }
-        job.state = to;
+        (job.state, job.since) = (JobState::Running, now);
+        for rank in &mut job.ranks {
+            (rank.killed, rank.failed) = (0, 0);
+            if rank.images.is_lost() {
+                rank.images.allow_anew();
+            }
+        }
         Ok(())
     }
 
@@ -173,14 +318,25 @@ impl Jobs {
         Ok(())
     }
 
-    fn start(&mut self, job: u64, rank: u32, start: u64, node: Member) -> Result<(), Void> {
+    fn introduce(&mut self, node: Member, host: &Host) -> Result<(), Void> {
+        self.check_life(node)?;
+        if !host.is_possible() {
+            return Err(Void::Host);
+        }
+        self.hosts.insert(node.node, (node, host.clone()));
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        now: Time,
+        (job, rank): (u64, u32),
+        start: u64,
+        node: Member,
+    ) -> Result<(), Void> {
         self.check_life(node)?;
         let (planted, twice) = (self.planted, self.planted.is(Bug::StartTwice));
-        let job = self.jobs.get_mut(&job).ok_or(Void::Unknown)?;
-        if job.state != JobState::Running {
-            return Err(Void::State);
-        }
-        let rank = job.ranks.get_mut(rank as usize).ok_or(Void::Unknown)?;
+        let rank = self.running(job)?.ranks.get_mut(rank as usize).ok_or(Void::Unknown)?;
         let again = twice && start == rank.start && matches!(rank.state, RankState::At(_));
         if start != rank.start + 1 && !again {
             return Err(Void::Stale);
@@ -188,58 +344,112 @@ impl Jobs {
         if rank.state != RankState::Waiting && !again {
             return Err(Void::State);
         }
-        (rank.state, rank.start) = (RankState::At(node), start);
-        rank.images.begin(planted);
+        rank.begin(now, start, node, planted);
         Ok(())
     }
 
-    fn ended(&mut self, job: u64, rank: u32, start: u64, finished: bool) -> Result<(), Void> {
-        let job = self.jobs.get_mut(&job).ok_or(Void::Unknown)?;
-        let rank = job.ranks.get_mut(rank as usize).ok_or(Void::Unknown)?;
-        if rank.start != start || !matches!(rank.state, RankState::At(_)) {
+    fn computes(&mut self, rank: (u64, u32), start: u64, moments: Moments) -> Result<(), Void> {
+        let rank = self.rank(rank)?;
+        let last = rank.recoveries.back_mut().filter(|last| last.start + 1 == start);
+        last.ok_or(Void::Stale)?.moments = Some(moments);
+        Ok(())
+    }
+
+    /// What of it is late is left out.
+    fn progress(&mut self, all: &[Progress]) -> Result<(), Void> {
+        for progress in all {
+            if let Ok(rank) = self.rank((progress.job, progress.rank))
+                && rank.start == progress.start
+            {
+                rank.progress = *progress;
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(
+        &mut self,
+        now: Time,
+        (number, rank): (u64, u32),
+        start: u64,
+        (end, at): (&End, Time),
+    ) -> Result<(), Void> {
+        let job = self.jobs.get_mut(&number).ok_or(Void::Unknown)?;
+        let it = job.ranks.get_mut(rank as usize).ok_or(Void::Unknown)?;
+        if it.start != start || !matches!(it.state, RankState::At(_)) {
             return Err(Void::Stale);
         }
-        rank.state = if finished { RankState::Finished } else { RankState::Waiting };
-        if job.ranks.iter().all(|rank| rank.state == RankState::Finished) {
-            job.state = JobState::Finished;
+        if *end == End::Finished {
+            it.state = RankState::Finished;
+            if job.ranks.iter().all(|rank| rank.state == RankState::Finished) {
+                (job.state, job.since) = (JobState::Finished, now);
+            }
+            return Ok(());
         }
+        it.over(now, Why::Ended(end.clone()), at);
+        // One that a user has stopped is no failure of the program.
+        if job.state == JobState::Running {
+            match end {
+                End::Failed(_) | End::NotStarted(_) => it.failed += 1,
+                End::Killed(_) => it.killed += 1,
+                End::Finished | End::Damaged => {}
+            }
+            if it.failed >= MAX_FAILED || it.killed >= MAX_KILLED {
+                (job.state, job.since) = (JobState::Failing(rank, end.clone()), now);
+            }
+        }
+        self.check_lost(now, number, rank);
         Ok(())
     }
 
     /// Ranks of a node that is gone are to be started elsewhere; its copies are lost.
-    fn gone(&mut self, node: Member) {
-        let over = self.over.entry(node.node).or_insert(node.incarnation);
-        *over = (*over).max(node.incarnation);
+    fn gone(&mut self, now: Time, node: Member) -> Result<(), Void> {
+        self.check_life(node)?;
+        self.over.insert(node.node, node.incarnation);
+        if self.hosts.get(&node.node).is_some_and(|(host, _)| *host <= node) {
+            self.hosts.remove(&node.node);
+        }
         let forgets = self.planted.is(Bug::ForgetHolder);
+        // A rank whose images rotted while it ran has nothing now.
+        let ranks = |(number, job): (&u64, &Job)| {
+            (0..job.spec.ranks).map(|rank| (*number, rank)).collect::<Vec<_>>()
+        };
+        let all: Vec<(u64, u32)> = self.jobs.iter().flat_map(ranks).collect();
         for rank in self.jobs.values_mut().flat_map(|job| &mut job.ranks) {
             let ran = |at: &Member| at.node == node.node && *at <= node;
             if matches!(&rank.state, RankState::At(at) if ran(at)) {
-                rank.state = RankState::Waiting;
+                rank.over(now, Why::Gone(node), now);
             }
             if !forgets {
                 rank.images.gone(node);
             }
         }
+        all.into_iter().for_each(|(job, rank)| self.check_lost(now, job, rank));
+        Ok(())
     }
 
     /// An image counts if the start that has saved it is the present one, and runs there.
     fn commit(&mut self, generation: Generation, holder: Member) -> Result<(), Void> {
-        let place = generation.place;
+        let (place, step) = (generation.place, generation.step);
         let late = self.planted.is(Bug::CommitOldStart);
-        let rank = self.rank(place)?;
+        let rank = self.rank((place.job, place.rank))?;
         let present = rank.start == place.start && rank.state == RankState::At(holder);
         if !present && !late {
             return Err(Void::Stale);
         }
-        rank.images.commit(generation)
+        rank.images.commit(generation)?;
+        if step > rank.reached {
+            (rank.reached, rank.killed, rank.failed) = (step, 0, 0);
+        }
+        Ok(())
     }
 
     fn images(&mut self, place: Place) -> Result<&mut Catalogue, Void> {
-        Ok(&mut self.rank(place)?.images)
+        Ok(&mut self.rank((place.job, place.rank))?.images)
     }
 
-    fn rank(&mut self, place: Place) -> Result<&mut Rank, Void> {
-        let job = self.jobs.get_mut(&place.job).ok_or(Void::Unknown)?;
-        job.ranks.get_mut(place.rank as usize).ok_or(Void::Unknown)
+    fn rank(&mut self, (job, rank): (u64, u32)) -> Result<&mut Rank, Void> {
+        let job = self.jobs.get_mut(&job).ok_or(Void::Unknown)?;
+        job.ranks.get_mut(rank as usize).ok_or(Void::Unknown)
     }
 }

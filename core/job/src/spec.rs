@@ -5,20 +5,31 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 use wire::limits::MAX_NAME;
+use wire::rank::Every;
 
-use crate::{MAX_COPIES, MAX_RANKS};
+use crate::{MAX_COMMAND, MAX_COPIES, MAX_LABELS, MAX_RANKS};
 
 /// A job, as it is submitted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     /// Its name, unique among the cluster's jobs.
     pub name: String,
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// The folder in which it runs.
+    pub folder: String,
+    /// Variables of its environment, beside the agent's own.
+    pub environment: Vec<(String, String)>,
     /// Its ranks.
     pub ranks: u32,
     /// Copies of each image, on so many nodes.
     pub copies: u8,
+    /// When a rank saves.
+    pub every: Every,
+    /// Each image is a full one.
+    pub full: bool,
+    /// A rank waits until its image is saved.
+    pub blocking: bool,
     /// Labels that a node must have, as `key=value`.
     pub labels: Vec<String>,
     /// Bytes of memory that a rank needs.
@@ -26,14 +37,23 @@ pub struct Spec {
 }
 
 /// Why a job cannot be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Refusal {
     /// The name is none.
-    #[error("the name of a job has 1 to {MAX_NAME} bytes, this one has {0}")]
+    #[error("the name of a job has 1 to {MAX_NAME} bytes and no slash, this one has {0} bytes")]
     Name(usize),
     /// There is nothing to run.
     #[error("the job has no program: give the command behind --")]
     NoCommand,
+    /// Command and environment are too long.
+    #[error(
+        "command, folder and environment have {0} bytes, and may have {MAX_COMMAND}: put what is \
+         long into a file"
+    )]
+    Command(usize),
+    /// Too many labels, or a long one.
+    #[error("a job has at most {MAX_LABELS} labels, of at most {MAX_NAME} bytes each")]
+    Labels,
     /// Too many ranks, or none.
     #[error("a job has 1 to {MAX_RANKS} ranks, not {0}")]
     Ranks(u32),
@@ -48,11 +68,21 @@ impl Spec {
     /// # Errors
     /// It cannot: the reason, and the remedy.
     pub fn check(&self) -> Result<(), Refusal> {
-        if !(1..=MAX_NAME).contains(&self.name.len()) {
+        if !(1..=MAX_NAME).contains(&self.name.len()) || self.name.contains('/') {
             return Err(Refusal::Name(self.name.len()));
         }
         if self.command.is_empty() {
             return Err(Refusal::NoCommand);
+        }
+        let words = self.command.iter().map(String::len).sum::<usize>() + self.folder.len();
+        let variables = self.environment.iter().map(|(name, value)| name.len() + value.len());
+        let bytes = words + variables.sum::<usize>() + self.command.len() + self.environment.len();
+        if bytes > MAX_COMMAND {
+            return Err(Refusal::Command(bytes));
+        }
+        let long = |label: &String| label.len() > MAX_NAME;
+        if self.labels.len() > MAX_LABELS || self.labels.iter().any(long) {
+            return Err(Refusal::Labels);
         }
         if !(1..=MAX_RANKS).contains(&self.ranks) {
             return Err(Refusal::Ranks(self.ranks));

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use image::{Parent, Place, Root};
-use steadfast_job::{Command, JobState, Jobs, KEPT, Planted, RankState, Spec, Void};
-use wire::{Incarnation, Member, NodeId, Random};
+use steadfast_job::{
+    Command, End, JobState, Jobs, KEPT, MAX_COMMAND, Planted, RankState, Spec, Void,
+};
+use wire::{Incarnation, Member, NodeId, Random, Time};
 
 const NODES: u64 = 4;
 const RANKS: u32 = 3;
@@ -42,15 +44,14 @@ fn spec() -> Spec {
         command: vec!["python".into(), "matmul.py".into()],
         ranks: RANKS,
         copies: 2,
-        labels: Vec::new(),
-        memory: 0,
+        ..Spec::default()
     }
 }
 
 impl World {
     fn new(seed: u64, planted: Planted) -> World {
         let mut book = Jobs::planted(planted);
-        let job = book.take(&Command::Submit(spec())).unwrap().unwrap();
+        let job = book.take(Time(1), &Command::Submit(spec())).unwrap().job.unwrap();
         World {
             random: Random::new(seed),
             book,
@@ -118,7 +119,7 @@ impl World {
         root[..8].copy_from_slice(&self.random.next_u64().to_le_bytes());
         let (root, parent) = *self.roots.entry(place).or_insert((root, parent));
         self.disks.insert((holder.node, place));
-        Command::Commit { place, root, bytes: 9, parent, holder }
+        Command::Commit { place, root, bytes: 9, step: 1, parent, holder }
     }
 
     /// The director says something, or somebody is heard at last.
@@ -128,7 +129,7 @@ impl World {
         let start = self.truth[rank as usize].starts.len() as u64;
         Some(match self.random.below(12) {
             0 | 1 => Command::Start { job, rank, start: start + self.random.below(2), node },
-            2 => Command::Ended { job, rank, start, finished: false },
+            2 => Command::Ended { job, rank, start, end: End::Killed(9), at: Time(1) },
             3 if self.random.below(4) == 0 => {
                 self.lives[node.node.0 as usize] += 1;
                 if self.random.below(2) == 0 {
@@ -154,7 +155,7 @@ impl World {
         self.act();
         let Some(command) = self.command() else { return Ok(()) };
         let before: Vec<usize> = (0..RANKS).map(|rank| self.whole(rank)).collect();
-        let taken = self.book.take(&command).is_ok();
+        let taken = self.book.take(Time(1), &command).is_ok();
         let of_a_node = matches!(command, Command::Held { .. } | Command::Lost { .. });
         if !of_a_node && self.random.below(3) == 0 {
             self.late.push(command.clone());
@@ -251,7 +252,11 @@ fn what_would_be_restored_is_there_and_of_the_right_start() {
 #[cfg(feature = "planted-bugs")]
 #[test]
 fn planted_mistakes_are_found() {
-    for bug in steadfast_job::Bug::all() {
+    use steadfast_job::Bug;
+
+    // Those of agents are found by the cluster's world.
+    let of_agents = [Bug::RemoveByOldList, Bug::LeaveOldStart];
+    for bug in Bug::all().filter(|bug| !of_agents.contains(bug)) {
         let found = (0..1_000).find_map(|seed| run(seed, Planted::from(Some(bug))).err());
         println!("{bug:?}: {found:?}");
         assert!(found.is_some(), "{bug:?} is not found");
@@ -261,22 +266,26 @@ fn planted_mistakes_are_found() {
 #[test]
 fn a_job_is_submitted_stopped_resumed_and_finished() {
     let mut book = Jobs::default();
-    let job = book.take(&Command::Submit(spec())).unwrap().unwrap();
+    let job = book.take(Time(1), &Command::Submit(spec())).unwrap().job.unwrap();
     let node = Member { node: NodeId(1), incarnation: Incarnation(1) };
-    assert_eq!(book.take(&Command::Submit(spec())), Err(Void::NameTaken));
-    assert_eq!(book.take(&Command::Forget { job }), Err(Void::State));
-    book.take(&Command::Kill { job }).unwrap();
+    assert_eq!(book.take(Time(1), &Command::Submit(spec())), Err(Void::NameTaken));
+    assert_eq!(book.take(Time(1), &Command::Forget { job }), Err(Void::State));
+    book.take(Time(1), &Command::Kill { job }).unwrap();
     let start = |rank| Command::Start { job, rank, start: 1, node };
-    assert_eq!(book.take(&start(0)), Err(Void::State), "it is stopped");
-    book.take(&Command::Resume { job }).unwrap();
+    assert_eq!(book.take(Time(1), &start(0)), Err(Void::State), "it is stopped");
+    book.take(Time(1), &Command::Resume { job }).unwrap();
     for rank in 0..RANKS {
-        book.take(&start(rank)).unwrap();
-        assert_eq!(book.take(&start(rank)), Err(Void::Stale));
-        book.take(&Command::Ended { job, rank, start: 1, finished: true }).unwrap();
+        book.take(Time(1), &start(rank)).unwrap();
+        assert_eq!(book.take(Time(1), &start(rank)), Err(Void::Stale));
+        book.take(
+            Time(1),
+            &Command::Ended { job, rank, start: 1, end: End::Finished, at: Time(1) },
+        )
+        .unwrap();
     }
     assert_eq!(book.job(job).unwrap().state, JobState::Finished);
     assert!(book.job(job).unwrap().ranks.iter().all(|rank| rank.state == RankState::Finished));
-    book.take(&Command::Forget { job }).unwrap();
+    book.take(Time(1), &Command::Forget { job }).unwrap();
     assert!(book.job(job).is_none());
 }
 
@@ -288,8 +297,11 @@ fn an_impossible_job_is_refused_with_the_remedy() {
         (Spec { command: Vec::new(), ..spec() }, "behind --"),
         (Spec { ranks: 0, ..spec() }, "1 to 1024 ranks"),
         (Spec { copies: 5, ..spec() }, "1 to 4 copies"),
+        (Spec { name: "a/b".into(), ..spec() }, "no slash"),
+        (Spec { folder: "x".repeat(MAX_COMMAND), ..spec() }, "put what is long into a file"),
+        (Spec { labels: vec![String::new(); 17], ..spec() }, "at most 16 labels"),
     ] {
-        let void = book.take(&Command::Submit(wrong)).unwrap_err();
+        let void = book.take(Time(1), &Command::Submit(wrong)).unwrap_err();
         assert!(void.to_string().contains(words), "{void}");
     }
 }

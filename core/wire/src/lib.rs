@@ -2,8 +2,8 @@
 //!
 //! Ids, [`Time`], seeded [`Random`], [`limits`], and every message: [`ring`] (node to node, one
 //! datagram each), [`report`] (the same, about links), [`ordered`] (what the engine orders on the
-//! ring), [`client`] (frames between a client and a node) and [`attach`] (frames between a node and
-//! a program that serves a replica). Hot headers are fixed little-endian layouts read in place
+//! ring), [`client`] (frames between a client and a node) [`attach`] (frames between a node and a
+//! program that serves a replica) and [`rank`] (frames between an agent and a rank of a job). Hot headers are fixed little-endian layouts read in place
 //! (zerocopy); the rest is postcard. Every layout is drawn beside its type, every number is
 //! explicit and is never used again for another meaning.
 //!
@@ -29,6 +29,7 @@ pub mod ordered;
 mod payload;
 mod planted;
 mod random;
+pub mod rank;
 pub mod report;
 pub mod ring;
 mod secret;

@@ -1,0 +1,398 @@
+//! A node's part in its jobs: it has the ranks run that the book wants there, commits their images,
+//! and keeps no image that nobody needs.
+//!
+//! It is told what the book wants ([`Agent::assign`]), what processes and disk do, and the book's
+//! answers; it says what is to be done ([`Output`]). It remembers nothing that the book does not
+//! have, but for what runs: a new agent is told of processes that still run.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::mem;
+
+use image::{MAX_CHAIN, Parent, Place, Root};
+use wire::{Member, Time};
+
+use crate::bug::{Bug, Planted};
+use crate::progress::{End, Moments};
+use crate::{Assignment, Command, Host, MAX_RANKS, Taken, Task, Void};
+
+/// A start of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The job.
+    pub job: u64,
+    /// The rank.
+    pub rank: u32,
+    /// The start.
+    pub start: u64,
+}
+
+/// A word for a rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Its last snapshot is saved, or not, and why; and whether the next one is to be full.
+    Saved(Result<(), String>, bool),
+    /// It is to save at its next safe point.
+    Save,
+    /// That it has finished is in the book.
+    Finished,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Start a process.
+    Start(Task),
+    /// End it, and what it has started.
+    Kill(Key),
+    /// Tell a rank something.
+    Tell(Key, Word),
+    /// Write its snapshot as this image.
+    Save(Place, Option<Parent>),
+    /// Remove an image.
+    Remove(Place),
+    /// Say something to the book.
+    Say(Command),
+}
+
+/// A start that runs here.
+#[derive(Debug, Default)]
+struct Run {
+    /// The image on which the next increment builds, and the images of its chain.
+    below: Option<Parent>,
+    chain: usize,
+    /// The number of the next image.
+    next: u64,
+    /// The image that is being written or committed, and how far the rank was.
+    saving: Option<(Place, u64)>,
+    /// How often a user's wish for a checkpoint was passed on.
+    saves: u64,
+    /// It is to end.
+    killed: bool,
+    /// It has finished its work, and the book is to know.
+    finishing: bool,
+    /// Each image is a full one.
+    full: bool,
+    /// The process is gone.
+    ended: bool,
+}
+
+/// An image on the disk.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    root: Root,
+    /// The version of the book that had it first.
+    since: u64,
+}
+
+/// One node's agent.
+#[derive(Debug)]
+pub struct Agent {
+    me: Member,
+    host: Host,
+    runs: BTreeMap<Key, Run>,
+    /// The last start of each rank that was begun here: none is begun twice.
+    last: BTreeMap<(u64, u32), u64>,
+    disk: BTreeMap<Place, Own>,
+    /// What the book wants, as it was heard last.
+    wanted: Assignment,
+    /// What was said, and not yet answered.
+    said: Vec<Command>,
+    outputs: VecDeque<Output>,
+    planted: Planted,
+}
+
+impl Agent {
+    /// The agent of this life of a node. `disk`: images that are whole there. `begun`: starts that an
+    /// earlier agent of the same life has begun, and whether their processes still run.
+    pub fn new(
+        me: Member,
+        host: Host,
+        disk: impl IntoIterator<Item = (Place, Root)>,
+        begun: impl IntoIterator<Item = (Key, bool)>,
+    ) -> Agent {
+        let own = |(place, root)| (place, Own { root, since: 0 });
+        let begun: BTreeMap<Key, bool> = begun.into_iter().collect();
+        let last = begun.keys().map(|key| ((key.job, key.rank), key.start));
+        let runs = begun.iter().filter(|(_, runs)| **runs).map(|(key, _)| (*key, Run::default()));
+        Agent {
+            me,
+            host,
+            runs: runs.collect(),
+            // In order of the starts: the last one counts.
+            last: last.collect(),
+            disk: disk.into_iter().map(own).collect(),
+            wanted: Assignment::default(),
+            said: Vec::new(),
+            outputs: VecDeque::new(),
+            planted: Planted::default(),
+        }
+    }
+
+    /// The same with these mistakes.
+    pub fn planted(self, planted: Planted) -> Agent {
+        Agent { planted, ..self }
+    }
+
+    /// What is to be done next.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Starts that run here, or have yet to be told of.
+    pub fn runs(&self) -> impl Iterator<Item = Key> {
+        self.runs.keys().copied()
+    }
+
+    /// The book wants this.
+    pub fn assign(&mut self, now: Time, assignment: Assignment) {
+        if !assignment.introduced {
+            self.say(Command::Introduce { node: self.me, host: self.host.clone() });
+        }
+        self.end_others(&assignment);
+        for task in &assignment.tasks {
+            let key = task.key();
+            match self.runs.get_mut(&key) {
+                Some(run) => {
+                    (run.full, run.next) = (task.spec.full, run.next.max(task.next));
+                    if run.saves < task.saves {
+                        run.saves = task.saves;
+                        self.outputs.push_back(Output::Tell(key, Word::Save));
+                    }
+                }
+                None if self.last.get(&(key.job, key.rank)) >= Some(&key.start) => {
+                    // It has ended, and the book has not heard it.
+                    let Key { job, rank, start } = key;
+                    self.say(Command::Ended { job, rank, start, end: End::Killed(0), at: now });
+                }
+                None => {
+                    self.runs.insert(key, Run::of(task));
+                    self.begin(key);
+                    self.outputs.push_back(Output::Start(task.clone()));
+                }
+            }
+        }
+        self.wanted = assignment;
+        self.compare_images();
+    }
+
+    fn begin(&mut self, key: Key) {
+        self.last.insert((key.job, key.rank), key.start);
+        // Jobs that are long forgotten.
+        while self.last.len() > 4 * MAX_RANKS as usize {
+            self.last.pop_first();
+        }
+    }
+
+    /// What runs here and is wanted no more ends.
+    fn end_others(&mut self, assignment: &Assignment) {
+        for (key, run) in &mut self.runs {
+            let wanted = assignment.tasks.iter().any(|task| task.key() == *key);
+            if !wanted && !run.killed && !run.ended && !self.planted.is(Bug::LeaveOldStart) {
+                run.killed = true;
+                self.outputs.push_back(Output::Kill(*key));
+            }
+        }
+        // One whose end is told goes when the book has it.
+        let tasks = &assignment.tasks;
+        self.runs.retain(|key, run| !run.ended || tasks.iter().any(|task| task.key() == *key));
+    }
+
+    /// The disk and the book are brought together: by what the book has, and by what is here.
+    fn compare_images(&mut self) {
+        let assignment = mem::take(&mut self.wanted);
+        let mut needless: Vec<Place> = Vec::new();
+        let kept: BTreeMap<Place, (Root, bool)> =
+            assignment.images.iter().map(|it| (it.place, (it.root, it.here))).collect();
+        for (place, own) in &self.disk {
+            let by_old_list = assignment.version < own.since;
+            if by_old_list && !self.planted.is(Bug::RemoveByOldList) {
+                continue;
+            }
+            match kept.get(place) {
+                Some((root, here)) if *root == own.root => {
+                    if !here {
+                        let (place, root, holder) = (*place, own.root, self.me);
+                        let held = Command::Held { place, root, holder };
+                        say(&mut self.said, &mut self.outputs, held);
+                    }
+                }
+                _ => needless.push(*place),
+            }
+        }
+        for place in needless {
+            self.disk.remove(&place);
+            self.outputs.push_back(Output::Remove(place));
+        }
+        let mine = assignment.images.iter().filter(|it| it.here || it.awaited);
+        let lost: Vec<Place> = mine.map(|it| it.place).filter(|place| !self.has(*place)).collect();
+        for place in lost {
+            self.say(Command::Lost { place, holder: self.me });
+        }
+        self.wanted = assignment;
+    }
+
+    /// It is on the disk, or the book has it already while the answer is on its way.
+    fn has(&self, place: Place) -> bool {
+        let saving = |run: &Run| run.saving.is_some_and(|(saving, _)| saving == place);
+        self.disk.contains_key(&place) || self.runs.values().any(saving)
+    }
+
+    /// A rank has a snapshot.
+    pub fn handle_snapshot(&mut self, key: Key, step: u64, full: bool) {
+        let Some(run) = self.runs.get_mut(&key).filter(|run| !run.killed && !run.ended) else {
+            return;
+        };
+        let busy = run.saving.is_some() || run.next == 0;
+        let parent = run.below.filter(|_| !full);
+        let fits = full || parent.is_some() && run.chain < MAX_CHAIN;
+        if busy || !fits {
+            let why =
+                if busy { "the last snapshot is not saved yet" } else { "a full image is needed" };
+            self.outputs.push_back(Output::Tell(key, Word::Saved(Err(why.into()), true)));
+            return;
+        }
+        let Key { job, rank, start } = key;
+        let place = Place { job, rank, start, generation: run.next };
+        run.saving = Some((place, step));
+        self.outputs.push_back(Output::Save(place, parent));
+    }
+
+    /// A snapshot is an image on the disk, or is not.
+    pub fn handle_saved(
+        &mut self,
+        place: Place,
+        parent: Option<Parent>,
+        saved: Result<(Root, u64), String>,
+    ) {
+        let key = key_of(place);
+        let saving = self.runs.get(&key).and_then(|run| run.saving);
+        match (saving, saved) {
+            (Some((_, step)), Ok((root, bytes))) => {
+                let holder = self.me;
+                self.say(Command::Commit { place, root, bytes, step, parent, holder });
+            }
+            (None, Ok(_)) => {
+                self.outputs.push_back(Output::Remove(place));
+                self.compare_images();
+            }
+            (_, Err(why)) => self.give_up(key, why),
+        }
+    }
+
+    /// A rank has finished its work.
+    pub fn handle_finish(&mut self, key: Key, at: Time) {
+        if let Some(run) = self.runs.get_mut(&key)
+            && !mem::replace(&mut run.finishing, true)
+        {
+            let Key { job, rank, start } = key;
+            self.say(Command::Ended { job, rank, start, end: End::Finished, at });
+        }
+    }
+
+    /// A rank's process has ended, or could not begin.
+    pub fn handle_ended(&mut self, key: Key, end: End, at: Time) {
+        let Some(run) = self.runs.get_mut(&key) else { return };
+        let told = run.finishing;
+        run.ended = true;
+        if !told {
+            let Key { job, rank, start } = key;
+            self.say(Command::Ended { job, rank, start, end, at });
+        }
+    }
+
+    /// A rank computes.
+    pub fn handle_computes(&mut self, key: Key, moments: Moments) {
+        let Key { job, rank, start } = key;
+        if start > 1 && self.runs.contains_key(&key) {
+            self.say(Command::Computes { job, rank, start, moments });
+        }
+    }
+
+    /// An image here is damaged: it could not be restored.
+    pub fn handle_damaged(&mut self, place: Place) {
+        self.disk.remove(&place);
+        self.outputs.push_back(Output::Remove(place));
+        self.say(Command::Lost { place, holder: self.me });
+    }
+
+    /// The book's answer.
+    pub fn handle_answer(&mut self, command: &Command, answer: &Result<Taken, Void>) {
+        let said = self.said.iter().position(|said| said == command);
+        // Else an earlier agent has said it, and knew more of it.
+        let Some(place) = said else { return };
+        self.said.remove(place);
+        match command {
+            Command::Commit { place, root, parent, .. } => {
+                self.committed(Parent { place: *place, root: *root }, parent.is_none(), answer);
+            }
+            Command::Ended { job, rank, start, end: End::Finished, .. } => {
+                let key = Key { job: *job, rank: *rank, start: *start };
+                if answer.is_ok() {
+                    self.outputs.push_back(Output::Tell(key, Word::Finished));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn committed(&mut self, image: Parent, full: bool, answer: &Result<Taken, Void>) {
+        let Parent { place, root } = image;
+        let key = key_of(place);
+        let taken = match answer {
+            Ok(taken) => taken,
+            Err(void) => {
+                self.outputs.push_back(Output::Remove(place));
+                return self.give_up(key, void.to_string());
+            }
+        };
+        self.disk.insert(place, Own { root, since: taken.version });
+        let Some(run) = self.runs.get_mut(&key) else { return };
+        run.chain = if full { 1 } else { run.chain + 1 };
+        (run.below, run.saving, run.next) = (Some(image), None, place.generation + 1);
+        let full = run.full || run.chain == MAX_CHAIN;
+        self.outputs.push_back(Output::Tell(key, Word::Saved(Ok(()), full)));
+    }
+
+    /// There is no image. The next one is a full one.
+    fn give_up(&mut self, key: Key, why: String) {
+        if let Some(run) = self.runs.get_mut(&key) {
+            (run.saving, run.below) = (None, None);
+            self.outputs.push_back(Output::Tell(key, Word::Saved(Err(why), true)));
+        }
+        // An earlier agent may have committed another one by this name.
+        self.compare_images();
+    }
+
+    fn say(&mut self, command: Command) {
+        say(&mut self.said, &mut self.outputs, command);
+    }
+}
+
+impl Run {
+    fn of(task: &Task) -> Run {
+        let below = task.from.map(|(place, root)| Parent { place, root });
+        let (next, saves, full) = (task.next, task.saves, task.spec.full);
+        Run { below, chain: task.chain, next, saves, full, ..Run::default() }
+    }
+}
+
+impl Task {
+    /// The start that is meant.
+    pub fn key(&self) -> Key {
+        Key { job: self.job, rank: self.rank, start: self.start }
+    }
+}
+
+/// What is on its way is not said twice.
+fn say(said: &mut Vec<Command>, outputs: &mut VecDeque<Output>, command: Command) {
+    if !said.contains(&command) {
+        said.push(command.clone());
+        outputs.push_back(Output::Say(command));
+    }
+}
+
+fn key_of(Place { job, rank, start, .. }: Place) -> Key {
+    Key { job, rank, start }
+}

@@ -1,0 +1,96 @@
+//! What the book wants of one node.
+
+use alloc::vec::Vec;
+
+use image::{Place, Root};
+use serde::{Deserialize, Serialize};
+use wire::Member;
+
+use crate::{JobState, Jobs, RankState, Spec};
+
+/// All that a node is to do, as the book has it in this version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The book's version.
+    pub version: u64,
+    /// The ranks that run there.
+    pub tasks: Vec<Task>,
+    /// All images that count, wherever they are.
+    pub images: Vec<Kept>,
+    /// The node's agent is known in this life of the node.
+    pub introduced: bool,
+}
+
+/// A rank that is to run at a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// The job.
+    pub job: u64,
+    /// The rank.
+    pub rank: u32,
+    /// The start.
+    pub start: u64,
+    /// The job, as it was submitted.
+    pub spec: Spec,
+    /// The image from which the start goes on, while it has none of its own.
+    pub from: Option<(Place, Root)>,
+    /// The images of which that state is made.
+    pub chain: usize,
+    /// The number of the rank's next image.
+    pub next: u64,
+    /// How often a user has asked for a checkpoint.
+    pub saves: u64,
+    /// The rank has run before.
+    pub again: bool,
+}
+
+/// An image that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// It.
+    pub place: Place,
+    /// The root of its manifest.
+    pub root: Root,
+    /// The node has it, by what it said in its present life.
+    pub here: bool,
+    /// The node had it in an earlier life.
+    pub awaited: bool,
+}
+
+impl Jobs {
+    /// What a node in its present life is to do.
+    pub fn assignment(&self, node: Member) -> Assignment {
+        let mut assignment = Assignment {
+            version: self.version(),
+            introduced: self.hosts().any(|(member, _)| member == node),
+            ..Assignment::default()
+        };
+        for (number, job) in self.jobs() {
+            for (rank, it) in (0..).zip(&job.ranks) {
+                let images = it.images.generations();
+                assignment.images.extend(images.map(|image| Kept {
+                    place: image.place,
+                    root: image.root,
+                    here: image.holders.contains(&node),
+                    awaited: image.away.contains(&node.node),
+                }));
+                if it.state != RankState::At(node) || job.state != JobState::Running {
+                    continue;
+                }
+                let from = it.images.from();
+                assignment.tasks.push(Task {
+                    job: number,
+                    rank,
+                    start: it.start,
+                    spec: job.spec.clone(),
+                    from: from.map(|image| (image.place, image.root)),
+                    chain: it.images.length(),
+                    next: it.images.next(),
+                    saves: job.saves,
+                    again: it.start > 1,
+                });
+            }
+        }
+        assignment
+    }
+}

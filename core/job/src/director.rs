@@ -1,0 +1,155 @@
+//! Says what is to start where, and which images may go (`star.txt`, section 2: recovery server and
+//! allocation manager). Driven by levels: what the book does not show is said again.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use wire::{Duration, Member, NodeId, Time};
+
+use crate::{Command, Host, Job, JobState, Jobs, Rank, RankState};
+
+/// A command that the book does not show is repeated after this time.
+pub const AGAIN: Duration = Duration::from_millis(200);
+
+/// A rank that ended twice without progress waits so long, then twice as long each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest such pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// The cluster at one moment, where a majority is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sight {
+    /// The lives of nodes that are in the component.
+    pub members: Vec<Member>,
+    /// Nodes that are to be emptied.
+    pub drained: BTreeSet<NodeId>,
+    /// How much the hosts have to do, in twentieths of what they can.
+    pub loads: BTreeMap<NodeId, u32>,
+}
+
+/// The director of the node that has the group's primary.
+#[derive(Clone, Debug, Default)]
+pub struct Director {
+    asked: Vec<(Command, Time)>,
+    /// When a rank was first seen to wait, by its last start.
+    waits: BTreeMap<(u64, u32, u64), Time>,
+}
+
+impl Director {
+    /// Looks at what is there, and says what is to be said.
+    pub fn look(&mut self, now: Time, sight: &Sight, book: &Jobs) -> Vec<Command> {
+        let gone: BTreeSet<Member> =
+            book.lives().filter(|life| !sight.members.contains(life)).collect();
+        let mut wanted: Vec<Command> = newest(&gone).map(|node| Command::Gone { node }).collect();
+        // What runs where is not known before they are struck out.
+        if wanted.is_empty() {
+            self.start(now, sight, book, &mut wanted);
+        }
+        for (_, job) in book.jobs() {
+            let spare = job.ranks.iter().flat_map(|rank| rank.images.spare());
+            wanted.extend(spare.map(|place| Command::Retire { place }));
+        }
+        self.asked.retain(|(command, at)| wanted.contains(command) && now < *at + AGAIN);
+        wanted.retain(|command| !self.asked.iter().any(|(asked, _)| asked == command));
+        self.asked.extend(wanted.iter().map(|command| (command.clone(), now)));
+        wanted
+    }
+
+    /// When there will be something to do if nothing happens.
+    pub fn next_look(&self, now: Time, book: &Jobs) -> Option<Time> {
+        let again = self.asked.iter().map(|(_, at)| *at + AGAIN);
+        let due = self.waits.iter().filter_map(|((job, rank, _), since)| {
+            let rank = book.job(*job)?.ranks.get(*rank as usize)?;
+            Some(*since + pause(rank))
+        });
+        again.chain(due.filter(|at| *at > now)).min()
+    }
+
+    fn start(&mut self, now: Time, sight: &Sight, book: &Jobs, wanted: &mut Vec<Command>) {
+        let mut seats = Seats::new(sight, book);
+        let mut waits = BTreeMap::new();
+        for (number, job) in book.jobs().filter(|(_, job)| job.state == JobState::Running) {
+            for (place, rank) in (0..).zip(&job.ranks) {
+                if rank.state != RankState::Waiting {
+                    continue;
+                }
+                let key = (number, place, rank.start);
+                let since = self.waits.get(&key).copied().unwrap_or(now);
+                waits.insert(key, since);
+                if now < since + pause(rank) {
+                    continue;
+                }
+                if let Some(node) = seats.choose(job, rank) {
+                    let start = rank.start + 1;
+                    wanted.push(Command::Start { job: number, rank: place, start, node });
+                }
+            }
+        }
+        self.waits = waits;
+    }
+}
+
+/// The newest of each node's lives.
+fn newest(lives: &BTreeSet<Member>) -> impl Iterator<Item = Member> {
+    let by_node: BTreeMap<NodeId, Member> = lives.iter().map(|life| (life.node, *life)).collect();
+    by_node.into_values()
+}
+
+/// How long a rank rests before its next start. The first time it does not: hosts fail.
+fn pause(rank: &Rank) -> Duration {
+    match rank.fruitless() {
+        0 | 1 => Duration::ZERO,
+        times => (FIRST_PAUSE * (1 << (times - 2).min(10))).min(LONGEST_PAUSE),
+    }
+}
+
+/// Nodes that may have a rank, with what they have.
+struct Seats<'a> {
+    seats: Vec<Seat<'a>>,
+}
+
+struct Seat<'a> {
+    node: Member,
+    host: &'a Host,
+    load: u32,
+    ranks: u32,
+}
+
+impl<'a> Seats<'a> {
+    fn new(sight: &Sight, book: &'a Jobs) -> Seats<'a> {
+        let ranks = || book.jobs().flat_map(|(_, job)| &job.ranks);
+        let may =
+            |node: &Member| sight.members.contains(node) && !sight.drained.contains(&node.node);
+        let seats = book.hosts().filter(|(node, _)| may(node)).map(|(node, host)| Seat {
+            node,
+            host,
+            load: sight.loads.get(&node.node).copied().unwrap_or(0),
+            ranks: ranks().filter(|rank| rank.state == RankState::At(node)).count() as u32,
+        });
+        Seats { seats: seats.collect() }
+    }
+
+    /// Where a rank is to run: where all of its state is; then where it has the most room.
+    fn choose(&mut self, job: &Job, rank: &Rank) -> Option<Member> {
+        let state = rank.images.restorable().next();
+        // Its state is nowhere now: it waits for who has it.
+        if state.is_none() && rank.images.generations().next().is_some() {
+            return None;
+        }
+        let has = |node: &Member| {
+            let has_all = |state: &Vec<&crate::Generation>| {
+                state.iter().all(|image| image.holders.contains(node))
+            };
+            state.as_ref().is_none_or(has_all)
+        };
+        let valid = |seat: &&mut Seat<'_>| seat.host.suits(&job.spec) && has(&seat.node);
+        let room = |seat: &&mut Seat<'_>| {
+            let each = seat.host.processors.max(1);
+            (seat.ranks * 20 / each + seat.load, seat.ranks, seat.node)
+        };
+        let seat = self.seats.iter_mut().filter(valid).min_by_key(room)?;
+        seat.ranks += 1;
+        Some(seat.node)
+    }
+}

@@ -1,0 +1,32 @@
+//! What a node can offer to ranks.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use wire::limits::MAX_NAME;
+
+use crate::{MAX_LABELS, Spec};
+
+/// A host, as its agent introduces it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its labels, as `key=value`.
+    pub labels: Vec<String>,
+    /// Bytes of memory that ranks may have.
+    pub memory: u64,
+    /// Processors.
+    pub processors: u32,
+}
+
+impl Host {
+    /// Whether it may be in the book.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.labels.len() <= MAX_LABELS && self.labels.iter().all(|it| it.len() <= MAX_NAME)
+    }
+
+    /// Whether it has what a rank of such a job needs.
+    pub fn suits(&self, spec: &Spec) -> bool {
+        spec.labels.iter().all(|label| self.labels.contains(label)) && spec.memory <= self.memory
+    }
+}

@@ -1,0 +1,214 @@
+//! The bodies of the frames.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use bytes::{Buf, BufMut, BytesMut};
+
+use super::{
+    Array, Every, Hello, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_PIECES, PAGE, Saved, Snapshot, Span,
+    TOKEN, Welcome,
+};
+use crate::Malformed;
+use crate::codec::at_most;
+use crate::limits::MAX_REASON;
+
+const RESTORED: u8 = 1;
+const FULL: u8 = 1 << 1;
+const BLOCKING: u8 = 1 << 2;
+
+/// The place of `every` for [`Every::Auto`].
+const AUTO: u64 = u64::MAX;
+
+pub(super) fn hello(body: &mut BytesMut, hello: &Hello) -> u8 {
+    body.put_slice(&Hello::MAGIC);
+    body.put_slice(&[hello.version, 0, 0, 0]);
+    body.put_slice(&hello.token);
+    1
+}
+
+pub(super) fn welcome(body: &mut BytesMut, it: &Welcome) -> u8 {
+    body.put_u8(it.version);
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    body.put_u8(flag(it.restored, RESTORED) | flag(it.full, FULL) | flag(it.blocking, BLOCKING));
+    // The limits keep it within.
+    body.put_u16_le(it.arrays.len() as u16);
+    body.put_u32_le(it.rank);
+    body.put_u32_le(it.ranks);
+    let every = match it.every {
+        Every::Auto => AUTO,
+        Every::Never => 0,
+        Every::Micros(micros) => micros.clamp(1, AUTO - 1),
+    };
+    for number in [it.job, it.start, it.step, every, it.age_us] {
+        body.put_u64_le(number);
+    }
+    put_arrays(body, &it.arrays);
+    2
+}
+
+pub(super) fn snapshot(body: &mut BytesMut, it: &Snapshot) -> u8 {
+    body.put_u64_le(it.step);
+    body.put_slice(&[u8::from(it.full), 0, 0, 0]);
+    body.put_u32_le(it.stop_us);
+    body.put_u32_le(it.spans.len() as u32);
+    body.put_u32_le(it.arrays.len() as u32);
+    put_arrays(body, &it.arrays);
+    for span in &it.spans {
+        body.put_u32_le(span.array);
+        body.put_u64_le(span.offset);
+        body.put_u64_le(span.length);
+    }
+    3
+}
+
+pub(super) fn saved(body: &mut BytesMut, it: &Saved) -> u8 {
+    body.put_u64_le(it.step);
+    body.put_slice(&[u8::from(it.outcome.is_ok()), u8::from(it.full)]);
+    if let Err(reason) = &it.outcome {
+        body.put_slice(reason.as_bytes());
+    }
+    4
+}
+
+fn put_arrays(body: &mut BytesMut, arrays: &[Array]) {
+    for Array { name, form, length } in arrays {
+        body.put_u16_le(name.len() as u16);
+        body.put_u16_le(form.len() as u16);
+        body.put_u64_le(*length);
+        body.put_slice(name.as_bytes());
+        body.put_slice(form.as_bytes());
+    }
+}
+
+/// What is left of a body.
+pub(super) struct Reader<'a>(pub &'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(Malformed::Length)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn u32(&mut self) -> Result<u32, Malformed> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    pub fn u64(&mut self) -> Result<u64, Malformed> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn text(&mut self, length: usize, field: &'static str) -> Result<String, Malformed> {
+        let text = self.0.get(..length).ok_or(Malformed::Length)?;
+        self.0.advance(length);
+        core::str::from_utf8(text).map(String::from).map_err(|_| Malformed::Field(field))
+    }
+
+    /// All that is left, as a text.
+    pub fn rest(&mut self, limit: usize, field: &'static str) -> Result<String, Malformed> {
+        at_most(self.0.len(), limit, field)?;
+        self.text(self.0.len(), field)
+    }
+
+    /// Nothing is left.
+    pub fn end(self) -> Result<(), Malformed> {
+        if self.0.is_empty() { Ok(()) } else { Err(Malformed::Length) }
+    }
+
+    /// The version is the agent's to check: it answers with a farewell that names both.
+    pub fn hello(&mut self) -> Result<Hello, Malformed> {
+        if self.take()? != Hello::MAGIC {
+            return Err(Malformed::Magic);
+        }
+        let [version, reserved @ ..] = self.take::<4>()?;
+        if reserved != [0; 3] {
+            return Err(Malformed::Field("reserved"));
+        }
+        Ok(Hello { version, token: self.take::<TOKEN>()? })
+    }
+
+    pub fn welcome(&mut self) -> Result<Welcome, Malformed> {
+        let [version, flags] = self.take()?;
+        if flags & !(RESTORED | FULL | BLOCKING) != 0 {
+            return Err(Malformed::Field("welcome flags"));
+        }
+        let arrays = usize::from(u16::from_le_bytes(self.take()?));
+        let (rank, ranks) = (self.u32()?, self.u32()?);
+        let (job, start, step) = (self.u64()?, self.u64()?, self.u64()?);
+        let every = match self.u64()? {
+            0 => Every::Never,
+            AUTO => Every::Auto,
+            micros => Every::Micros(micros),
+        };
+        Ok(Welcome {
+            version,
+            restored: flags & RESTORED != 0,
+            full: flags & FULL != 0,
+            blocking: flags & BLOCKING != 0,
+            rank,
+            ranks,
+            job,
+            start,
+            step,
+            every,
+            age_us: self.u64()?,
+            arrays: self.arrays(arrays)?,
+        })
+    }
+
+    pub fn snapshot(&mut self) -> Result<Snapshot, Malformed> {
+        let step = self.u64()?;
+        let [full @ (0 | 1), 0, 0, 0] = self.take()? else {
+            return Err(Malformed::Field("snapshot flags"));
+        };
+        let (stop_us, spans, arrays) = (self.u32()?, self.u32()? as usize, self.u32()? as usize);
+        let arrays = self.arrays(arrays)?;
+        let spans = self.spans(spans, &arrays)?;
+        Ok(Snapshot { step, full: full == 1, stop_us, arrays, spans })
+    }
+
+    pub fn saved(&mut self) -> Result<Saved, Malformed> {
+        let step = self.u64()?;
+        let [saved @ (0 | 1), full @ (0 | 1)] = self.take()? else {
+            return Err(Malformed::Field("saved flags"));
+        };
+        let outcome = if saved == 1 { Ok(()) } else { Err(self.rest(MAX_REASON, "reason")?) };
+        Ok(Saved { step, outcome, full: full == 1 })
+    }
+
+    fn arrays(&mut self, count: usize) -> Result<Vec<Array>, Malformed> {
+        at_most(count, MAX_ARRAYS, "arrays")?;
+        let mut arrays = Vec::new();
+        for _ in 0..count {
+            let name = usize::from(u16::from_le_bytes(self.take()?));
+            let form = usize::from(u16::from_le_bytes(self.take()?));
+            let length = self.u64()?;
+            at_most(name.max(form), MAX_ARRAY_NAME, "array")?;
+            let (name, form) = (self.text(name, "array name")?, self.text(form, "array form")?);
+            arrays.push(Array { name, form, length });
+        }
+        Ok(arrays)
+    }
+
+    /// They are within the arrays, by whole pages, in order, and apart.
+    fn spans(&mut self, count: usize, arrays: &[Array]) -> Result<Vec<Span>, Malformed> {
+        at_most(count, MAX_PIECES, "spans")?;
+        let mut spans: Vec<Span> = Vec::new();
+        for _ in 0..count {
+            let (array, offset, length) = (self.u32()?, self.u64()?, self.u64()?);
+            let it = arrays.get(array as usize).ok_or(Malformed::Field("span's array"))?;
+            let end = offset.checked_add(length).filter(|end| *end <= it.length);
+            let whole = |end| u64::is_multiple_of(length, PAGE) || end == it.length;
+            let after = spans.last().is_none_or(|last| {
+                last.array < array || last.array == array && last.offset + last.length <= offset
+            });
+            let fits = length > 0 && offset.is_multiple_of(PAGE) && end.is_some_and(whole);
+            if !fits || !after {
+                return Err(Malformed::Field("span"));
+            }
+            spans.push(Span { array, offset, length });
+        }
+        Ok(spans)
+    }
+}
