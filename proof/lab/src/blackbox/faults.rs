@@ -76,7 +76,7 @@ pub struct Fault {
 
 impl Reach {
     /// Draws a fault. A minority of the nodes may lose their lives at once, and of the replicas so
-    /// many that half of them are left (docs/protocol/group.md, "What is beyond the promise").
+    /// many that half of them are left (docs/protocol/group.md, "Beyond the promise").
     pub fn draw(self, kinds: &[Kind], random: &mut Random) -> Fault {
         let total: u64 = kinds.iter().map(|kind| kind.weight()).sum();
         let mut drawn = random.below(total);
