@@ -6,7 +6,7 @@ pub(crate) mod own;
 use alloc::vec::Vec;
 use wire::PROTOCOL_VERSION;
 use wire::client::{Bound, Farewell, Frame, Outcome};
-use wire::system::MANAGER_ID;
+use wire::system::is_closed;
 
 use wire::client::{Reply, Watch};
 use wire::kept::NodeRecord;
@@ -51,10 +51,10 @@ impl<O: Ordering> ReplyHandler<'_, O> {
     /// Answers frames to a group that clients may not reach, as if it did not exist.
     pub(crate) fn hide(&mut self, caller: Caller, frame: &Frame) -> bool {
         let frame = match frame {
-            Frame::Bind(bind) if GroupId::of(&bind.name) == MANAGER_ID => {
-                Frame::Bound(Bound { group: MANAGER_ID, targets: None })
+            Frame::Bind(bind) if is_closed(GroupId::of(&bind.name)) => {
+                Frame::Bound(Bound { group: GroupId::of(&bind.name), targets: None })
             }
-            Frame::Request(request) if request.group == MANAGER_ID => Frame::Reply(Reply {
+            Frame::Request(request) if is_closed(request.group) => Frame::Reply(Reply {
                 number: request.number,
                 group: request.group,
                 view: request.view,

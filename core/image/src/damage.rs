@@ -48,3 +48,16 @@ pub enum Damage {
         length: u32,
     },
 }
+
+impl Damage {
+    /// The image that is to blame, if it can be told.
+    pub fn place(&self) -> Option<Place> {
+        match self {
+            Damage::Root(place) | Damage::Missing(place) | Damage::Part { place, .. } => {
+                Some(*place)
+            }
+            Damage::Misplaced { wanted, .. } => Some(*wanted),
+            Damage::Manifest(_) | Damage::TooLong(_) | Damage::Gap { .. } => None,
+        }
+    }
+}

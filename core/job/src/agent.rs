@@ -218,7 +218,9 @@ impl Agent {
                         say(&mut self.said, &mut self.outputs, held);
                     }
                 }
-                _ => needless.push(*place),
+                // Of a job of which the book knows nothing, its user may.
+                _ if assignment.jobs.contains(&place.job) => needless.push(*place),
+                _ => {}
             }
         }
         for place in needless {
@@ -328,10 +330,9 @@ impl Agent {
                 self.committed(Parent { place: *place, root: *root }, parent.is_none(), answer);
             }
             Command::Ended { job, rank, start, end: End::Finished, .. } => {
+                // Void: the book has it already, or another start counts. It is of no more use here.
                 let key = Key { job: *job, rank: *rank, start: *start };
-                if answer.is_ok() {
-                    self.outputs.push_back(Output::Tell(key, Word::Finished));
-                }
+                self.outputs.push_back(Output::Tell(key, Word::Finished));
             }
             _ => {}
         }

@@ -17,6 +17,9 @@ pub struct Assignment {
     pub tasks: Vec<Task>,
     /// All images that count, wherever they are.
     pub images: Vec<Kept>,
+    /// The jobs that the book has, and those that it has forgotten: what agents have of these and is
+    /// not among the images is needless.
+    pub jobs: Vec<u64>,
     /// The node's agent is known in this life of the node.
     pub introduced: bool,
 }
@@ -62,6 +65,7 @@ impl Jobs {
     pub fn assignment(&self, node: Member) -> Assignment {
         let mut assignment = Assignment {
             version: self.version(),
+            jobs: self.jobs().map(|(number, _)| number).chain(self.forgotten()).collect(),
             introduced: self.hosts().any(|(member, _)| member == node),
             ..Assignment::default()
         };

@@ -11,7 +11,8 @@ use crate::bug::{Bug, Planted};
 use crate::catalogue::{Catalogue, Generation};
 use crate::progress::{End, Moments, Progress, Recovery, Why};
 use crate::{
-    Command, Host, MAX_FAILED, MAX_JOBS, MAX_KILLED, MAX_RANKS, MAX_RECOVERIES, Spec, Taken, Void,
+    Command, Host, MAX_FAILED, MAX_FORGOTTEN, MAX_JOBS, MAX_KILLED, MAX_RANKS, MAX_RECOVERIES,
+    Spec, Taken, Void,
 };
 
 /// All jobs of the cluster.
@@ -20,6 +21,8 @@ pub struct Jobs {
     jobs: BTreeMap<u64, Job>,
     /// The number of the last job.
     last: u64,
+    /// Jobs that were forgotten last: their images may go.
+    forgotten: VecDeque<u64>,
     /// Nodes whose agents have introduced themselves.
     hosts: BTreeMap<NodeId, (Member, Host)>,
     /// The last life of each node that is over: what it says is void.
@@ -149,6 +152,11 @@ impl Jobs {
         self.hosts.values().map(|(member, host)| (*member, host))
     }
 
+    /// The jobs that were forgotten last.
+    pub fn forgotten(&self) -> impl Iterator<Item = u64> {
+        self.forgotten.iter().copied()
+    }
+
     /// Grows with each command that changes something.
     pub fn version(&self) -> u64 {
         self.version
@@ -258,7 +266,8 @@ impl Jobs {
         if self.jobs.len() >= MAX_JOBS || ranks + spec.ranks > MAX_RANKS {
             return Err(Void::Full);
         }
-        self.last += 1;
+        // Unlike in any other book: images of a book that was lost are nobody else's.
+        self.last = (self.last + 1).max(now.0 / 1_000_000);
         let ranks = (0..spec.ranks).map(|_| Rank::default()).collect();
         let (spec, state) = (spec.clone(), JobState::Running);
         let job = Job { spec, state, ranks, saves: 0, submitted: now, since: now };
@@ -315,6 +324,10 @@ impl Jobs {
             return Err(Void::State);
         }
         self.jobs.remove(&number);
+        if self.forgotten.len() == MAX_FORGOTTEN {
+            self.forgotten.pop_front();
+        }
+        self.forgotten.push_back(number);
         Ok(())
     }
 

@@ -74,3 +74,7 @@ pub const MAX_FAILED: u32 = 3;
 
 /// Recoveries of a rank that are remembered.
 pub const MAX_RECOVERIES: usize = 4;
+
+/// Forgotten jobs that are remembered, so that agents remove their images. Images of jobs of which the
+/// book knows nothing stay.
+pub const MAX_FORGOTTEN: usize = 256;

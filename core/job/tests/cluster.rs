@@ -281,7 +281,9 @@ impl World {
             Word::Save => {}
             Word::Finished => {
                 let (rank, state) = (key.rank, process.state);
-                if self.results.insert(rank, state).is_some() {
+                let it = &self.book.job(self.job).unwrap().ranks[rank as usize];
+                let counts = (it.state, it.start) == (RankState::Finished, key.start);
+                if counts && self.results.insert(rank, state).is_some() {
                     return Err(format!("rank {rank} has delivered twice"));
                 }
                 self.end(at, Some(key), End::Failed(0));

@@ -12,6 +12,23 @@ pub const MANAGER: &str = "steadfast.manager";
 /// Its id.
 pub const MANAGER_ID: GroupId = GroupId::of(MANAGER);
 
+/// The group that has the book of jobs (`docs/protocol/jobs.md`). Only nodes call it: who could would
+/// have programs started on every host.
+pub const JOBS: &str = "steadfast.jobs";
+
+/// Its id.
+pub const JOBS_ID: GroupId = GroupId::of(JOBS);
+
+/// Whether clients may not call this group, and services neither.
+pub fn is_closed(group: GroupId) -> bool {
+    matches!(group, MANAGER_ID | JOBS_ID)
+}
+
+/// Whether this is one of the system's groups.
+pub fn is_own(group: GroupId) -> bool {
+    is_closed(group) || group == REGISTRY_ID
+}
+
 /// Whether a name is the system's.
 pub fn is_system(name: &str) -> bool {
     name.starts_with(PREFIX)

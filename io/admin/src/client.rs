@@ -13,12 +13,14 @@ use serde::de::DeserializeOwned;
 use wire::NodeId;
 use wire::ordered::Style;
 
+use job::{Taken, Void};
 use manager::cluster_state::Deployment;
 use registry::{Address, Epoch, Terms};
 
 use crate::bench::{Ask, Outcome, Progress};
 use crate::deployments::DeploymentsStatus;
 use crate::events::EventRecord;
+use crate::jobs::{AssignmentAnswer, JobsAnswer, JobsStatus};
 use crate::message::{
     BenchLine, DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, MoveAnswer, Refused, Request,
     RestoreAnswer, RestyleAnswer, SaveAnswer, StateAnswer, StopAnswer,
@@ -239,6 +241,44 @@ impl Client {
     ) -> Result<RegistryStatus, AdminError> {
         let wait_ms = timeout.as_millis().try_into().unwrap_or(u32::MAX);
         self.patiently(&Request::Registry { name: name.map(String::from), since, wait_ms })
+    }
+
+    /// Returns the book of jobs: at once, or once it has another version than `since`, or after
+    /// `timeout` (at most a minute).
+    ///
+    /// # Errors
+    /// The node has no part in it, or the connection broke.
+    pub fn jobs(
+        &mut self,
+        since: Option<u64>,
+        timeout: Duration,
+    ) -> Result<JobsStatus, AdminError> {
+        let wait_ms = timeout.as_millis().try_into().unwrap_or(u32::MAX);
+        self.patiently(&Request::Jobs { since, wait_ms })
+    }
+
+    /// What the book of jobs wants of the node, as above.
+    ///
+    /// # Errors
+    /// The node does not have the book now, or the connection broke.
+    pub fn assignment(
+        &mut self,
+        since: Option<u64>,
+        timeout: Duration,
+    ) -> Result<AssignmentAnswer, AdminError> {
+        let wait_ms = timeout.as_millis().try_into().unwrap_or(u32::MAX);
+        self.patiently(&Request::Assignment { since, wait_ms })
+    }
+
+    /// Says something to the book of jobs, and tells its answer.
+    ///
+    /// # Errors
+    /// Nobody answers for it now, or the connection broke.
+    pub fn tell_jobs(&mut self, command: &job::Command) -> Result<Result<Taken, Void>, AdminError> {
+        match self.ask(&Request::TellJobs(Box::new(command.clone())))? {
+            JobsAnswer::Taken(taken) => Ok(Ok(taken)),
+            JobsAnswer::Void(void) => Ok(Err(void)),
+        }
     }
 
     /// Binds a name for as long as this node lives, and tells the registry's answer.

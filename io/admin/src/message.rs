@@ -19,6 +19,9 @@
 //! {"deployments":{}}                               -> DeploymentsStatus
 //! {"registry":{"name":null,"since":7,"wait_ms":1000}} -> RegistryStatus, once there is another epoch than `since`, or after `wait_ms`
 //! {"bind":{"name":"x","address":"..."}}          -> RegistryAnswer; also {"unbind":{...}}
+//! {"jobs":{"since":7,"wait_ms":1000}}             -> JobsStatus, once the book has another version than `since`, or after `wait_ms`
+//! {"assignment":{"since":7,"wait_ms":1000}}       -> AssignmentAnswer, as above; for the node's agent
+//! {"tell-jobs":{"kill":{"job":1}}}                -> JobsAnswer; at the Unix socket only
 //! {"bench":{"senders":[1],...}}                   -> {"progress":{...}} now and then, {"outcome":{...}}
 //! anything else                                    -> {"error":"..."}
 //! ```
@@ -163,6 +166,27 @@ pub enum Request {
         /// The address.
         address: Address,
     },
+    /// Return the book of jobs.
+    Jobs {
+        /// Only if the book's version is another one than this.
+        #[serde(default)]
+        since: Option<u64>,
+        /// Milliseconds to wait for that, at most a minute.
+        #[serde(default)]
+        wait_ms: u32,
+    },
+    /// Return what the book of jobs wants of this node.
+    Assignment {
+        /// Only if the book's version is another one than this.
+        #[serde(default)]
+        since: Option<u64>,
+        /// Milliseconds to wait for that, at most a minute.
+        #[serde(default)]
+        wait_ms: u32,
+    },
+    /// Say something to the book of jobs. Only at the Unix socket: this permits all that the nodes'
+    /// users can do on their hosts.
+    TellJobs(Box<job::Command>),
     /// How quick is the ring? Loads it meanwhile; ends when the connection does.
     Bench(Ask),
 }

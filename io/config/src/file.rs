@@ -51,6 +51,8 @@ struct File {
     manager: ManagerKnobs,
     #[serde(default)]
     registry: RegistryTable,
+    #[serde(default)]
+    jobs: JobsTable,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
     #[serde(default, with = "RealtimeTable")]
@@ -88,6 +90,13 @@ struct Listen {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StorageTable {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folder: Option<PathBuf>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JobsTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     folder: Option<PathBuf>,
 }
@@ -228,6 +237,7 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
         hang: file.hung,
         manager: file.manager,
         registry: file.registry.into(),
+        jobs: file.jobs.folder,
         labels: file.labels,
         realtime: file.realtime,
         checkpoints: file.checkpoints,
@@ -268,6 +278,7 @@ fn print(config: &Config) -> String {
         hung: config.hang,
         manager: config.manager,
         registry: config.registry.into(),
+        jobs: JobsTable { folder: config.jobs },
         labels: config.labels,
         realtime: config.realtime,
         checkpoints: config.checkpoints,

@@ -9,11 +9,13 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use admin::bench::{Ask, Progress};
 use admin::deployments::{DeploymentsStatus, SeatStatus};
 use admin::events::{Interest, Stamped};
+use admin::jobs::JobsStatus;
 use admin::registry::RegistryStatus;
 use admin::server::{Done, Entrance, Handler, Server, farewell};
 use admin::status::{ProgramStatus, Status};
 use admin::{KeyAsk, PoisonedCall};
 use config::ProgramConfig;
+use job::{Assignment, Jobs, Taken, Void};
 use manager::cluster_state::{Answer, Command, Deployment};
 use manager::placement::preview;
 use os::clock::wall_clock;
@@ -38,6 +40,14 @@ const UNANSWERED: &str = "the manager's group did not answer in time, and whethe
 /// No answer came of what was said to the registry.
 const UNREGISTERED: &str = "the registry did not answer in time, and whether it will do it nobody knows: look at `steadfast registry list`, and at \
                             `steadfast status` whether there is a quorum";
+
+/// This node cannot say anything of jobs now.
+const NO_JOBS: &str = "this node does not have the book of jobs now: its replica has not got the state, or there is no quorum \
+                       (`steadfast status` shows steadfast.jobs)";
+
+/// No answer came of what was said to the book of jobs.
+const UNTOLD: &str = "the book of jobs did not answer in time, and whether it has the command nobody knows: look at `steadfast job list`, and at \
+                      `steadfast status` whether there is a quorum";
 
 /// The running server, and its gate for other hosts. The gate closes first.
 #[derive(Debug)]
@@ -186,17 +196,17 @@ impl Handler for Control {
     }
 
     fn registry_epoch(&self) -> Done<Epoch> {
-        Ok(self.registry()?.registry().epoch())
+        Ok(self.registry()?.get().epoch())
     }
 
     fn wait_for_registry(&self, since: Epoch, timeout: Duration) -> bool {
-        self.registry().is_ok_and(|shared| shared.wait_since(since, timeout))
+        self.registry().is_ok_and(|shared| shared.wait_while(timeout, |it| it.epoch() == since))
     }
 
     fn look_up(&self, ask: &RegistryAsk) -> Done<RegistryStatus> {
         let shared = self.registry()?;
         let view = self.sight().map_err(words)?;
-        let Listing { epoch, bindings } = shared.registry().answer(ask);
+        let Listing { epoch, bindings } = shared.get().answer(ask);
         Ok(RegistryStatus {
             node: self.me.node,
             leads: view.as_ref().and_then(|view| view.leads),
@@ -210,6 +220,39 @@ impl Handler for Control {
         self.registry()?;
         let ask = |reply| Order::Register { command, reply: Some(reply) };
         self.ask(ANSWER_WITHIN, ask).map_err(|stopped| unless_hung(stopped, UNREGISTERED))?
+    }
+
+    fn jobs(&self, since: Option<u64>) -> Done<JobsStatus> {
+        let shared = self.jobs_book()?;
+        let view = self.jobs_view().map_err(words)?;
+        let jobs = shared.get();
+        let version = jobs.version();
+        Ok(JobsStatus {
+            node: self.me.node,
+            leads: view.as_ref().and_then(|view| view.leads),
+            current: view.is_some(),
+            version,
+            jobs: (since != Some(version)).then(|| Jobs::clone(&jobs)),
+        })
+    }
+
+    fn wait_for_jobs(&self, since: u64, timeout: Duration) -> bool {
+        self.jobs_book().is_ok_and(|shared| shared.wait_while(timeout, |it| it.version() == since))
+    }
+
+    fn assignment(&self) -> Done<Assignment> {
+        let shared = self.jobs_book()?;
+        // An empty book, of a replica that has yet to get the state, would have images removed.
+        match self.jobs_view().map_err(words)? {
+            Some(_) => Ok(shared.get().assignment(self.me)),
+            None => Err(NO_JOBS.into()),
+        }
+    }
+
+    fn tell_jobs(&self, command: job::Command) -> Done<Result<Taken, Void>> {
+        self.jobs_book()?;
+        let ask = |reply| Order::Jobs { command, reply: Some(reply) };
+        self.ask(ANSWER_WITHIN, ask).map_err(|stopped| unless_hung(stopped, UNTOLD))?
     }
 
     fn bench(&self, ask: &Ask) -> Done<Receiver<BenchOutcome>> {

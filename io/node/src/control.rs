@@ -9,16 +9,19 @@ use std::time::Instant;
 use admin::PoisonedCall;
 use admin::events::{Interest, Stamped};
 use admin::status::Status;
+use job::Jobs;
 use manager::cluster_state::Command;
 use os::waker::Waker;
 use supervisor::{ProgramError, Programs};
 use wire::ordered::{Style, Usage};
 use wire::{Duration, Member, NodeId, ViewNumber};
 
+use crate::directing::View as JobsView;
 use crate::error::{HostError, MoveError, RestyleError, Stopped};
 use crate::managing::View as ManagerView;
 use crate::order::Order;
 use crate::registering::{SharedRegistry, View};
+use crate::shared::Shared;
 use crate::sockets::gate::Tally;
 
 /// The data plane answers in microseconds unless a handler on its thread is stuck.
@@ -30,6 +33,9 @@ const FULL_PAUSE: Duration = Duration::from_millis(1);
 /// This node has no part in it.
 const NO_REGISTRY: &str =
     "this node has no registry: set on = true in [registry] of every node, and start them again";
+
+/// This node has no part in it.
+const NO_BOOK_OF_JOBS: &str = "this node runs no jobs: give it a folder in [jobs], as all nodes that may run ranks, and start it again";
 
 /// A replica's state comes after all that it has to execute before.
 const STATE_WITHIN: Duration = Duration::from_secs(60);
@@ -53,6 +59,8 @@ pub(crate) struct Control {
     pub programs: Option<Programs>,
     /// `None` where this node has no part in the registry.
     pub registry: Option<SharedRegistry>,
+    /// `None` where this node has no part in the book of jobs.
+    pub jobs: Option<Shared<Jobs>>,
     /// How what is bound here ends, unless it is said.
     pub terms: registry::Terms,
 }
@@ -72,6 +80,7 @@ impl Control {
             admin_tally: OnceLock::new(),
             programs: None,
             registry: None,
+            jobs: None,
             terms: registry::Terms::default(),
         }
     }
@@ -191,6 +200,19 @@ impl Control {
     /// It has none.
     pub fn registry(&self) -> Result<&SharedRegistry, String> {
         self.registry.as_ref().ok_or_else(|| NO_REGISTRY.into())
+    }
+
+    /// The view for the book of jobs; `None` where there is no majority, or no state.
+    pub fn jobs_view(&self) -> Result<Option<JobsView>, Stopped> {
+        self.ask(ANSWER_WITHIN, |reply| Order::JobsView { reply })
+    }
+
+    /// This node's replica of the book of jobs.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn jobs_book(&self) -> Result<&Shared<Jobs>, String> {
+        self.jobs.as_ref().ok_or_else(|| NO_BOOK_OF_JOBS.into())
     }
 
     /// The programs that this node may run.

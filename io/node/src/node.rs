@@ -18,12 +18,13 @@ use os::waker::Waker;
 use supervisor::{ProgramError, Programs};
 use wire::limits::MAX_ORDERS;
 use wire::ordered::{Durability, GroupOptions, Style};
-use wire::system::{MANAGER, REGISTRY};
+use wire::system::{JOBS, MANAGER, REGISTRY};
 use wire::{Duration, GroupId, Member, NodeId, ViewNumber};
 
 use crate::administration::Admin;
 use crate::backups::Backup;
 use crate::control::Control;
+use crate::directing::{Directing, JobsService};
 use crate::error::{
     DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError, StartError, Stopped,
     WaitError,
@@ -41,6 +42,7 @@ use crate::plane::{Changes, Ending, Inbox, Keeping, Pacing, Plane, Profile, Repl
 use crate::registering::{Registering, RegistryService, SharedRegistry};
 use crate::security;
 use crate::service::{HostOptions, Service};
+use crate::shared::Shared;
 use crate::sockets::tcp::Callers;
 
 /// How long a stop may take: the data plane's own bound, and room for a busy host.
@@ -92,6 +94,8 @@ pub struct Node {
     managing: Option<Managing>,
     /// Maintains this node's bindings, if the registry is on.
     registering: Option<Registering>,
+    /// Directs jobs, if this node has a part in their book.
+    directing: Option<Directing>,
     /// Ends when the last of the node's threads does.
     running: Receiver<()>,
     /// Kept until the node has stopped.
@@ -126,6 +130,7 @@ impl Node {
         let control = Arc::new(Control {
             programs: start_programs(&config, me, &orders, &waker)?,
             registry: config.registry.on.then(SharedRegistry::default),
+            jobs: config.jobs.is_some().then(Shared::default),
             terms: config.registry.terms,
             ..Control::new(me, config.cluster.clone(), orders, waker.clone())
         });
@@ -144,7 +149,11 @@ impl Node {
             keeping,
             waiting: Waiting::new(),
             cluster_state: shared.clone(),
-            changes: Changes { count: control.changes.clone(), registry: control.registry.clone() },
+            changes: Changes {
+                count: control.changes.clone(),
+                registry: control.registry.clone(),
+                jobs: control.jobs.clone(),
+            },
             counters: Counters::default(),
             excluded: None,
             ending: Ending::new(),
@@ -168,6 +177,9 @@ impl Node {
             }
             None => None,
         };
+        let directing = control.jobs.clone();
+        let directing = directing.map(|it| Directing::start(it, control.clone(), alive.clone()));
+        let directing = directing.transpose()?;
         spawn(plane, control.clone(), alive.clone()).map_err(system("a thread"))?;
         if let Some(programs) = &control.programs {
             config.programs.into_iter().for_each(|program| programs.keep(program));
@@ -180,6 +192,7 @@ impl Node {
             admin: Some(admin),
             managing,
             registering,
+            directing,
             running,
             _data_dir: life.data_dir,
         };
@@ -187,6 +200,7 @@ impl Node {
             node.keep_cluster_state(shared, config.storage.is_some())?;
         }
         node.keep_registry()?;
+        node.keep_jobs(config.storage.is_some())?;
         Ok(node)
     }
 
@@ -197,6 +211,18 @@ impl Node {
         let options = HostOptions { execution: Execution::Inline, ..HostOptions::default() };
         self.host_any(REGISTRY, options, move || RegistryService::new(shared.clone()))
             .map_err(|error| system("the registry's replica")(std::io::Error::other(error)))
+    }
+
+    /// Hosts this node's replica of the book of jobs, if it has a part in it: on disk where there is
+    /// one, for the images are worth nothing without.
+    fn keep_jobs(&self, on_disk: bool) -> Result<(), StartError> {
+        let Some(shared) = self.control.jobs.clone() else { return Ok(()) };
+        let durability = if on_disk { Durability::Disk } else { Durability::Memory };
+        let group = GroupOptions { durability, ..GroupOptions::default() };
+        let options = HostOptions { group, execution: Execution::Inline };
+        self.host_any(JOBS, options, move || JobsService::new(shared.clone())).map_err(|error| {
+            system("the replica of the book of jobs")(std::io::Error::other(error))
+        })
     }
 
     /// Hosts this node's replica of the manager's group: on disk where there is one, for what
@@ -432,6 +458,7 @@ impl Node {
         }
         drop(self.managing.take());
         drop(self.registering.take());
+        drop(self.directing.take());
         // None is started again from here on.
         let programs = self.control.programs.as_ref().map(Programs::end);
         // If the data plane has ended already, the fate has the reason.

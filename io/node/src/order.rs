@@ -7,6 +7,7 @@ use admin::events::{Interest, Stamped};
 use admin::status::Status;
 use admin::{KeyAsk, PoisonedCall};
 use engine::{BenchError, BenchProgress, BenchRequest, BenchResult, Event, Restore, Saved};
+use job::{Taken, Void};
 use manager::Proposal;
 use manager::cluster_state::{Answer, Command};
 use seal::ClusterKey;
@@ -14,6 +15,7 @@ use wire::keys::KeyName;
 use wire::ordered::{GroupOptions, Style, Usage};
 use wire::{GroupId, NodeId, ViewNumber};
 
+use crate::directing::View as JobsView;
 use crate::error::{DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError};
 use crate::executor::{Executor, StateReply};
 use crate::managing::View;
@@ -106,6 +108,15 @@ pub(crate) enum Order {
         command: registry::Command,
         reply: Option<RegistryReply>,
     },
+    /// Return the view for the book of jobs; `None` where there is no majority, or not the state.
+    JobsView {
+        reply: SyncSender<Option<JobsView>>,
+    },
+    /// This is said to the book of jobs; the answer, if anybody waits for it.
+    Jobs {
+        command: job::Command,
+        reply: Option<JobsReply>,
+    },
     /// A proposal of the manager.
     Proposal(Proposal),
     /// How critical calls are whose clients do not say it, by group.
@@ -140,6 +151,9 @@ pub(crate) type CommandReply = SyncSender<Result<Answer, String>>;
 
 /// Where a thread waits for the registry's answer.
 pub(crate) type RegistryReply = SyncSender<Result<registry::Answer, String>>;
+
+/// Where a thread waits for the answer of the book of jobs.
+pub(crate) type JobsReply = SyncSender<Result<Result<Taken, Void>, String>>;
 
 /// The file's new contents, for the data plane to follow.
 #[derive(Debug)]

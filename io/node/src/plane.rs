@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use admin::status::{Counters, ExclusionStatus};
 use engine::{Event, Stack};
+use job::Jobs;
 use os::clock::{monotonic, wall_clock};
 use os::waker::Waker;
 use rustix::io::Errno;
@@ -21,6 +22,7 @@ use crate::liveness::Liveness;
 use crate::managing::SharedState;
 use crate::poller::{EventFlags, Poller, Source};
 use crate::registering::SharedRegistry;
+use crate::shared::Shared;
 use crate::sockets::tcp::{Arrived, Callers};
 use crate::transport::Transport;
 
@@ -81,14 +83,15 @@ pub(crate) struct Changes {
     pub count: Arc<AtomicU64>,
     /// `None`: this node has no part in the registry.
     pub registry: Option<SharedRegistry>,
+    /// `None`: this node has no part in the book of jobs.
+    pub jobs: Option<Shared<Jobs>>,
 }
 
 impl Changes {
     fn publish(&self, count: u64) {
-        if self.count.swap(count, Ordering::Relaxed) != count
-            && let Some(registry) = &self.registry
-        {
-            registry.nudge();
+        if self.count.swap(count, Ordering::Relaxed) != count {
+            self.registry.iter().for_each(Shared::nudge);
+            self.jobs.iter().for_each(Shared::nudge);
         }
     }
 }

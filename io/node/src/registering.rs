@@ -82,7 +82,7 @@ impl Worker {
         let (now, wall) = (monotonic(), Time(wall_clock()));
         let latest = now + PERIOD;
         let Some(View { sight, .. }) = view else { return Ok(latest) };
-        let registry = self.shared.registry();
+        let registry = self.shared.get();
         for command in self.registrar.look(now, wall, &sight, &registry) {
             if let registry::Command::Dead(dead) = &command {
                 for it in dead {

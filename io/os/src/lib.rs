@@ -3,6 +3,7 @@
 //! - [`clock`]: clocks, and how long a wait lasts.
 //! - [`durable`]: files that are whole after a loss of power, and folders for one process.
 //! - [`own_time`]: where a thread's time went.
+//! - [`passing`]: open files that pass through a Unix socket.
 //! - [`ports`]: free addresses, for tests.
 //! - [`random`]: random bytes.
 //! - [`realtime`]: reserved time, priorities, locked memory, processors that stay awake.
@@ -14,6 +15,7 @@
 pub mod clock;
 pub mod durable;
 pub mod own_time;
+pub mod passing;
 pub mod ports;
 pub mod random;
 pub mod realtime;

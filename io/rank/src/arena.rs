@@ -1,48 +1,79 @@
 //! Named arrays.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-use image::{Array, MAX_ARRAYS, MAX_NAME, PAGE};
+use wire::rank::{Array, MAX_ARRAY_NAME as MAX_NAME, MAX_ARRAYS, PAGE};
 
 use crate::mapping::Mapping;
 use crate::stretch::Stretch;
 
-/// Named arrays of bytes in one piece of memory. Each begins at a page.
+/// Named arrays of bytes in one piece of memory. Each begins at a page, and never moves.
 #[derive(Debug)]
 pub struct Arena {
     mapping: Mapping,
     arrays: Vec<(Array, u64)>,
+    /// The first byte behind the last array.
+    end: u64,
 }
 
 impl Arena {
     /// Arrays of zeros.
     ///
     /// # Errors
-    /// There are too many, two have one name, a name or a form is too long, or the system refuses so
-    /// much memory. What is lacking later ends the process at its first write there.
+    /// As [`add`](Arena::add).
     pub fn new(arrays: Vec<Array>) -> io::Result<Arena> {
-        let long = |array: &Array| array.name.len() > MAX_NAME || array.form.len() > MAX_NAME;
-        let names: BTreeSet<&str> = arrays.iter().map(|array| array.name.as_str()).collect();
-        if arrays.len() > MAX_ARRAYS || names.len() < arrays.len() || arrays.iter().any(long) {
+        let mut arena = Arena { mapping: Mapping::new(0)?, arrays: Vec::new(), end: 0 };
+        arrays.into_iter().try_for_each(|array| arena.add(array).map(drop))?;
+        Ok(arena)
+    }
+
+    /// Arrays that lie in this file in memory one behind the other, each from a page on.
+    ///
+    /// # Errors
+    /// As [`add`](Arena::add).
+    pub fn restored(file: File, arrays: Vec<Array>) -> io::Result<Arena> {
+        let mut arena = Arena { mapping: Mapping::of(file, 0)?, arrays: Vec::new(), end: 0 };
+        arrays.into_iter().try_for_each(|array| arena.add(array).map(drop))?;
+        Ok(arena)
+    }
+
+    /// Adds an array, and returns its number. It has what is in the memory: zeros, unless that was
+    /// restored.
+    ///
+    /// # Errors
+    /// There are too many, there is one of this name, a name or a form is too long, or the system
+    /// refuses so much memory. What is lacking later ends the process at its first write there.
+    pub fn add(&mut self, array: Array) -> io::Result<usize> {
+        let long = array.name.len() > MAX_NAME || array.form.len() > MAX_NAME;
+        let known = self.arrays().any(|known| known.name == array.name);
+        if self.arrays.len() >= MAX_ARRAYS || known || long {
             let why = format!(
-                "a rank has at most {MAX_ARRAYS} arrays, with names of their own; a name and a form have \
-                 at most {MAX_NAME} bytes"
+                "array {:?}: a rank has at most {MAX_ARRAYS} arrays, with names of their own; a name and \
+                 a form have at most {MAX_NAME} bytes",
+                array.name
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        let mut end = 0_u64;
-        let mut placed = Vec::with_capacity(arrays.len());
-        for array in arrays {
-            let length = array.length.checked_next_multiple_of(PAGE);
-            let next = length.and_then(|length| end.checked_add(length));
-            let next = next.ok_or(io::ErrorKind::OutOfMemory)?;
-            placed.push((array, std::mem::replace(&mut end, next)));
+        let length = array.length.checked_next_multiple_of(PAGE);
+        let next = length.and_then(|length| self.end.checked_add(length));
+        let next = next.ok_or(io::ErrorKind::OutOfMemory)?;
+        self.mapping.grow(usize::try_from(next).map_err(|_| io::ErrorKind::OutOfMemory)?)?;
+        self.arrays.push((array, std::mem::replace(&mut self.end, next)));
+        Ok(self.arrays.len() - 1)
+    }
+
+    /// Takes the last arrays out, from this number on, with their bytes. Their memory is zeros again.
+    pub(crate) fn split_off(&mut self, number: usize) -> Vec<(Array, Vec<u8>)> {
+        let bytes: Vec<Vec<u8>> =
+            (number..self.arrays.len()).map(|array| self.bytes(array).to_vec()).collect();
+        let taken = self.arrays.split_off(number);
+        if let Some((_, begin)) = taken.first() {
+            let begin = std::mem::replace(&mut self.end, *begin) as usize;
+            self.mapping.bytes_mut()[self.end as usize..begin].fill(0);
         }
-        let length = usize::try_from(end.max(PAGE)).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        Ok(Arena { mapping: Mapping::new(length)?, arrays: placed })
+        taken.into_iter().map(|(array, _)| array).zip(bytes).collect()
     }
 
     /// The arrays, in their order.
@@ -73,28 +104,28 @@ impl Arena {
         *begin as usize..(*begin + array.length) as usize
     }
 
-    /// The file that has the memory: it outlives the process if another one keeps it.
-    pub fn file(&self) -> &File {
-        self.mapping.file()
-    }
-
     /// All of the memory, and where it is.
     pub(crate) fn memory(&self) -> &Mapping {
         &self.mapping
     }
 
-    /// The parts of arrays in these stretches of the memory: array, first byte, end.
-    pub(crate) fn parts<'a>(
-        &'a self,
-        stretches: &'a [Stretch],
-    ) -> impl Iterator<Item = (usize, u64, u64)> + 'a {
-        let within = |number: usize, stretch: &Stretch| {
-            let (array, begin) = &self.arrays[number];
-            let from = stretch.from().max(*begin);
-            let to = stretch.to().min(begin + array.length);
-            (from < to).then(|| (number, from - begin, to - begin))
-        };
-        (0..self.arrays.len())
-            .flat_map(move |number| stretches.iter().filter_map(move |it| within(number, it)))
+    /// The spans of arrays in these stretches of the memory, in order: array, first byte, end.
+    pub(crate) fn spans(&self, stretches: &[Stretch]) -> Vec<(usize, u64, u64)> {
+        let (mut spans, mut next) = (Vec::new(), 0);
+        for stretch in stretches {
+            // Arrays and stretches are both in order.
+            while let Some((array, begin)) = self.arrays.get(next) {
+                let end = begin + array.length;
+                let (from, to) = (stretch.from().max(*begin), stretch.to().min(end));
+                if from < to {
+                    spans.push((next, from - begin, to - begin));
+                }
+                if stretch.to() < end.next_multiple_of(PAGE) {
+                    break;
+                }
+                next += 1;
+            }
+        }
+        spans
     }
 }

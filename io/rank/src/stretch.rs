@@ -39,3 +39,13 @@ pub(crate) fn union(one: &[Stretch], other: &[Stretch]) -> Vec<Stretch> {
     all.into_iter().for_each(|next| add(&mut stretches, next));
     stretches
 }
+
+/// The same stretches, by larger pages: fewer of them, and more bytes.
+pub(crate) fn coarsen(stretches: &[Stretch], grain: u64) -> Vec<Stretch> {
+    let mut coarse = Vec::new();
+    for stretch in stretches {
+        let (from, to) = (stretch.from / grain * grain, stretch.to.next_multiple_of(grain));
+        add(&mut coarse, Stretch::new(from, to));
+    }
+    coarse
+}

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use image::PAGE;
+use wire::rank::PAGE;
 
 use crate::arena::Arena;
 use crate::mapping::Mapping;
@@ -31,8 +31,9 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Tracker {
     way: Way,
-    /// The memory that it looks at: its address and length.
-    memory: (u64, u64),
+    /// Where the memory is that it looks at, and how many bytes of it.
+    memory: u64,
+    seen: u64,
     /// The process whose memory that is.
     process: u32,
     owed: Vec<Stretch>,
@@ -74,9 +75,9 @@ impl Tracker {
     }
 
     fn by(way: Way, arena: &Arena) -> Tracker {
-        let memory = place(arena);
-        let (owed, process) = (vec![Stretch::new(0, memory.1)], std::process::id());
-        Tracker { way, memory, process, owed, instead: None }
+        let (memory, seen) = (arena.memory().address(), end(arena));
+        let (owed, process) = (all(0, seen), std::process::id());
+        Tracker { way, memory, seen, process, owed, instead: None }
     }
 
     /// The kind that is in force.
@@ -99,17 +100,28 @@ impl Tracker {
     /// The system does not tell, and then all is owed; or the arena is another one, or another
     /// process's.
     pub fn changed(&mut self, arena: &Arena) -> io::Result<Vec<Stretch>> {
-        if self.memory != place(arena) || self.process != std::process::id() {
+        if self.memory != arena.memory().address() || self.process != std::process::id() {
             let why = "a tracker sees the arena for which it was made, in the process that made it";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
+        let (known, now) = (self.seen, end(arena));
         let changed = match &mut self.way {
-            Way::Written(written) => written.changed(arena.memory()),
-            Way::Compared(compared) => Ok(compared.changed(arena.memory())),
+            Way::Written(written) => written.changed(arena.memory(), known),
+            Way::Compared(compared) => Ok(compared.changed(arena.memory(), known)),
         };
+        let changed = changed.and_then(|changed| {
+            // What is new is owed as a whole.
+            if known < now
+                && let Way::Written(written) = &mut self.way
+            {
+                written.protect(arena.memory(), known, now)?;
+            }
+            Ok(union(&changed, &all(known, now)))
+        });
+        self.seen = now;
         self.owed = match &changed {
             Ok(changed) => union(&self.owed, changed),
-            Err(_) => vec![Stretch::new(0, self.memory.1)],
+            Err(_) => all(0, now),
         };
         changed.map(|_| self.owed.clone())
     }
@@ -120,8 +132,12 @@ impl Tracker {
     }
 }
 
-fn place(arena: &Arena) -> (u64, u64) {
-    (arena.memory().address(), arena.memory().bytes().len() as u64)
+fn end(arena: &Arena) -> u64 {
+    arena.memory().bytes().len() as u64
+}
+
+fn all(from: u64, to: u64) -> Vec<Stretch> {
+    if from < to { vec![Stretch::new(from, to)] } else { Vec::new() }
 }
 
 /// Tries whether the kernel tells the truth: the one page that is written, and no other.
@@ -131,7 +147,8 @@ fn proved() -> io::Result<()> {
     mapping.bytes_mut().fill(1);
     let mut written = Written::new(&mapping)?;
     mapping.bytes_mut()[2 * PAGE as usize] = 2;
-    let seen = [written.changed(&mapping)?, written.changed(&mapping)?];
+    let end = PAGES as u64 * PAGE;
+    let seen = [written.changed(&mapping, end)?, written.changed(&mapping, end)?];
     match seen == [vec![Stretch::new(2 * PAGE, 3 * PAGE)], vec![]] {
         true => Ok(()),
         false => Err(io::Error::other(format!("it tells {seen:?} of one written page"))),

@@ -1,24 +1,16 @@
-//! A rank on a real disk: what has changed is found, what was saved is restored, and nothing that
-//! was damaged is.
+//! A rank's memory: what has changed is found, and nothing else.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
-use image::{Array, PAGE, Parent, Place};
-use steadfast_rank::{
-    Arena, Commit, Kind, RestoreError, Saver, Snapshot, Stretch, Tracker, restore,
-};
+use steadfast_rank::{Arena, Kind, Stretch, Tracker};
 use wire::Random;
+use wire::rank::{Array, PAGE};
 
 fn arrays() -> Vec<Array> {
     [("a", 1_500 * PAGE + 9), ("b", 3), ("c", 2 * PAGE)]
         .map(|(name, length)| Array { name: name.into(), form: "|u1".into(), length })
         .to_vec()
-}
-
-fn place(generation: u64) -> Place {
-    Place { job: 5, rank: 1, start: 1, generation }
 }
 
 /// The state of all arrays.
@@ -140,73 +132,23 @@ fn arrays_that_no_image_could_have_are_refused() {
     }
 }
 
-/// A rank that saves after each step: its commits, and its states then.
-fn computed(folder: &Path, steps: u64) -> Vec<(Commit, Vec<Vec<u8>>)> {
-    let (mut random, mut arena) = (Random::new(2), Arena::new(arrays()).unwrap());
-    let (saver, mut tracker) = (Saver::new(folder), Tracker::new(&arena));
-    let (mut commits, mut snapshot) = (Vec::<(Commit, Vec<Vec<u8>>)>::new(), Snapshot::default());
-    for step in 1..=steps {
-        compute(&mut arena, &mut random, 20);
-        let changed = tracker.changed(&arena).unwrap();
-        // A chain has eight images at most.
-        let last = commits.last().filter(|_| step % 5 != 1);
-        let parent = last.map(|(commit, _)| Parent { place: commit.place, root: commit.root });
-        snapshot.take(&arena, step, parent.is_some().then_some(&changed));
-        let commit = saver.save(&snapshot, place(step), parent).unwrap();
+#[test]
+fn an_array_that_is_new_is_owed_as_a_whole_and_then_tracked() {
+    let array = |name: &str| Array { name: name.into(), form: String::new(), length: 3 * PAGE };
+    for number in 0..2 {
+        let mut arena = Arena::new(vec![array("a")]).unwrap();
+        let mut tracker = trackers(&arena).remove(number);
+        tracker.changed(&arena).unwrap();
         tracker.saved();
-        commits.push((commit, state(&arena)));
-    }
-    commits
-}
-
-#[test]
-fn an_increment_has_what_has_changed_and_each_image_is_restored() {
-    let folder = tempfile::tempdir().unwrap();
-    let commits = computed(folder.path(), 12);
-    let whole = commits[0].0.bytes;
-    for (step, (commit, state_then)) in (1..).zip(&commits) {
-        let (arena, restored_step) = restore(folder.path(), *commit).unwrap();
-        assert!(state(&arena) == *state_then && restored_step == step, "step {step}");
-        let full = step % 5 == 1;
-        assert!(full == (commit.bytes == whole) && (full || commit.bytes < whole / 10), "{step}");
-    }
-}
-
-#[test]
-fn files_that_were_damaged_are_not_restored() {
-    let folder = tempfile::tempdir().unwrap();
-    let commits = computed(folder.path(), 10);
-    let mut random = Random::new(3);
-    let mut refused = 0;
-    for _ in 0..200 {
-        let (commit, state_then) = &commits[random.below(10) as usize];
-        let other = commits[random.below(10) as usize].0.place.generation;
-        let kind = ["data", "manifest"][random.below(2) as usize];
-        let path = |generation| folder.path().join(format!("{generation:016x}-{:016x}.{kind}", 1));
-        let (path, other) = (path(commit.place.generation), path(other));
-        let whole = fs::read(&path).unwrap();
-        match random.below(4) {
-            3 => fs::remove_file(&path).unwrap(),
-            0 => {
-                let file = OpenOptions::new().write(true).open(&path).unwrap();
-                let byte = random.below(whole.len() as u64);
-                file.write_all_at(&[whole[byte as usize] ^ 4], byte).unwrap();
-            }
-            1 => {
-                let file = OpenOptions::new().write(true).open(&path).unwrap();
-                file.set_len(random.below(whole.len() as u64)).unwrap();
-            }
-            _ => fs::write(&path, fs::read(&other).unwrap()).unwrap(),
-        }
-        match restore(folder.path(), *commit) {
-            Ok((arena, _)) => assert!(state(&arena) == *state_then, "{}", path.display()),
-            Err(RestoreError::Damaged(_)) => refused += 1,
-            Err(RestoreError::Io(error)) => panic!("{error}"),
-        }
-        fs::write(&path, &whole).unwrap();
-    }
-    assert!(refused > 150, "{refused} of 200");
-    for (commit, state_then) in &commits {
-        assert!(state(&restore(folder.path(), *commit).unwrap().0) == *state_then);
+        let before = arena.bytes(0).as_ptr();
+        let new = arena.add(array("b")).unwrap();
+        assert_eq!(arena.bytes(0).as_ptr(), before, "no array moves");
+        arena.bytes_mut(new)[0] = 1;
+        arena.bytes_mut(0)[PAGE as usize] = 1;
+        let changed = tracker.changed(&arena).unwrap();
+        assert_eq!(ends(&changed), [(PAGE, 2 * PAGE), (3 * PAGE, 6 * PAGE)]);
+        tracker.saved();
+        arena.bytes_mut(new)[2 * PAGE as usize] = 1;
+        assert_eq!(ends(&tracker.changed(&arena).unwrap()), [(5 * PAGE, 6 * PAGE)]);
     }
 }

@@ -6,8 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use agent::images::{Commit, Saver, restore};
 use image::{Array, MAX_CHAIN, PAGE, Parent, Place};
-use rank::{Arena, Commit, Kind, Saver, Snapshot, Tracker, restore};
+use rank::{Arena, Kind, Staging, Tracker};
 use serde_json::json;
 
 use harness::figures::Times;
@@ -90,7 +91,7 @@ impl Options {
         (kind, folder): (Kind, &Path),
         (dirty, full): (u64, bool),
     ) -> Outcome<Seen> {
-        let (mut seen, mut snapshot) = (Seen::default(), Snapshot::default());
+        let (mut seen, mut staging) = (Seen::default(), Staging::new()?);
         let (saver, mut tracker) = (Saver::new(folder), Tracker::of(kind, arena)?);
         let mut chain: Vec<Commit> = Vec::new();
         for round in 0..=self.rounds {
@@ -109,13 +110,16 @@ impl Options {
             let place = Place { job: 1, rank: 0, start: 1, generation };
             let begun = Instant::now();
             let changed = tracker.changed(arena)?;
-            snapshot.take(arena, generation, parent.is_some().then_some(&changed));
+            let changed = parent.is_some().then_some(&changed[..]);
+            let snapshot = staging.take(arena, &[], generation, changed)?;
             let stop = begun.elapsed();
-            let commit = saver.save(&snapshot, place, parent)?;
+            let commit = saver.save((&snapshot, staging.file()), place, parent)?;
             tracker.saved();
             let save = begun.elapsed();
             let begun = Instant::now();
-            let (restored, step) = restore(folder, commit)?;
+            let state = restore(folder, place, commit.root)?;
+            let step = state.step;
+            let restored = Arena::restored(state.file, state.arrays)?;
             let restart = begun.elapsed();
             if step != generation || restored.bytes(0) != arena.bytes(0) {
                 bail!("what was restored is not what was saved");

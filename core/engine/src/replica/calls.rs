@@ -16,7 +16,7 @@ use wire::limits::{MAX_BODY, MAX_NESTED_BYTES, MAX_NESTED_CALLS, MAX_NESTED_DEPT
 use wire::ordered::{
     End, KeptReply, NestedEnd, Origin, Request, asked, nested_client, nested_number,
 };
-use wire::system::MANAGER_ID;
+use wire::system::is_closed;
 use wire::{ClientId, Duration, GroupId, Lane, Time};
 
 use crate::api::{NestedCall, NestedError, ServiceOutcome, Ticket};
@@ -323,9 +323,8 @@ fn open(
     let NestedCall { callee, method, json, body, timeout, .. } = call;
     let timeout = timeout.min(Duration::from_secs(3_600));
     let callee = GroupId::of(&callee);
-    // The manager's group does not exist for clients, and a handler may have the name from one of
-    // them.
-    if callee == MANAGER_ID {
+    // It does not exist for clients, and a handler may have the name from one of them.
+    if is_closed(callee) {
         return Err(NestedError::NoSuchGroup);
     }
     if callee == group || handler.path.contains(&callee) {

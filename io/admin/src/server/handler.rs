@@ -4,6 +4,7 @@ use std::sync::mpsc::Receiver;
 
 use config::ProgramConfig;
 use engine::{BenchError, BenchResult};
+use job::{Assignment, Taken, Void};
 use manager::cluster_state::{Answer, Command, Deployment};
 use registry::{Ask as RegistryAsk, Epoch, Terms};
 use store::backup::Backup;
@@ -13,6 +14,7 @@ use wire::{Duration, Member, NodeId, ViewNumber};
 use crate::bench::{Ask, Progress};
 use crate::deployments::{DeploymentsStatus, SeatStatus};
 use crate::events::{Interest, Stamped};
+use crate::jobs::JobsStatus;
 use crate::message::KeyAsk;
 use crate::poisoned::PoisonedCall;
 use crate::registry::RegistryStatus;
@@ -93,6 +95,19 @@ pub trait Handler: Send + Sync {
 
     /// Says something to the registry, and waits for the answer.
     fn register(&self, command: registry::Command) -> Done<registry::Answer>;
+
+    /// Returns the book of jobs, if it has another version than `since`.
+    fn jobs(&self, since: Option<u64>) -> Done<JobsStatus>;
+
+    /// Waits until the book of jobs has another version than `since`, or for so long. True: it has
+    /// not, and may be waited for once more.
+    fn wait_for_jobs(&self, since: u64, timeout: Duration) -> bool;
+
+    /// What the book of jobs wants of this node.
+    fn assignment(&self) -> Done<Assignment>;
+
+    /// Says something to the book of jobs, and waits for the answer.
+    fn tell_jobs(&self, command: job::Command) -> Done<Result<Taken, Void>>;
 
     /// Begins a benchmark; its outcome comes in time, or nothing if the node ends before.
     fn bench(&self, ask: &Ask) -> Done<Receiver<Result<BenchResult, BenchError>>>;

@@ -14,6 +14,7 @@ use super::handler::{Done, Handler};
 use super::{backup, bench};
 use crate::events::{EventRecord, Interest};
 use crate::hex::{digest, hex};
+use crate::jobs::{AssignmentAnswer, JobsAnswer};
 use crate::message::{
     DeployAnswer, DoneAnswer, KeyAnswer, MoveAnswer, Request, RestyleAnswer, StateAnswer,
     StopAnswer,
@@ -78,6 +79,17 @@ pub(super) fn answer_request(
             let unbind = registry::Command::Unbind { name, address, epoch: None };
             answer_done(stream, node.register(unbind))
         }
+        Request::Jobs { since, wait_ms } => {
+            wait_for_jobs(node, stream, since, wait_ms);
+            answer_done(stream, node.jobs(since))
+        }
+        Request::Assignment { since, wait_ms } => {
+            wait_for_jobs(node, stream, since, wait_ms);
+            let node_me = node.me();
+            let answer = |assignment| AssignmentAnswer { node: node_me, assignment };
+            answer_done(stream, node.assignment().map(answer))
+        }
+        Request::TellJobs(command) => tell_jobs(node, stream, *command),
         Request::Bench(ask) => bench::run(node, stream, &ask),
     }
 }
@@ -104,18 +116,44 @@ fn bind(
     node.register(registry::Command::Bind { name, address, keeper, terms, seen })
 }
 
-/// Answers when there is something new, or the timeout ends, or nobody is there any more.
 fn registry(node: &dyn Handler, stream: &mut Stream, ask: &Ask, wait_ms: u32) -> io::Result<()> {
-    let until = Instant::now() + Duration::from_millis(wait_ms.into()).min(LONGEST_WATCH);
     if let Some(since) = ask.since {
-        loop {
-            let left = until.saturating_duration_since(Instant::now()).min(GONE_CHECK);
-            if !node.wait_for_registry(since, left) || left.is_zero() || stream.is_gone() {
-                break;
-            }
-        }
+        wait_while(stream, wait_ms, |left| node.wait_for_registry(since, left));
     }
     answer_done(stream, node.look_up(ask))
+}
+
+/// Waits until there is something new, or the timeout ends, or nobody is there any more. `nothing`
+/// waits for so long, and says that there may still be something.
+fn wait_while(stream: &Stream, wait_ms: u32, nothing: impl Fn(Duration) -> bool) {
+    let until = Instant::now() + Duration::from_millis(wait_ms.into()).min(LONGEST_WATCH);
+    loop {
+        let left = until.saturating_duration_since(Instant::now()).min(GONE_CHECK);
+        if !nothing(left) || left.is_zero() || stream.is_gone() {
+            return;
+        }
+    }
+}
+
+fn wait_for_jobs(node: &dyn Handler, stream: &Stream, since: Option<u64>, wait_ms: u32) {
+    if let Some(since) = since {
+        wait_while(stream, wait_ms, |left| node.wait_for_jobs(since, left));
+    }
+}
+
+fn tell_jobs(node: &dyn Handler, stream: &mut Stream, command: job::Command) -> io::Result<()> {
+    if matches!(stream, Stream::Tls(_)) {
+        return refuse(
+            stream,
+            "jobs are submitted and steered at a node's own host only, by its admin socket: who may do so \
+             can do all that the nodes' users can on their hosts",
+        );
+    }
+    let answer = |answer| match answer {
+        Ok(taken) => JobsAnswer::Taken(taken),
+        Err(void) => JobsAnswer::Void(void),
+    };
+    answer_done(stream, node.tell_jobs(command).map(answer))
 }
 
 fn run(node: &dyn Handler, stream: &mut Stream, program: ProgramConfig) -> io::Result<()> {

@@ -66,6 +66,8 @@ impl Plane {
             Order::Command { command, reply } => self.command(now, &command, reply),
             Order::Sight { reply } => answer(&reply, self.sight()),
             Order::Register { command, reply } => self.register(now, &command, reply),
+            Order::JobsView { reply } => answer(&reply, self.jobs_view()),
+            Order::Jobs { command, reply } => self.tell_jobs(now, &command, reply),
             Order::Proposal(proposal) => self.grant(now, proposal),
             Order::Criticalities(of) => self.stack.set_criticalities(of),
             Order::Key { ask, reply } => answer(&reply, self.change_key(now, ask)),

@@ -1,16 +1,19 @@
 //! This node's own calls of the cluster's own groups, and its view of them.
 
 use bytes::Bytes;
+use engine::Status;
 use manager::cluster_state;
 use os::clock::wall_clock;
 use registry::{Hosted, Sight};
-use wire::system::{MANAGER_ID, REGISTRY, REGISTRY_ID};
-use wire::{Duration, GroupId, MethodId, Time};
+use wire::ordered::Usage;
+use wire::system::{JOBS, JOBS_ID, MANAGER_ID, REGISTRY, REGISTRY_ID};
+use wire::{Duration, GroupId, Member, MethodId, Time};
 
 use super::Plane;
 use super::waiting::{NO_MANAGER, answer};
+use crate::directing::View as JobsView;
 use crate::managing::View;
-use crate::order::{CommandReply, RegistryReply};
+use crate::order::{CommandReply, JobsReply, RegistryReply};
 use crate::registering::View as Sighted;
 
 /// How long a command may take to be answered. Less than its asker waits.
@@ -53,6 +56,54 @@ impl Plane {
         }
     }
 
+    /// Says something to the book of jobs.
+    pub(super) fn tell_jobs(
+        &mut self,
+        now: Time,
+        command: &job::Command,
+        reply: Option<JobsReply>,
+    ) {
+        let number = self.call(now, (JOBS_ID, job::Command::METHOD), command.encode());
+        if let Some(reply) = reply {
+            self.waiting.jobs.wait(number, reply);
+        }
+    }
+
+    /// The cluster at this moment, as the director of jobs sees it: if this node is with a majority
+    /// and its replica of the book has the state.
+    pub(super) fn jobs_view(&self) -> Option<JobsView> {
+        let status = self.stack.status();
+        let leads = self.leader(&status, JOBS)?;
+        let View { picture, cluster_state, .. } = self.view();
+        let loads = picture.nodes.iter().filter_map(|(node, usage)| {
+            let Usage { used, capacity, .. } = usage.as_ref()?;
+            let twentieths = (used.0 * 20).checked_div(capacity.0)?;
+            Some((*node, u32::try_from(twentieths).unwrap_or(u32::MAX)))
+        });
+        let drained = cluster_state.iter().flat_map(|state| {
+            let nodes = state.nodes().map(|(node, _)| node);
+            nodes.filter(|node| state.is_drained(*node)).collect::<Vec<_>>()
+        });
+        let sight = job::Sight {
+            drained: drained.collect(),
+            loads: loads.collect(),
+            members: status.ring.members,
+        };
+        Some(JobsView { leads: leads.map(|leader| leader.node), sight })
+    }
+
+    /// Where the primary of one of the cluster's own groups is, if this node is with a majority and
+    /// its replica has the state: that was brought before the table said so.
+    fn leader(&self, status: &Status, name: &str) -> Option<Option<Member>> {
+        let me = self.profile.me;
+        if status.ring.quorate != Some(true) {
+            return None;
+        }
+        let group = status.groups.iter().find(|group| group.name == name)?;
+        let has_state = group.replicas.iter().any(|it| it.member == me && it.synced);
+        has_state.then_some(group.primary)
+    }
+
     /// The table and the cluster state as they are at this moment. The cluster state counts if the
     /// table says that this node's replica has the state: that was brought before the table said
     /// so.
@@ -69,18 +120,11 @@ impl Plane {
     }
 
     /// The table at this moment, if this node is with a majority and its replica of the registry
-    /// has the state: that was brought before the table said so.
+    /// has the state.
     pub(super) fn sight(&self) -> Option<Sighted> {
         let me = self.profile.me;
         let status = self.stack.status();
-        if status.ring.quorate != Some(true) {
-            return None;
-        }
-        let registry = status.groups.iter().find(|group| group.name == REGISTRY)?;
-        if !registry.replicas.iter().any(|it| it.member == me && it.synced) {
-            return None;
-        }
-        let leader = registry.primary;
+        let leader = self.leader(&status, REGISTRY)?;
         let groups = status.groups.into_iter().map(|group| {
             let synced = group.replicas.iter().filter(|it| it.synced).map(|it| it.member);
             let hosted = Hosted {

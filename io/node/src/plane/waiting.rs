@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::SyncSender;
 
+use job::{Taken, Void};
 use manager::cluster_state::Answer;
 use serde::de::DeserializeOwned;
 use wire::client::Outcome;
@@ -17,6 +18,9 @@ const SILENT: &str = "the manager's group does not answer: is there a quorum (`s
 const SILENT_REGISTRY: &str =
     "the registry does not answer: is there a quorum (`steadfast status`)?";
 
+const SILENT_JOBS: &str =
+    "the book of jobs does not answer: is there a quorum (`steadfast status`)?";
+
 /// This node has no part in it.
 pub(super) const NO_MANAGER: &str =
     "this node has no manager: set on = true in [manager] of every node, and start them again";
@@ -30,6 +34,7 @@ pub(crate) struct Waiting {
     pub(super) restores: Pending<ViewNumber, RestoreError>,
     pub(super) cluster_state: Calls<Answer>,
     pub(super) registry: Calls<registry::Answer>,
+    pub(super) jobs: Calls<Result<Taken, Void>>,
 }
 
 impl Waiting {
@@ -42,14 +47,15 @@ impl Waiting {
             restores: Pending::default(),
             cluster_state: Calls::new(SILENT, NO_MANAGER),
             registry: Calls::new(SILENT_REGISTRY, SILENT_REGISTRY),
+            jobs: Calls::new(SILENT_JOBS, SILENT_JOBS),
         }
     }
 
     /// A call of the node's own has its outcome.
     pub(super) fn own_ended(&mut self, number: u64, outcome: Outcome) {
-        if let Some(outcome) = self.registry.ended(number, outcome) {
-            self.cluster_state.ended(number, outcome);
-        }
+        let left = self.registry.ended(number, outcome);
+        let left = left.and_then(|outcome| self.jobs.ended(number, outcome));
+        left.and_then(|outcome| self.cluster_state.ended(number, outcome));
     }
 }
 

@@ -1,84 +1,16 @@
 //! This node's replica of the registry: an ordinary service of an ordinary group, run on the data
 //! plane, which other threads may look into, and wait for.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
 use engine::ServiceOutcome;
-use registry::{Ask, Command, Epoch, Registry};
+use registry::{Ask, Command, Registry};
 use serde::Serialize;
-use wire::Duration;
 use wire::client::Refusal;
 
 use crate::service::{BoxError, Call, Context, Service};
+use crate::shared::Shared;
 
-/// The registry as this node's replica has it. Whether that is the group's state, the table of
-/// groups says.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SharedRegistry(Arc<Inside>);
-
-#[derive(Debug, Default)]
-struct Inside {
-    held: Mutex<Held>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Held {
-    registry: Arc<Registry>,
-    /// How often there was something new to look at.
-    nudges: u64,
-    stopped: bool,
-}
-
-impl SharedRegistry {
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The present registry.
-    pub fn registry(&self) -> Arc<Registry> {
-        self.held().registry.clone()
-    }
-
-    /// Something has changed in the cluster.
-    pub fn nudge(&self) {
-        self.held().nudges += 1;
-        self.0.changed.notify_all();
-    }
-
-    /// Nobody waits any more.
-    pub fn stop(&self) {
-        self.held().stopped = true;
-        self.0.changed.notify_all();
-    }
-
-    /// Waits until there has been another number of nudges than `seen`, or for so long: how many
-    /// there were; `None`: it has stopped.
-    pub fn wait(&self, seen: u64, timeout: Duration) -> Option<u64> {
-        let nothing = |held: &mut Held| held.nudges == seen && !held.stopped;
-        let waited = self.0.changed.wait_timeout_while(self.held(), timeout, nothing);
-        let (held, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        (!held.stopped).then_some(held.nudges)
-    }
-
-    /// Waits until the epoch is another one, or for so long: whether it may be waited for once
-    /// more.
-    pub fn wait_since(&self, since: Epoch, timeout: Duration) -> bool {
-        let nothing = |held: &mut Held| held.registry.epoch() == since && !held.stopped;
-        let waited = self.0.changed.wait_timeout_while(self.held(), timeout, nothing);
-        let (held, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        held.registry.epoch() == since && !held.stopped
-    }
-
-    fn change<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
-        let mut held = self.held();
-        // Readers of the old one keep it; without any, nothing is copied.
-        let done = change(Arc::make_mut(&mut held.registry));
-        held.nudges += 1;
-        self.0.changed.notify_all();
-        done
-    }
-}
+/// The registry as this node's replica has it.
+pub(crate) type SharedRegistry = Shared<Registry>;
 
 /// The service.
 pub(crate) struct RegistryService(SharedRegistry);
@@ -114,13 +46,13 @@ impl Service for RegistryService {
             return no_such_method();
         }
         match decoded::<Ask>(&call) {
-            Ok(ask) => encoded(&call, &self.0.registry().answer(&ask)),
+            Ok(ask) => encoded(&call, &self.0.get().answer(&ask)),
             Err(refused) => refused,
         }
     }
 
     fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
-        Ok(self.0.registry().encode())
+        Ok(self.0.get().encode())
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
@@ -158,8 +90,8 @@ fn encoded(call: &Call<'_>, answer: &impl Serialize) -> ServiceOutcome {
 
 #[cfg(test)]
 mod tests {
-    use registry::{Address, Answer, Listing, Technique, Terms, Verdict};
-    use wire::{ClientId, Time};
+    use registry::{Address, Answer, Epoch, Listing, Technique, Terms, Verdict};
+    use wire::{ClientId, Duration, Time};
 
     use super::*;
 
@@ -177,8 +109,9 @@ mod tests {
         let (name, address) = ("orders".to_owned(), Address::At("127.0.0.1:1".into()));
         let bind = Command::Bind { name, address, keeper: None, terms, seen: Epoch(0) };
         let waiting = shared.clone();
-        let waiter =
-            std::thread::spawn(move || waiting.wait_since(Epoch(0), Duration::from_secs(60)));
+        let waiter = std::thread::spawn(move || {
+            waiting.wait_while(Duration::from_secs(60), |registry| registry.epoch() == Epoch(0))
+        });
         let done = Answer { verdict: Verdict::Bound(Epoch(1)), epoch: Epoch(1) };
         assert_eq!(
             say(&mut service, &bind),
@@ -195,9 +128,9 @@ mod tests {
         let other = SharedRegistry::default();
         let mut replica = RegistryService::new(other.clone());
         replica.restore(&service.snapshot().unwrap()).unwrap();
-        assert_eq!(other.registry(), shared.registry());
+        assert_eq!(other.get(), shared.get());
         replica.restore(&[255; 9]).unwrap_err();
-        assert_eq!(other.registry(), shared.registry(), "a bad state changes nothing");
+        assert_eq!(other.get(), shared.get(), "a bad state changes nothing");
         shared.stop();
         assert_eq!(shared.wait(u64::MAX, Duration::from_secs(60)), None);
     }

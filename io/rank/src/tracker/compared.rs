@@ -1,6 +1,6 @@
 //! Pages compared with a copy.
 
-use image::PAGE;
+use wire::rank::PAGE;
 
 use crate::mapping::Mapping;
 use crate::stretch::{Stretch, add};
@@ -16,15 +16,18 @@ impl Compared {
         Compared { before: memory.bytes().to_vec() }
     }
 
-    pub fn changed(&mut self, memory: &Mapping) -> Vec<Stretch> {
+    /// The changed stretches among the first bytes; the others are copied.
+    pub fn changed(&mut self, memory: &Mapping, known: u64) -> Vec<Stretch> {
         let mut stretches = Vec::new();
-        let pages = self.before.chunks_mut(PAGE as usize).zip(memory.bytes().chunks(PAGE as usize));
+        let (bytes, page) = (memory.bytes(), PAGE as usize);
+        let pages = self.before.chunks_mut(page).zip(bytes.chunks(page));
         for (number, (before, now)) in (0..).zip(pages) {
             if before != now {
                 before.copy_from_slice(now);
                 add(&mut stretches, Stretch::new(number * PAGE, (number + 1) * PAGE));
             }
         }
+        self.before.extend_from_slice(&bytes[known as usize..]);
         stretches
     }
 }

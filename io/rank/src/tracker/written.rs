@@ -90,7 +90,7 @@ struct Scan {
 #[derive(Debug)]
 pub(super) struct Written {
     /// The registration ends with it.
-    _faults: OwnedFd,
+    faults: OwnedFd,
     pages: File,
 }
 
@@ -107,18 +107,28 @@ impl Written {
         let faults = unsafe { OwnedFd::from_raw_fd(faults) };
         let mut api = Api { api: UFFD_API, features: FEATURES, ioctls: 0 };
         control(&faults, IOCTL_API, &mut api)?;
-        let (start, length) = (memory.address(), memory.bytes().len() as u64);
+        let (start, length) = (memory.address(), memory.reserved());
         let mut register = Register { start, length, mode: MODE_WP, ioctls: 0 };
         control(&faults, IOCTL_REGISTER, &mut register)?;
-        let mut protect = WriteProtect { start, length, mode: WRITEPROTECT_WP };
-        control(&faults, IOCTL_WRITEPROTECT, &mut protect)?;
-        Ok(Written { _faults: faults, pages: File::open("/proc/self/pagemap")? })
+        let mut written = Written { faults, pages: File::open("/proc/self/pagemap")? };
+        written.protect(memory, 0, memory.bytes().len() as u64)?;
+        Ok(written)
     }
 
-    /// The written stretches, from the mapping's beginning. They are protected again in the same
+    /// From here on, writes to these bytes are seen.
+    pub fn protect(&mut self, memory: &Mapping, from: u64, to: u64) -> io::Result<()> {
+        if from == to {
+            return Ok(());
+        }
+        let (start, length) = (memory.address() + from, to - from);
+        let mut protect = WriteProtect { start, length, mode: WRITEPROTECT_WP };
+        control(&self.faults, IOCTL_WRITEPROTECT, &mut protect).map(drop)
+    }
+
+    /// The written stretches among so many bytes from the mapping's beginning. They are protected again in the same
     /// step, so that no write between is lost.
-    pub fn changed(&mut self, memory: &Mapping) -> io::Result<Vec<Stretch>> {
-        let (begin, length) = (memory.address(), memory.bytes().len() as u64);
+    pub fn changed(&mut self, memory: &Mapping, length: u64) -> io::Result<Vec<Stretch>> {
+        let begin = memory.address();
         let mut regions = [Region::default(); AT_ONCE];
         let (mut stretches, mut start) = (Vec::new(), begin);
         while start < begin + length {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use wire::client::{Outcome, Request};
 use wire::ordered::{Classes, Shedding};
-use wire::system::{MANAGER_ID, REGISTRY_ID};
+use wire::system::is_own;
 use wire::{Caller, Member, NodeId, Time};
 
 use super::{HEARD, Order, may_answer};
@@ -92,7 +92,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         caller: Caller,
         request: &Request,
     ) -> Option<Outcome> {
-        if caller == OWN || matches!(request.group, MANAGER_ID | REGISTRY_ID) {
+        if caller == OWN || is_own(request.group) {
             return None;
         }
         self.groups.load.sheds.heard.insert(request.priority, now);

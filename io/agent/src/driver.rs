@@ -1,0 +1,529 @@
+//! The agent's main thread: what others report goes to the machine, and what that wants is done.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+
+use image::{Parent, Place, Root};
+use job::{
+    Agent, Assignment, Command, End, Host, Key, Moments, Output, Progress, Taken, Task, Void, Word,
+};
+use os::clock::{monotonic, wall_clock};
+use rustix::process::Pid;
+use wire::rank::{Frame, Saved, Snapshot, Step, TOKEN, Welcome};
+use wire::{Duration, Member, PROTOCOL_VERSION, Time};
+
+use crate::door;
+use crate::error::AgentError;
+use crate::images::{self, RestoreError, Restored};
+use crate::ledger::Ledger;
+use crate::process;
+use crate::rank::Link;
+use crate::records::Records;
+use crate::writers::{self, Write};
+
+/// How often the book is told how far ranks are.
+const TELL: Duration = Duration::from_secs(1);
+
+/// How long a rank is expected to live, for checkpoints as they pay.
+const AGE: Duration = Duration::from_secs(24 * 3_600);
+
+/// An agent's folders, and what its host offers.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder of images and logs.
+    pub folder: PathBuf,
+    /// The folder of socket and records, on a file system that need not last.
+    pub runtime: PathBuf,
+    /// What ranks may have here.
+    pub host: Host,
+}
+
+/// Tells an agent to stop.
+#[derive(Clone, Debug)]
+pub struct Stop(Sender<Event>);
+
+impl Stop {
+    /// It ends its ranks, and then itself.
+    pub fn stop(&self) {
+        let _ = self.0.send(Event::Stop);
+    }
+}
+
+/// A report to the main thread.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The book wants this.
+    Wanted(Assignment),
+    /// The book has answered.
+    Answer(Command, Result<Taken, Void>),
+    /// The node is gone.
+    Gone(String),
+    /// Somebody has come in, with this token.
+    Came(Link, [u8; TOKEN]),
+    /// A rank says something, with a file.
+    Said(u64, Frame, Option<File>),
+    /// A rank says what makes no sense.
+    Nonsense(u64, String),
+    /// A rank's stream has ended.
+    Closed(u64),
+    /// A rank's process has ended.
+    Ended(Key, End),
+    /// An image is written, or not.
+    Saved(Place, Option<Parent>, Result<(Root, u64), String>),
+    /// A state is read, or not.
+    Restored(Key, Result<Restored, RestoreError>),
+    /// It is told to stop.
+    Stop,
+}
+
+/// Runs an agent until it is told to stop, or its node is gone: then all its ranks have ended.
+/// `ledger` gives ways to the book, one for each thread; `begin` gets what stops the agent.
+///
+/// # Errors
+/// It cannot begin: the reason, and the remedy. Or the node is gone.
+pub fn run<L: Ledger + 'static>(
+    options: Options,
+    mut ledger: impl FnMut() -> L,
+    begin: impl FnOnce(Stop),
+) -> Result<(), AgentError> {
+    let (sender, events) = channel();
+    begin(Stop(sender.clone()));
+    let mut watch = ledger();
+    let me = watch.me().map_err(|error| AgentError::Node(error.to_string()))?;
+    let mut driver = Driver::new(options, me, (ledger(), sender.clone()))?;
+    spawn("steadfast watch", move || watch_book(watch, &sender))?;
+    driver.run(&events)
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), AgentError> {
+    let thread = thread::Builder::new().name(name.into()).spawn(body);
+    thread.map(drop).map_err(AgentError::Thread)
+}
+
+/// Reports each version of what the book wants.
+fn watch_book(mut ledger: impl Ledger, events: &Sender<Event>) {
+    let mut since = None;
+    loop {
+        let event = match ledger.wait(since) {
+            Ok(assignment) => {
+                since = Some(assignment.version);
+                Event::Wanted(assignment)
+            }
+            Err(error) => Event::Gone(error.to_string()),
+        };
+        let last = matches!(event, Event::Gone(_));
+        if events.send(event).is_err() || last {
+            return;
+        }
+    }
+}
+
+/// Says one command after the other, and reports the answers.
+fn say_to_book(mut ledger: impl Ledger, commands: &Receiver<Command>, events: &Sender<Event>) {
+    for command in commands {
+        let event = match ledger.say(&command) {
+            Ok(answer) => Event::Answer(command, answer),
+            Err(error) => Event::Gone(error.to_string()),
+        };
+        let last = matches!(event, Event::Gone(_));
+        if events.send(event).is_err() || last {
+            return;
+        }
+    }
+}
+
+/// The main thread's own.
+struct Driver {
+    agent: Agent,
+    options: Options,
+    socket: PathBuf,
+    records: Records,
+    ranks: BTreeMap<Key, Rank>,
+    events: Sender<Event>,
+    commands: Sender<Command>,
+    writes: Sender<Write>,
+    /// When the book was told how far ranks are, and that it has not yet answered.
+    told: Time,
+    telling: bool,
+}
+
+/// A rank's start, beside what the machine has of it.
+struct Rank {
+    token: [u8; TOKEN],
+    task: Option<Task>,
+    pid: Option<Pid>,
+    link: Option<Link>,
+    /// The state that it goes on from, while it was not handed over; and it is still being read.
+    state: Option<Restored>,
+    reads: bool,
+    /// The last snapshot, until the machine has it written.
+    snapshot: Option<(Snapshot, File)>,
+    snapped: Time,
+    moments: Moments,
+    progress: Progress,
+    /// Since when its rate is measured, and from which turn on.
+    measured: (Time, u64),
+    changed: bool,
+}
+
+impl Driver {
+    fn new(
+        options: Options,
+        me: Member,
+        (ledger, events): (impl Ledger + 'static, Sender<Event>),
+    ) -> Result<Driver, AgentError> {
+        let failed = |source| AgentError::Folder { path: options.folder.clone(), source };
+        door::private(&options.folder)?;
+        door::private(&options.runtime)?;
+        let socket = door::open(&options.runtime, events.clone())?;
+        let (records, found) = Records::open(&options.runtime, me.incarnation)
+            .map_err(|source| AgentError::Folder { path: options.runtime.clone(), source })?;
+        let disk = images::list(&options.folder).map_err(failed)?;
+        let begun = found.iter().map(|record| (record.key, record.pid.is_some()));
+        let agent = Agent::new(me, options.host.clone(), disk, begun);
+        let mut ranks = BTreeMap::new();
+        for record in found {
+            let Some(pid) = record.pid else { continue };
+            process::watch_other(record.key, pid, events.clone()).map_err(AgentError::Thread)?;
+            ranks.insert(record.key, Rank::new(record.token, Some(pid), None));
+        }
+        let (commands, to_say) = channel();
+        let writes = writers::start(&options.folder, &events)?;
+        let answers = events.clone();
+        spawn("steadfast say", move || say_to_book(ledger, &to_say, &answers))?;
+        Ok(Driver {
+            agent,
+            options,
+            socket,
+            records,
+            ranks,
+            events,
+            commands,
+            writes,
+            told: monotonic(),
+            telling: false,
+        })
+    }
+
+    fn run(&mut self, events: &Receiver<Event>) -> Result<(), AgentError> {
+        let ended = loop {
+            let event = match events.recv_timeout(TELL) {
+                Ok(Event::Stop) => break Ok(()),
+                Ok(Event::Gone(why)) => break Err(AgentError::Node(why)),
+                Ok(event) => Some(event),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            };
+            if let Some(event) = event {
+                self.handle(event);
+            }
+            while let Some(output) = self.agent.poll_output() {
+                self.act(output);
+            }
+            self.tell_progress();
+        };
+        // Without its node, no rank can commit anything: it goes on elsewhere.
+        for rank in self.ranks.values() {
+            rank.pid.into_iter().for_each(process::kill);
+        }
+        self.ranks.keys().for_each(|key| self.records.remove(*key));
+        ended
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Wanted(assignment) => self.agent.assign(wall(), assignment),
+            Event::Answer(Command::Progress(_), _) => self.telling = false,
+            Event::Answer(command, answer) => self.agent.handle_answer(&command, &answer),
+            Event::Came(link, token) => self.came(link, token),
+            Event::Said(number, frame, file) => self.said(number, frame, file),
+            Event::Nonsense(number, why) => {
+                if let Some((_, rank)) = self.connected(number) {
+                    tracing::warn!(why, "a rank is not understood");
+                    rank.tell(&Frame::Farewell(why));
+                    rank.link = None;
+                }
+            }
+            Event::Closed(number) => {
+                if let Some((_, rank)) = self.connected(number) {
+                    rank.link = None;
+                }
+            }
+            Event::Ended(key, end) => self.ended(key, end),
+            Event::Saved(place, parent, saved) => self.agent.handle_saved(place, parent, saved),
+            Event::Restored(key, restored) => self.restored(key, restored),
+            Event::Gone(_) | Event::Stop => {}
+        }
+    }
+
+    fn act(&mut self, output: Output) {
+        match output {
+            Output::Start(task) => self.start(task),
+            Output::Kill(key) => {
+                if let Some(pid) = self.ranks.get(&key).and_then(|rank| rank.pid) {
+                    process::kill(pid);
+                } else {
+                    self.agent.handle_ended(key, End::Killed(0), wall());
+                }
+            }
+            Output::Tell(key, word) => self.tell(key, word),
+            Output::Save(place, parent) => self.save(place, parent),
+            Output::Remove(place) => {
+                if let Err(error) = images::remove(&self.options.folder, place) {
+                    tracing::warn!(%place, %error, "an image that is not needed stays");
+                }
+            }
+            Output::Say(command) => {
+                // Without the thread that says it, the agent is about to end.
+                let _ = self.commands.send(command);
+            }
+        }
+    }
+
+    fn start(&mut self, task: Task) {
+        let key = task.key();
+        if let Err(error) = self.begin(&task) {
+            tracing::warn!(job = task.spec.name, rank = task.rank, %error, "a rank cannot start");
+            self.ranks.remove(&key);
+            let why = format!("{}: {error}", task.spec.command[0]);
+            self.agent.handle_ended(key, End::NotStarted(why.chars().take(200).collect()), wall());
+        }
+    }
+
+    /// The process begins while its state is read.
+    fn begin(&mut self, task: &Task) -> std::io::Result<()> {
+        let Key { job, rank, start } = task.key();
+        let token = *os::random::secret()?.expose();
+        self.records.write(task.key(), &token, None)?;
+        let log = images::log_of(&self.options.folder, job, rank);
+        let mut new = Rank::new(token, None, Some(task.clone()));
+        new.moments.begun = wall();
+        if let Some((place, root)) = task.from {
+            new.reads = true;
+            let folder = images::folder_of(&self.options.folder, job, rank);
+            let (events, key) = (self.events.clone(), task.key());
+            let body = move || {
+                let restored = images::restore(&folder, place, root);
+                let _ = events.send(Event::Restored(key, restored));
+            };
+            thread::Builder::new().name("steadfast read".into()).spawn(body)?;
+        }
+        let child = process::start(task, (&self.socket, &token), &log)?;
+        let pid = Pid::from_child(&child);
+        new.pid = Some(pid);
+        self.records.write(task.key(), &token, Some(pid))?;
+        self.ranks.insert(task.key(), new);
+        tracing::info!(job = task.spec.name, rank, start, pid = pid.as_raw_nonzero(), "started");
+        process::watch_child(task.key(), child, self.events.clone())
+    }
+
+    /// A state is read. If it is damaged, another one is to be used.
+    fn restored(&mut self, key: Key, restored: Result<Restored, RestoreError>) {
+        let Some(rank) = self.ranks.get_mut(&key) else { return };
+        rank.reads = false;
+        match restored {
+            Ok(state) => {
+                rank.moments.restored = wall();
+                rank.state = Some(state);
+                self.welcome(key);
+            }
+            Err(error) => {
+                let from = rank.task.as_ref().and_then(|task| task.from);
+                let Some((newest, _)) = from else { return };
+                tracing::warn!(place = %newest, %error, "a state cannot be restored");
+                let damaged = match &error {
+                    RestoreError::Damaged(damage) => damage.place().unwrap_or(newest),
+                    RestoreError::Io(_) => newest,
+                };
+                rank.pid.into_iter().for_each(process::kill);
+                self.agent.handle_damaged(damaged);
+                self.agent.handle_ended(key, End::Damaged, wall());
+            }
+        }
+    }
+
+    fn came(&mut self, link: Link, token: [u8; TOKEN]) {
+        let found = self.ranks.iter_mut().find(|(_, rank)| rank.token == token);
+        let Some((key, rank)) = found else {
+            let why = "this start of the rank is over, or was never here";
+            return link.tell(&Frame::Farewell(why.into()), None);
+        };
+        let key = *key;
+        rank.link = Some(link);
+        if !rank.reads {
+            self.welcome(key);
+        }
+    }
+
+    /// Lets a rank in, once both are there: it and its state.
+    fn welcome(&mut self, key: Key) {
+        let Some(rank) = self.ranks.get_mut(&key) else { return };
+        let Some(link) = &rank.link else { return };
+        let state = rank.state.take();
+        let spec = rank.task.as_ref().map(|task| &task.spec);
+        let welcome = Welcome {
+            version: PROTOCOL_VERSION,
+            restored: state.is_some(),
+            full: spec.is_some_and(|spec| spec.full),
+            blocking: spec.is_some_and(|spec| spec.blocking),
+            rank: key.rank,
+            ranks: spec.map_or(0, |spec| spec.ranks),
+            job: key.job,
+            start: key.start,
+            step: state.as_ref().map_or(0, |state| state.step),
+            every: spec.map(|spec| spec.every).unwrap_or_default(),
+            age_us: u64::try_from(AGE.as_micros()).unwrap_or(u64::MAX),
+            arrays: state.as_ref().map(|state| state.arrays.clone()).unwrap_or_default(),
+        };
+        link.tell(&Frame::Welcome(welcome), state.as_ref().map(|state| &state.file));
+    }
+
+    fn connected(&mut self, number: u64) -> Option<(Key, &mut Rank)> {
+        let is_it = |rank: &Rank| rank.link.as_ref().is_some_and(|link| link.number == number);
+        let found = self.ranks.iter_mut().find(|(_, rank)| is_it(rank));
+        found.map(|(key, rank)| (*key, rank))
+    }
+
+    fn said(&mut self, number: u64, frame: Frame, file: Option<File>) {
+        let Some((key, rank)) = self.connected(number) else { return };
+        match (frame, file) {
+            (Frame::Step(step), _) => {
+                let computes = rank.step(step);
+                let moments = rank.moments;
+                if computes {
+                    self.agent.handle_computes(key, moments);
+                }
+            }
+            (Frame::Snapshot(snapshot), Some(file)) => {
+                let (step, full) = (snapshot.step, snapshot.full);
+                (rank.snapshot, rank.snapped) = (Some((snapshot, file)), wall());
+                self.agent.handle_snapshot(key, step, full);
+            }
+            (Frame::Finish, _) => self.agent.handle_finish(key, wall()),
+            (Frame::Farewell(_), _) => rank.link = None,
+            (frame, _) => {
+                tracing::warn!(?frame, "a rank says what is not for it to say");
+                rank.tell(&Frame::Farewell("a rank does not say this".into()));
+                rank.link = None;
+            }
+        }
+    }
+
+    fn ended(&mut self, key: Key, end: End) {
+        if let Some(rank) = self.ranks.remove(&key) {
+            let name = rank.task.as_ref().map(|task| task.spec.name.clone());
+            tracing::info!(job = name, rank = key.rank, start = key.start, %end, "ended");
+        }
+        match end {
+            // A program may know nothing of agents: then its exit status says it.
+            End::Finished => {
+                self.agent.handle_finish(key, wall());
+                self.agent.handle_ended(key, end, wall());
+            }
+            end => self.agent.handle_ended(key, end, wall()),
+        }
+        self.records.remove(key);
+    }
+
+    fn save(&mut self, place: Place, parent: Option<Parent>) {
+        let key = Key { job: place.job, rank: place.rank, start: place.start };
+        let snapshot = self.ranks.get_mut(&key).and_then(|rank| rank.snapshot.take());
+        let Some((snapshot, file)) = snapshot else {
+            let why = Err("the rank has ended".into());
+            return self.agent.handle_saved(place, parent, why);
+        };
+        if let Some(rank) = self.ranks.get_mut(&key) {
+            rank.progress.stop_us = snapshot.stop_us;
+        }
+        // The threads that write live as long as this one.
+        let _ = self.writes.send(Write { place, parent, snapshot, file });
+    }
+
+    fn tell(&mut self, key: Key, word: Word) {
+        let Some(rank) = self.ranks.get_mut(&key) else { return };
+        match word {
+            Word::Saved(outcome, full) => {
+                if outcome.is_ok() {
+                    let took = wall().since(rank.snapped).as_micros();
+                    rank.progress.save_us = u32::try_from(took).unwrap_or(u32::MAX);
+                    (rank.progress.saved, rank.changed) = (wall(), true);
+                }
+                rank.tell(&Frame::Saved(Saved { step: 0, outcome, full }));
+            }
+            Word::Save => rank.tell(&Frame::Save),
+            Word::Finished => rank.tell(&Frame::Finished),
+        }
+    }
+
+    /// Tells the book how far ranks are, where that has changed.
+    fn tell_progress(&mut self) {
+        let now = monotonic();
+        if self.telling || now < self.told + TELL {
+            return;
+        }
+        let told = |(key, rank): (&Key, &mut Rank)| {
+            let Key { job, rank: number, start } = *key;
+            let changed = std::mem::take(&mut rank.changed);
+            changed.then_some(Progress { job, rank: number, start, ..rank.progress })
+        };
+        let all: Vec<Progress> = self.ranks.iter_mut().filter_map(told).collect();
+        if !all.is_empty() {
+            (self.told, self.telling) = (now, true);
+            let _ = self.commands.send(Command::Progress(all));
+        }
+    }
+}
+
+impl Rank {
+    fn new(token: [u8; TOKEN], pid: Option<Pid>, task: Option<Task>) -> Rank {
+        Rank {
+            token,
+            task,
+            pid,
+            link: None,
+            state: None,
+            reads: false,
+            snapshot: None,
+            snapped: Time::ZERO,
+            moments: Moments::default(),
+            progress: Progress::default(),
+            measured: (Time::ZERO, 0),
+            changed: false,
+        }
+    }
+
+    fn tell(&self, frame: &Frame) {
+        if let Some(link) = &self.link {
+            link.tell(frame, None);
+        }
+    }
+
+    /// The rank is so far. True: this is the first that is heard of it.
+    fn step(&mut self, step: Step) -> bool {
+        let now = monotonic();
+        let (since, from) = self.measured;
+        let span = now.since(since).as_micros();
+        if since == Time::ZERO || step.step < from {
+            self.measured = (now, step.step);
+        } else if span >= 1_000_000 {
+            let turns = u128::from(step.step - from);
+            self.progress.rate = u64::try_from(turns * 1_000_000_000 / span).unwrap_or(u64::MAX);
+            self.measured = (now, step.step);
+        }
+        self.changed |= self.progress.step != step;
+        self.progress.step = step;
+        let first = self.moments.computes == Time::ZERO;
+        if first {
+            self.moments.computes = wall();
+        }
+        first
+    }
+}
+
+/// The wall clock: what people compare.
+fn wall() -> Time {
+    Time(wall_clock())
+}

@@ -1,0 +1,92 @@
+//! Images in folders.
+//!
+//! ```text
+//! FOLDER/JOB/RANK/0000000000000007-0000000000000002.data       the parts of image 7, of start 2
+//! FOLDER/JOB/RANK/0000000000000007-0000000000000002.manifest   what it has: written last
+//! FOLDER/JOB/RANK.log                                          what the rank has printed
+//! ```
+//!
+//! Numbers are hexadecimal. A file is never written twice: a start that is over cannot touch a later
+//! one's images.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use image::{MAX_MANIFEST, Manifest, Place, Root, root_of};
+
+mod restorer;
+mod saver;
+
+pub use restorer::{RestoreError, Restored, Visit, restore, visit};
+pub use saver::{Commit, Saver};
+
+/// The folder of a rank's images, in the folder of all.
+pub fn folder_of(folder: &Path, job: u64, rank: u32) -> PathBuf {
+    folder.join(format!("{job:016x}")).join(format!("{rank:08x}"))
+}
+
+/// The file with what a rank has printed.
+pub fn log_of(folder: &Path, job: u64, rank: u32) -> PathBuf {
+    folder.join(format!("{job:016x}")).join(format!("{rank:08x}.log"))
+}
+
+/// The images whose manifests are whole, with their roots. Whether they count, the book says.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn list(folder: &Path) -> io::Result<Vec<(Place, Root)>> {
+    let mut images = Vec::new();
+    for (job, path) in numbered(folder)? {
+        for (rank, path) in numbered(&path)? {
+            let Ok(rank) = u32::try_from(rank) else { continue };
+            for entry in fs::read_dir(&path)? {
+                let path = entry?.path();
+                if path.extension().is_none_or(|end| end != "manifest") {
+                    continue;
+                }
+                let fits = |size: u64| size <= MAX_MANIFEST as u64;
+                if !path.metadata().is_ok_and(|data| fits(data.len())) {
+                    continue;
+                }
+                let bytes = fs::read(&path)?;
+                // A torn one is nothing: it was never committed, or is found damaged at need.
+                if let Ok(Manifest { place, .. }) = Manifest::decode(&bytes)
+                    && (place.job, place.rank) == (job, rank)
+                    && path == saver::manifest_of(path.parent().unwrap_or(folder), place)
+                {
+                    images.push((place, root_of(&bytes)));
+                }
+            }
+        }
+    }
+    images.sort_unstable();
+    Ok(images)
+}
+
+/// Removes an image, and folders that are empty then.
+///
+/// # Errors
+/// The system's own.
+pub fn remove(folder: &Path, place: Place) -> io::Result<()> {
+    let folder = folder_of(folder, place.job, place.rank);
+    Saver::new(&folder).remove(place)?;
+    // Another image may be there, or the log.
+    let _ = fs::remove_dir(folder);
+    Ok(())
+}
+
+/// The folders whose names are numbers.
+fn numbered(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let number = entry.file_name().to_str().and_then(|name| u64::from_str_radix(name, 16).ok());
+        if let Some(number) = number
+            && entry.file_type()?.is_dir()
+        {
+            found.push((number, entry.path()));
+        }
+    }
+    Ok(found)
+}

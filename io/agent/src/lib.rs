@@ -1,0 +1,24 @@
+//! A node's agent: has ranks of jobs run, and saves and restores their images. It is a process of
+//! its own beside the node, so that what ranks do costs the node's data plane nothing.
+//!
+//! - [`run`]: the agent, until its node is gone or it is told to stop.
+//! - [`Ledger`]: its way to the book of jobs: through its node, or a test's own book.
+//! - [`images`]: images in folders.
+//!
+//! The decisions are the pure machine's, `job::Agent`; here are the processes, files and sockets that
+//! it asks for, each on a thread of its own that reports to one.
+#![deny(unsafe_code)]
+
+mod door;
+mod driver;
+mod error;
+pub mod images;
+mod ledger;
+mod process;
+mod rank;
+mod records;
+mod writers;
+
+pub use driver::{Options, Stop, run};
+pub use error::AgentError;
+pub use ledger::{Ledger, LedgerError, Node};

@@ -1,0 +1,101 @@
+//! A rank that is connected.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::Sender;
+
+use bytes::BytesMut;
+use os::passing::{receive, send};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use wire::PROTOCOL_VERSION;
+use wire::rank::{Frame, Hello};
+
+use crate::driver::Event;
+
+/// How long somebody may take to introduce itself.
+const HELLO_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// How long a rank may take to read what it is told. It reads at each safe point, and the socket
+/// has room for many words.
+const SEND_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// The end at which a rank is told something.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub number: u64,
+    stream: OwnedFd,
+}
+
+impl Link {
+    /// Tells it something, with a file. One that does not listen is lost by its own fault.
+    pub fn tell(&self, frame: &Frame, file: Option<&File>) {
+        if let Err(error) = send(&self.stream, &frame.encode(), file.map(AsFd::as_fd)) {
+            tracing::debug!(%error, "a rank does not hear");
+        }
+    }
+}
+
+/// Reports what somebody says, until the stream ends or makes no sense.
+pub(crate) fn receive_from(number: u64, stream: &OwnedFd, events: &Sender<Event>) {
+    let (mut input, mut files) = (BytesMut::new(), VecDeque::new());
+    let _ = set_socket_timeout(stream, Timeout::Recv, Some(HELLO_WITHIN));
+    let _ = set_socket_timeout(stream, Timeout::Send, Some(SEND_WITHIN));
+    let Ok(writer) = stream.try_clone() else { return };
+    let link = Link { number, stream: writer };
+    let refuse = |why: String| link.tell(&Frame::Farewell(why), None);
+    let hello = match next(stream, &mut input, &mut files) {
+        Ok(Frame::Hello(hello)) => hello,
+        Ok(_) => return refuse("a rank begins with its hello".into()),
+        Err(None) => return,
+        Err(Some(why)) => return refuse(why),
+    };
+    let Hello { version, token } = hello;
+    if version != PROTOCOL_VERSION {
+        return refuse(format!(
+            "the agent speaks version {PROTOCOL_VERSION} of the protocol, the rank version \
+             {version}: use one version of Steadfast"
+        ));
+    }
+    let _ = set_socket_timeout(stream, Timeout::Recv, None);
+    if events.send(Event::Came(link, token)).is_err() {
+        return;
+    }
+    loop {
+        let frame = match next(stream, &mut input, &mut files) {
+            Ok(frame) => frame,
+            Err(why) => {
+                if let Some(why) = why {
+                    let _ = events.send(Event::Nonsense(number, why));
+                }
+                return;
+            }
+        };
+        let file = if frame.has_file() { files.pop_front().map(File::from) } else { None };
+        if events.send(Event::Said(number, frame, file)).is_err() {
+            return;
+        }
+    }
+}
+
+/// The next frame; why it makes no sense, or nothing: the stream has ended.
+fn next(
+    stream: &OwnedFd,
+    input: &mut BytesMut,
+    files: &mut VecDeque<OwnedFd>,
+) -> Result<Frame, Option<String>> {
+    let mut room = vec![0; 64 << 10];
+    loop {
+        match Frame::take(input) {
+            Ok(Some(frame)) => return Ok(frame),
+            Ok(None) => {}
+            Err(malformed) => return Err(Some(malformed.to_string())),
+        }
+        match receive(stream, &mut room, files, true) {
+            Ok(length) if length > 0 => input.extend_from_slice(&room[..length]),
+            _ => return Err(None),
+        }
+        // Nobody has that many in one frame.
+        files.truncate(4);
+    }
+}

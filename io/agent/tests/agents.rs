@@ -1,0 +1,290 @@
+//! An agent with real processes, sockets and files, and a book in memory. Ranks and agents are killed;
+//! each rank ends with the result of an undisturbed run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use job::{
+    Assignment, Command, Director, End, Host, JobState, Jobs, RankState, Sight, Spec, Taken, Void,
+};
+use rank::RESULT;
+use steadfast_agent::images::{folder_of, log_of, restore};
+use steadfast_agent::{AgentError, Ledger, LedgerError, Options, Stop, run};
+use wire::rank::Every;
+use wire::{Incarnation, Member, NodeId, Time};
+
+const ME: Member = Member { node: NodeId(1), incarnation: Incarnation(1) };
+
+/// The book, directed as soon as something changes.
+#[derive(Default)]
+struct Book {
+    jobs: Jobs,
+    director: Director,
+    now: u64,
+}
+
+#[derive(Clone, Default)]
+struct Shared(Arc<(Mutex<Book>, Condvar)>);
+
+impl Shared {
+    fn take(&self, command: &Command) -> Result<Taken, Void> {
+        let mut book = self.0.0.lock().unwrap();
+        let Book { jobs, director, now } = &mut *book;
+        *now += 1_000_000_000;
+        let taken = jobs.take(Time(*now), command);
+        let sight = Sight { members: vec![ME], ..Sight::default() };
+        // Long pauses are over in no time: a rank that is seen to wait starts at the next look.
+        let mut nothing = 0;
+        while nothing < 2 {
+            *now += 10_000_000_000;
+            let said = director.look(Time(*now), &sight, jobs);
+            nothing = if said.is_empty() { nothing + 1 } else { 0 };
+            for command in said {
+                jobs.take(Time(*now), &command).unwrap();
+            }
+        }
+        self.0.1.notify_all();
+        taken
+    }
+
+    /// Waits until this is so of the book.
+    fn wait<T>(&self, so: impl Fn(&Jobs) -> Option<T>) -> T {
+        let mut book = self.0.0.lock().unwrap();
+        loop {
+            if let Some(found) = so(&book.jobs) {
+                return found;
+            }
+            let (next, timeout) = self.0.1.wait_timeout(book, Duration::from_secs(60)).unwrap();
+            assert!(!timeout.timed_out(), "it does not come to that: {:?}", next.jobs);
+            book = next;
+        }
+    }
+
+    fn submit(&self, spec: Spec) -> u64 {
+        self.take(&Command::Submit(spec)).unwrap().job.unwrap()
+    }
+
+    fn finished(&self, job: u64) {
+        self.wait(|jobs| (jobs.job(job).unwrap().state == JobState::Finished).then_some(()));
+    }
+}
+
+impl Ledger for Shared {
+    fn me(&mut self) -> Result<Member, LedgerError> {
+        Ok(ME)
+    }
+
+    fn wait(&mut self, since: Option<u64>) -> Result<Assignment, LedgerError> {
+        let mut book = self.0.0.lock().unwrap();
+        while since == Some(book.jobs.version()) {
+            book = self.0.1.wait(book).unwrap();
+        }
+        Ok(book.jobs.assignment(ME))
+    }
+
+    fn say(&mut self, command: &Command) -> Result<Result<Taken, Void>, LedgerError> {
+        Ok(self.take(command))
+    }
+}
+
+struct Running {
+    stop: Stop,
+    ended: JoinHandle<Result<(), AgentError>>,
+}
+
+impl Running {
+    fn start(book: &Shared, folder: &Path) -> Running {
+        let host = Host { processors: 2, memory: 1 << 30, ..Host::default() };
+        let options = Options { folder: folder.join("jobs"), runtime: folder.join("run"), host };
+        let (begun, stop): (Sender<Stop>, _) = channel();
+        let ways = book.clone();
+        let ended = thread::spawn(move || {
+            run(options, move || ways.clone(), move |stop| begun.send(stop).unwrap())
+        });
+        Running { stop: stop.recv().unwrap(), ended }
+    }
+
+    fn stop(self) {
+        self.stop.stop();
+        self.ended.join().unwrap().unwrap();
+    }
+}
+
+/// The program of the example, which cargo builds with the tests.
+fn sums() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    tests.parent().unwrap().parent().unwrap().join("examples/sums")
+}
+
+fn spec(name: &str, turns: u64, pause_us: u64) -> Spec {
+    let program = sums().to_str().unwrap().to_owned();
+    Spec {
+        name: name.into(),
+        command: vec![program, turns.to_string(), pause_us.to_string()],
+        ranks: 2,
+        copies: 1,
+        every: Every::Micros(10_000),
+        ..Spec::default()
+    }
+}
+
+/// What a rank of an undisturbed run delivers.
+fn expected(rank: u64, turns: u64) -> Vec<u8> {
+    let mut sums = vec![0_u64; 1_000];
+    for turn in 0..turns {
+        for (place, sum) in (0_u64..).zip(&mut sums) {
+            *sum = sum.wrapping_mul(3).wrapping_add(turn ^ place ^ rank);
+        }
+    }
+    sums.into_iter().flat_map(u64::to_le_bytes).collect()
+}
+
+/// What a rank has delivered.
+fn delivered(book: &Shared, folder: &Path, job: u64, rank: u32) -> Vec<u8> {
+    let image = book.wait(|jobs| {
+        let images = &jobs.job(job).unwrap().ranks[rank as usize].images;
+        images.restorable().next().map(|chain| (chain[0].place, chain[0].root))
+    });
+    let folder = folder_of(&folder.join("jobs"), job, rank);
+    let state = restore(&folder, image.0, image.1).unwrap();
+    let mut begin = 0;
+    for array in state.arrays {
+        if array.name == format!("{RESULT}sums") {
+            let mut bytes = vec![0; array.length as usize];
+            std::os::unix::fs::FileExt::read_exact_at(&state.file, &mut bytes, begin).unwrap();
+            return bytes;
+        }
+        begin += array.length.next_multiple_of(image::PAGE);
+    }
+    panic!("rank {rank} has delivered nothing")
+}
+
+fn check(book: &Shared, folder: &Path, job: u64, turns: u64) {
+    for rank in 0..2 {
+        assert!(delivered(book, folder, job, rank) == expected(rank.into(), turns), "rank {rank}");
+        let log = fs::read_to_string(log_of(&folder.join("jobs"), job, rank)).unwrap();
+        assert_eq!(log, format!("rank {rank} is done\n"));
+    }
+}
+
+/// The processes of ranks of this job, by its own token in their environments.
+fn processes(folder: &Path) -> BTreeMap<u32, i32> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder.join("run")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let numbers: Vec<&str> = name.split('-').collect();
+        let Some(text) = fs::read_to_string(&path).ok().filter(|_| numbers.len() == 4) else {
+            continue;
+        };
+        let words: Vec<&str> = text.split_whitespace().collect();
+        if words.len() == 3 {
+            found.insert(u32::from_str_radix(numbers[2], 16).unwrap(), words[0].parse().unwrap());
+        }
+    }
+    found
+}
+
+fn kill(pid: i32) {
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    // It may have ended.
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+}
+
+fn saved(jobs: &Jobs, job: u64, rank: u32, images: u64) -> Option<()> {
+    (jobs.job(job)?.ranks[rank as usize].images.next() > images).then_some(())
+}
+
+#[test]
+fn ranks_that_are_killed_go_on_from_their_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let book = Shared::default();
+    let agent = Running::start(&book, folder.path());
+    let job = book.submit(spec("killed", 800, 300));
+    for round in 1..4 {
+        // Each has come further than before.
+        book.wait(|jobs| saved(jobs, job, round % 2, u64::from(round) * 4));
+        processes(folder.path()).get(&(round % 2)).into_iter().for_each(|pid| kill(*pid));
+    }
+    book.finished(job);
+    check(&book, folder.path(), job, 800);
+    let starts =
+        book.wait(|jobs| Some(jobs.job(job)?.ranks.iter().map(|it| it.start).sum::<u64>()));
+    assert!(starts > 2, "some rank was started again");
+    let recovered = book.wait(|jobs| {
+        let ranks = &jobs.job(job)?.ranks;
+        ranks.iter().flat_map(|rank| &rank.recoveries).find(|it| it.moments.is_some()).cloned()
+    });
+    let moments = recovered.moments.unwrap();
+    assert!(recovered.step > 0, "it did not begin anew");
+    assert!(moments.begun <= moments.restored && moments.restored <= moments.computes);
+    agent.stop();
+}
+
+#[test]
+fn a_program_that_knows_nothing_of_agents_runs_until_it_succeeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let book = Shared::default();
+    let agent = Running::start(&book, folder.path());
+    let shell = |name: &str, script: &str| Spec {
+        name: name.into(),
+        command: ["sh", "-c", script].map(String::from).to_vec(),
+        folder: folder.path().to_str().unwrap().into(),
+        environment: vec![("GREETING".into(), "hello".into())],
+        ranks: 1,
+        copies: 1,
+        ..Spec::default()
+    };
+    let once = book.submit(shell(
+        "once",
+        "echo $GREETING $STEADFAST_JOB_RANK of $STEADFAST_JOB_RANKS; test -e there && exit 0; touch there; kill -9 $$",
+    ));
+    book.finished(once);
+    let log = fs::read_to_string(log_of(&folder.path().join("jobs"), once, 0)).unwrap();
+    assert_eq!(log, "hello 0 of 1\nhello 0 of 1\n");
+    let never = book.submit(shell("never", "exit 7"));
+    let state = book.wait(|jobs| {
+        let state = jobs.job(never)?.state.clone();
+        (state != JobState::Running).then_some(state)
+    });
+    assert_eq!(state, JobState::Failing(0, End::Failed(7)));
+    let none = Spec { command: vec!["/no/such/program".into()], ..shell("none", "") };
+    let none = book.submit(none);
+    let state = book.wait(|jobs| {
+        let state = jobs.job(none)?.state.clone();
+        (state != JobState::Running).then_some(state)
+    });
+    let JobState::Failing(0, End::NotStarted(why)) = state else { panic!("{state:?}") };
+    assert!(why.contains("/no/such/program") && why.contains("No such file"), "{why}");
+    agent.stop();
+}
+
+#[test]
+fn a_job_is_stopped_resumed_and_forgotten_with_its_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let book = Shared::default();
+    let agent = Running::start(&book, folder.path());
+    let job = book.submit(spec("stopped", 1_000, 300));
+    book.wait(|jobs| saved(jobs, job, 0, 2));
+    book.take(&Command::Kill { job }).unwrap();
+    let waits = |jobs: &Jobs| {
+        let ranks = &jobs.job(job)?.ranks;
+        ranks.iter().all(|rank| rank.state == RankState::Waiting).then_some(())
+    };
+    book.wait(waits);
+    book.take(&Command::Resume { job }).unwrap();
+    book.finished(job);
+    check(&book, folder.path(), job, 1_000);
+    book.take(&Command::Forget { job }).unwrap();
+    let images = folder_of(&folder.path().join("jobs"), job, 0);
+    // The agent is told, and removes them before it ends.
+    while images.exists() {
+        thread::yield_now();
+    }
+    agent.stop();
+}
