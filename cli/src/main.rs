@@ -2,6 +2,7 @@
 
 mod commands;
 mod demo;
+mod jobs;
 mod services;
 
 use std::process::ExitCode;
@@ -9,9 +10,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, call, context, deploy, deployments, doctor, drain, events, explain, hand_over, init,
-    key, node, nodes, poisoned, programs, qos, registry, replica, run, state, status, style,
-    targets,
+    agent, bench, call, context, deploy, deployments, doctor, drain, events, explain, hand_over,
+    init, job, key, node, nodes, poisoned, programs, qos, registry, replica, run, state, status,
+    style, targets,
 };
 
 const EXAMPLES: &str = "\
@@ -47,6 +48,8 @@ Examples:
   Deploy a service on several nodes of the cluster, and drain a node:
       steadfast deploy service.toml --config node.toml
       steadfast drain 2 --config node.toml
+  Run a program as four ranks that survive the loss of any of them:
+      steadfast job run -n 4 -- python matmul.py
   Look up names in the registry, and follow changes:
       steadfast registry list --config node.toml
       steadfast registry watch --config node.toml
@@ -89,6 +92,9 @@ enum Command {
     Deployments(deployments::Args),
     Withdraw(deployments::Withdraw),
     Drain(drain::Args),
+    /// Runs programs as ranks that go on after any loss, and looks after them.
+    Job(job::Args),
+    Agent(agent::Args),
     Return(drain::Return),
     /// Looks up, binds and unbinds names.
     Registry(registry::Args),
@@ -122,6 +128,8 @@ fn main() -> ExitCode {
         Command::Deployments(args) => deployments::run(&args),
         Command::Withdraw(args) => deployments::withdraw(&args),
         Command::Drain(args) => drain::run(&args),
+        Command::Job(args) => job::run(&args),
+        Command::Agent(args) => agent::run(&args),
         Command::Return(args) => drain::give_back(&args),
         Command::Registry(args) => registry::run(&args),
         Command::Replica(args) => replica::run(&args),

@@ -61,6 +61,12 @@ impl At {
         Ok(node)
     }
 
+    /// Whether the command line or the context names a node.
+    pub fn is_said(&self) -> Result<bool, Failure> {
+        let options = self.admin.is_some() || self.config.is_some() || self.connect.is_some();
+        Ok(options || !self.context()?.admins.is_empty())
+    }
+
     /// The context, if no option names a node; else an empty one.
     fn context(&self) -> Result<Context, Failure> {
         match (&self.admin, &self.config, &self.connect) {

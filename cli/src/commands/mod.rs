@@ -1,6 +1,7 @@
 //! The commands of the program, one module each, and how they end.
 
-mod at;
+pub mod agent;
+pub mod at;
 pub mod bench;
 pub mod call;
 pub mod context;
@@ -13,6 +14,7 @@ pub mod explain;
 pub mod hand_over;
 mod human;
 pub mod init;
+pub mod job;
 pub mod key;
 mod log;
 pub mod node;
@@ -45,11 +47,11 @@ pub enum Failure {
 }
 
 impl Failure {
-    fn failed(error: impl Display) -> Self {
+    pub fn failed(error: impl Display) -> Self {
         Failure::Failed(error.to_string())
     }
 
-    fn usage(error: impl Display) -> Self {
+    pub fn usage(error: impl Display) -> Self {
         Failure::Usage(error.to_string())
     }
 }

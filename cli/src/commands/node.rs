@@ -1,7 +1,7 @@
 //! `steadfast node`: the daemon.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
@@ -14,6 +14,7 @@ use steadfast::{
 };
 
 use super::{Failure, finish, log, notify, print, report};
+use crate::jobs::minder::Minder;
 use crate::services::{CounterService, Echo, Tally};
 
 const EXAMPLES: &str = "\
@@ -147,6 +148,7 @@ fn serve(config: &NodeConfig) -> Result<(), Failure> {
         error => Failure::failed(error),
     })?;
     host(&node, config)?;
+    let agent = start_agent(config)?;
     match node.client_address() {
         Some(address) => tracing::info!(node = node.id().0, clients = %address, "ready"),
         None => tracing::info!(node = node.id().0, "ready; takes no clients"),
@@ -155,12 +157,35 @@ fn serve(config: &NodeConfig) -> Result<(), Failure> {
     let woken_by = wait(&node, signals);
     tracing::info!("stopping: handing over and leaving the ring");
     tell_systemd("STOPPING=1");
+    // Its ranks end, and go on elsewhere.
+    drop(agent);
     node.stop().map_err(Failure::failed)?;
     tracing::info!("stopped");
     match woken_by {
         Wake::Signal => Ok(()),
         _ => Err(Failure::Failed("the node ended by itself: start it anew".to_owned())),
     }
+}
+
+/// Keeps an agent beside the node, if it has a part in jobs.
+fn start_agent(config: &NodeConfig) -> Result<Option<Minder>, Failure> {
+    let (Some(folder), Some(admin)) = (&config.jobs, &config.admin) else { return Ok(None) };
+    let runtime = admin.with_extension("jobs");
+    let (folder, admin) = (folder.clone(), admin.clone());
+    let labels: Vec<String> =
+        config.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let make = move || {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("agent").arg("--admin").arg(&admin).arg("--folder").arg(&folder);
+        command.arg("--runtime").arg(&runtime);
+        command.args(labels.iter().flat_map(|label| ["--label", label]));
+        command.stdin(Stdio::null()).env_remove("NOTIFY_SOCKET");
+        Ok(command)
+    };
+    let agent = Minder::start("the agent of jobs".into(), make).map_err(|error| {
+        Failure::Failed(format!("the agent of jobs cannot be started: {error}"))
+    })?;
+    Ok(Some(agent))
 }
 
 /// The causes that wake the daemon's main thread.

@@ -211,12 +211,10 @@ impl Agent {
                 continue;
             }
             match kept.get(place) {
-                Some((root, here)) if *root == own.root => {
-                    if !here {
-                        let (place, root, holder) = (*place, own.root, self.me);
-                        let held = Command::Held { place, root, holder };
-                        say(&mut self.said, &mut self.outputs, held);
-                    }
+                Some((root, true)) if *root == own.root => {}
+                Some((root, false)) if *root == own.root => {
+                    let held = Command::Held { place: *place, root: *root, holder: self.me };
+                    say(&mut self.said, &mut self.outputs, held);
                 }
                 // Of a job of which the book knows nothing, its user may.
                 _ if assignment.jobs.contains(&place.job) => needless.push(*place),

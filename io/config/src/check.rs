@@ -52,6 +52,9 @@ impl Config {
         self.check_replicas()?;
         self.check_programs()?;
         self.check_storage()?;
+        if self.jobs.is_some() && self.admin.is_none() {
+            return Err(Problem::JobsWithoutAdmin);
+        }
         let me = Member { node: self.node, incarnation: Incarnation(0) };
         self.ring_config(me).check().map_err(Problem::Ring)
     }

@@ -71,6 +71,11 @@ pub enum Problem {
     /// A knob of the registry is out of range.
     #[error("in [registry], {0}")]
     Registry(String),
+    /// An agent cannot reach the node.
+    #[error(
+        "[jobs] needs admin: the agent that runs ranks talks with its node at the admin socket"
+    )]
+    JobsWithoutAdmin,
     /// A label cannot be.
     #[error("in [labels], {0}")]
     Labels(String),

@@ -34,7 +34,7 @@ const BELOW: &[(&str, &str)] = &[
     ),
     ("steadfast/macros", ""),
     ("steadfast", "admin client config macros node os registry tls wire"),
-    ("cli", "steadfast client node qos qosd registry seal tls wire"),
+    ("cli", "steadfast admin agent client image job node os qos qosd registry seal tls wire"),
     ("proof/history", "wire"),
     ("proof/sim", "client engine history manager ring seal store testkit wire"),
     ("proof/testkit", "wire"),

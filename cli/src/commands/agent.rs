@@ -1,0 +1,84 @@
+//! `steadfast agent`: the process beside a node that runs ranks of jobs.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+
+use agent::{Node, Options};
+use job::Host;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::{Failure, finish, log};
+
+const EXAMPLES: &str = "\
+Examples:
+  steadfast agent --admin /run/steadfast/node.sock --folder /var/lib/steadfast/jobs --runtime /run/steadfast/jobs
+
+`steadfast node` starts it where its configuration has [jobs], and starts it again when it ends. Run
+it yourself where your own program embeds the node. The agent ends, and its ranks with it, when its
+node ends; the ranks go on at another node. When the agent alone is killed, its ranks compute on,
+and the next agent finds them.";
+
+/// Runs ranks of jobs for a node, and saves and restores what they have.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub struct Args {
+    /// The admin socket of the node.
+    #[arg(long, value_name = "PATH")]
+    admin: PathBuf,
+    /// The folder for images and for what ranks print.
+    #[arg(long, value_name = "DIR")]
+    folder: PathBuf,
+    /// The folder for the ranks' socket and for records of processes. It need not outlast the host.
+    #[arg(long, value_name = "DIR")]
+    runtime: PathBuf,
+    /// A label of this host, for jobs that ask for it. May be repeated.
+    #[arg(long, value_name = "NAME=VALUE")]
+    label: Vec<String>,
+    /// The log level, as of `steadfast node`.
+    #[arg(long, value_name = "FILTER")]
+    log: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> ExitCode {
+    finish(serve(args))
+}
+
+fn serve(args: &Args) -> Result<(), Failure> {
+    let log = log::start(args.log.as_deref())?;
+    let mut signals = Signals::new([SIGTERM, SIGINT])
+        .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
+    let options = Options {
+        folder: args.folder.clone(),
+        runtime: args.runtime.clone(),
+        host: Host {
+            labels: args.label.clone(),
+            memory: memory(),
+            processors: thread::available_parallelism().map_or(1, |count| count.get() as u32),
+        },
+    };
+    let ended = agent::run(
+        options,
+        || Node::new(&args.admin),
+        |stop| {
+            thread::spawn(move || {
+                for _ in signals.forever() {
+                    stop.stop();
+                }
+            });
+        },
+    );
+    log.flush();
+    ended.map_err(Failure::failed)
+}
+
+/// Bytes of this host's memory.
+fn memory() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
