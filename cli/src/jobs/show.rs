@@ -36,7 +36,7 @@ pub fn show(job: &Job, now: Time) -> String {
     let mut text = format!("{}: {}\n", spec.name, state(job, now));
     let _ = writeln!(
         text,
-        "  {} ({} ranks, images at {} nodes)",
+        "  {} ({} ranks, each image at {} of the nodes)",
         spec.command.join(" "),
         spec.ranks,
         spec.copies
@@ -75,6 +75,7 @@ fn line(number: usize, rank: &Rank, now: Time) -> String {
     let (step, steps) = (progress.step.step, progress.step.steps);
     let turn = match steps {
         0 => "-".to_owned(),
+        _ if state == "finished" => format!("{steps}/{steps}"),
         _ => format!("{step}/{steps} ({} %)", step * 100 / steps),
     };
     let rate = progress.rate as f64 / 1e3;

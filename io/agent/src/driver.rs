@@ -27,6 +27,9 @@ use crate::writers::{self, Write};
 /// How often the book is told how far ranks are.
 const TELL: Duration = Duration::from_secs(1);
 
+/// How long a rank that has finished may take to end by itself.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
+
 /// How long a rank is expected to live, for checkpoints as they pay.
 const AGE: Duration = Duration::from_secs(24 * 3_600);
 
@@ -167,6 +170,9 @@ struct Rank {
     /// Since when its rate is measured, and from which turn on.
     measured: (Time, u64),
     changed: bool,
+    /// It was told that the book knows of its end; when it is ended by force.
+    finished: bool,
+    ends_by: Time,
 }
 
 impl Driver {
@@ -224,6 +230,8 @@ impl Driver {
                 self.act(output);
             }
             self.tell_progress();
+            let late = |rank: &&Rank| rank.ends_by <= monotonic();
+            self.ranks.values().filter(late).flat_map(|rank| rank.pid).for_each(process::kill);
         };
         // Without its node, no rank can commit anything: it goes on elsewhere.
         for rank in self.ranks.values() {
@@ -263,10 +271,13 @@ impl Driver {
         match output {
             Output::Start(task) => self.start(task),
             Output::Kill(key) => {
-                if let Some(pid) = self.ranks.get(&key).and_then(|rank| rank.pid) {
-                    process::kill(pid);
-                } else {
-                    self.agent.handle_ended(key, End::Killed(0), wall());
+                let Some(rank) = self.ranks.get_mut(&key) else {
+                    return self.agent.handle_ended(key, End::Killed(0), wall());
+                };
+                match rank.finished {
+                    // It is about to end by itself.
+                    true => rank.ends_by = monotonic() + ENDS_WITHIN,
+                    false => rank.pid.into_iter().for_each(process::kill),
                 }
             }
             Output::Tell(key, word) => self.tell(key, word),
@@ -454,7 +465,10 @@ impl Driver {
                 rank.tell(&Frame::Saved(Saved { step: 0, outcome, full }));
             }
             Word::Save => rank.tell(&Frame::Save),
-            Word::Finished => rank.tell(&Frame::Finished),
+            Word::Finished => {
+                rank.finished = true;
+                rank.tell(&Frame::Finished);
+            }
         }
     }
 
@@ -492,6 +506,8 @@ impl Rank {
             progress: Progress::default(),
             measured: (Time::ZERO, 0),
             changed: false,
+            finished: false,
+            ends_by: Time::FAR,
         }
     }
 
