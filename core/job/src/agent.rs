@@ -15,7 +15,7 @@ use wire::{Member, Time};
 
 use crate::bug::{Bug, Planted};
 use crate::progress::{End, Moments};
-use crate::{Assignment, Command, Host, MAX_RANKS, Taken, Task, Void};
+use crate::{Assignment, Command, Host, Kept, MAX_RANKS, Taken, Task, Void};
 
 /// A start of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +52,8 @@ pub enum Output {
     Save(Place, Option<Parent>),
     /// Remove an image.
     Remove(Place),
+    /// Get a copy of this image, with this root, from one of these agents.
+    Fetch(Place, Root, Vec<String>),
     /// Say something to the book.
     Say(Command),
 }
@@ -95,6 +97,8 @@ pub struct Agent {
     /// The last start of each rank that was begun here: none is begun twice.
     last: BTreeMap<(u64, u32), u64>,
     disk: BTreeMap<Place, Own>,
+    /// The image of which a copy is being fetched.
+    fetching: Option<Place>,
     /// What the book wants, as it was heard last.
     wanted: Assignment,
     /// What was said, and not yet answered.
@@ -123,6 +127,7 @@ impl Agent {
             // In order of the starts: the last one counts.
             last: last.collect(),
             disk: disk.into_iter().map(own).collect(),
+            fetching: None,
             wanted: Assignment::default(),
             said: Vec::new(),
             outputs: VecDeque::new(),
@@ -230,7 +235,33 @@ impl Agent {
         for place in lost {
             self.say(Command::Lost { place, holder: self.me });
         }
+        self.fetch(&assignment);
         self.wanted = assignment;
+    }
+
+    /// One copy is fetched at a time, the oldest image first: later ones build on it.
+    fn fetch(&mut self, assignment: &Assignment) {
+        let missing = |it: &&Kept| !it.from.is_empty() && !self.has(it.place);
+        if self.fetching.is_none()
+            && let Some(image) = assignment.images.iter().find(missing)
+        {
+            self.fetching = Some(image.place);
+            self.outputs.push_back(Output::Fetch(image.place, image.root, image.from.clone()));
+        }
+    }
+
+    /// A copy is whole on the disk, or could not be had.
+    pub fn handle_fetched(&mut self, place: Place, fetched: Result<Root, String>) {
+        self.fetching.take_if(|fetching| *fetching == place);
+        if let Ok(root) = fetched {
+            self.disk.insert(place, Own { root, since: 0 });
+            self.compare_images();
+        }
+    }
+
+    /// Time has passed: what could not be had is tried again.
+    pub fn handle_timeout(&mut self) {
+        self.compare_images();
     }
 
     /// It is on the disk, or the book has it already while the answer is on its way.

@@ -1,5 +1,6 @@
 //! What the book wants of one node.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use image::{Place, Root};
@@ -48,7 +49,7 @@ pub struct Task {
 }
 
 /// An image that counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// It.
     pub place: Place,
@@ -58,9 +59,17 @@ pub struct Kept {
     pub here: bool,
     /// The node had it in an earlier life.
     pub awaited: bool,
+    /// The node is to have it, and gets it from one of these ([`Host::copies`](crate::Host)).
+    pub from: Vec<String>,
 }
 
 impl Jobs {
+    /// Where copies of this life of a node's images are given away.
+    fn copies_of(&self, node: Member) -> Option<String> {
+        let (_, host) = self.hosts().find(|(member, _)| *member == node)?;
+        (!host.copies.is_empty()).then(|| host.copies.clone())
+    }
+
     /// What a node in its present life is to do.
     pub fn assignment(&self, node: Member) -> Assignment {
         let mut assignment = Assignment {
@@ -71,13 +80,18 @@ impl Jobs {
         };
         for (number, job) in self.jobs() {
             for (rank, it) in (0..).zip(&job.ranks) {
-                let images = it.images.generations();
-                assignment.images.extend(images.map(|image| Kept {
-                    place: image.place,
-                    root: image.root,
-                    here: image.holders.contains(&node),
-                    awaited: image.away.contains(&node.node),
-                }));
+                let keeps = it.keepers.contains(&node.node);
+                for image in it.images.generations() {
+                    let here = image.holders.contains(&node);
+                    let holders = image.holders.iter().filter(|_| keeps && !here);
+                    assignment.images.push(Kept {
+                        place: image.place,
+                        root: image.root,
+                        here,
+                        awaited: image.away.contains(&node.node),
+                        from: holders.filter_map(|holder| self.copies_of(*holder)).collect(),
+                    });
+                }
                 if it.state != RankState::At(node) || job.state != JobState::Running {
                     continue;
                 }

@@ -39,9 +39,16 @@ pub struct Catalogue {
     from: Option<u64>,
     /// A user has said that it may begin anew.
     anew: bool,
+    /// The nodes at which each image is to be.
+    copies: u8,
 }
 
 impl Catalogue {
+    /// No images; each is to be at so many nodes.
+    pub(crate) fn new(copies: u8) -> Catalogue {
+        Catalogue { copies, ..Catalogue::default() }
+    }
+
     /// All images, the oldest first.
     pub fn generations(&self) -> impl DoubleEndedIterator<Item = &Generation> {
         self.generations.values()
@@ -204,7 +211,13 @@ impl Catalogue {
         self.generations.values().rev().filter_map(|it| self.chain(it)).filter(whole)
     }
 
-    /// The images of the states that are kept. While there are fewer than that, an image that is
+    /// The newest state of which each image is at as many nodes as it is to be.
+    fn safest(&self) -> Option<Vec<&Generation>> {
+        let safe = |image: &&Generation| image.holders.len() >= self.copies.into();
+        self.restorable().find(|state| state.iter().all(safe))
+    }
+
+    /// The images of the states that are kept, among them one with all copies, if there is. While there are fewer than that, an image that is
     /// held nowhere is kept as well: its holder may come back.
     fn needed(&self) -> BTreeSet<u64> {
         let mut states: Vec<Vec<&Generation>> = self.restorable().take(KEPT).collect();
@@ -214,6 +227,7 @@ impl Catalogue {
         // It is being read.
         let from = self.from.and_then(|number| self.generations.get(&number));
         states.extend(from.and_then(|it| self.chain(it)));
+        states.extend(self.safest());
         states.into_iter().flatten().map(|it| it.place.generation).collect()
     }
 

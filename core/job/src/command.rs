@@ -1,10 +1,11 @@
 //! Commands: changes of the book.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use image::{Parent, Place, Root};
 use serde::{Deserialize, Serialize};
-use wire::{Member, MethodId, Time};
+use wire::{Member, MethodId, NodeId, Time};
 
 use crate::progress::{End, Moments, Progress};
 use crate::{Host, Refusal, Spec};
@@ -55,6 +56,15 @@ pub enum Command {
         start: u64,
         /// The node, in its present life.
         node: Member,
+    },
+    /// The director: these nodes are to have the rank's images.
+    Keep {
+        /// The job.
+        job: u64,
+        /// The rank.
+        rank: u32,
+        /// The nodes, at most [`MAX_COPIES`](crate::MAX_COPIES).
+        keepers: BTreeSet<NodeId>,
     },
     /// The node: the rank computes again.
     Computes {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use wire::{Duration, Member, NodeId, Time};
 
-use crate::{Command, Host, Job, JobState, Jobs, Rank, RankState};
+use crate::{Command, Generation, Host, Job, JobState, Jobs, Rank, RankState};
 
 /// A command that the book does not show is repeated after this time.
 pub const AGAIN: Duration = Duration::from_millis(200);
@@ -46,7 +46,13 @@ impl Director {
         if wanted.is_empty() {
             self.start(now, sight, book, &mut wanted);
         }
-        for (_, job) in book.jobs() {
+        for (number, job) in book.jobs() {
+            for (place, rank) in (0..).zip(&job.ranks) {
+                let keepers = keepers(sight, book, job, rank);
+                if keepers != rank.keepers {
+                    wanted.push(Command::Keep { job: number, rank: place, keepers });
+                }
+            }
             let spare = job.ranks.iter().flat_map(|rank| rank.images.spare());
             wanted.extend(spare.map(|place| Command::Retire { place }));
         }
@@ -88,6 +94,28 @@ impl Director {
         }
         self.waits = waits;
     }
+}
+
+/// The nodes that are to have a rank's images: where it runs, those that have them already, and those
+/// that have the least to keep (`star.txt`, section 3.3: the degree of replication is kept).
+fn keepers(sight: &Sight, book: &Jobs, job: &Job, rank: &Rank) -> BTreeSet<NodeId> {
+    let newest = rank.images.restorable().next();
+    let has = |node: Member| {
+        let has_all = |state: &Vec<&Generation>| state.iter().all(|it| it.holders.contains(&node));
+        newest.as_ref().is_some_and(has_all)
+    };
+    let kept = |node: NodeId| {
+        let ranks = book.jobs().flat_map(|(_, job)| &job.ranks);
+        ranks.filter(|rank| rank.keepers.contains(&node)).count()
+    };
+    let may = |node: &Member| sight.members.contains(node) && !sight.drained.contains(&node.node);
+    let mut nodes: Vec<_> = book.hosts().map(|(node, _)| node).filter(may).collect();
+    nodes.sort_by_cached_key(|node| {
+        let runs = rank.state == RankState::At(*node);
+        let keeps = rank.keepers.contains(&node.node);
+        (!runs, !(keeps && has(*node)), !keeps, !has(*node), kept(node.node), *node)
+    });
+    nodes.into_iter().take(job.spec.copies.into()).map(|node| node.node).collect()
 }
 
 /// The newest of each node's lives.
@@ -138,9 +166,8 @@ impl<'a> Seats<'a> {
             return None;
         }
         let has = |node: &Member| {
-            let has_all = |state: &Vec<&crate::Generation>| {
-                state.iter().all(|image| image.holders.contains(node))
-            };
+            let has_all =
+                |state: &Vec<&Generation>| state.iter().all(|image| image.holders.contains(node));
             state.as_ref().is_none_or(has_all)
         };
         let valid = |seat: &&mut Seat<'_>| seat.host.suits(&job.spec) && has(&seat.node);

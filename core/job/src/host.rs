@@ -17,12 +17,16 @@ pub struct Host {
     pub memory: u64,
     /// Processors.
     pub processors: u32,
+    /// Where other agents get copies of images: HOST:PORT, or a socket's path on the same machine.
+    pub copies: String,
 }
 
 impl Host {
     /// Whether it may be in the book.
     pub(crate) fn is_possible(&self) -> bool {
-        self.labels.len() <= MAX_LABELS && self.labels.iter().all(|it| it.len() <= MAX_NAME)
+        self.copies.len() <= MAX_NAME
+            && self.labels.len() <= MAX_LABELS
+            && self.labels.iter().all(|it| it.len() <= MAX_NAME)
     }
 
     /// Whether it has what a rank of such a job needs.

@@ -11,8 +11,8 @@ use crate::bug::{Bug, Planted};
 use crate::catalogue::{Catalogue, Generation};
 use crate::progress::{End, Moments, Progress, Recovery, Why};
 use crate::{
-    Command, Host, MAX_FAILED, MAX_FORGOTTEN, MAX_JOBS, MAX_KILLED, MAX_RANKS, MAX_RECOVERIES,
-    Spec, Taken, Void,
+    Command, Host, MAX_COPIES, MAX_FAILED, MAX_FORGOTTEN, MAX_JOBS, MAX_KILLED, MAX_RANKS,
+    MAX_RECOVERIES, Spec, Taken, Void,
 };
 
 /// All jobs of the cluster.
@@ -77,6 +77,8 @@ pub struct Rank {
     pub images: Catalogue,
     /// How far it is.
     pub progress: Progress,
+    /// The nodes that are to have its images.
+    pub keepers: BTreeSet<NodeId>,
     /// Its last recoveries, the oldest first.
     pub recoveries: VecDeque<Recovery>,
     /// How far it was at most, by its images.
@@ -218,6 +220,7 @@ impl Jobs {
             Command::Start { job, rank, start, node } => {
                 self.start(now, (*job, *rank), *start, *node)
             }
+            Command::Keep { job, rank, keepers } => self.keep((*job, *rank), keepers),
             Command::Computes { job, rank, start, moments } => {
                 self.computes((*job, *rank), *start, *moments)
             }
@@ -268,7 +271,8 @@ impl Jobs {
         }
         // Unlike in any other book: images of a book that was lost are nobody else's.
         self.last = (self.last + 1).max(now.0 / 1_000_000);
-        let ranks = (0..spec.ranks).map(|_| Rank::default()).collect();
+        let rank = |_| Rank { images: Catalogue::new(spec.copies), ..Rank::default() };
+        let ranks = (0..spec.ranks).map(rank).collect();
         let (spec, state) = (spec.clone(), JobState::Running);
         let job = Job { spec, state, ranks, saves: 0, submitted: now, since: now };
         self.jobs.insert(self.last, job);
@@ -358,6 +362,14 @@ impl Jobs {
             return Err(Void::State);
         }
         rank.begin(now, start, node, planted);
+        Ok(())
+    }
+
+    fn keep(&mut self, rank: (u64, u32), keepers: &BTreeSet<NodeId>) -> Result<(), Void> {
+        if keepers.len() > MAX_COPIES.into() {
+            return Err(Void::State);
+        }
+        self.rank(rank)?.keepers.clone_from(keepers);
         Ok(())
     }
 

@@ -89,7 +89,7 @@ impl World {
             name: "matmul".into(),
             command: vec!["matmul".into()],
             ranks: RANKS,
-            copies: 1,
+            copies: 1 + (seed % 3) as u8,
             ..Spec::default()
         };
         let job = book.take(Time(1), &Command::Submit(spec)).unwrap().job.unwrap();
@@ -186,8 +186,9 @@ impl World {
             let me = member(at, node.life);
             let disk: Vec<(Place, Root)> =
                 node.disk.iter().map(|(place, image)| (*place, image.root)).collect();
+            let host = Host { copies: at.to_string(), ..Host::default() };
             let begun = node.begun.iter().map(|key| (*key, node.processes.contains_key(key)));
-            let agent = Agent::new(me, Host::default(), disk, begun).planted(self.planted);
+            let agent = Agent::new(me, host, disk, begun).planted(self.planted);
             node.agent = Some(agent);
             node.serial += 1;
             // Its ranks find it, and begin with a full snapshot.
@@ -236,6 +237,7 @@ impl World {
                 Output::Tell(key, word) => self.tell(at, key, word)?,
                 Output::Save(place, parent) => self.save(at, place, parent)?,
                 Output::Remove(place) => self.remove(at, place)?,
+                Output::Fetch(place, root, from) => self.fetch(at, place, root, &from),
                 Output::Say(command) => node.said.push_back((node.serial, command)),
             }
         }
@@ -315,6 +317,25 @@ impl World {
         Ok(())
     }
 
+    /// A copy comes from the first of these nodes that has the image. Who gives one away reads it, and
+    /// so finds that it is rotten.
+    fn fetch(&mut self, at: usize, place: Place, root: Root, from: &[String]) {
+        let mut fetched = Err("it cannot be had".into());
+        for other in from.iter().map(|name| name.parse::<usize>().unwrap()) {
+            let node = &mut self.nodes[other];
+            let image = node.disk.get(&place).filter(|it| node.alive && it.root == root).cloned();
+            let (Some(image), Some(agent)) = (image, &mut node.agent) else { continue };
+            if image.rotten {
+                agent.handle_damaged(place);
+            } else if self.random.below(5) > 0 {
+                self.nodes[at].disk.insert(place, image);
+                fetched = Ok(root);
+                break;
+            }
+        }
+        self.nodes[at].agent.as_mut().unwrap().handle_fetched(place, fetched);
+    }
+
     /// No image goes that counts, and of which the agent knows that it does.
     fn remove(&mut self, at: usize, place: Place) -> Result<(), String> {
         let node = &mut self.nodes[at];
@@ -365,6 +386,8 @@ impl World {
             2 => {
                 if let (Some(agent), Some(news)) = (&mut node.agent, node.news.pop_front()) {
                     agent.assign(now, news);
+                } else if let Some(agent) = &mut node.agent {
+                    agent.handle_timeout();
                 }
             }
             _ => self.direct(),
@@ -389,8 +412,25 @@ impl World {
         self.book.job(self.job).unwrap().state == JobState::Finished
     }
 
+    /// No start runs that is over, where the agent has heard of it.
+    fn check_starts(&self) -> Result<(), String> {
+        let job = self.book.job(self.job).unwrap();
+        for (place, node) in (0..).zip(&self.nodes) {
+            let heard = node.alive && node.agent.is_some() && node.news.is_empty();
+            for (key, _) in node.processes.iter().filter(|(_, it)| heard && !it.finishing) {
+                let rank = &job.ranks[key.rank as usize];
+                let here = rank.state == RankState::At(member(place, node.life));
+                if !here || rank.start != key.start || job.state != JobState::Running {
+                    return Err(format!("{key:?} runs, and is over"));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// What counts as held is there, or its loss has yet to be told.
     fn check(&self) -> Result<(), String> {
+        self.check_starts()?;
         let job = self.book.job(self.job).unwrap();
         let images = job.ranks.iter().flat_map(|rank| rank.images.generations());
         for image in images {
