@@ -2,7 +2,7 @@
 
 pub use ::admin::bench;
 pub use config::{
-    Config as NodeConfig, ConfigError, DEFAULT_CONFIG, Execution, Folders, ManagerKnobs,
+    Config as NodeConfig, ConfigError, DEFAULT_CONFIG, Execution, Folders, JobsKnobs, ManagerKnobs,
     NodeAddress, ProgramConfig, ProgramProblem, RegistryKnobs, ReplicaConfig, RingKnobs,
     SHORT_CONFIG, key_file,
 };

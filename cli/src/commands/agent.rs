@@ -1,14 +1,16 @@
 //! `steadfast agent`: the process beside a node that runs ranks of jobs.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
-use agent::{Node, Options};
+use agent::{Node, Options, Port};
 use job::Host;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use tls::{Client, Credentials, Server};
 
 use super::{Failure, finish, log};
 
@@ -34,12 +36,40 @@ pub struct Args {
     /// The folder for the ranks' socket and for records of processes. It need not outlast the host.
     #[arg(long, value_name = "DIR")]
     runtime: PathBuf,
+    /// Where agents of other hosts get copies of images, over TLS with the nodes' certificates. Without
+    /// it, agents of this machine get them at a socket.
+    #[arg(long, value_name = "IP:PORT", requires_all = ["authority", "certificate", "key"])]
+    copies: Option<SocketAddr>,
+    /// The authority of the nodes' certificates.
+    #[arg(long, value_name = "FILE")]
+    authority: Option<PathBuf>,
+    /// The node's certificate.
+    #[arg(long, value_name = "FILE")]
+    certificate: Option<PathBuf>,
+    /// Its key.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// A label of this host, for jobs that ask for it. May be repeated.
     #[arg(long, value_name = "NAME=VALUE")]
     label: Vec<String>,
     /// The log level, as of `steadfast node`.
     #[arg(long, value_name = "FILTER")]
     log: Option<String>,
+}
+
+impl Args {
+    fn port(&self) -> Result<Option<Port>, Failure> {
+        let (Some(address), Some(authority), Some(certificate), Some(key)) =
+            (self.copies, &self.authority, &self.certificate, &self.key)
+        else {
+            return Ok(None);
+        };
+        let credentials = || Credentials::from_files(authority, certificate, key);
+        let server = credentials().and_then(|it| Server::new(&it, tls::Port::Copies));
+        let client = credentials().and_then(|it| Client::new(it, tls::Port::Copies));
+        let tls = (server.map_err(Failure::usage)?, client.map_err(Failure::usage)?);
+        Ok(Some(Port { address, tls }))
+    }
 }
 
 /// Runs the command.
@@ -51,12 +81,15 @@ fn serve(args: &Args) -> Result<(), Failure> {
     let log = log::start(args.log.as_deref())?;
     let mut signals = Signals::new([SIGTERM, SIGINT])
         .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
+    let port = args.port()?;
     let options = Options {
+        port,
         folder: args.folder.clone(),
         runtime: args.runtime.clone(),
         host: Host {
             labels: args.label.clone(),
             memory: memory(),
+            copies: String::new(),
             processors: thread::available_parallelism().map_or(1, |count| count.get() as u32),
         },
     };

@@ -1,5 +1,6 @@
 //! `steadfast node`: the daemon.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{self, SyncSender};
@@ -169,16 +170,28 @@ fn serve(config: &NodeConfig) -> Result<(), Failure> {
 
 /// Keeps an agent beside the node, if it has a part in jobs.
 fn start_agent(config: &NodeConfig) -> Result<Option<Minder>, Failure> {
-    let (Some(folder), Some(admin)) = (&config.jobs, &config.admin) else { return Ok(None) };
+    let (Some(folder), Some(admin)) = (&config.jobs.folder, &config.admin) else { return Ok(None) };
     let runtime = admin.with_extension("jobs");
     let (folder, admin) = (folder.clone(), admin.clone());
     let labels: Vec<String> =
         config.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let tls = config.jobs.listen.zip(config.security.tls()).map(|(at, files)| {
+        let file = |path: &Path| path.as_os_str().to_owned();
+        [
+            ("--copies", at.to_string().into()),
+            ("--authority", file(files.authority)),
+            ("--certificate", file(files.certificate)),
+            ("--key", file(files.key)),
+        ]
+    });
     let make = move || {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("agent").arg("--admin").arg(&admin).arg("--folder").arg(&folder);
         command.arg("--runtime").arg(&runtime);
         command.args(labels.iter().flat_map(|label| ["--label", label]));
+        let words =
+            |(name, value): &(&'static str, OsString)| [OsString::from(name), value.clone()];
+        command.args(tls.iter().flatten().flat_map(words));
         command.stdin(Stdio::null()).env_remove("NOTIFY_SOCKET");
         Ok(command)
     };

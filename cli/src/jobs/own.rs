@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use job::{JobState, RankState};
 use os::durable::lock;
 use steadfast::admin::Client as AdminClient;
-use steadfast::{NodeConfig, NodeId, free_ring_addresses, key_file};
+use steadfast::{JobsKnobs, NodeConfig, NodeId, free_ring_addresses, key_file};
 
 use super::minder::Minder;
 use crate::commands::Failure;
@@ -168,7 +168,7 @@ fn prepare(home: &Path, nodes: u32) -> Result<(), Failure> {
             admin: Some(socket(home, node)),
             data_dir: Some(folder.join("data")),
             storage: Some(folder.join("store")),
-            jobs: Some(folder.join("jobs")),
+            jobs: JobsKnobs { folder: Some(folder.join("jobs")), listen: None },
             ..NodeConfig::member(NodeId(node), &rings)
         };
         config.security.cluster_key = Some(own);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -12,9 +13,11 @@ use job::{
 };
 use os::clock::{monotonic, wall_clock};
 use rustix::process::Pid;
+use tls::{Client, Server};
 use wire::rank::{Frame, Saved, Snapshot, Step, TOKEN, Welcome};
 use wire::{Duration, Member, PROTOCOL_VERSION, Time};
 
+use crate::copies::{Door, Giver, Taker};
 use crate::door;
 use crate::error::AgentError;
 use crate::images::{self, RestoreError, Restored};
@@ -40,8 +43,19 @@ pub struct Options {
     pub folder: PathBuf,
     /// The folder of socket and records, on a file system that need not last.
     pub runtime: PathBuf,
-    /// What ranks may have here.
+    /// What ranks may have here. Where copies are given away is filled in.
     pub host: Host,
+    /// Where other hosts get copies; else agents of this machine do, at a socket.
+    pub port: Option<Port>,
+}
+
+/// A port for copies, with the node's certificate.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// Where to listen, and what others are told.
+    pub address: SocketAddr,
+    /// The node's certificate, as it is asked and as it asks.
+    pub tls: (Server, Client),
 }
 
 /// Tells an agent to stop.
@@ -78,6 +92,10 @@ pub(crate) enum Event {
     Saved(Place, Option<Parent>, Result<(Root, u64), String>),
     /// A state is read, or not.
     Restored(Key, Result<Restored, RestoreError>),
+    /// A copy of this image is here, or is not.
+    Fetched(Place, Result<Root, String>),
+    /// An image was found damaged.
+    Damaged(Place),
     /// It is told to stop.
     Stop,
 }
@@ -146,6 +164,7 @@ struct Driver {
     records: Records,
     ranks: BTreeMap<Key, Rank>,
     events: Sender<Event>,
+    taker: Taker,
     commands: Sender<Command>,
     writes: Sender<Write>,
     /// When the book was told how far ranks are, and that it has not yet answered.
@@ -188,8 +207,9 @@ impl Driver {
         let (records, found) = Records::open(&options.runtime, me.incarnation)
             .map_err(|source| AgentError::Folder { path: options.runtime.clone(), source })?;
         let disk = images::list(&options.folder).map_err(failed)?;
+        let (host, taker) = open_copies(&options, &events)?;
         let begun = found.iter().map(|record| (record.key, record.pid.is_some()));
-        let agent = Agent::new(me, options.host.clone(), disk, begun);
+        let agent = Agent::new(me, host, disk, begun);
         let mut ranks = BTreeMap::new();
         for record in found {
             let Some(pid) = record.pid else { continue };
@@ -207,6 +227,7 @@ impl Driver {
             records,
             ranks,
             events,
+            taker,
             commands,
             writes,
             told: monotonic(),
@@ -223,8 +244,9 @@ impl Driver {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => break Ok(()),
             };
-            if let Some(event) = event {
-                self.handle(event);
+            match event {
+                Some(event) => self.handle(event),
+                None => self.agent.handle_timeout(),
             }
             while let Some(output) = self.agent.poll_output() {
                 self.act(output);
@@ -263,6 +285,11 @@ impl Driver {
             Event::Ended(key, end) => self.ended(key, end),
             Event::Saved(place, parent, saved) => self.agent.handle_saved(place, parent, saved),
             Event::Restored(key, restored) => self.restored(key, restored),
+            Event::Fetched(place, fetched) => self.agent.handle_fetched(place, fetched),
+            Event::Damaged(place) => {
+                tracing::warn!(%place, "a copy has rotted");
+                self.agent.handle_damaged(place);
+            }
             Event::Gone(_) | Event::Stop => {}
         }
     }
@@ -287,10 +314,28 @@ impl Driver {
                     tracing::warn!(%place, %error, "an image that is not needed stays");
                 }
             }
+            Output::Fetch(place, root, from) => self.fetch(place, root, from),
             Output::Say(command) => {
                 // Without the thread that says it, the agent is about to end.
                 let _ = self.commands.send(command);
             }
+        }
+    }
+
+    /// A copy comes on a thread of its own, behind everybody else.
+    fn fetch(&mut self, place: Place, root: Root, from: Vec<String>) {
+        let (taker, events) = (self.taker.clone(), self.events.clone());
+        let body = move || {
+            writers::yield_to_others();
+            let taken = taker.take(place, root, &from);
+            if let Err(why) = &taken {
+                tracing::debug!(%place, why, "a copy cannot be had yet");
+            }
+            let _ = events.send(Event::Fetched(place, taken.map(|()| root)));
+        };
+        let spawned = thread::Builder::new().name("steadfast take".into()).spawn(body);
+        if let Err(error) = spawned {
+            self.agent.handle_fetched(place, Err(error.to_string()));
         }
     }
 
@@ -489,6 +534,25 @@ impl Driver {
             let _ = self.commands.send(Command::Progress(all));
         }
     }
+}
+
+/// Begins to give copies away: what the host's others are told, and what gets copies from them.
+fn open_copies(options: &Options, events: &Sender<Event>) -> Result<(Host, Taker), AgentError> {
+    let told = events.clone();
+    let giver = Giver::new(&options.folder, move |place| {
+        let _ = told.send(Event::Damaged(place));
+    });
+    let path = options.runtime.join("copies");
+    let (door, at, tls) = match &options.port {
+        Some(Port { address, tls: (server, client) }) => {
+            let door = Door::Port(*address, server.clone());
+            (door, address.to_string(), Some(client.clone()))
+        }
+        None => (Door::Socket(path.clone()), path.to_string_lossy().into_owned(), None),
+    };
+    let failed = |error: std::io::Error| AgentError::Copies { at: at.clone(), source: error };
+    giver.open(door).map_err(failed)?;
+    Ok((Host { copies: at, ..options.host.clone() }, Taker::new(&options.folder, tls)))
 }
 
 impl Rank {

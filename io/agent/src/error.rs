@@ -25,6 +25,14 @@ pub enum AgentError {
         /// The reason.
         why: String,
     },
+    /// Copies cannot be given away.
+    #[error("copies of images cannot be given away at {at}: {source}")]
+    Copies {
+        /// The address or path.
+        at: String,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// The node does not answer.
     #[error("{0}")]
     Node(String),

@@ -20,6 +20,7 @@ mod saver;
 
 pub use restorer::{RestoreError, Restored, Visit, restore, visit};
 pub use saver::{Commit, Saver};
+pub(crate) use saver::{data as data_of, manifest_of};
 
 /// The folder of a rank's images, in the folder of all.
 pub fn folder_of(folder: &Path, job: u64, rank: u32) -> PathBuf {

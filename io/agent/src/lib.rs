@@ -3,12 +3,13 @@
 //!
 //! - [`run`]: the agent, until its node is gone or it is told to stop.
 //! - [`Ledger`]: its way to the book of jobs: through its node, or a test's own book.
-//! - [`images`]: images in folders.
+//! - [`images`]: images in folders; [`copies`]: from agent to agent.
 //!
 //! The decisions are the pure machine's, `job::Agent`; here are the processes, files and sockets that
 //! it asks for, each on a thread of its own that reports to one.
 #![deny(unsafe_code)]
 
+pub mod copies;
 mod door;
 mod driver;
 mod error;
@@ -19,6 +20,6 @@ mod rank;
 mod records;
 mod writers;
 
-pub use driver::{Options, Stop, run};
+pub use driver::{Options, Port, Stop, run};
 pub use error::AgentError;
 pub use ledger::{Ledger, LedgerError, Node};

@@ -44,9 +44,13 @@ pub(crate) fn start(folder: &Path, events: &Sender<Event>) -> Result<Sender<Writ
     Ok(sender)
 }
 
-fn write(folder: &PathBuf, writes: &Mutex<Receiver<Write>>, events: &Sender<Event>) {
-    // Of this thread alone: Linux has a niceness for each.
+/// This thread alone is behind all others: Linux has a niceness for each.
+pub(crate) fn yield_to_others() {
     let _ = setpriority_process(None, NICE);
+}
+
+fn write(folder: &PathBuf, writes: &Mutex<Receiver<Write>>, events: &Sender<Event>) {
+    yield_to_others();
     loop {
         // Held while it waits: the other one waits for it, then.
         let next = writes.lock().unwrap_or_else(PoisonError::into_inner).recv();

@@ -100,7 +100,8 @@ struct Running {
 impl Running {
     fn start(book: &Shared, folder: &Path) -> Running {
         let host = Host { processors: 2, memory: 1 << 30, ..Host::default() };
-        let options = Options { folder: folder.join("jobs"), runtime: folder.join("run"), host };
+        let options =
+            Options { folder: folder.join("jobs"), runtime: folder.join("run"), host, port: None };
         let (begun, stop): (Sender<Stop>, _) = channel();
         let ways = book.clone();
         let ended = thread::spawn(move || {

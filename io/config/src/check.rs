@@ -52,9 +52,7 @@ impl Config {
         self.check_replicas()?;
         self.check_programs()?;
         self.check_storage()?;
-        if self.jobs.is_some() && self.admin.is_none() {
-            return Err(Problem::JobsWithoutAdmin);
-        }
+        self.check_jobs()?;
         let me = Member { node: self.node, incarnation: Incarnation(0) };
         self.ring_config(me).check().map_err(Problem::Ring)
     }
@@ -169,6 +167,16 @@ impl Config {
             if replica.execution == Execution::Lanes && replica.style.has_state() {
                 return Err(Problem::LanesOfOrdered { index });
             }
+        }
+        Ok(())
+    }
+
+    fn check_jobs(&self) -> Result<(), Problem> {
+        if self.jobs.folder.is_some() && self.admin.is_none() {
+            return Err(Problem::JobsWithoutAdmin);
+        }
+        if self.jobs.listen.is_some() && self.security.tls().is_none() {
+            return Err(Problem::CopiesWithoutTls);
         }
         Ok(())
     }

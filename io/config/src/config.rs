@@ -9,7 +9,7 @@ use os::realtime::Realtime;
 use wire::{ClusterId, Duration, Member, NodeId};
 
 use crate::folders::Folders;
-use crate::knobs::{ManagerKnobs, RegistryKnobs, RingKnobs};
+use crate::knobs::{JobsKnobs, ManagerKnobs, RegistryKnobs, RingKnobs};
 use crate::nodes::NodeAddress;
 use crate::program::ProgramConfig;
 use crate::replica::ReplicaConfig;
@@ -52,8 +52,8 @@ pub struct Config {
     pub manager: ManagerKnobs,
     /// This node's part in the registry.
     pub registry: RegistryKnobs,
-    /// The folder of images and logs of jobs' ranks; `None`: this node has no part in jobs.
-    pub jobs: Option<PathBuf>,
+    /// This node's part in jobs.
+    pub jobs: JobsKnobs,
     /// Labels of this node for deployments: rack, cell, kind of disk.
     pub labels: BTreeMap<String, String>,
     /// Requests to the system for real-time behaviour.
@@ -86,7 +86,7 @@ impl Default for Config {
             hang: HangRule::default(),
             manager: ManagerKnobs::default(),
             registry: RegistryKnobs::default(),
-            jobs: None,
+            jobs: JobsKnobs::default(),
             labels: BTreeMap::new(),
             realtime: Realtime::default(),
             checkpoints: Checkpoints::default(),
@@ -125,8 +125,12 @@ impl Config {
 
     /// Relative paths become those of these folders.
     pub fn resolve(&mut self, folders: &Folders) {
-        let state =
-            [&mut self.data_dir, &mut self.storage, &mut self.jobs, &mut self.security.cluster_key];
+        let state = [
+            &mut self.data_dir,
+            &mut self.storage,
+            &mut self.jobs.folder,
+            &mut self.security.cluster_key,
+        ];
         state.into_iter().flatten().for_each(|file| *file = folders.state.join(&*file));
         let runtime = [&mut self.admin, &mut self.realtime.daemon];
         runtime.into_iter().flatten().for_each(|file| *file = folders.runtime.join(&*file));

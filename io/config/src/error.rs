@@ -76,6 +76,11 @@ pub enum Problem {
         "[jobs] needs admin: the agent that runs ranks talks with its node at the admin socket"
     )]
     JobsWithoutAdmin,
+    /// Images would be given to anybody.
+    #[error(
+        "jobs.listen needs a certificate ([security] authority, certificate and key; `steadfast init` makes them): images go to nodes alone"
+    )]
+    CopiesWithoutTls,
     /// A label cannot be.
     #[error("in [labels], {0}")]
     Labels(String),

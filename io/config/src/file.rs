@@ -12,7 +12,7 @@ use wire::{Duration, NodeId};
 
 use crate::config::Config;
 use crate::error::ConfigError;
-use crate::knobs::{ManagerKnobs, RegistryTable, RingKnobs, RingTable};
+use crate::knobs::{JobsKnobs, ManagerKnobs, RegistryTable, RingKnobs, RingTable};
 use crate::nodes::NodeAddress;
 use crate::place::line_of;
 use crate::program::ProgramConfig;
@@ -52,7 +52,7 @@ struct File {
     #[serde(default)]
     registry: RegistryTable,
     #[serde(default)]
-    jobs: JobsTable,
+    jobs: JobsKnobs,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
     #[serde(default, with = "RealtimeTable")]
@@ -90,13 +90,6 @@ struct Listen {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StorageTable {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    folder: Option<PathBuf>,
-}
-
-#[derive(Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct JobsTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     folder: Option<PathBuf>,
 }
@@ -237,7 +230,7 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
         hang: file.hung,
         manager: file.manager,
         registry: file.registry.into(),
-        jobs: file.jobs.folder,
+        jobs: file.jobs,
         labels: file.labels,
         realtime: file.realtime,
         checkpoints: file.checkpoints,
@@ -278,7 +271,7 @@ fn print(config: &Config) -> String {
         hung: config.hang,
         manager: config.manager,
         registry: config.registry.into(),
-        jobs: JobsTable { folder: config.jobs },
+        jobs: config.jobs,
         labels: config.labels,
         realtime: config.realtime,
         checkpoints: config.checkpoints,

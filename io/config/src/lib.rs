@@ -25,7 +25,7 @@ mod tests;
 pub use crate::config::Config;
 pub use error::{ConfigError, Problem};
 pub use folders::Folders;
-pub use knobs::{ManagerKnobs, RegistryKnobs, RingKnobs};
+pub use knobs::{JobsKnobs, ManagerKnobs, RegistryKnobs, RingKnobs};
 pub use nodes::NodeAddress;
 pub use program::{ProgramConfig, ProgramProblem};
 pub use replica::{Execution, ReplicaConfig};

@@ -21,6 +21,7 @@ impl Problem {
             Problem::VoteTimeout(_) => vec![Key("voting"), Key("timeout_ms")],
             Problem::Hung(_) => vec![Key("hung"), Key("within_ms")],
             Problem::Registry(_) => vec![Key("registry"), Key("lease_ms")],
+            Problem::CopiesWithoutTls => vec![Key("jobs"), Key("listen")],
             Problem::JobsWithoutAdmin => vec![Key("jobs"), Key("folder")],
             Problem::Labels(_) => vec![Key("labels")],
             Problem::Manager { key, .. } => vec![Key("manager"), Key(key)],

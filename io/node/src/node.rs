@@ -130,7 +130,7 @@ impl Node {
         let control = Arc::new(Control {
             programs: start_programs(&config, me, &orders, &waker)?,
             registry: config.registry.on.then(SharedRegistry::default),
-            jobs: config.jobs.is_some().then(Shared::default),
+            jobs: config.jobs.folder.is_some().then(Shared::default),
             terms: config.registry.terms,
             ..Control::new(me, config.cluster.clone(), orders, waker.clone())
         });

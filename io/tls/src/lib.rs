@@ -37,6 +37,8 @@ pub enum Port {
     Client,
     /// Looking into a node.
     Admin,
+    /// Copies of images, between nodes' agents.
+    Copies,
 }
 
 impl Port {
@@ -44,6 +46,7 @@ impl Port {
         match self {
             Port::Client => b"steadfast-client".to_vec(),
             Port::Admin => b"steadfast-admin".to_vec(),
+            Port::Copies => b"steadfast-copies".to_vec(),
         }
     }
 }

@@ -23,7 +23,7 @@ const BELOW: &[(&str, &str)] = &[
     ("io/qosd", "os qos wire"),
     ("io/config", "engine manager monitor os qos registry ring seal wire"),
     ("io/admin", "config engine job manager os qos registry ring seal store tls wire"),
-    ("io/agent", "admin image job os rank wire"),
+    ("io/agent", "admin image job os rank tls wire"),
     ("io/supervisor", "admin config engine os qos qosd wire"),
     ("io/rank", "os wire"),
     ("io/tls", "wire"),

@@ -139,11 +139,11 @@ impl Run<'_> {
     }
 }
 
-pub(super) fn data(folder: &Path, place: Place) -> PathBuf {
+pub(crate) fn data(folder: &Path, place: Place) -> PathBuf {
     folder.join(format!("{:016x}-{:016x}.data", place.generation, place.start))
 }
 
-pub(super) fn manifest_of(folder: &Path, place: Place) -> PathBuf {
+pub(crate) fn manifest_of(folder: &Path, place: Place) -> PathBuf {
     folder.join(format!("{:016x}-{:016x}.manifest", place.generation, place.start))
 }
 
