@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
+use rustix::process::{Signal, set_parent_process_death_signal};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast::events::{Event, Interest};
@@ -54,6 +55,9 @@ pub struct Args {
     /// default, the unit's RuntimeDirectory.
     #[arg(long, value_name = "DIR")]
     runtime: Option<PathBuf>,
+    /// Stop when the process that has started it does.
+    #[arg(long, hide = true)]
+    tied: bool,
     /// The log level: error, warn, info, debug or trace, or a filter such as
     /// `info,steadfast_node=debug`. Without it the variable RUST_LOG decides, then `info`.
     #[arg(long, value_name = "FILTER")]
@@ -126,6 +130,9 @@ fn take_key(config: &NodeConfig, folders: &Folders) -> Result<(), Failure> {
 }
 
 fn daemon(path: &Path, args: &Args) -> Result<(), Failure> {
+    if args.tied {
+        set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::failed)?;
+    }
     let mut config = parse(path)?;
     let folders = folders(path, args);
     take_key(&config, &folders)?;

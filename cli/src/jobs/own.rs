@@ -19,8 +19,11 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use admin::jobs::JobsStatus;
 use job::{JobState, RankState};
 use os::durable::lock;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use steadfast::admin::Client as AdminClient;
 use steadfast::{JobsKnobs, NodeConfig, NodeId, free_ring_addresses, key_file};
 
@@ -94,7 +97,7 @@ pub fn start(nodes: u32) -> Result<AdminClient, Failure> {
     let until = Instant::now() + BEGIN_WITHIN;
     loop {
         if let Some(mut node) = running()?
-            && node.jobs(None, Duration::ZERO).is_ok_and(|status| status.current)
+            && node.jobs(None, Duration::ZERO).is_ok_and(|status| is_ready(&home, &status))
         {
             return Ok(node);
         }
@@ -107,6 +110,13 @@ pub fn start(nodes: u32) -> Result<AdminClient, Failure> {
         }
         thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// All nodes that were begun have agents: ranks can be anywhere.
+fn is_ready(home: &Path, status: &JobsStatus) -> bool {
+    let begun = (1..=MAX_NODES).filter(|node| home.join(format!("node-{node}.toml")).exists());
+    let hosts = status.jobs.iter().flat_map(|jobs| jobs.hosts()).count();
+    status.current && hosts >= begun.count()
 }
 
 fn socket(home: &Path, node: u32) -> PathBuf {
@@ -126,8 +136,9 @@ pub fn keep(nodes: u32) -> Result<(), Failure> {
     prepare(&home, nodes)?;
     let minders: Vec<Minder> =
         (1..=nodes).map(|node| mind(&home, node)).collect::<Result<_, _>>()?;
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(Failure::failed)?;
     let mut busy = Instant::now();
-    while busy.elapsed() < IDLE {
+    while busy.elapsed() < IDLE && signals.pending().next().is_none() {
         thread::sleep(LOOK);
         // Without an answer there may be something to do.
         if is_busy().unwrap_or(true) {
@@ -185,7 +196,7 @@ fn mind(home: &Path, node: u32) -> Result<Minder, Failure> {
     let make = move || {
         let log = File::options().create(true).append(true).open(&log)?;
         let mut command = Command::new(env::current_exe()?);
-        command.args(["node", "--config"]).arg(&config).stdin(Stdio::null());
+        command.args(["node", "--tied", "--config"]).arg(&config).stdin(Stdio::null());
         command.stdout(log.try_clone()?).stderr(log);
         Ok(command)
     };
