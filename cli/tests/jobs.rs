@@ -28,7 +28,7 @@ impl Home {
         command.env("STEADFAST_CONTEXT", self.0.path().join("none")).output().unwrap()
     }
 
-    /// What a command prints that succeeds.
+    /// The output of a command that succeeds.
     fn done(&self, arguments: &[&str]) -> String {
         let output = self.steadfast(arguments);
         assert!(output.status.success(), "{arguments:?}: {output:?}\n{}", self.logs());
@@ -39,7 +39,7 @@ impl Home {
         serde_json::from_str(&self.done(&["job", "show", name, "--json"])).unwrap()
     }
 
-    /// What the nodes have said.
+    /// The logs of the nodes.
     fn logs(&self) -> String {
         let logs = (1..=3).map(|node| self.0.path().join(format!("own/node-{node}.log")));
         logs.filter_map(|log| fs::read_to_string(log).ok()).collect()
@@ -90,7 +90,7 @@ impl Drop for Home {
         }
         let until = Instant::now() + Duration::from_secs(20);
         while !self.processes("").is_empty() && Instant::now() < until {
-            thread::sleep(Duration::from_millis(10));
+            thread::yield_now();
         }
     }
 }
@@ -108,7 +108,7 @@ fn sums() -> String {
     program.to_str().unwrap().to_owned()
 }
 
-/// What a rank of an undisturbed run delivers, as the example computes it.
+/// The result of a rank of an undisturbed run, as the example computes it.
 fn expected(rank: u64) -> Vec<u8> {
     let mut sums = vec![0_u64; 1_000];
     for turn in 0..TURNS {

@@ -320,7 +320,7 @@ fn follow(number: u64, node: steadfast::admin::Client, how: &How) -> Result<(), 
     ended(&job)
 }
 
-/// What came of a job that was watched.
+/// The outcome of a job that was watched.
 fn ended(job: &Job) -> Result<(), Failure> {
     let now = Time(wall_clock());
     let text = format!("{}: {}", job.spec.name, show::state(job, now));

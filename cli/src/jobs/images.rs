@@ -53,7 +53,7 @@ pub fn find(folders: &[PathBuf], job: u64, jobs: Option<&Jobs>) -> Result<Vec<Fo
     Ok(all.collect())
 }
 
-/// What a reading of every copy has found.
+/// The findings of a reading of every copy.
 #[derive(Debug, Default)]
 pub struct Verified {
     /// For people: a line for each copy, and for each damage.

@@ -39,7 +39,7 @@ pub enum Word {
     Finished,
 }
 
-/// What is to be done.
+/// A task for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Start a process.
@@ -99,9 +99,9 @@ pub struct Agent {
     disk: BTreeMap<Place, Own>,
     /// The image of which a copy is being fetched.
     fetching: Option<Place>,
-    /// What the book wants, as it was heard last.
+    /// The book's wishes, as they were heard last.
     wanted: Assignment,
-    /// What was said, and not yet answered.
+    /// Commands that were said, and not yet answered.
     said: Vec<Command>,
     outputs: VecDeque<Output>,
     planted: Planted,
@@ -140,7 +140,7 @@ impl Agent {
         Agent { planted, ..self }
     }
 
-    /// What is to be done next.
+    /// The next task for the driver.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -190,7 +190,7 @@ impl Agent {
         }
     }
 
-    /// What runs here and is wanted no more ends.
+    /// A start that runs here and is wanted no more ends.
     fn end_others(&mut self, assignment: &Assignment) {
         for (key, run) in &mut self.runs {
             let wanted = assignment.tasks.iter().any(|task| task.key() == *key);
@@ -221,7 +221,7 @@ impl Agent {
                     let held = Command::Held { place: *place, root: *root, holder: self.me };
                     say(&mut self.said, &mut self.outputs, held);
                 }
-                // Of a job of which the book knows nothing, its user may.
+                // The book knows nothing of its job: its user may.
                 _ if assignment.jobs.contains(&place.job) => needless.push(*place),
                 _ => {}
             }
@@ -415,7 +415,7 @@ impl Task {
     }
 }
 
-/// What is on its way is not said twice.
+/// A command that is on its way is not said twice.
 fn say(said: &mut Vec<Command>, outputs: &mut VecDeque<Output>, command: Command) {
     if !said.contains(&command) {
         said.push(command.clone());

@@ -1,4 +1,4 @@
-//! What the book wants of one node.
+//! The book's wishes for one node.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -70,7 +70,7 @@ impl Jobs {
         (!host.copies.is_empty()).then(|| host.copies.clone())
     }
 
-    /// What a node in its present life is to do.
+    /// The work of a node in its present life.
     pub fn assignment(&self, node: Member) -> Assignment {
         let mut assignment = Assignment {
             version: self.version(),

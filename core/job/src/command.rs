@@ -43,7 +43,7 @@ pub enum Command {
     Introduce {
         /// The node, in its present life.
         node: Member,
-        /// What it has.
+        /// Its labels, memory and processors.
         host: Host,
     },
     /// The director: this node is to start the rank.
@@ -191,7 +191,7 @@ pub enum Void {
     /// An image is needed: for a state that may have to be restored.
     #[error("the image is needed")]
     Needed,
-    /// What a node tells of itself is too long.
+    /// A node tells too much of itself.
     #[error("what the node tells of itself is too long")]
     Host,
 }

@@ -42,7 +42,7 @@ impl Director {
         let gone: BTreeSet<Member> =
             book.lives().filter(|life| !sight.members.contains(life)).collect();
         let mut wanted: Vec<Command> = newest(&gone).map(|node| Command::Gone { node }).collect();
-        // What runs where is not known before they are struck out.
+        // Until they are struck out, the book does not show which ranks still run.
         if wanted.is_empty() {
             self.start(now, sight, book, &mut wanted);
         }

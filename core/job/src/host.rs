@@ -1,4 +1,4 @@
-//! What a node can offer to ranks.
+//! A host, as a place for ranks.
 
 use alloc::string::String;
 use alloc::vec::Vec;

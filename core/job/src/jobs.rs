@@ -380,7 +380,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// What of it is late is left out.
+    /// Words of starts that are over are left out.
     fn progress(&mut self, all: &[Progress]) -> Result<(), Void> {
         for progress in all {
             if let Ok(rank) = self.rank((progress.job, progress.rank))

@@ -1,4 +1,4 @@
-//! What people want to know of a rank.
+//! How a rank fares, for people.
 
 use alloc::string::String;
 

@@ -195,7 +195,7 @@ impl World {
             for process in node.processes.values_mut() {
                 (process.saving, process.full, process.finishing) = (false, true, false);
             }
-            // What an earlier one has said may still arrive; it does not hear the answers.
+            // Words of an earlier one may still arrive; it does not hear the answers.
             node.answers.clear();
             node.committed.clear();
             node.news = [self.book.assignment(me)].into();
@@ -225,7 +225,7 @@ impl World {
         }
     }
 
-    /// What an agent wants is done.
+    /// The agent's tasks are done.
     fn outputs(&mut self, at: usize) -> Result<(), String> {
         loop {
             let node = &mut self.nodes[at];
@@ -428,7 +428,7 @@ impl World {
         Ok(())
     }
 
-    /// What counts as held is there, or its loss has yet to be told.
+    /// Images that count as held are there, or their loss has yet to be told.
     fn check(&self) -> Result<(), String> {
         self.check_starts()?;
         let job = self.book.job(self.job).unwrap();
@@ -438,7 +438,7 @@ impl World {
                 let node = &self.nodes[holder.node.0 as usize - 1];
                 let lives = node.alive && node.life == holder.incarnation.0;
                 let there = node.disk.get(&image.place).is_some_and(|it| it.root == image.root);
-                // Who has died may not have told, and words may be on their way.
+                // An agent that has died may not have told, and words may be on their way.
                 let quiet = node.said.is_empty() && node.answers.is_empty() && node.news.is_empty();
                 if lives && node.agent.is_some() && quiet && !there {
                     return Err(format!("{} is said to be at {holder:?}, and is not", image.place));

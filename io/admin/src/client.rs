@@ -257,7 +257,7 @@ impl Client {
         self.patiently(&Request::Jobs { since, wait_ms })
     }
 
-    /// What the book of jobs wants of the node, as above.
+    /// Returns the book's wishes for the node, as above.
     ///
     /// # Errors
     /// The node does not have the book now, or the connection broke.

@@ -20,12 +20,12 @@ pub struct JobsStatus {
     pub jobs: Option<Jobs>,
 }
 
-/// What the book wants of a node.
+/// The book's wishes for a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssignmentAnswer {
     /// The node, in its present life.
     pub node: Member,
-    /// What it is to do.
+    /// Its work.
     pub assignment: Assignment,
 }
 

@@ -14,9 +14,9 @@ use os::unix_socket::{Unheard, listen_at};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
-use crate::driver::Event;
 use crate::error::AgentError;
-use crate::rank::receive_from;
+use crate::event::Event;
+use crate::listener::receive_from;
 
 /// The socket's name in the agent's runtime folder.
 const NAME: &str = "ranks";

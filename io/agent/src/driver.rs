@@ -2,30 +2,32 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use image::{Parent, Place, Root};
-use job::{
-    Agent, Assignment, Command, End, Host, Key, Moments, Output, Progress, Taken, Task, Void, Word,
-};
-use os::clock::{monotonic, wall_clock};
+use job::{Agent, Command, End, Host, Key, Output, Progress, Task, Word};
+use os::clock::monotonic;
 use rustix::process::Pid;
-use tls::{Client, Server};
-use wire::rank::{Frame, Saved, Snapshot, Step, TOKEN, Welcome};
+use wire::rank::{Frame, Saved, TOKEN, Welcome};
 use wire::{Duration, Member, PROTOCOL_VERSION, Time};
 
 use crate::copies::{Door, Giver, Taker};
 use crate::door;
 use crate::error::AgentError;
+use crate::event::{Event, Stop};
 use crate::images::{self, RestoreError, Restored};
 use crate::ledger::Ledger;
+use crate::link::Link;
+use crate::options::{Options, Port};
 use crate::process;
-use crate::rank::Link;
 use crate::records::Records;
 use crate::writers::{self, Write};
+
+mod rank;
+
+use rank::{Rank, wall};
 
 /// How often the book is told how far ranks are.
 const TELL: Duration = Duration::from_secs(1);
@@ -35,70 +37,6 @@ const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long a rank is expected to live, for checkpoints as they pay.
 const AGE: Duration = Duration::from_secs(24 * 3_600);
-
-/// An agent's folders, and what its host offers.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The folder of images and logs.
-    pub folder: PathBuf,
-    /// The folder of socket and records, on a file system that need not last.
-    pub runtime: PathBuf,
-    /// What ranks may have here. Where copies are given away is filled in.
-    pub host: Host,
-    /// Where other hosts get copies; else agents of this machine do, at a socket.
-    pub port: Option<Port>,
-}
-
-/// A port for copies, with the node's certificate.
-#[derive(Clone, Debug)]
-pub struct Port {
-    /// Where to listen, and what others are told.
-    pub address: SocketAddr,
-    /// The node's certificate, as it is asked and as it asks.
-    pub tls: (Server, Client),
-}
-
-/// Tells an agent to stop.
-#[derive(Clone, Debug)]
-pub struct Stop(Sender<Event>);
-
-impl Stop {
-    /// It ends its ranks, and then itself.
-    pub fn stop(&self) {
-        let _ = self.0.send(Event::Stop);
-    }
-}
-
-/// A report to the main thread.
-#[derive(Debug)]
-pub(crate) enum Event {
-    /// The book wants this.
-    Wanted(Assignment),
-    /// The book has answered.
-    Answer(Command, Result<Taken, Void>),
-    /// The node is gone.
-    Gone(String),
-    /// Somebody has come in, with this token.
-    Came(Link, [u8; TOKEN]),
-    /// A rank says something, with a file.
-    Said(u64, Frame, Option<File>),
-    /// A rank says what makes no sense.
-    Nonsense(u64, String),
-    /// A rank's stream has ended.
-    Closed(u64),
-    /// A rank's process has ended.
-    Ended(Key, End),
-    /// An image is written, or not.
-    Saved(Place, Option<Parent>, Result<(Root, u64), String>),
-    /// A state is read, or not.
-    Restored(Key, Result<Restored, RestoreError>),
-    /// A copy of this image is here, or is not.
-    Fetched(Place, Result<Root, String>),
-    /// An image was found damaged.
-    Damaged(Place),
-    /// It is told to stop.
-    Stop,
-}
 
 /// Runs an agent until it is told to stop, or its node is gone: then all its ranks have ended.
 /// `ledger` gives ways to the book, one for each thread; `begin` gets what stops the agent.
@@ -170,28 +108,6 @@ struct Driver {
     /// When the book was told how far ranks are, and that it has not yet answered.
     told: Time,
     telling: bool,
-}
-
-/// A rank's start, beside what the machine has of it.
-struct Rank {
-    token: [u8; TOKEN],
-    task: Option<Task>,
-    pid: Option<Pid>,
-    link: Option<Link>,
-    /// The state that it goes on from, while it was not handed over; and it is still being read.
-    state: Option<Restored>,
-    reads: bool,
-    /// The last snapshot, until the machine has it written.
-    snapshot: Option<(Snapshot, File)>,
-    snapped: Time,
-    moments: Moments,
-    progress: Progress,
-    /// Since when its rate is measured, and from which turn on.
-    measured: (Time, u64),
-    changed: bool,
-    /// It was told that the book knows of its end; when it is ended by force.
-    finished: bool,
-    ends_by: Time,
 }
 
 impl Driver {
@@ -553,57 +469,4 @@ fn open_copies(options: &Options, events: &Sender<Event>) -> Result<(Host, Taker
     let failed = |error: std::io::Error| AgentError::Copies { at: at.clone(), source: error };
     giver.open(door).map_err(failed)?;
     Ok((Host { copies: at, ..options.host.clone() }, Taker::new(&options.folder, tls)))
-}
-
-impl Rank {
-    fn new(token: [u8; TOKEN], pid: Option<Pid>, task: Option<Task>) -> Rank {
-        Rank {
-            token,
-            task,
-            pid,
-            link: None,
-            state: None,
-            reads: false,
-            snapshot: None,
-            snapped: Time::ZERO,
-            moments: Moments::default(),
-            progress: Progress::default(),
-            measured: (Time::ZERO, 0),
-            changed: false,
-            finished: false,
-            ends_by: Time::FAR,
-        }
-    }
-
-    fn tell(&self, frame: &Frame) {
-        if let Some(link) = &self.link {
-            link.tell(frame, None);
-        }
-    }
-
-    /// The rank is so far. True: this is the first that is heard of it.
-    fn step(&mut self, step: Step) -> bool {
-        let now = monotonic();
-        let (since, from) = self.measured;
-        let span = now.since(since).as_micros();
-        if since == Time::ZERO || step.step < from {
-            self.measured = (now, step.step);
-        } else if span >= 1_000_000 {
-            let turns = u128::from(step.step - from);
-            self.progress.rate = u64::try_from(turns * 1_000_000_000 / span).unwrap_or(u64::MAX);
-            self.measured = (now, step.step);
-        }
-        self.changed |= self.progress.step != step;
-        self.progress.step = step;
-        let first = self.moments.computes == Time::ZERO;
-        if first {
-            self.moments.computes = wall();
-        }
-        first
-    }
-}
-
-/// The wall clock: what people compare.
-fn wall() -> Time {
-    Time(wall_clock())
 }

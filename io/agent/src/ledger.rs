@@ -22,7 +22,7 @@ pub trait Ledger: Send {
     /// The node is gone.
     fn me(&mut self) -> Result<Member, LedgerError>;
 
-    /// What the node is to do, as soon as the book has another version than this.
+    /// The node's work, as soon as the book has another version than this.
     ///
     /// # Errors
     /// The node is gone.

@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use wire::rank::{RANK_VARIABLE, RANKS_VARIABLE, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE};
 
-use crate::driver::Event;
+use crate::event::Event;
 
 /// Starts the program of a task, in a process group of its own. What it prints is added to the log.
 pub(crate) fn start(
@@ -57,7 +57,7 @@ pub(crate) fn watch_child(key: Key, mut child: Child, events: Sender<Event>) -> 
     let body = move || {
         let pid = Pid::from_child(&child);
         let end = child.wait().map_or(End::Killed(0), end_of);
-        // What it has started ends with it.
+        // All that it has started ends with it.
         let _ = kill_process_group(pid, Signal::KILL);
         let _ = events.send(Event::Ended(key, end));
     };

@@ -11,8 +11,8 @@ use image::{Parent, Place};
 use rustix::process::setpriority_process;
 use wire::rank::Snapshot;
 
-use crate::driver::Event;
 use crate::error::AgentError;
+use crate::event::Event;
 use crate::images::{Saver, folder_of};
 
 /// Images that are written at a time.

@@ -134,7 +134,7 @@ fn spec(name: &str, turns: u64, pause_us: u64) -> Spec {
     }
 }
 
-/// What a rank of an undisturbed run delivers.
+/// The result of a rank of an undisturbed run.
 fn expected(rank: u64, turns: u64) -> Vec<u8> {
     let mut sums = vec![0_u64; 1_000];
     for turn in 0..turns {
@@ -145,7 +145,7 @@ fn expected(rank: u64, turns: u64) -> Vec<u8> {
     sums.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-/// What a rank has delivered.
+/// The result that a rank has delivered.
 fn delivered(book: &Shared, folder: &Path, job: u64, rank: u32) -> Vec<u8> {
     let image = book.wait(|jobs| {
         let images = &jobs.job(job).unwrap().ranks[rank as usize].images;

@@ -108,7 +108,7 @@ fn a_copy_that_has_rotted_is_not_taken_and_its_keeper_is_told() {
 fn a_hostile_giver_is_not_believed() {
     let honest = Both::new();
     let _damaged = honest.give();
-    // What an honest one says, byte by byte.
+    // The answer of an honest one, byte by byte.
     let mut answer = Vec::new();
     let mut stream = UnixStream::connect(&honest.socket).unwrap();
     let mut ask = vec![0; 68];

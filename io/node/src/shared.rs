@@ -1,5 +1,5 @@
-//! What this node's replica of one of the cluster's own groups has, for other threads to look into
-//! and to wait for. Whether that is the group's state, the table of groups says.
+//! The state of this node's replica of one of the cluster's own groups, for other threads to look
+//! into and to wait for. Whether that is the group's state, the table of groups says.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -13,7 +13,7 @@ pub(crate) struct Cadence {
     every: Every,
     /// How long a rank is expected to live.
     age: Duration,
-    /// What the last checkpoint has cost.
+    /// The cost of the last checkpoint.
     cost: Option<Duration>,
     /// When the last one began, from the rank's beginning.
     last: Duration,

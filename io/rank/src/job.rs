@@ -350,7 +350,7 @@ impl Job {
         let has_results = self.notes.keys().any(|name| name.starts_with(RESULT));
         let (mut saved, mut failures) = (!has_results, 0);
         while self.agent.is_some() {
-            // What is still being saved comes first.
+            // A snapshot that is still being saved comes first.
             self.settle()?;
             if !saved {
                 self.snapshot()?;
@@ -414,7 +414,7 @@ impl Agent {
                     && outcome.is_ok()
                 {
                     self.tracker.saved();
-                    // What others do for it meanwhile also costs: at most a part of a processor.
+                    // The agent's work for it costs a part of a processor as well.
                     self.cadence.cost(stop + (now - begun) / 4);
                 }
                 (self.full, self.failed) = (full, outcome.err());

@@ -110,7 +110,7 @@ impl Tracker {
             Way::Compared(compared) => Ok(compared.changed(arena.memory(), known)),
         };
         let changed = changed.and_then(|changed| {
-            // What is new is owed as a whole.
+            // New memory is owed as a whole.
             if known < now
                 && let Way::Written(written) = &mut self.way
             {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bytes::{Buf, BufMut, BytesMut};
 
-use super::{
+use super::messages::{
     Array, Every, Hello, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_PIECES, PAGE, Saved, Snapshot, Span,
     TOKEN, Welcome,
 };
@@ -81,7 +81,7 @@ fn put_arrays(body: &mut BytesMut, arrays: &[Array]) {
     }
 }
 
-/// What is left of a body.
+/// The rest of a body.
 pub(super) struct Reader<'a>(pub &'a [u8]);
 
 impl Reader<'_> {

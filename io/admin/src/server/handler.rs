@@ -103,7 +103,7 @@ pub trait Handler: Send + Sync {
     /// not, and may be waited for once more.
     fn wait_for_jobs(&self, since: u64, timeout: Duration) -> bool;
 
-    /// What the book of jobs wants of this node.
+    /// The wishes of the book of jobs for this node.
     fn assignment(&self) -> Done<Assignment>;
 
     /// Says something to the book of jobs, and waits for the answer.

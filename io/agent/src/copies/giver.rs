@@ -45,7 +45,7 @@ pub struct Giver {
 }
 
 impl Giver {
-    /// Of this folder. `damaged` is told of each image that is found damaged.
+    /// Gives away the images of this folder. `damaged` is told of each image that is found damaged.
     pub fn new(folder: &Path, damaged: impl Fn(Place) + Send + Sync + 'static) -> Giver {
         Giver { folder: folder.into(), damaged: Arc::new(damaged), streams: Arc::default() }
     }
@@ -164,7 +164,7 @@ impl Giver {
         let mut room = Vec::new();
         let mut begin = 0;
         for part in &parts.parts {
-            // What is between two parts is zeros, up to the next page.
+            // Between two parts there are zeros, up to the next page.
             let gap = (part.at - begin) as usize;
             room.clear();
             room.resize(gap + part.length as usize, 0);

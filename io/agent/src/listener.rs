@@ -1,17 +1,18 @@
-//! A rank that is connected.
+//! The words of a rank that is connected.
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::Sender;
 
 use bytes::BytesMut;
-use os::passing::{receive, send};
+use os::passing::receive;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use wire::PROTOCOL_VERSION;
 use wire::rank::{Frame, Hello};
 
-use crate::driver::Event;
+use crate::event::Event;
+use crate::link::Link;
 
 /// How long somebody may take to introduce itself.
 const HELLO_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
@@ -19,22 +20,6 @@ const HELLO_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
 /// How long a rank may take to read what it is told. It reads at each safe point, and the socket
 /// has room for many words.
 const SEND_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
-
-/// The end at which a rank is told something.
-#[derive(Debug)]
-pub(crate) struct Link {
-    pub number: u64,
-    stream: OwnedFd,
-}
-
-impl Link {
-    /// Tells it something, with a file. One that does not listen is lost by its own fault.
-    pub fn tell(&self, frame: &Frame, file: Option<&File>) {
-        if let Err(error) = send(&self.stream, &frame.encode(), file.map(AsFd::as_fd)) {
-            tracing::debug!(%error, "a rank does not hear");
-        }
-    }
-}
 
 /// Reports what somebody says, until the stream ends or makes no sense.
 pub(crate) fn receive_from(number: u64, stream: &OwnedFd, events: &Sender<Event>) {

@@ -1,0 +1,196 @@
+//! The messages between an agent and a rank, as values.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::PROTOCOL_VERSION;
+
+/// Bytes of a token.
+pub const TOKEN: usize = 32;
+
+/// The most arrays of a rank.
+pub const MAX_ARRAYS: usize = 1_024;
+
+/// The most bytes of an array's name, and of its form.
+pub const MAX_ARRAY_NAME: usize = 256;
+
+/// The most pieces of a snapshot. A rank with more of them joins neighbours.
+pub const MAX_PIECES: usize = 16_384;
+
+/// Bytes of a page: each array begins at a multiple of it in a file, and each piece in its array.
+pub const PAGE: u64 = 4_096;
+
+/// A named array of bytes.
+///
+/// ```text
+///  0             2             4        12
+/// +-------------+-------------+--------+------+------
+/// | name bytes  | form bytes  | length | name | form
+/// +-------------+-------------+--------+------+------
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Array {
+    /// Its name, unique in the rank.
+    pub name: String,
+    /// Its form, as the program describes it: element type and shape.
+    pub form: String,
+    /// Its bytes.
+    pub length: u64,
+}
+
+/// Bytes of an array in a snapshot's file. They follow each other there without a gap.
+///
+/// ```text
+///  0       4        12       20
+/// +-------+--------+--------+
+/// | array | offset | length |
+/// +-------+--------+--------+
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The array, by its place in the snapshot's list.
+    pub array: u32,
+    /// The first byte, a multiple of [`PAGE`].
+    pub offset: u64,
+    /// How many: a multiple of [`PAGE`], or up to the array's end.
+    pub length: u64,
+}
+
+/// The first words of a rank.
+///
+/// ```text
+///  0      4         5     8
+/// +------+---------+-----+-------+
+/// | SFRK | version |0 0 0| token |
+/// +------+---------+-----+-------+
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The protocol that the rank speaks.
+    pub version: u8,
+    /// The token that the agent gave it in its environment.
+    pub token: [u8; TOKEN],
+}
+
+impl Hello {
+    /// Tells a rank from whatever else may find the socket.
+    pub const MAGIC: [u8; 4] = *b"SFRK";
+
+    /// The words of this program, in this version.
+    pub fn new(token: [u8; TOKEN]) -> Hello {
+        Hello { version: PROTOCOL_VERSION, token }
+    }
+}
+
+/// When a rank saves what it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Every {
+    /// When it pays: by the measured cost of a checkpoint (Young and Daly).
+    #[default]
+    Auto,
+    /// Only when it is asked to.
+    Never,
+    /// So many microseconds after the last one.
+    Micros(u64),
+}
+
+/// The agent lets a rank in.
+///
+/// ```text
+///  0         1       2       4      8       12    20      28     36       44     52
+/// +---------+-------+-------+------+-------+-----+-------+------+--------+------+--------
+/// | version | flags | arrays| rank | ranks | job | start | step | every  | age  | arrays
+/// +---------+-------+-------+------+-------+-----+-------+------+--------+------+--------
+/// flags  bit 0: there is a state, and its file comes with this frame
+///        bit 1: save full images only         bit 2: wait until an image is saved
+/// every  microseconds; 0: only when asked; all bits set: as it pays
+/// age    microseconds that a rank is expected to live, for `auto`
+/// ```
+///
+/// In the file each array begins at a page, in the order of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The protocol that the agent speaks.
+    pub version: u8,
+    /// There is a state to go on from.
+    pub restored: bool,
+    /// Increments are not wanted.
+    pub full: bool,
+    /// The rank waits until each image is saved.
+    pub blocking: bool,
+    /// The rank, from 0.
+    pub rank: u32,
+    /// Ranks of the job.
+    pub ranks: u32,
+    /// The job.
+    pub job: u64,
+    /// Which start of the rank this is, from 1.
+    pub start: u64,
+    /// How far the state is.
+    pub step: u64,
+    /// When to save.
+    pub every: Every,
+    /// Microseconds that a rank is expected to live.
+    pub age_us: u64,
+    /// The arrays of the state.
+    pub arrays: Vec<Array>,
+}
+
+/// A rank's memory as it is at a safe point. Its file comes with it, and belongs to the agent until
+/// [`Saved`] is there.
+///
+/// ```text
+///  0      8       9     12        16     20      24
+/// +------+-------+-----+---------+------+-------+--------+-------
+/// | step | full? |0 0 0| stop us | spans| arrays| arrays | spans
+/// +------+-------+-----+---------+------+-------+--------+-------
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// How far the rank is.
+    pub step: u64,
+    /// All is there. Else: what has changed since the last snapshot that was saved.
+    pub full: bool,
+    /// Microseconds for which the program has stopped.
+    pub stop_us: u32,
+    /// All arrays of the rank.
+    pub arrays: Vec<Array>,
+    /// The bytes in the file, in order of array and offset.
+    pub spans: Vec<Span>,
+}
+
+/// The end of a checkpoint.
+///
+/// ```text
+///  0      8        9      10
+/// +------+--------+------+--------
+/// | step | saved? | full?| reason
+/// +------+--------+------+--------
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// The snapshot's.
+    pub step: u64,
+    /// The rank will go on from it. Else: why there is no image.
+    pub outcome: Result<(), String>,
+    /// The next snapshot is to be a full one.
+    pub full: bool,
+}
+
+/// How far a rank is.
+///
+/// ```text
+///  0      8       16
+/// +------+-------+
+/// | step | steps |    steps: 0 if nobody knows
+/// +------+-------+
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Turns that are done.
+    pub step: u64,
+    /// All turns; 0: nobody knows.
+    pub steps: u64,
+}

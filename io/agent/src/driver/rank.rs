@@ -1,0 +1,87 @@
+//! One start of a rank, beside the machine's part of it.
+
+use std::fs::File;
+
+use job::{Moments, Progress, Task};
+use os::clock::{monotonic, wall_clock};
+use rustix::process::Pid;
+use wire::Time;
+use wire::rank::{Frame, Snapshot, Step, TOKEN};
+
+use crate::images::Restored;
+use crate::link::Link;
+
+/// A rank's start, beside what the machine has of it.
+pub(super) struct Rank {
+    pub token: [u8; TOKEN],
+    pub task: Option<Task>,
+    pub pid: Option<Pid>,
+    pub link: Option<Link>,
+    /// The state that it goes on from, while it was not handed over; and it is still being read.
+    pub state: Option<Restored>,
+    pub reads: bool,
+    /// The last snapshot, until the machine has it written.
+    pub snapshot: Option<(Snapshot, File)>,
+    pub snapped: Time,
+    pub moments: Moments,
+    pub progress: Progress,
+    /// Since when its rate is measured, and from which turn on.
+    pub measured: (Time, u64),
+    pub changed: bool,
+    /// It was told that the book knows of its end; when it is ended by force.
+    pub finished: bool,
+    pub ends_by: Time,
+}
+
+impl Rank {
+    pub fn new(token: [u8; TOKEN], pid: Option<Pid>, task: Option<Task>) -> Rank {
+        Rank {
+            token,
+            task,
+            pid,
+            link: None,
+            state: None,
+            reads: false,
+            snapshot: None,
+            snapped: Time::ZERO,
+            moments: Moments::default(),
+            progress: Progress::default(),
+            measured: (Time::ZERO, 0),
+            changed: false,
+            finished: false,
+            ends_by: Time::FAR,
+        }
+    }
+
+    pub fn tell(&self, frame: &Frame) {
+        if let Some(link) = &self.link {
+            link.tell(frame, None);
+        }
+    }
+
+    /// The rank is so far. True: this is the first that is heard of it.
+    pub fn step(&mut self, step: Step) -> bool {
+        let now = monotonic();
+        let (since, from) = self.measured;
+        let span = now.since(since).as_micros();
+        if since == Time::ZERO || step.step < from {
+            self.measured = (now, step.step);
+        } else if span >= 1_000_000 {
+            let turns = u128::from(step.step - from);
+            self.progress.rate = u64::try_from(turns * 1_000_000_000 / span).unwrap_or(u64::MAX);
+            self.measured = (now, step.step);
+        }
+        self.changed |= self.progress.step != step;
+        self.progress.step = step;
+        let first = self.moments.computes == Time::ZERO;
+        if first {
+            self.moments.computes = wall();
+        }
+        first
+    }
+}
+
+/// The wall clock: people compare its times.
+pub(super) fn wall() -> Time {
+    Time(wall_clock())
+}

@@ -1,0 +1,53 @@
+//! Reports to the agent's main thread.
+
+use std::fs::File;
+use std::sync::mpsc::Sender;
+
+use image::{Parent, Place, Root};
+use job::{Assignment, Command, End, Key, Taken, Void};
+use wire::rank::{Frame, TOKEN};
+
+use crate::images::{RestoreError, Restored};
+use crate::link::Link;
+
+/// Tells an agent to stop.
+#[derive(Clone, Debug)]
+pub struct Stop(pub(crate) Sender<Event>);
+
+impl Stop {
+    /// It ends its ranks, and then itself.
+    pub fn stop(&self) {
+        let _ = self.0.send(Event::Stop);
+    }
+}
+
+/// A report to the main thread.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The book wants this.
+    Wanted(Assignment),
+    /// The book has answered.
+    Answer(Command, Result<Taken, Void>),
+    /// The node is gone.
+    Gone(String),
+    /// Somebody has come in, with this token.
+    Came(Link, [u8; TOKEN]),
+    /// A rank says something, with a file.
+    Said(u64, Frame, Option<File>),
+    /// A rank says what makes no sense.
+    Nonsense(u64, String),
+    /// A rank's stream has ended.
+    Closed(u64),
+    /// A rank's process has ended.
+    Ended(Key, End),
+    /// An image is written, or not.
+    Saved(Place, Option<Parent>, Result<(Root, u64), String>),
+    /// A state is read, or not.
+    Restored(Key, Result<Restored, RestoreError>),
+    /// A copy of this image is here, or is not.
+    Fetched(Place, Result<Root, String>),
+    /// An image was found damaged.
+    Damaged(Place),
+    /// It is told to stop.
+    Stop,
+}
