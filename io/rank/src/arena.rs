@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::ptr;
 
 use wire::rank::{Array, MAX_ARRAY_NAME as MAX_NAME, MAX_ARRAYS, PAGE};
 
@@ -96,6 +97,17 @@ impl Arena {
     pub fn bytes_mut(&mut self, array: usize) -> &mut [u8] {
         let place = self.place(array);
         &mut self.mapping.bytes_mut()[place]
+    }
+
+    /// Where the bytes of an array are, for another language. They stay there while the arena lives;
+    /// who writes there does so while nobody borrows them.
+    ///
+    /// # Panics
+    /// There is none of this number.
+    pub fn pointer(&self, array: usize) -> *mut [u8] {
+        let place = self.place(array);
+        let begin = self.mapping.pointer().wrapping_add(place.start);
+        ptr::slice_from_raw_parts_mut(begin, place.len())
     }
 
     fn place(&self, array: usize) -> Range<usize> {

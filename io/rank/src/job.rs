@@ -238,6 +238,15 @@ impl Job {
         self.arena.bytes_mut(array)
     }
 
+    /// Where the bytes of an array are, for another language. They stay there while the job lives; who
+    /// writes there does so while none of the job's methods runs.
+    ///
+    /// # Panics
+    /// There is none of this number.
+    pub fn pointer(&self, array: usize) -> *mut [u8] {
+        self.arena.pointer(array)
+    }
+
     /// Keeps a small object with what is saved next.
     pub fn put(&mut self, name: &str, bytes: Vec<u8>) {
         self.notes.insert(format!("{OBJECT}{name}"), (String::new(), bytes));
@@ -301,6 +310,8 @@ impl Job {
     /// This start is over, or there is no memory for the copy.
     pub fn save(&mut self) -> Result<(), JobError> {
         let blocking = self.place.blocking;
+        // The copy that is still being saved is the agent's.
+        self.settle()?;
         self.snapshot()?;
         if blocking { self.settle() } else { Ok(()) }
     }
@@ -342,11 +353,12 @@ impl Job {
         Ok(())
     }
 
-    /// The work is done: results are saved, and the job knows. The process may end then.
+    /// The work is done: results are saved, and the job knows. The process may end then. The arrays are
+    /// there as long as the job is; nothing is saved any more.
     ///
     /// # Errors
     /// This start is over, or the results cannot be saved.
-    pub fn finish(mut self) -> Result<(), JobError> {
+    pub fn finish(&mut self) -> Result<(), JobError> {
         let has_results = self.notes.keys().any(|name| name.starts_with(RESULT));
         let (mut saved, mut failures) = (!has_results, 0);
         while self.agent.is_some() {
@@ -366,6 +378,7 @@ impl Job {
                 }
             }
             if saved && self.say_finished()? {
+                self.agent = None;
                 break;
             }
             self.agent.as_mut().expect("it is there").find_again(self.began.elapsed())?;
@@ -455,7 +468,8 @@ impl Agent {
     fn look_for(&mut self, now: Duration) -> Result<(), JobError> {
         match Link::open(&self.path, self.token) {
             Ok((link, ..)) => {
-                (self.link, self.wanted) = (Some(link), true);
+                // A copy that was made meanwhile went to nobody.
+                (self.link, self.saving, self.wanted) = (Some(link), None, true);
                 Ok(())
             }
             Err(LinkError::Refused(reason)) => Err(JobError::Over(reason)),

@@ -107,6 +107,12 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts_mut(self.begin.as_ptr(), self.length) }
     }
 
+    /// Where it begins, for others that write there while nobody borrows the bytes. It is good while
+    /// this lives.
+    pub fn pointer(&self) -> *mut u8 {
+        self.begin.as_ptr()
+    }
+
     /// The file, for another process to read.
     pub fn file(&self) -> &File {
         &self.file

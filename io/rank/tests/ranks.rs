@@ -108,6 +108,17 @@ fn more_stretches_are_found_than_the_kernel_tells_at_once() {
 }
 
 #[test]
+fn another_language_is_told_where_an_array_is() {
+    let mut arena = Arena::new(arrays()).unwrap();
+    let before: Vec<*mut [u8]> = (0..3).map(|array| arena.pointer(array)).collect();
+    arena.add(Array { name: "d".into(), form: String::new(), length: 9 * PAGE }).unwrap();
+    for (array, pointer) in before.into_iter().enumerate() {
+        let bytes = arena.bytes(array);
+        assert_eq!((pointer.cast_const().cast(), pointer.len()), (bytes.as_ptr(), bytes.len()));
+    }
+}
+
+#[test]
 fn a_checkpoint_that_fails_loses_no_change() {
     for number in 0..2 {
         let mut arena = Arena::new(arrays()).unwrap();
