@@ -48,6 +48,7 @@ const BELOW: &[(&str, &str)] = &[
     ),
     ("proof/papers", "steadfast client harness manager node wire"),
     ("examples/client", "steadfast"),
+    ("python", "rank"),
     ("xtask", ""),
 ];
 

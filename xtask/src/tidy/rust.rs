@@ -75,6 +75,8 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("io/rank/src/tracker/written.rs", "the calls that tell which pages are written"),
     ("io/os/src/sched.rs", "the calls that set and read the class of a thread"),
     ("core/ring/tests/allocations.rs", "an allocator that counts, for this test's program alone"),
+    ("python/src/buffer.rs", "Python's arrays lie in a rank's memory"),
+    ("python/src/exit.rs", "a process's exit status, and an end at once"),
     ("cli/src/demo/clock.rs", "tokio's registration of a timer's descriptor"),
 ];
 

@@ -1,0 +1,18 @@
+"""Arrays and loops that survive the process.
+
+    import numpy as np
+    from steadfast_jobs import job
+
+    a = job.array("a", (rows, columns), init=first)
+    for k in job.range(turns):
+        improve(a, k)
+    job.result("a", a)
+
+Started by `steadfast job run`, such a program goes on where it was, whatever dies. Started by
+`python`, it runs the same, and nothing is saved.
+"""
+
+from ._job import Job, Tracker, job
+from ._native import JobError
+
+__all__ = ["Job", "JobError", "Tracker", "job"]
