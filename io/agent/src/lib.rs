@@ -3,6 +3,7 @@
 //!
 //! - [`run`]: the agent, until its node is gone or it is told to stop.
 //! - [`Ledger`]: its way to the book of jobs: through its node, or a test's own book.
+//! - [`local`]: a book for one agent, in memory.
 //! - [`images`]: images in folders; [`copies`]: from agent to agent.
 //!
 //! The decisions are the pure machine's, `job::Agent`; here are the processes, files and sockets that
@@ -18,6 +19,7 @@ pub mod images;
 mod ledger;
 mod link;
 mod listener;
+pub mod local;
 mod options;
 mod process;
 mod records;

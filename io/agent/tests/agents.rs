@@ -5,91 +5,27 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use job::{
-    Assignment, Command, Director, End, Host, JobState, Jobs, RankState, Sight, Spec, Taken, Void,
-};
+use job::{Command, End, Host, JobState, Jobs, RankState, Spec};
 use rank::RESULT;
 use steadfast_agent::images::{folder_of, log_of, restore};
-use steadfast_agent::{AgentError, Ledger, LedgerError, Options, Stop, run};
+use steadfast_agent::local::Book;
+use steadfast_agent::{AgentError, Options, Stop, run};
 use wire::rank::Every;
-use wire::{Incarnation, Member, NodeId, Time};
 
-const ME: Member = Member { node: NodeId(1), incarnation: Incarnation(1) };
-
-/// The book, directed as soon as something changes.
-#[derive(Default)]
-struct Book {
-    jobs: Jobs,
-    director: Director,
-    now: u64,
+/// Waits until this is so of the book.
+fn wait<T>(book: &Book, so: impl Fn(&Jobs) -> Option<T>) -> T {
+    book.wait(Duration::from_secs(60), so).expect("it comes to that")
 }
 
-#[derive(Clone, Default)]
-struct Shared(Arc<(Mutex<Book>, Condvar)>);
-
-impl Shared {
-    fn take(&self, command: &Command) -> Result<Taken, Void> {
-        let mut book = self.0.0.lock().unwrap();
-        let Book { jobs, director, now } = &mut *book;
-        *now += 1_000_000_000;
-        let taken = jobs.take(Time(*now), command);
-        let sight = Sight { members: vec![ME], ..Sight::default() };
-        // Long pauses are over in no time: a rank that is seen to wait starts at the next look.
-        let mut nothing = 0;
-        while nothing < 2 {
-            *now += 10_000_000_000;
-            let said = director.look(Time(*now), &sight, jobs);
-            nothing = if said.is_empty() { nothing + 1 } else { 0 };
-            for command in said {
-                jobs.take(Time(*now), &command).unwrap();
-            }
-        }
-        self.0.1.notify_all();
-        taken
-    }
-
-    /// Waits until this is so of the book.
-    fn wait<T>(&self, so: impl Fn(&Jobs) -> Option<T>) -> T {
-        let mut book = self.0.0.lock().unwrap();
-        loop {
-            if let Some(found) = so(&book.jobs) {
-                return found;
-            }
-            let (next, timeout) = self.0.1.wait_timeout(book, Duration::from_secs(60)).unwrap();
-            assert!(!timeout.timed_out(), "it does not come to that: {:?}", next.jobs);
-            book = next;
-        }
-    }
-
-    fn submit(&self, spec: Spec) -> u64 {
-        self.take(&Command::Submit(spec)).unwrap().job.unwrap()
-    }
-
-    fn finished(&self, job: u64) {
-        self.wait(|jobs| (jobs.job(job).unwrap().state == JobState::Finished).then_some(()));
-    }
+fn submit(book: &Book, spec: Spec) -> u64 {
+    book.take(&Command::Submit(spec)).unwrap().job.unwrap()
 }
 
-impl Ledger for Shared {
-    fn me(&mut self) -> Result<Member, LedgerError> {
-        Ok(ME)
-    }
-
-    fn wait(&mut self, since: Option<u64>) -> Result<Assignment, LedgerError> {
-        let mut book = self.0.0.lock().unwrap();
-        while since == Some(book.jobs.version()) {
-            book = self.0.1.wait(book).unwrap();
-        }
-        Ok(book.jobs.assignment(ME))
-    }
-
-    fn say(&mut self, command: &Command) -> Result<Result<Taken, Void>, LedgerError> {
-        Ok(self.take(command))
-    }
+fn finished(book: &Book, job: u64) {
+    wait(book, |jobs| (jobs.job(job).unwrap().state == JobState::Finished).then_some(()));
 }
 
 struct Running {
@@ -98,7 +34,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(book: &Shared, folder: &Path) -> Running {
+    fn start(book: &Book, folder: &Path) -> Running {
         let host = Host { processors: 2, memory: 1 << 30, ..Host::default() };
         let options =
             Options { folder: folder.join("jobs"), runtime: folder.join("run"), host, port: None };
@@ -146,8 +82,8 @@ fn expected(rank: u64, turns: u64) -> Vec<u8> {
 }
 
 /// The result that a rank has delivered.
-fn delivered(book: &Shared, folder: &Path, job: u64, rank: u32) -> Vec<u8> {
-    let image = book.wait(|jobs| {
+fn delivered(book: &Book, folder: &Path, job: u64, rank: u32) -> Vec<u8> {
+    let image = wait(book, |jobs| {
         let images = &jobs.job(job).unwrap().ranks[rank as usize].images;
         images.restorable().next().map(|chain| (chain[0].place, chain[0].root))
     });
@@ -165,7 +101,7 @@ fn delivered(book: &Shared, folder: &Path, job: u64, rank: u32) -> Vec<u8> {
     panic!("rank {rank} has delivered nothing")
 }
 
-fn check(book: &Shared, folder: &Path, job: u64, turns: u64) {
+fn check(book: &Book, folder: &Path, job: u64, turns: u64) {
     for rank in 0..2 {
         assert!(delivered(book, folder, job, rank) == expected(rank.into(), turns), "rank {rank}");
         let log = fs::read_to_string(log_of(&folder.join("jobs"), job, rank)).unwrap();
@@ -204,20 +140,20 @@ fn saved(jobs: &Jobs, job: u64, rank: u32, images: u64) -> Option<()> {
 #[test]
 fn ranks_that_are_killed_go_on_from_their_images() {
     let folder = tempfile::tempdir().unwrap();
-    let book = Shared::default();
+    let book = Book::default();
     let agent = Running::start(&book, folder.path());
-    let job = book.submit(spec("killed", 800, 300));
+    let job = submit(&book, spec("killed", 800, 300));
     for round in 1..4 {
         // Each has come further than before.
-        book.wait(|jobs| saved(jobs, job, round % 2, u64::from(round) * 4));
+        wait(&book, |jobs| saved(jobs, job, round % 2, u64::from(round) * 4));
         processes(folder.path()).get(&(round % 2)).into_iter().for_each(|pid| kill(*pid));
     }
-    book.finished(job);
+    finished(&book, job);
     check(&book, folder.path(), job, 800);
     let starts =
-        book.wait(|jobs| Some(jobs.job(job)?.ranks.iter().map(|it| it.start).sum::<u64>()));
+        wait(&book, |jobs| Some(jobs.job(job)?.ranks.iter().map(|it| it.start).sum::<u64>()));
     assert!(starts > 2, "some rank was started again");
-    let recovered = book.wait(|jobs| {
+    let recovered = wait(&book, |jobs| {
         let ranks = &jobs.job(job)?.ranks;
         ranks.iter().flat_map(|rank| &rank.recoveries).find(|it| it.moments.is_some()).cloned()
     });
@@ -230,7 +166,7 @@ fn ranks_that_are_killed_go_on_from_their_images() {
 #[test]
 fn a_program_that_knows_nothing_of_agents_runs_until_it_succeeds() {
     let folder = tempfile::tempdir().unwrap();
-    let book = Shared::default();
+    let book = Book::default();
     let agent = Running::start(&book, folder.path());
     let shell = |name: &str, script: &str| Spec {
         name: name.into(),
@@ -241,22 +177,25 @@ fn a_program_that_knows_nothing_of_agents_runs_until_it_succeeds() {
         copies: 1,
         ..Spec::default()
     };
-    let once = book.submit(shell(
-        "once",
-        "echo $GREETING $STEADFAST_JOB_RANK of $STEADFAST_JOB_RANKS; test -e there && exit 0; touch there; kill -9 $$",
-    ));
-    book.finished(once);
+    let once = submit(
+        &book,
+        shell(
+            "once",
+            "echo $GREETING $STEADFAST_JOB_RANK of $STEADFAST_JOB_RANKS; test -e there && exit 0; touch there; kill -9 $$",
+        ),
+    );
+    finished(&book, once);
     let log = fs::read_to_string(log_of(&folder.path().join("jobs"), once, 0)).unwrap();
     assert_eq!(log, "hello 0 of 1\nhello 0 of 1\n");
-    let never = book.submit(shell("never", "exit 7"));
-    let state = book.wait(|jobs| {
+    let never = submit(&book, shell("never", "exit 7"));
+    let state = wait(&book, |jobs| {
         let state = jobs.job(never)?.state.clone();
         (state != JobState::Running).then_some(state)
     });
     assert_eq!(state, JobState::Failing(0, End::Failed(7)));
     let none = Spec { command: vec!["/no/such/program".into()], ..shell("none", "") };
-    let none = book.submit(none);
-    let state = book.wait(|jobs| {
+    let none = submit(&book, none);
+    let state = wait(&book, |jobs| {
         let state = jobs.job(none)?.state.clone();
         (state != JobState::Running).then_some(state)
     });
@@ -268,18 +207,18 @@ fn a_program_that_knows_nothing_of_agents_runs_until_it_succeeds() {
 #[test]
 fn a_job_is_stopped_resumed_and_forgotten_with_its_images() {
     let folder = tempfile::tempdir().unwrap();
-    let book = Shared::default();
+    let book = Book::default();
     let agent = Running::start(&book, folder.path());
-    let job = book.submit(spec("stopped", 1_000, 300));
-    book.wait(|jobs| saved(jobs, job, 0, 2));
+    let job = submit(&book, spec("stopped", 1_000, 300));
+    wait(&book, |jobs| saved(jobs, job, 0, 2));
     book.take(&Command::Kill { job }).unwrap();
     let waits = |jobs: &Jobs| {
         let ranks = &jobs.job(job)?.ranks;
         ranks.iter().all(|rank| rank.state == RankState::Waiting).then_some(())
     };
-    book.wait(waits);
+    wait(&book, waits);
     book.take(&Command::Resume { job }).unwrap();
-    book.finished(job);
+    finished(&book, job);
     check(&book, folder.path(), job, 1_000);
     book.take(&Command::Forget { job }).unwrap();
     let images = folder_of(&folder.path().join("jobs"), job, 0);

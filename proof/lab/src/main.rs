@@ -17,6 +17,7 @@ mod neighbour;
 mod outsider;
 mod poison;
 mod qos;
+mod ranks;
 mod ring;
 mod scale;
 mod scenario;
@@ -39,6 +40,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<allocations::Options>(),
     Entry::of::<disk::Options>(),
     Entry::of::<images::Options>(),
+    Entry::of::<ranks::Options>(),
     Entry::of::<floors::Options>(),
     Entry::of::<idle::Options>(),
     Entry::of::<crowd::Options>(),

@@ -44,7 +44,7 @@ const BELOW: &[(&str, &str)] = &[
     ("proof/harness", "steadfast history node qos qosd tls wire"),
     (
         "proof/lab",
-        "steadfast agent harness history image manager node qos qosd rank seal store wire",
+        "steadfast agent harness history image job manager node qos qosd rank seal store wire",
     ),
     ("proof/papers", "steadfast client harness manager node wire"),
     ("examples/client", "steadfast"),
