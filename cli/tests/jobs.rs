@@ -66,8 +66,8 @@ impl Home {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 let text = fs::read_to_string(entry.path()).unwrap_or_default();
                 let words: Vec<&str> = text.split_whitespace().collect();
-                if words.len() == 3 {
-                    found.extend(words[0].parse().ok().and_then(Pid::from_raw));
+                if words.len() == 4 {
+                    found.extend(words[1].parse().ok().and_then(Pid::from_raw));
                 }
             }
         }
@@ -122,8 +122,32 @@ fn expected(rank: u64) -> Vec<u8> {
 fn check_results(home: &Home, name: &str, out: &Path) {
     home.done(&["job", "restore", name, "--results", "--out", out.to_str().unwrap()]);
     for rank in 0..3 {
-        let file = fs::read(out.join(format!("rank-{rank}/sums.npy"))).unwrap();
+        let file = fs::read(out.join(format!("rank-{rank}/results/sums.npy"))).unwrap();
         assert!(file.ends_with(&expected(rank)), "rank {rank}");
+    }
+}
+
+/// Each kind of damage to a file is named.
+fn check_verify(home: &Home) {
+    let mut files = Vec::new();
+    for node in 1..=3 {
+        let jobs = home.0.path().join(format!("own/node-{node}/jobs"));
+        for job in fs::read_dir(jobs).into_iter().flatten().flatten() {
+            let rank = job.path().join("00000000");
+            files.extend(fs::read_dir(rank).into_iter().flatten().flatten().map(|it| it.path()));
+        }
+    }
+    for kind in ["data", "manifest"] {
+        let path = files.iter().find(|path| path.extension().is_some_and(|end| end == kind));
+        let path = path.expect("rank 0 has images");
+        let whole = fs::read(path).unwrap();
+        let mut bytes = whole.clone();
+        bytes[whole.len() / 2] ^= 4;
+        fs::write(path, bytes).unwrap();
+        let output = home.steadfast(&["job", "verify", "k"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!output.status.success() && text.contains("DAMAGED"), "{kind}: {text}");
+        fs::write(path, whole).unwrap();
     }
 }
 
@@ -176,6 +200,7 @@ fn a_job_ends_as_undisturbed_whatever_dies() {
     check_results(&home, "k", &out);
     let verified = home.done(&["job", "verify", "k"]);
     assert!(verified.contains("all whole"), "{verified}");
+    check_verify(&home);
     let log = home.done(&["job", "logs", "k", "--rank", "1"]);
     assert!(log.contains("rank 1 is done"), "{log}");
     assert!(home.done(&["job", "list"]).contains("finished"));
@@ -191,7 +216,10 @@ fn a_job_goes_on_unasked_when_all_nodes_were_killed_at_once() {
         "job", "run", "-n", "3", "--every", "20ms", "--name", "all", "--detach", "--", &program,
         &turns, "500",
     ]);
-    while saved(&home.show("all")) < 300 {}
+    let until = Instant::now() + Duration::from_secs(60);
+    while saved(&home.show("all")) < 300 {
+        assert!(Instant::now() < until, "{}", home.logs());
+    }
     for pid in home.processes(" node ") {
         kill_process(pid, Signal::KILL).unwrap();
     }

@@ -64,7 +64,7 @@ pub(crate) fn array(name: &str, form: &str, length: u64) -> PyResult<(Memory, bo
 /// Keeps a small object with what is saved next.
 #[pyfunction]
 pub(crate) fn put(name: &str, bytes: &[u8]) -> PyResult<()> {
-    this()?.job.put(name, bytes.to_vec());
+    this()?.job.put(name, bytes.to_vec()).map_err(raised)?;
     Ok(())
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn result(name: &str, form: &str, bytes: &[u8]) -> PyResult<()> {
     if rank.finished {
         return Err(JobError::new_err("the job is finished: results come before that"));
     }
-    rank.job.result(name, form, bytes.to_vec());
+    rank.job.result(name, form, bytes.to_vec()).map_err(raised)?;
     Ok(())
 }
 

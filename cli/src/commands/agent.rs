@@ -8,6 +8,7 @@ use std::thread;
 
 use agent::{Node, Options, Port};
 use job::Host;
+use os::sched::{Class, set_class};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tls::{Client, Credentials, Server};
@@ -79,6 +80,10 @@ pub fn run(args: &Args) -> ExitCode {
 
 fn serve(args: &Args) -> Result<(), Failure> {
     let log = log::start(args.log.as_deref())?;
+    // The node may have a priority: ranks must not.
+    if let Err(error) = set_class(None, Class::Ordinary) {
+        tracing::warn!(%error, "ranks have the node's priority");
+    }
     let mut signals = Signals::new([SIGTERM, SIGINT])
         .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
     let port = args.port()?;

@@ -15,7 +15,7 @@ use super::node::{RUNTIME, read_config};
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The node: of this host by its admin socket, of another by its port for administrators.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct At {
     /// The node's admin socket. Default: the node of the context (see `steadfast context`), else
     /// /run/steadfast/node.sock.

@@ -301,15 +301,18 @@ fn follow(number: u64, node: steadfast::admin::Client, how: &How) -> Result<(), 
     let mut signals = Signals::new([SIGTERM, SIGINT])
         .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
     let interrupted = Arc::new(AtomicBool::new(false));
-    let mut stopper = reach::node(&how.at, 1)?;
-    let seen = interrupted.clone();
+    let (seen, at) = (interrupted.clone(), how.at.clone());
     thread::spawn(move || {
         for _ in signals.forever() {
             if seen.swap(true, Ordering::Relaxed) {
                 std::process::exit(1);
             }
             eprintln!("\nstopping; a second interrupt leaves the job running");
-            let _ = reach::tell(&mut stopper, &Command::Kill { job: number });
+            let kill = Command::Kill { job: number };
+            let told = reach::node(&at, 1).and_then(|mut node| reach::tell(&mut node, &kill));
+            if let Err(Failure::Failed(why) | Failure::Usage(why)) = told {
+                eprintln!("the job could not be stopped: {why}");
+            }
         }
     });
     let job = watch::watch(number, node, || reach::node(&how.at, 1), how.json)?;
@@ -407,7 +410,13 @@ fn on_disk(name: &str, disk: &Disk) -> Result<(u64, Vec<PathBuf>, Option<job::Jo
 fn verify(name: &str, disk: &Disk) -> Result<(), Failure> {
     let (number, folders, jobs) = on_disk(name, disk)?;
     let found = images::find(&folders, number, jobs.as_ref())?;
-    let verified = images::verify(&found);
+    let torn = images::torn(&folders, number)?;
+    let mut verified = images::verify(&found);
+    for manifest in &torn {
+        let manifest = manifest.display();
+        verified.text += &format!("{manifest}: DAMAGED\n  the manifest is torn or rotten\n");
+    }
+    verified.damages += torn.len();
     print(&verified.text)?;
     match verified.damages {
         0 if verified.copies == 0 => Err(Failure::Failed(
@@ -429,12 +438,27 @@ fn restore(
     let (number, folders, jobs) = on_disk(name, disk)?;
     let found = images::find(&folders, number, jobs.as_ref())?;
     let states = images::newest(&found, generation)?;
-    for (rank, state) in &states {
-        for path in images::write(out, *rank, state, results)? {
+    let mut missing: Vec<u32> = Vec::new();
+    let ranks = jobs.as_ref().and_then(|jobs| jobs.job(number)).map_or(0, |job| job.spec.ranks);
+    for rank in 0..ranks.max(states.keys().last().map_or(0, |last| last + 1)) {
+        let written = match states.get(&rank) {
+            Some(state) => images::write(out, rank, state, results)?,
+            None => Vec::new(),
+        };
+        if written.is_empty() {
+            missing.push(rank);
+        }
+        for path in written {
             print(&format!("{}\n", path.display()))?;
         }
     }
-    Ok(())
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Failed(format!(
+            "this machine has nothing to write of ranks {missing:?}: --folder DIR names another folder, and `steadfast job verify {name}` reads the \
+             images"
+        ))),
+    }
 }
 
 fn logs(name: &str, rank: u32, follow: bool, disk: &Disk) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use agent::images::{Restored, Visit, folder_of, list, restore, visit};
+use agent::images::{Listed, Restored, Visit, folder_of, list, restore, visit};
 use image::{PAGE, Place, Root};
 use job::Jobs;
 
@@ -33,8 +33,7 @@ pub struct Found {
 pub fn find(folders: &[PathBuf], job: u64, jobs: Option<&Jobs>) -> Result<Vec<Found>, Failure> {
     let mut found: BTreeMap<(Place, Root), Vec<PathBuf>> = BTreeMap::new();
     for folder in folders {
-        let images = list(folder)
-            .map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))?;
+        let images = listed(folder)?.images;
         for (place, root) in images.into_iter().filter(|(place, _)| place.job == job) {
             found.entry((place, root)).or_default().push(folder.clone());
         }
@@ -51,6 +50,20 @@ pub fn find(folders: &[PathBuf], job: u64, jobs: Option<&Jobs>) -> Result<Vec<Fo
         counts: counts(place, root),
     });
     Ok(all.collect())
+}
+
+fn listed(folder: &Path) -> Result<Listed, Failure> {
+    list(folder).map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))
+}
+
+/// Manifests of a job in these folders that are torn or rotten.
+pub fn torn(folders: &[PathBuf], job: u64) -> Result<Vec<PathBuf>, Failure> {
+    let mut torn = Vec::new();
+    for folder in folders {
+        let own = folder.join(format!("{job:016x}"));
+        torn.extend(listed(folder)?.torn.into_iter().filter(|path| path.starts_with(&own)));
+    }
+    Ok(torn)
 }
 
 /// The findings of a reading of every copy.
@@ -160,6 +173,10 @@ pub fn write(
             _ => continue,
         };
         let bytes = read(&state.file, at, array.length).map_err(failed)?;
+        // An array and a result may have one name.
+        let is_result = array.name.starts_with(RESULT);
+        let folder = if is_result { folder.join("results") } else { folder.clone() };
+        fs::create_dir_all(&folder).map_err(failed)?;
         let path = folder.join(file_name(name, &array.form));
         let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
         let done = match array.form.as_str() {

@@ -126,32 +126,51 @@ fn socket(home: &Path, node: u32) -> PathBuf {
 /// Keeps the nodes until no job has run for a while: the background process.
 pub fn keep(nodes: u32) -> Result<(), Failure> {
     let home = home()?;
-    let Ok(_lock) = lock(&home, "lock") else {
-        // Another one keeps them.
-        return Ok(());
+    // Another one that keeps them may be about to end.
+    let until = Instant::now() + BEGIN_WITHIN;
+    let _lock = loop {
+        match lock(&home, "lock") {
+            Ok(lock) => break lock,
+            Err(_) if Instant::now() > until => return Ok(()),
+            Err(_) => thread::sleep(Duration::from_millis(100)),
+        }
     };
     // As many as there were: each has a part of the book.
     let there = (1..=MAX_NODES).filter(|node| home.join(format!("node-{node}")).exists()).count();
     let nodes = if there == 0 { nodes.clamp(1, MAX_NODES) } else { there as u32 };
-    prepare(&home, nodes)?;
-    let minders: Vec<Minder> =
-        (1..=nodes).map(|node| mind(&home, node)).collect::<Result<_, _>>()?;
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(Failure::failed)?;
-    let mut busy = Instant::now();
-    while busy.elapsed() < IDLE && signals.pending().next().is_none() {
-        thread::sleep(LOOK);
-        // Without an answer there may be something to do.
-        if is_busy().unwrap_or(true) {
-            busy = Instant::now();
-        }
-    }
-    drop(minders);
+    while run(&home, nodes, &mut signals)? {}
     Ok(())
 }
 
-fn is_busy() -> Option<bool> {
-    let status = running().ok()??.jobs(None, Duration::ZERO).ok()?;
-    let jobs = status.jobs?;
+/// Runs the nodes until there is nothing to do, or a signal comes. True: something has come at the last
+/// moment.
+fn run(home: &Path, nodes: u32, signals: &mut Signals) -> Result<bool, Failure> {
+    prepare(home, nodes)?;
+    let _minders: Vec<Minder> =
+        (1..=nodes).map(|node| mind(home, node)).collect::<Result<_, _>>()?;
+    let mut busy = Instant::now();
+    while busy.elapsed() < IDLE {
+        thread::sleep(LOOK);
+        if signals.pending().next().is_some() {
+            return Ok(false);
+        }
+        // Without an answer there may be something to do.
+        if running()?.and_then(is_busy).unwrap_or(true) {
+            busy = Instant::now();
+        }
+    }
+    // From here on nobody finds a node to submit to.
+    let last = running()?;
+    for node in 1..=nodes {
+        let _ = fs::remove_file(socket(home, node));
+    }
+    Ok(last.and_then(is_busy) == Some(true))
+}
+
+fn is_busy(mut node: AdminClient) -> Option<bool> {
+    let status = node.jobs(None, Duration::ZERO).ok()?;
+    let jobs = status.jobs.filter(|_| status.current)?;
     let busy = jobs.jobs().any(|(_, job)| {
         let runs = |rank: &job::Rank| matches!(rank.state, RankState::At(_));
         job.state == JobState::Running || job.ranks.iter().any(runs)

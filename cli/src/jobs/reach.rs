@@ -2,7 +2,7 @@
 //! node, or one of this machine's own.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use admin::jobs::JobsStatus;
 use job::{Command, Job, Taken};
@@ -49,9 +49,25 @@ pub fn existing(at: &At) -> Result<AdminClient, Failure> {
     }
 }
 
-/// The book as a node has it.
+/// How long a node may take to get the book, after its start.
+const CURRENT_WITHIN: Duration = Duration::from_secs(10);
+
+/// The book as a node has it, once it has it as the group does.
 pub fn book(node: &mut AdminClient) -> Result<JobsStatus, Failure> {
-    node.jobs(None, Duration::ZERO).map_err(Failure::failed)
+    let until = Instant::now() + CURRENT_WITHIN;
+    loop {
+        let status = node.jobs(None, Duration::ZERO).map_err(Failure::failed)?;
+        if status.current {
+            return Ok(status);
+        }
+        if Instant::now() > until {
+            return Err(Failure::Failed(
+                "the node does not have the book of jobs: is there a quorum (`steadfast status`)?"
+                    .into(),
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A job of the book, by its name.

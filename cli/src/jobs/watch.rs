@@ -36,8 +36,12 @@ pub fn watch(
     loop {
         match node.jobs(since, WAIT) {
             Ok(status) => {
+                if !status.current {
+                    std::thread::sleep(AGAIN);
+                }
                 alone = Duration::ZERO;
-                if let Some(jobs) = &status.jobs {
+                // A node that has just begun has nothing yet.
+                if let Some(jobs) = status.jobs.as_ref().filter(|_| status.current) {
                     since = Some(status.version);
                     let Some(job) = jobs.job(number) else {
                         return Err(Failure::Failed("the job was forgotten".into()));

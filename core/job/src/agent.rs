@@ -5,7 +5,7 @@
 //! answers; it says what is to be done ([`Output`]). It remembers nothing that the book does not
 //! have, but for what runs: a new agent is told of processes that still run.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::mem;
@@ -15,18 +15,7 @@ use wire::{Member, Time};
 
 use crate::bug::{Bug, Planted};
 use crate::progress::{End, Moments};
-use crate::{Assignment, Command, Host, Kept, MAX_RANKS, Taken, Task, Void};
-
-/// A start of a rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
-    /// The job.
-    pub job: u64,
-    /// The rank.
-    pub rank: u32,
-    /// The start.
-    pub start: u64,
-}
+use crate::{Assignment, Command, Host, Kept, Key, Taken, Task, Void};
 
 /// A word for a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +41,8 @@ pub enum Output {
     Save(Place, Option<Parent>),
     /// Remove an image.
     Remove(Place),
+    /// This start is over, and the book knows: nothing of it needs to be remembered.
+    Release(Key),
     /// Get a copy of this image, with this root, from one of these agents.
     Fetch(Place, Root, Vec<String>),
     /// Say something to the book.
@@ -68,6 +59,9 @@ struct Run {
     next: u64,
     /// The image that is being written or committed, and how far the rank was.
     saving: Option<(Place, u64)>,
+    /// A snapshot that waits for the number of the next image: how far the rank is, and whether it is
+    /// a full one.
+    waits: Option<(u64, bool)>,
     /// How often a user's wish for a checkpoint was passed on.
     saves: u64,
     /// It is to end.
@@ -94,11 +88,12 @@ pub struct Agent {
     me: Member,
     host: Host,
     runs: BTreeMap<Key, Run>,
-    /// The last start of each rank that was begun here: none is begun twice.
-    last: BTreeMap<(u64, u32), u64>,
+    /// Starts that were begun here, until the book shows that they are over: none is begun twice.
+    begun: BTreeSet<Key>,
     disk: BTreeMap<Place, Own>,
-    /// The image of which a copy is being fetched.
+    /// The image of which a copy is being fetched, and the last one that could not be had.
     fetching: Option<Place>,
+    missed: Option<Place>,
     /// The book's wishes, as they were heard last.
     wanted: Assignment,
     /// Commands that were said, and not yet answered.
@@ -118,16 +113,15 @@ impl Agent {
     ) -> Agent {
         let own = |(place, root)| (place, Own { root, since: 0 });
         let begun: BTreeMap<Key, bool> = begun.into_iter().collect();
-        let last = begun.keys().map(|key| ((key.job, key.rank), key.start));
         let runs = begun.iter().filter(|(_, runs)| **runs).map(|(key, _)| (*key, Run::default()));
         Agent {
             me,
             host,
             runs: runs.collect(),
-            // In order of the starts: the last one counts.
-            last: last.collect(),
+            begun: begun.keys().copied().collect(),
             disk: disk.into_iter().map(own).collect(),
             fetching: None,
+            missed: None,
             wanted: Assignment::default(),
             said: Vec::new(),
             outputs: VecDeque::new(),
@@ -166,27 +160,24 @@ impl Agent {
                         self.outputs.push_back(Output::Tell(key, Word::Save));
                     }
                 }
-                None if self.last.get(&(key.job, key.rank)) >= Some(&key.start) => {
+                None if self.begun.contains(&key) => {
                     // It has ended, and the book has not heard it.
                     let Key { job, rank, start } = key;
                     self.say(Command::Ended { job, rank, start, end: End::Killed(0), at: now });
                 }
                 None => {
                     self.runs.insert(key, Run::of(task));
-                    self.begin(key);
+                    self.begun.insert(key);
                     self.outputs.push_back(Output::Start(task.clone()));
                 }
             }
         }
         self.wanted = assignment;
         self.compare_images();
-    }
-
-    fn begin(&mut self, key: Key) {
-        self.last.insert((key.job, key.rank), key.start);
-        // Jobs that are long forgotten.
-        while self.last.len() > 4 * MAX_RANKS as usize {
-            self.last.pop_first();
+        let numbered = self.runs.iter_mut().filter(|(_, run)| run.next > 0);
+        let waiting = numbered.filter_map(|(key, run)| Some((*key, run.waits.take()?)));
+        for (key, (step, full)) in waiting.collect::<Vec<_>>() {
+            self.handle_snapshot(key, step, full);
         }
     }
 
@@ -200,8 +191,17 @@ impl Agent {
             }
         }
         // One whose end is told goes when the book has it.
-        let tasks = &assignment.tasks;
-        self.runs.retain(|key, run| !run.ended || tasks.iter().any(|task| task.key() == *key));
+        let known = |key: &Key| {
+            let task = assignment.tasks.iter().any(|task| task.key() == *key);
+            task || assignment.ending.contains(key)
+        };
+        self.runs.retain(|key, run| !run.ended || known(key));
+        let over = |key: &Key| !self.runs.contains_key(key) && !known(key);
+        let over: Vec<Key> = self.begun.iter().copied().filter(over).collect();
+        for key in over {
+            self.begun.remove(&key);
+            self.outputs.push_back(Output::Release(key));
+        }
     }
 
     /// The disk and the book are brought together: by what the book has, and by what is here.
@@ -242,8 +242,11 @@ impl Agent {
     /// One copy is fetched at a time, the oldest image first: later ones build on it.
     fn fetch(&mut self, assignment: &Assignment) {
         let missing = |it: &&Kept| !it.from.is_empty() && !self.has(it.place);
+        // One that cannot be had must not hold up the others.
+        let images = || assignment.images.iter().filter(missing);
+        let next = images().find(|it| Some(it.place) > self.missed).or_else(|| images().next());
         if self.fetching.is_none()
-            && let Some(image) = assignment.images.iter().find(missing)
+            && let Some(image) = next
         {
             self.fetching = Some(image.place);
             self.outputs.push_back(Output::Fetch(image.place, image.root, image.from.clone()));
@@ -253,9 +256,12 @@ impl Agent {
     /// A copy is whole on the disk, or could not be had.
     pub fn handle_fetched(&mut self, place: Place, fetched: Result<Root, String>) {
         self.fetching.take_if(|fetching| *fetching == place);
-        if let Ok(root) = fetched {
-            self.disk.insert(place, Own { root, since: 0 });
-            self.compare_images();
+        match fetched {
+            Ok(root) => {
+                self.disk.insert(place, Own { root, since: 0 });
+                self.compare_images();
+            }
+            Err(_) => self.missed = Some(place),
         }
     }
 
@@ -275,7 +281,12 @@ impl Agent {
         let Some(run) = self.runs.get_mut(&key).filter(|run| !run.killed && !run.ended) else {
             return;
         };
-        let busy = run.saving.is_some() || run.next == 0;
+        if run.next == 0 {
+            // The number of its next image is not known yet: the book's wishes are on their way.
+            run.waits = Some((step, full));
+            return;
+        }
+        let busy = run.saving.is_some();
         let parent = run.below.filter(|_| !full);
         let fits = full || parent.is_some() && run.chain < MAX_CHAIN;
         if busy || !fits {
@@ -405,13 +416,6 @@ impl Run {
         let below = task.from.map(|(place, root)| Parent { place, root });
         let (next, saves, full) = (task.next, task.saves, task.spec.full);
         Run { below, chain: task.chain, next, saves, full, ..Run::default() }
-    }
-}
-
-impl Task {
-    /// The start that is meant.
-    pub fn key(&self) -> Key {
-        Key { job: self.job, rank: self.rank, start: self.start }
     }
 }
 

@@ -7,7 +7,7 @@ use image::{Place, Root};
 use serde::{Deserialize, Serialize};
 use wire::Member;
 
-use crate::{JobState, Jobs, RankState, Spec};
+use crate::{JobState, Jobs, Key, RankState, Spec};
 
 /// All that a node is to do, as the book has it in this version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,11 +16,15 @@ pub struct Assignment {
     pub version: u64,
     /// The ranks that run there.
     pub tasks: Vec<Task>,
+    /// Starts that the book has there, and that are to end: their jobs were stopped.
+    pub ending: Vec<Key>,
     /// All images that count, wherever they are.
     pub images: Vec<Kept>,
     /// The jobs that the book has, and those that it has forgotten: what agents have of these and is
     /// not among the images is needless.
     pub jobs: Vec<u64>,
+    /// Those that it has forgotten.
+    pub forgotten: Vec<u64>,
     /// The node's agent is known in this life of the node.
     pub introduced: bool,
 }
@@ -63,6 +67,13 @@ pub struct Kept {
     pub from: Vec<String>,
 }
 
+impl Task {
+    /// The start that is meant.
+    pub fn key(&self) -> Key {
+        Key { job: self.job, rank: self.rank, start: self.start }
+    }
+}
+
 impl Jobs {
     /// Where copies of this life of a node's images are given away.
     fn copies_of(&self, node: Member) -> Option<String> {
@@ -75,6 +86,7 @@ impl Jobs {
         let mut assignment = Assignment {
             version: self.version(),
             jobs: self.jobs().map(|(number, _)| number).chain(self.forgotten()).collect(),
+            forgotten: self.forgotten().collect(),
             introduced: self.hosts().any(|(member, _)| member == node),
             ..Assignment::default()
         };
@@ -92,7 +104,11 @@ impl Jobs {
                         from: holders.filter_map(|holder| self.copies_of(*holder)).collect(),
                     });
                 }
-                if it.state != RankState::At(node) || job.state != JobState::Running {
+                if it.state != RankState::At(node) {
+                    continue;
+                }
+                if job.state != JobState::Running {
+                    assignment.ending.push(Key { job: number, rank, start: it.start });
                     continue;
                 }
                 let from = it.images.from();

@@ -336,10 +336,14 @@ impl Jobs {
     }
 
     fn introduce(&mut self, node: Member, host: &Host) -> Result<(), Void> {
-        self.check_life(node)?;
         if !host.is_possible() {
             return Err(Void::Host);
         }
+        // A node that was only cut off comes back in the same life, with what it has.
+        if self.over.get(&node.node) == Some(&node.incarnation) {
+            self.over.insert(node.node, Incarnation(node.incarnation.0 - 1));
+        }
+        self.check_life(node)?;
         self.hosts.insert(node.node, (node, host.clone()));
         Ok(())
     }
@@ -358,7 +362,10 @@ impl Jobs {
         if start != rank.start + 1 && !again {
             return Err(Void::Stale);
         }
-        if rank.state != RankState::Waiting && !again {
+        // Its images are away: they must not go, because somebody has yet to know that.
+        let waits = rank.images.generations().next().is_some()
+            && rank.images.restorable_as(planted).next().is_none();
+        if (rank.state != RankState::Waiting || waits) && !again {
             return Err(Void::State);
         }
         rank.begin(now, start, node, planted);

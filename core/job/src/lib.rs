@@ -27,10 +27,11 @@ mod command;
 mod director;
 mod host;
 mod jobs;
+mod key;
 mod progress;
 mod spec;
 
-pub use agent::{Agent, Key, Output, Word};
+pub use agent::{Agent, Output, Word};
 pub use assignment::{Assignment, Kept, Task};
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
@@ -40,6 +41,7 @@ pub use command::{Command, Taken, Void};
 pub use director::{Director, Sight};
 pub use host::Host;
 pub use jobs::{Job, JobState, Jobs, Rank, RankState};
+pub use key::Key;
 pub use progress::{End, Moments, Progress, Recovery, Why};
 pub use spec::{Refusal, Spec};
 

@@ -51,13 +51,15 @@ struct Image {
 struct Node {
     life: u64,
     alive: bool,
+    /// The others do not see it until then, and it hears and says nothing.
+    cut: u64,
     agent: Option<Agent>,
     /// Which of the node's agents that is.
     serial: u64,
     processes: BTreeMap<Key, Process>,
     /// Images of which its agent has heard that they count.
     committed: BTreeSet<Place>,
-    /// All starts of this life.
+    /// Starts of this life that have not been released.
     begun: BTreeSet<Key>,
     disk: BTreeMap<Place, Image>,
     /// Versions of the assignment that the agent has yet to see.
@@ -96,6 +98,7 @@ impl World {
         let node = |_| Node {
             life: 1,
             alive: true,
+            cut: 0,
             agent: None,
             serial: 0,
             processes: BTreeMap::new(),
@@ -157,6 +160,7 @@ impl World {
                 node.answers.clear();
                 node.news.clear();
             }
+            36..38 => self.nodes[at].cut = self.now + 60,
             13..16 => {
                 if let Some(image) = node.disk.values_mut().next_back() {
                     image.rotten = true;
@@ -237,6 +241,9 @@ impl World {
                 Output::Tell(key, word) => self.tell(at, key, word)?,
                 Output::Save(place, parent) => self.save(at, place, parent)?,
                 Output::Remove(place) => self.remove(at, place)?,
+                Output::Release(key) => {
+                    node.begun.remove(&key);
+                }
                 Output::Fetch(place, root, from) => self.fetch(at, place, root, &from),
                 Output::Say(command) => node.said.push_back((node.serial, command)),
             }
@@ -360,9 +367,10 @@ impl World {
         self.begin(at);
         self.compute(at);
         self.outputs(at)?;
-        let now = self.time();
+        let (now, cut) = (self.time(), self.nodes[at].cut > self.now);
         let node = &mut self.nodes[at];
         match self.random.below(4) {
+            0 | 1 | 2 if cut => {}
             0 => {
                 if let Some((serial, command)) = node.said.pop_front() {
                     let taken = self.order(&command);
@@ -397,7 +405,8 @@ impl World {
     }
 
     fn direct(&mut self) {
-        let members = (0..).zip(&self.nodes).filter(|(_, node)| node.alive);
+        let now = self.now;
+        let members = (0..).zip(&self.nodes).filter(|(_, node)| node.alive && node.cut <= now);
         let members = members.map(|(place, node)| member(place, node.life)).collect();
         let sight = Sight { members, ..Sight::default() };
         for command in self.director.look(self.time(), &sight, &self.book) {

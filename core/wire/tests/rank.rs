@@ -27,9 +27,8 @@ fn snapshot(spans: &[(u32, u64, u64)]) -> Frame {
     })
 }
 
-fn samples() -> Vec<(&'static str, Frame)> {
-    let token = std::array::from_fn(|place| place as u8);
-    let welcome = Welcome {
+fn welcome() -> Welcome {
+    Welcome {
         version: 1,
         restored: true,
         full: false,
@@ -42,10 +41,14 @@ fn samples() -> Vec<(&'static str, Frame)> {
         every: Every::Micros(10_000_000),
         age_us: 9,
         arrays: vec![array("a", 16)],
-    };
+    }
+}
+
+fn samples() -> Vec<(&'static str, Frame)> {
+    let token = std::array::from_fn(|place| place as u8);
     vec![
         ("hello", Frame::Hello(Hello::new(token))),
-        ("welcome", Frame::Welcome(welcome)),
+        ("welcome", Frame::Welcome(welcome())),
         ("snapshot", snapshot(&[(0, PAGE, 2 * PAGE), (1, 0, 16)])),
         ("saved", Frame::Saved(Saved { step: 7, outcome: Ok(()), full: false })),
         ("not saved", Frame::Saved(Saved { step: 7, outcome: Err("full".into()), full: true })),
@@ -122,6 +125,8 @@ fn what_no_rank_says_is_refused() {
         let malformed = refused(&snapshot(spans));
         assert!(matches!(malformed, Malformed::Field(_)), "{spans:?}: {malformed}");
     }
+    let twice = Welcome { arrays: vec![array("a", 1), array("a", 1)], ..welcome() };
+    assert!(matches!(refused(&Frame::Welcome(twice)), Malformed::Field(_)));
     let many = vec![(0, 0, PAGE); MAX_PIECES + 1];
     assert_eq!(refused(&snapshot(&many)), Malformed::Field("spans"));
     let mut bytes = BytesMut::from(&Frame::Save.encode()[..]);
@@ -135,7 +140,9 @@ fn what_no_rank_says_is_refused() {
 fn the_limits_fit() {
     let long =
         || Array { form: "f".repeat(MAX_ARRAY_NAME), ..array(&"n".repeat(MAX_ARRAY_NAME), 0) };
-    let mut arrays: Vec<Array> = (0..MAX_ARRAYS).map(|_| long()).collect();
+    let numbered = |number: usize| format!("{number:0>width$}", width = MAX_ARRAY_NAME);
+    let named = |number| Array { name: numbered(number), ..long() };
+    let mut arrays: Vec<Array> = (0..MAX_ARRAYS).map(named).collect();
     arrays[0].length = MAX_PIECES as u64 * PAGE;
     let span = |place: u64| Span { array: 0, offset: place * PAGE, length: PAGE };
     let spans = (0..MAX_PIECES as u64).map(span).collect();

@@ -25,7 +25,7 @@ fn main() -> Result<(), JobError> {
     }
     job.end_loop(depth);
     let result = job.bytes(array).to_vec();
-    job.result("sums", "<u8 (1000,)", result);
+    job.result("sums", "<u8 (1000,)", result)?;
     println!("rank {} is done", job.rank());
     job.finish()
 }

@@ -32,6 +32,9 @@ use rank::{Rank, wall};
 /// How often the book is told how far ranks are.
 const TELL: Duration = Duration::from_secs(1);
 
+/// Ranks of which one command tells: a request at the admin socket is limited.
+const AT_ONCE: usize = 64;
+
 /// How long a rank that has finished may take to end by itself.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
@@ -105,6 +108,8 @@ struct Driver {
     taker: Taker,
     commands: Sender<Command>,
     writes: Sender<Write>,
+    /// Jobs that were forgotten, and of which something may be left here.
+    forgotten: Vec<u64>,
     /// When the book was told how far ranks are, and that it has not yet answered.
     told: Time,
     telling: bool,
@@ -122,7 +127,8 @@ impl Driver {
         let socket = door::open(&options.runtime, events.clone())?;
         let (records, found) = Records::open(&options.runtime, me.incarnation)
             .map_err(|source| AgentError::Folder { path: options.runtime.clone(), source })?;
-        let disk = images::list(&options.folder).map_err(failed)?;
+        images::sweep(&options.folder).map_err(failed)?;
+        let disk = images::list(&options.folder).map_err(failed)?.images;
         let (host, taker) = open_copies(&options, &events)?;
         let begun = found.iter().map(|record| (record.key, record.pid.is_some()));
         let agent = Agent::new(me, host, disk, begun);
@@ -130,7 +136,8 @@ impl Driver {
         for record in found {
             let Some(pid) = record.pid else { continue };
             process::watch_other(record.key, pid, events.clone()).map_err(AgentError::Thread)?;
-            ranks.insert(record.key, Rank::new(record.token, Some(pid), None));
+            let welcomed = record.welcomed;
+            ranks.insert(record.key, Rank { welcomed, ..Rank::new(record.token, Some(pid), None) });
         }
         let (commands, to_say) = channel();
         let writes = writers::start(&options.folder, &events)?;
@@ -146,6 +153,7 @@ impl Driver {
             taker,
             commands,
             writes,
+            forgotten: Vec::new(),
             told: monotonic(),
             telling: false,
         })
@@ -175,13 +183,16 @@ impl Driver {
         for rank in self.ranks.values() {
             rank.pid.into_iter().for_each(process::kill);
         }
-        self.ranks.keys().for_each(|key| self.records.remove(*key));
+        // Their records stay: an agent of the same life must not begin these starts again.
         ended
     }
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Wanted(assignment) => self.agent.assign(wall(), assignment),
+            Event::Wanted(assignment) => {
+                self.forgotten.clone_from(&assignment.forgotten);
+                self.agent.assign(wall(), assignment);
+            }
             Event::Answer(Command::Progress(_), _) => self.telling = false,
             Event::Answer(command, answer) => self.agent.handle_answer(&command, &answer),
             Event::Came(link, token) => self.came(link, token),
@@ -230,6 +241,7 @@ impl Driver {
                     tracing::warn!(%place, %error, "an image that is not needed stays");
                 }
             }
+            Output::Release(key) => self.records.remove(key),
             Output::Fetch(place, root, from) => self.fetch(place, root, from),
             Output::Say(command) => {
                 // Without the thread that says it, the agent is about to end.
@@ -269,7 +281,7 @@ impl Driver {
     fn begin(&mut self, task: &Task) -> std::io::Result<()> {
         let Key { job, rank, start } = task.key();
         let token = *os::random::secret()?.expose();
-        self.records.write(task.key(), &token, None)?;
+        self.records.write(task.key(), &token, None, false)?;
         let log = images::log_of(&self.options.folder, job, rank);
         let mut new = Rank::new(token, None, Some(task.clone()));
         new.moments.begun = wall();
@@ -286,10 +298,10 @@ impl Driver {
         let child = process::start(task, (&self.socket, &token), &log)?;
         let pid = Pid::from_child(&child);
         new.pid = Some(pid);
-        self.records.write(task.key(), &token, Some(pid))?;
         self.ranks.insert(task.key(), new);
         tracing::info!(job = task.spec.name, rank, start, pid = pid.as_raw_nonzero(), "started");
-        process::watch_child(task.key(), child, self.events.clone())
+        process::watch_child(task.key(), child, self.events.clone())?;
+        self.records.write(task.key(), &token, Some(pid), false).inspect_err(|_| process::kill(pid))
     }
 
     /// A state is read. If it is damaged, another one is to be used.
@@ -306,13 +318,16 @@ impl Driver {
                 let from = rank.task.as_ref().and_then(|task| task.from);
                 let Some((newest, _)) = from else { return };
                 tracing::warn!(place = %newest, %error, "a state cannot be restored");
-                let damaged = match &error {
-                    RestoreError::Damaged(damage) => damage.place().unwrap_or(newest),
-                    RestoreError::Io(_) => newest,
-                };
                 rank.pid.into_iter().for_each(process::kill);
-                self.agent.handle_damaged(damaged);
-                self.agent.handle_ended(key, End::Damaged, wall());
+                let end = match &error {
+                    RestoreError::Damaged(damage) => {
+                        self.agent.handle_damaged(damage.place().unwrap_or(newest));
+                        End::Damaged
+                    }
+                    // That says nothing of the image: there may be no memory, or no descriptor.
+                    RestoreError::Io(_) => End::NotStarted(error.to_string()),
+                };
+                self.agent.handle_ended(key, end, wall());
             }
         }
     }
@@ -324,6 +339,12 @@ impl Driver {
             return link.tell(&Frame::Farewell(why.into()), None);
         };
         let key = *key;
+        if rank.task.is_none() && !rank.welcomed {
+            // An earlier agent had its state, and this one does not: it begins once more.
+            let why = "the agent was killed before this start had begun";
+            link.tell(&Frame::Farewell(why.into()), None);
+            return rank.pid.into_iter().for_each(process::kill);
+        }
         rank.link = Some(link);
         if !rank.reads {
             self.welcome(key);
@@ -334,6 +355,12 @@ impl Driver {
     fn welcome(&mut self, key: Key) {
         let Some(rank) = self.ranks.get_mut(&key) else { return };
         let Some(link) = &rank.link else { return };
+        if !std::mem::replace(&mut rank.welcomed, true) {
+            let written = self.records.write(key, &rank.token, rank.pid, true);
+            if let Err(error) = written {
+                tracing::warn!(%error, "a later agent will have this start begin once more");
+            }
+        }
         let state = rank.state.take();
         let spec = rank.task.as_ref().map(|task| &task.spec);
         let welcome = Welcome {
@@ -397,7 +424,6 @@ impl Driver {
             }
             end => self.agent.handle_ended(key, end, wall()),
         }
-        self.records.remove(key);
     }
 
     fn save(&mut self, place: Place, parent: Option<Parent>) {
@@ -445,9 +471,19 @@ impl Driver {
             changed.then_some(Progress { job, rank: number, start, ..rank.progress })
         };
         let all: Vec<Progress> = self.ranks.iter_mut().filter_map(told).collect();
-        if !all.is_empty() {
+        for some in all.chunks(AT_ONCE) {
             (self.told, self.telling) = (now, true);
-            let _ = self.commands.send(Command::Progress(all));
+            let _ = self.commands.send(Command::Progress(some.to_vec()));
+        }
+        self.remove_forgotten();
+    }
+
+    /// Folders of jobs that were forgotten go, with what their ranks have printed.
+    fn remove_forgotten(&mut self) {
+        for job in std::mem::take(&mut self.forgotten) {
+            if let Err(error) = images::forget(&self.options.folder, job) {
+                tracing::warn!(job, %error, "what a forgotten job has left stays");
+            }
         }
     }
 }

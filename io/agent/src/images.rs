@@ -20,7 +20,7 @@ mod saver;
 
 pub use restorer::{RestoreError, Restored, Visit, restore, visit};
 pub use saver::{Commit, Saver};
-pub(crate) use saver::{data as data_of, manifest_of};
+pub(crate) use saver::{data as data_of, manifest_of, remove_file};
 
 /// The folder of a rank's images, in the folder of all.
 pub fn folder_of(folder: &Path, job: u64, rank: u32) -> PathBuf {
@@ -32,12 +32,21 @@ pub fn log_of(folder: &Path, job: u64, rank: u32) -> PathBuf {
     folder.join(format!("{job:016x}")).join(format!("{rank:08x}.log"))
 }
 
-/// The images whose manifests are whole, with their roots. Whether they count, the book says.
+/// The images of a folder, by their manifests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// Those whose manifests are whole, with their roots. Whether they count, the book says.
+    pub images: Vec<(Place, Root)>,
+    /// Manifests that are torn, rotten or another's.
+    pub torn: Vec<PathBuf>,
+}
+
+/// Lists the images of a folder.
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn list(folder: &Path) -> io::Result<Vec<(Place, Root)>> {
-    let mut images = Vec::new();
+pub fn list(folder: &Path) -> io::Result<Listed> {
+    let mut found = Listed::default();
     for (job, path) in numbered(folder)? {
         for (rank, path) in numbered(&path)? {
             let Ok(rank) = u32::try_from(rank) else { continue };
@@ -48,21 +57,57 @@ pub fn list(folder: &Path) -> io::Result<Vec<(Place, Root)>> {
                 }
                 let fits = |size: u64| size <= MAX_MANIFEST as u64;
                 if !path.metadata().is_ok_and(|data| fits(data.len())) {
+                    found.torn.push(path);
                     continue;
                 }
                 let bytes = fs::read(&path)?;
-                // A torn one is nothing: it was never committed, or is found damaged at need.
-                if let Ok(Manifest { place, .. }) = Manifest::decode(&bytes)
-                    && (place.job, place.rank) == (job, rank)
-                    && path == saver::manifest_of(path.parent().unwrap_or(folder), place)
-                {
-                    images.push((place, root_of(&bytes)));
+                match Manifest::decode(&bytes) {
+                    Ok(Manifest { place, .. })
+                        if (place.job, place.rank) == (job, rank)
+                            && path
+                                == saver::manifest_of(path.parent().unwrap_or(folder), place) =>
+                    {
+                        found.images.push((place, root_of(&bytes)));
+                    }
+                    _ => found.torn.push(path),
                 }
             }
         }
     }
-    images.sort_unstable();
-    Ok(images)
+    found.images.sort_unstable();
+    found.torn.sort_unstable();
+    Ok(found)
+}
+
+/// Removes what writers have left that were killed: data without a manifest, and half a manifest.
+///
+/// # Errors
+/// The system's own.
+pub fn sweep(folder: &Path) -> io::Result<()> {
+    for (_, path) in numbered(folder)? {
+        for (_, path) in numbered(&path)? {
+            for entry in fs::read_dir(&path)? {
+                let path = entry?.path();
+                let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+                let alone = end == "data" && !path.with_extension("manifest").exists();
+                if alone || end == "new" {
+                    fs::remove_file(path)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes a job that was forgotten, with what its ranks have printed.
+///
+/// # Errors
+/// The system's own.
+pub fn forget(folder: &Path, job: u64) -> io::Result<()> {
+    match fs::remove_dir_all(folder.join(format!("{job:016x}"))) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Removes an image, and folders that are empty then.

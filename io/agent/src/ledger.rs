@@ -54,11 +54,18 @@ impl Node {
         Node { path: path.into(), client: None, me: None }
     }
 
-    fn client(&mut self) -> Result<&mut Client, LedgerError> {
-        if self.client.is_none() {
-            self.client = Some(Client::connect(&self.path).map_err(gone)?);
+    /// Asks. A connection that breaks is made once more: a node that is gone refuses that.
+    fn ask<T>(
+        &mut self,
+        question: impl Fn(&mut Client) -> Result<T, AdminError>,
+    ) -> Result<T, AdminError> {
+        if let Some(client) = &mut self.client {
+            match question(client) {
+                Err(AdminError::Io(_)) => self.client = None,
+                answer => return answer,
+            }
         }
-        Ok(self.client.as_mut().expect("it was put there"))
+        question(self.client.insert(Client::connect(&self.path)?))
     }
 }
 
@@ -70,7 +77,7 @@ impl Ledger for Node {
 
     fn wait(&mut self, since: Option<u64>) -> Result<Assignment, LedgerError> {
         loop {
-            match self.client()?.assignment(since, WATCH) {
+            match self.ask(|client| client.assignment(since, WATCH)) {
                 Ok(answer) => {
                     let me = *self.me.get_or_insert(answer.node);
                     if me != answer.node {
@@ -92,7 +99,7 @@ impl Ledger for Node {
 
     fn say(&mut self, command: &Command) -> Result<Result<Taken, Void>, LedgerError> {
         loop {
-            match self.client()?.tell_jobs(command) {
+            match self.ask(|client| client.tell_jobs(command)) {
                 Ok(answer) => return Ok(answer),
                 Err(AdminError::Refused(why)) => {
                     tracing::debug!(why, "the book does not answer");

@@ -1,10 +1,11 @@
 //! Which processes were begun, for an agent that comes after one that was killed.
 //!
 //! ```text
-//! RUNTIME/LIFE-JOB-RANK-START    "PID BEGAN TOKEN": the process, when it began, and its token
+//! RUNTIME/LIFE-JOB-RANK-START    "TOKEN PID BEGAN WELCOMED": its token, the process, when it began, and
+//!                                whether the rank was let in (1) or not yet (0)
 //! ```
 //!
-//! Without PID and BEGAN, the process was about to begin. A record goes when its start is over.
+//! With a token alone, the process was about to begin. A record goes when its start is over.
 
 use std::fs;
 use std::io::{self, Write};
@@ -29,6 +30,8 @@ pub(crate) struct Record {
     pub token: [u8; TOKEN],
     /// Its process, if it lives.
     pub pid: Option<Pid>,
+    /// It was let in.
+    pub welcomed: bool,
 }
 
 impl Records {
@@ -41,9 +44,9 @@ impl Records {
                 continue;
             };
             let record = fs::read_to_string(&path).ok().and_then(|text| read(&text));
-            let (pid, token) = record.unwrap_or_default();
+            let (token, pid, welcomed) = record.unwrap_or_default();
             if of == life {
-                found.push(Record { key, token, pid });
+                found.push(Record { key, token, pid, welcomed });
             } else {
                 if let Some(pid) = pid {
                     let _ = kill_process_group(pid, Signal::KILL);
@@ -59,12 +62,18 @@ impl Records {
     }
 
     /// A process is about to begin, or has begun.
-    pub fn write(&self, key: Key, token: &[u8; TOKEN], pid: Option<Pid>) -> io::Result<()> {
+    pub fn write(
+        &self,
+        key: Key,
+        token: &[u8; TOKEN],
+        pid: Option<Pid>,
+        welcomed: bool,
+    ) -> io::Result<()> {
         let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
         let line = match pid {
             Some(pid) => {
                 let began = began(pid).unwrap_or(0);
-                format!("{} {began} {token}\n", pid.as_raw_nonzero())
+                format!("{token} {} {began} {}\n", pid.as_raw_nonzero(), u8::from(welcomed))
             }
             None => format!("{token}\n"),
         };
@@ -89,22 +98,19 @@ fn parse(name: &str) -> Option<(Incarnation, Key)> {
     Some((Incarnation(life), Key { job, rank, start }))
 }
 
-/// The process, if it is still the one that began then; and the token.
-fn read(text: &str) -> Option<(Option<Pid>, [u8; TOKEN])> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let (process, token) = words.split_at_checked(words.len().checked_sub(1)?)?;
-    let mut bytes = [0; TOKEN];
+/// The token; the process, if it is still the one that began then; and whether it was let in.
+fn read(text: &str) -> Option<([u8; TOKEN], Option<Pid>, bool)> {
+    let mut words = text.split_whitespace();
+    let (token, mut bytes) = (words.next()?, [0; TOKEN]);
     for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(token[0].get(2 * place..2 * place + 2)?, 16).ok()?;
+        *byte = u8::from_str_radix(token.get(2 * place..2 * place + 2)?, 16).ok()?;
     }
-    let pid = match process {
-        [pid, then] => {
-            let pid = Pid::from_raw(pid.parse().ok()?)?;
-            (began(pid)? == then.parse::<u64>().ok()?).then_some(pid)
-        }
-        _ => None,
+    let (Some(pid), Some(then)) = (words.next(), words.next()) else {
+        return Some((bytes, None, false));
     };
-    Some((pid, bytes))
+    let pid = Pid::from_raw(pid.parse().ok()?)?;
+    let lives = began(pid) == then.parse::<u64>().ok();
+    Some((bytes, lives.then_some(pid), words.next() == Some("1")))
 }
 
 /// When a process began, in ticks since the host did: tells it from another one of the same number.
@@ -136,9 +142,9 @@ mod tests {
         let (new, _) = Records::open(folder.path(), Incarnation(2)).unwrap();
         let key = |start| Key { job: 1, rank: 0, start };
         let token = [7; TOKEN];
-        old.write(key(1), &token, Some(Pid::from_child(&one))).unwrap();
-        new.write(key(2), &token, Some(Pid::from_child(&other))).unwrap();
-        new.write(key(3), &token, None).unwrap();
+        old.write(key(1), &token, Some(Pid::from_child(&one)), true).unwrap();
+        new.write(key(2), &token, Some(Pid::from_child(&other)), true).unwrap();
+        new.write(key(3), &token, None, false).unwrap();
         let (_, mut found) = Records::open(folder.path(), Incarnation(2)).unwrap();
         assert!(!one.wait().unwrap().success(), "it is of an earlier life");
         found.sort_by_key(|record| record.key);
@@ -146,6 +152,7 @@ mod tests {
         assert_eq!((found[0].key, found[0].token), (key(2), token));
         assert_eq!(found[0].pid, Some(Pid::from_child(&other)));
         assert_eq!((found[1].key, found[1].pid), (key(3), None));
+        assert!(found[0].welcomed && !found[1].welcomed);
         other.kill().unwrap();
         other.wait().unwrap();
         let (records, found) = Records::open(folder.path(), Incarnation(2)).unwrap();

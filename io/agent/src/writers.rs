@@ -1,6 +1,6 @@
 //! Threads that write images, behind everybody else: what they use costs ranks and services little.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use image::{Parent, Place};
+use os::durable::make_folder;
 use rustix::process::setpriority_process;
 use wire::rank::Snapshot;
 
@@ -57,7 +58,7 @@ fn write(folder: &PathBuf, writes: &Mutex<Receiver<Write>>, events: &Sender<Even
         let Ok(Write { place, parent, snapshot, file }) = next else { return };
         let save = || -> io::Result<_> {
             let folder = folder_of(folder, place.job, place.rank);
-            fs::create_dir_all(&folder)?;
+            make_folder(&folder)?;
             Saver::new(&folder).save((&snapshot, &file), place, parent)
         };
         let saved = save();

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use job::{Command, End, Host, JobState, Jobs, RankState, Spec};
 use rank::RESULT;
@@ -120,8 +120,8 @@ fn processes(folder: &Path) -> BTreeMap<u32, i32> {
             continue;
         };
         let words: Vec<&str> = text.split_whitespace().collect();
-        if words.len() == 3 {
-            found.insert(u32::from_str_radix(numbers[2], 16).unwrap(), words[0].parse().unwrap());
+        if words.len() == 4 {
+            found.insert(u32::from_str_radix(numbers[2], 16).unwrap(), words[1].parse().unwrap());
         }
     }
     found
@@ -223,7 +223,9 @@ fn a_job_is_stopped_resumed_and_forgotten_with_its_images() {
     book.take(&Command::Forget { job }).unwrap();
     let images = folder_of(&folder.path().join("jobs"), job, 0);
     // The agent is told, and removes them before it ends.
+    let until = Instant::now() + Duration::from_secs(60);
     while images.exists() {
+        assert!(Instant::now() < until, "its images stay");
         thread::yield_now();
     }
     agent.stop();

@@ -69,11 +69,11 @@ impl Both {
 
     /// Nothing that counts has come.
     fn nothing(&self) {
-        assert_eq!(list(&self.taker).unwrap(), []);
+        assert_eq!(list(&self.taker).unwrap().images, []);
     }
 
     fn whole(&self) {
-        assert_eq!(list(&self.taker).unwrap(), [(PLACE, self.root)]);
+        assert_eq!(list(&self.taker).unwrap().images, [(PLACE, self.root)]);
         let folder = folder_of(&self.taker, PLACE.job, PLACE.rank);
         assert_eq!(restore(&folder, PLACE, self.root).unwrap().step, 7);
     }

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use image::{Array, PAGE, Parent, Place};
 use rank::{Arena, Staging, Tracker};
-use steadfast_agent::images::{Commit, RestoreError, Restored, Saver, folder_of, list, restore};
+use steadfast_agent::images::{
+    Commit, RestoreError, Restored, Saver, folder_of, list, restore, sweep,
+};
 use wire::Random;
 
 fn arrays() -> Vec<Array> {
@@ -123,7 +125,7 @@ fn the_images_of_a_folder_are_listed_but_for_torn_ones() {
     fs::create_dir_all(&folder).unwrap();
     let commits = computed(&folder, 3);
     let known: Vec<_> = commits.iter().map(|(it, _)| (it.place, it.root)).collect();
-    assert_eq!(list(root.path()).unwrap(), known);
+    assert_eq!(list(root.path()).unwrap().images, known);
     let torn = folder.join(format!("{:016x}-{:016x}.manifest", 2, 1));
     OpenOptions::new().write(true).open(&torn).unwrap().set_len(40).unwrap();
     // One that belongs to another rank is none of this one.
@@ -131,5 +133,28 @@ fn the_images_of_a_folder_are_listed_but_for_torn_ones() {
     fs::create_dir_all(&other).unwrap();
     let name = format!("{:016x}-{:016x}.manifest", 1, 1);
     fs::copy(folder.join(&name), other.join(&name)).unwrap();
-    assert_eq!(list(root.path()).unwrap(), [known[0], known[2]]);
+    let listed = list(root.path()).unwrap();
+    assert_eq!(listed.images, [known[0], known[2]]);
+    assert_eq!(listed.torn, [torn, other.join(&name)]);
+}
+
+#[test]
+fn a_writer_that_was_killed_leaves_nothing_that_lasts() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = folder_of(root.path(), 5, 1);
+    fs::create_dir_all(&folder).unwrap();
+    let commits = computed(&folder, 1);
+    let half = folder.join(format!("{:016x}-{:016x}.data", 2, 1));
+    fs::write(&half, b"half").unwrap();
+    // The next try has the same name.
+    let (arena, mut staging) = (Arena::new(arrays()).unwrap(), Staging::new().unwrap());
+    let snapshot = staging.take(&arena, &[], 2, None).unwrap();
+    Saver::new(&folder).save((&snapshot, staging.file()), place(2), None).unwrap();
+    assert!(Saver::new(&folder).save((&snapshot, staging.file()), place(2), None).is_err());
+    let left = [3, 4].map(|image| folder.join(format!("{image:016x}-{:016x}.data", 1)));
+    left.iter().for_each(|path| fs::write(path, b"half").unwrap());
+    sweep(root.path()).unwrap();
+    assert!(left.iter().all(|path| !path.exists()));
+    assert_eq!(list(root.path()).unwrap().images.len(), 2);
+    assert_eq!(restored(&folder, &commits[0].0).unwrap().1, 1);
 }

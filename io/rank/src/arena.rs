@@ -73,6 +73,8 @@ impl Arena {
         if let Some((_, begin)) = taken.first() {
             let begin = std::mem::replace(&mut self.end, *begin) as usize;
             self.mapping.bytes_mut()[self.end as usize..begin].fill(0);
+            // Arrays that are added there are new: a tracker owes them as a whole.
+            self.mapping.shorten(self.end as usize);
         }
         taken.into_iter().map(|(array, _)| array).zip(bytes).collect()
     }
@@ -139,5 +141,30 @@ impl Arena {
             }
         }
         spans
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tracker::{Kind, Tracker};
+
+    /// A restored arena ends with notes; an array that is added lies where they were.
+    #[test]
+    fn an_array_in_the_place_of_notes_is_owed_as_a_whole() {
+        let array = |name: &str| Array { name: name.into(), form: String::new(), length: 5 };
+        for kind in [Kind::Written, Kind::Compared] {
+            let mut arena = Arena::new(vec![array("a"), array("note")]).unwrap();
+            arena.bytes_mut(1).fill(7);
+            let notes = arena.split_off(1);
+            assert_eq!((notes.len(), &notes[0].1[..]), (1, &[7; 5][..]));
+            // Where the kernel does not tell, there is one kind less.
+            let Ok(mut tracker) = Tracker::of(kind, &arena) else { continue };
+            tracker.saved();
+            let new = arena.add(array("b")).unwrap();
+            assert_eq!(arena.bytes(new), [0; 5]);
+            let changed = tracker.changed(&arena).unwrap();
+            assert_eq!(arena.spans(&changed), [(1, 0, 5)], "{kind:?}");
+        }
     }
 }

@@ -48,6 +48,13 @@ impl Cadence {
         self.last = now;
     }
 
+    /// It has failed: the next one is due in a while.
+    pub fn again(&mut self, now: Duration) {
+        if let Some(interval) = self.interval() {
+            self.last = now.saturating_sub(interval.saturating_sub(LEAST));
+        }
+    }
+
     /// It has cost this.
     pub fn cost(&mut self, cost: Duration) {
         self.cost = Some(cost);
@@ -69,6 +76,9 @@ mod tests {
         assert!(!auto.is_due(second * 59) && auto.is_due(second * 60));
         auto.cost(Duration::ZERO);
         assert_eq!(auto.interval(), Some(LEAST));
+        auto.cost(Duration::from_millis(20));
+        auto.again(second * 100);
+        assert!(!auto.is_due(second * 100) && auto.is_due(second * 101), "it is tried again soon");
         let fixed = Cadence::new(Every::Micros(5_000), second);
         assert!(fixed.is_due(Duration::from_millis(5)) && !fixed.is_due(Duration::from_millis(4)));
         assert!(!Cadence::new(Every::Never, second).is_due(second * 1_000_000));

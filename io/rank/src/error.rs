@@ -39,6 +39,19 @@ pub enum JobError {
     /// A name is the system's own.
     #[error("names that begin with \"steadfast.\" are not for programs: {0:?}")]
     Name(String),
+    /// A name is too long.
+    #[error(
+        "name or form of {name:?} is too long: with the system's prefix they have at most {most} bytes"
+    )]
+    Long {
+        /// It, with the prefix.
+        name: String,
+        /// The limit.
+        most: usize,
+    },
+    /// There are too many arrays.
+    #[error("a rank has at most {0} arrays, objects and results together: put several into one")]
+    Many(usize),
     /// An image could not be saved, where the job demands it.
     #[error("the checkpoint failed: {0}")]
     NotSaved(String),

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use wire::rank::{
-    Array, Every, Frame, RANK_VARIABLE, RANKS_VARIABLE, SOCKET_VARIABLE, Saved, Step, TOKEN,
-    TOKEN_VARIABLE, Welcome,
+    Array, Every, Frame, MAX_ARRAY_NAME, MAX_ARRAYS, RANK_VARIABLE, RANKS_VARIABLE,
+    SOCKET_VARIABLE, Saved, Step, TOKEN, TOKEN_VARIABLE, Welcome,
 };
 
 use crate::arena::Arena;
@@ -217,6 +217,7 @@ impl Job {
             self.claimed[number] = true;
             return Ok((number, true));
         }
+        self.check_room(1)?;
         let number = self.arena.add(Array { name: name.into(), form: form.into(), length })?;
         self.claimed.push(true);
         Ok((number, false))
@@ -248,8 +249,29 @@ impl Job {
     }
 
     /// Keeps a small object with what is saved next.
-    pub fn put(&mut self, name: &str, bytes: Vec<u8>) {
-        self.notes.insert(format!("{OBJECT}{name}"), (String::new(), bytes));
+    ///
+    /// # Errors
+    /// The name is too long, or there are too many arrays and objects.
+    pub fn put(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), JobError> {
+        self.keep(format!("{OBJECT}{name}"), "", bytes)
+    }
+
+    fn keep(&mut self, name: String, form: &str, bytes: Vec<u8>) -> Result<(), JobError> {
+        if name.len().max(form.len()) > MAX_ARRAY_NAME {
+            return Err(JobError::Long { name, most: MAX_ARRAY_NAME });
+        }
+        if !self.notes.contains_key(&name) {
+            self.check_room(1)?;
+        }
+        self.notes.insert(name, (form.into(), bytes));
+        Ok(())
+    }
+
+    /// There is room for more arrays, beside the note with the loops.
+    fn check_room(&self, more: usize) -> Result<(), JobError> {
+        let loops = usize::from(!self.notes.contains_key(LOOPS));
+        let all = self.arena.arrays().len() + self.notes.len() + loops + more;
+        if all > MAX_ARRAYS { Err(JobError::Many(MAX_ARRAYS - 1)) } else { Ok(()) }
     }
 
     /// The small object of this name.
@@ -258,8 +280,11 @@ impl Job {
     }
 
     /// Delivers a result, with the job's end: once, whatever dies.
-    pub fn result(&mut self, name: &str, form: &str, bytes: Vec<u8>) {
-        self.notes.insert(format!("{RESULT}{name}"), (form.into(), bytes));
+    ///
+    /// # Errors
+    /// The name or the form is too long, or there are too many arrays and objects.
+    pub fn result(&mut self, name: &str, form: &str, bytes: Vec<u8>) -> Result<(), JobError> {
+        self.keep(format!("{RESULT}{name}"), form, bytes)
     }
 
     /// Begins a loop of so many turns, or goes on with it: its depth, and the first turn that is to
@@ -275,7 +300,7 @@ impl Job {
     /// This start is over.
     pub fn turn(&mut self, depth: usize, turn: u64) -> Result<bool, JobError> {
         self.turns.turn(depth, turn);
-        self.safe_point()
+        self.look()
     }
 
     /// A loop is over: it has done all turns, or was left.
@@ -289,6 +314,11 @@ impl Job {
     /// # Errors
     /// This start is over.
     pub fn safe_point(&mut self) -> Result<bool, JobError> {
+        self.turns.point();
+        self.look()
+    }
+
+    fn look(&mut self) -> Result<bool, JobError> {
         let Some(agent) = &mut self.agent else { return Ok(false) };
         let (now, step) = (self.began.elapsed(), self.turns.step());
         if now >= agent.listened + LISTEN {
@@ -431,6 +461,9 @@ impl Agent {
                     self.cadence.cost(stop + (now - begun) / 4);
                 }
                 (self.full, self.failed) = (full, outcome.err());
+                if self.failed.is_some() {
+                    self.cadence.again(now);
+                }
                 Ok(())
             }
             Frame::Save => {

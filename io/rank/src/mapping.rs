@@ -97,6 +97,11 @@ impl Mapping {
         Ok(())
     }
 
+    /// It has no more bytes than this from now on.
+    pub fn shorten(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: so many bytes are mapped while this lives, and nobody else writes there.
         unsafe { std::slice::from_raw_parts(self.begin.as_ptr(), self.length) }

@@ -79,7 +79,12 @@ impl Turns {
         at.map_or(Step::default(), |(step, steps)| Step { step: *step, steps: *steps })
     }
 
-    /// Turns of all loops: the number grows as the rank comes further.
+    /// A safe point outside all loops.
+    pub fn point(&mut self) {
+        self.count += 1;
+    }
+
+    /// Turns of all loops, and other safe points: the number grows as the rank comes further.
     pub fn count(&self) -> u64 {
         self.count
     }

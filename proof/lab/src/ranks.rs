@@ -114,7 +114,7 @@ impl Options {
             (0.0, Times::default(), Times::default(), 0);
         for pair in 0..self.pairs {
             let micros = Every::Micros((every * 1e6) as u64);
-            // Who comes first alternates, so that what drifts falls on both.
+            // The first one alternates, so that what drifts falls on both.
             let kinds = if pair % 2 == 0 { [Every::Never, micros] } else { [micros, Every::Never] };
             let mut times = [0.0; 2];
             for kind in kinds {
@@ -244,7 +244,7 @@ impl Running {
         for entry in std::fs::read_dir(self.folder.path().join("run"))? {
             let text = std::fs::read_to_string(entry?.path()).unwrap_or_default();
             let words: Vec<&str> = text.split_whitespace().collect();
-            if let [pid, _, _] = words[..]
+            if let [_, pid, _, _] = words[..]
                 && let Some(pid) = rustix::process::Pid::from_raw(pid.parse()?)
             {
                 // It may have been a record of one that has ended.

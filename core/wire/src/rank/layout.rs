@@ -1,5 +1,6 @@
 //! The bodies of the frames.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -187,6 +188,10 @@ impl Reader<'_> {
             at_most(name.max(form), MAX_ARRAY_NAME, "array")?;
             let (name, form) = (self.text(name, "array name")?, self.text(form, "array form")?);
             arrays.push(Array { name, form, length });
+        }
+        let names: BTreeSet<&str> = arrays.iter().map(|array| array.name.as_str()).collect();
+        if names.len() < arrays.len() {
+            return Err(Malformed::Field("array name, which comes twice"));
         }
         Ok(arrays)
     }

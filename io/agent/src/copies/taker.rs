@@ -8,12 +8,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use image::{MAX_MANIFEST, MAX_PART, Manifest, PAGE, Place, Root, root_of};
-use os::durable::replace_file;
+use os::durable::{make_folder, replace_file};
 use tls::{Client, Role};
 
 use super::secure::Secure;
 use super::{SILENT, Stream, address, ask, tcp};
-use crate::images::{data_of, folder_of, manifest_of};
+use crate::images::{data_of, folder_of, manifest_of, remove_file};
 
 /// Gets images into a folder.
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ impl Taker {
             return Err(bad("it is another image"));
         }
         let folder = folder_of(&self.folder, place.job, place.rank);
-        fs::create_dir_all(&folder)?;
+        make_folder(&folder)?;
         let path = data_of(&folder, place);
         let written = write(&path, &parts, &mut stream);
         let placed =
@@ -109,10 +109,7 @@ impl Taker {
 /// Writes the data as it comes, and believes no part that does not fit.
 fn write(path: &Path, manifest: &Manifest, stream: &mut impl Read) -> io::Result<()> {
     // One that is there was broken off: without its manifest it is nothing.
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove_file(path)?;
     let file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     let mut room = vec![0; MAX_PART + PAGE as usize];
     let mut begin = 0;

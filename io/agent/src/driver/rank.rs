@@ -28,6 +28,8 @@ pub(super) struct Rank {
     /// Since when its rate is measured, and from which turn on.
     pub measured: (Time, u64),
     pub changed: bool,
+    /// It was let in once.
+    pub welcomed: bool,
     /// It was told that the book knows of its end; when it is ended by force.
     pub finished: bool,
     pub ends_by: Time,
@@ -48,6 +50,7 @@ impl Rank {
             progress: Progress::default(),
             measured: (Time::ZERO, 0),
             changed: false,
+            welcomed: false,
             finished: false,
             ends_by: Time::FAR,
         }

@@ -48,6 +48,10 @@ impl Saver {
         parent: Option<Parent>,
     ) -> io::Result<Commit> {
         let path = data(&self.folder, place);
+        // One whose writer was killed is nothing without its manifest.
+        if !manifest_of(&self.folder, place).exists() {
+            remove_file(&path)?;
+        }
         let file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
         let saved = self.write(&file, (snapshot, staging), place, parent);
         if saved.is_err() {
@@ -98,13 +102,16 @@ impl Saver {
     /// The system's own.
     pub fn remove(&self, place: Place) -> io::Result<()> {
         // Without its manifest the data is nothing. It may have been interrupted here before.
-        for path in [manifest_of(&self.folder, place), data(&self.folder, place)] {
-            match fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
+        remove_file(&manifest_of(&self.folder, place))?;
+        remove_file(&data(&self.folder, place))
+    }
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
