@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -50,7 +50,7 @@ pub(crate) fn yield_to_others() {
     let _ = setpriority_process(None, NICE);
 }
 
-fn write(folder: &PathBuf, writes: &Mutex<Receiver<Write>>, events: &Sender<Event>) {
+fn write(folder: &Path, writes: &Mutex<Receiver<Write>>, events: &Sender<Event>) {
     yield_to_others();
     loop {
         // Held while it waits: the other one waits for it, then.

@@ -105,6 +105,12 @@ pub(crate) fn attach(bytes: &[u8]) {
     stream(bytes, Frame::take, Frame::encode);
 }
 
+/// Frames between a rank and its agent.
+pub(crate) fn rank(bytes: &[u8]) {
+    use wire::rank::Frame;
+    stream(bytes, Frame::take, Frame::encode);
+}
+
 /// A stream of frames, arriving in pieces: how it is cut makes no difference.
 fn stream<F: PartialEq + Debug>(
     bytes: &[u8],

@@ -135,6 +135,7 @@ mod tests {
         ("cli", &["core", "io", "steadfast", "cli"]),
         ("proof", &["core", "io", "steadfast", "cli", "proof"]),
         ("examples", &["steadfast"]),
+        ("python", &["io"]),
         ("xtask", &[]),
     ];
 
