@@ -20,7 +20,7 @@ pub fn write(out: &mut impl Write, form: &str, bytes: &[u8]) -> io::Result<()> {
     out.write_all(MAGIC)?;
     // Names and shapes are far shorter than the format permits.
     out.write_all(&(header as u16).to_le_bytes())?;
-    write!(out, "{dictionary:width$}\n", width = header - 1)?;
+    writeln!(out, "{dictionary:width$}", width = header - 1)?;
     out.write_all(bytes)
 }
 

@@ -370,7 +370,7 @@ impl World {
         let (now, cut) = (self.time(), self.nodes[at].cut > self.now);
         let node = &mut self.nodes[at];
         match self.random.below(4) {
-            0 | 1 | 2 if cut => {}
+            0..=2 if cut => {}
             0 => {
                 if let Some((serial, command)) = node.said.pop_front() {
                     let taken = self.order(&command);
