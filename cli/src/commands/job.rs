@@ -10,12 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use admin::jobs::JobsStatus;
 use agent::images::log_of;
 use clap::Subcommand;
 use job::{Command, Job, JobState, Spec};
 use os::clock::wall_clock;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use steadfast::admin::Client as AdminClient;
 use wire::Time;
 use wire::rank::Every;
 
@@ -282,7 +284,7 @@ fn start(run: &Run) -> Result<(), Failure> {
     submit::check(&spec)?;
     let mut node = reach::node(&run.how.at, run.nodes)?;
     if run.name.is_none() {
-        let status = reach::book(&mut node)?;
+        let status = reach::book(&mut node, || reach::node(&run.how.at, 1))?;
         let taken = |name: &str| status.jobs.as_ref().is_some_and(|it| it.named(name).is_some());
         spec.name = submit::name(&run.command, taken);
     }
@@ -297,7 +299,7 @@ fn start(run: &Run) -> Result<(), Failure> {
 }
 
 /// Watches a job until it is over. An interrupt stops it.
-fn follow(number: u64, node: steadfast::admin::Client, how: &How) -> Result<(), Failure> {
+fn follow(number: u64, node: AdminClient, how: &How) -> Result<(), Failure> {
     let mut signals = Signals::new([SIGTERM, SIGINT])
         .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -342,8 +344,15 @@ fn ended(job: &Job) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A node of a cluster that is there, and the book.
+fn known(at: &At) -> Result<(AdminClient, JobsStatus), Failure> {
+    let mut node = reach::existing(at)?;
+    let status = reach::book(&mut node, || reach::existing(at))?;
+    Ok((node, status))
+}
+
 fn list(how: &How) -> Result<(), Failure> {
-    let status = reach::book(&mut reach::existing(&how.at)?)?;
+    let status = known(&how.at)?.1;
     if how.json {
         let json = serde_json::to_string_pretty(&status).map_err(Failure::failed)?;
         return print(&format!("{json}\n"));
@@ -352,7 +361,7 @@ fn list(how: &How) -> Result<(), Failure> {
 }
 
 fn show_one(name: &str, how: &How) -> Result<(), Failure> {
-    let status = reach::book(&mut reach::existing(&how.at)?)?;
+    let status = known(&how.at)?.1;
     let (_, job) = reach::named(&status, name)?;
     if how.json {
         let json = serde_json::to_string_pretty(job).map_err(Failure::failed)?;
@@ -367,8 +376,7 @@ fn steer(
     command: impl FnOnce(u64) -> Command,
     done: &str,
 ) -> Result<(), Failure> {
-    let mut node = reach::existing(&how.at)?;
-    let status = reach::book(&mut node)?;
+    let (mut node, status) = known(&how.at)?;
     let (number, _) = reach::named(&status, name)?;
     let taken = reach::tell(&mut node, &command(number))?;
     if how.json {
@@ -379,8 +387,7 @@ fn steer(
 }
 
 fn resume(name: &str, detach: bool, how: &How) -> Result<(), Failure> {
-    let mut node = reach::existing(&how.at)?;
-    let status = reach::book(&mut node)?;
+    let (mut node, status) = known(&how.at)?;
     let (number, job) = reach::named(&status, name)?;
     // One that runs is only watched.
     if job.state != JobState::Running {
@@ -395,7 +402,9 @@ fn resume(name: &str, detach: bool, how: &How) -> Result<(), Failure> {
 /// The job's number and its images' folders; the book, if a node answers.
 fn on_disk(name: &str, disk: &Disk) -> Result<(u64, Vec<PathBuf>, Option<job::Jobs>), Failure> {
     let folders = if disk.folder.is_empty() { own::folders()? } else { disk.folder.clone() };
-    let status = reach::there(&disk.at)?.map(|mut node| reach::book(&mut node)).transpose()?;
+    let again = || reach::existing(&disk.at);
+    let node = reach::there(&disk.at)?;
+    let status = node.map(|mut node| reach::book(&mut node, again)).transpose()?;
     if let Some(status) = status {
         let (number, _) = reach::named(&status, name)?;
         return Ok((number, folders, status.jobs));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use admin::jobs::JobsStatus;
 use job::{Command, Job, Taken};
-use steadfast::admin::Client as AdminClient;
+use steadfast::admin::{AdminError, Client as AdminClient};
 
 use super::own;
 use crate::commands::Failure;
@@ -52,19 +52,31 @@ pub fn existing(at: &At) -> Result<AdminClient, Failure> {
 /// How long a node may take to get the book, after its start.
 const CURRENT_WITHIN: Duration = Duration::from_secs(10);
 
-/// The book as a node has it, once it has it as the group does.
-pub fn book(node: &mut AdminClient) -> Result<JobsStatus, Failure> {
+/// The book as a node has it, once it has it as the group does. Another node is asked if this one goes
+/// meanwhile.
+pub fn book(
+    node: &mut AdminClient,
+    mut again: impl FnMut() -> Result<AdminClient, Failure>,
+) -> Result<JobsStatus, Failure> {
     let until = Instant::now() + CURRENT_WITHIN;
     loop {
-        let status = node.jobs(None, Duration::ZERO).map_err(Failure::failed)?;
-        if status.current {
-            return Ok(status);
-        }
-        if Instant::now() > until {
-            return Err(Failure::Failed(
-                "the node does not have the book of jobs: is there a quorum (`steadfast status`)?"
-                    .into(),
-            ));
+        let late = Instant::now() > until;
+        match node.jobs(None, Duration::ZERO) {
+            Ok(status) if status.current => return Ok(status),
+            Ok(_) if late => {
+                return Err(Failure::Failed(
+                    "the node does not have the book of jobs: is there a quorum (`steadfast status`)?"
+                        .into(),
+                ));
+            }
+            Err(error @ (AdminError::Io(_) | AdminError::Connect { .. })) if !late => {
+                tracing::debug!(%error, "another node is asked");
+                if let Ok(other) = again() {
+                    *node = other;
+                }
+            }
+            Err(error) => return Err(Failure::failed(error)),
+            Ok(_) => {}
         }
         std::thread::sleep(Duration::from_millis(20));
     }
