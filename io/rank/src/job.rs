@@ -4,19 +4,17 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use wire::rank::{
-    Array, Every, Frame, MAX_ARRAY_NAME, MAX_ARRAYS, RANK_VARIABLE, RANKS_VARIABLE,
-    SOCKET_VARIABLE, Saved, Step, TOKEN, TOKEN_VARIABLE, Welcome,
+    Array, Every, MAX_ARRAY_NAME, MAX_ARRAYS, RANK_VARIABLE, RANKS_VARIABLE, SOCKET_VARIABLE,
+    TOKEN, TOKEN_VARIABLE, Welcome,
 };
 
+use crate::agent::{Agent, Opened, Outcome};
 use crate::arena::Arena;
-use crate::cadence::Cadence;
 use crate::error::JobError;
-use crate::link::{Link, LinkError};
-use crate::staging::Staging;
-use crate::tracker::{Kind, Tracker};
+use crate::tracker::Kind;
 use crate::turns::Turns;
 
 /// Names that begin so are no program's.
@@ -30,15 +28,6 @@ pub const RESULT: &str = "steadfast.result.";
 
 /// Small objects are notes whose names begin so.
 const OBJECT: &str = "steadfast.object.";
-
-/// How often the agent is told how far the rank is, and is looked for when it is gone.
-const TELL: Duration = Duration::from_millis(100);
-
-/// How often the agent is listened to.
-const LISTEN: Duration = Duration::from_millis(1);
-
-/// How long a rank goes on without an agent. Its node may be gone, and the rank is started elsewhere.
-const ALONE: Duration = Duration::from_secs(10);
 
 /// How often results are tried to be saved that could not be.
 const TRIES: u32 = 3;
@@ -57,28 +46,6 @@ pub struct Job {
     agent: Option<Agent>,
 }
 
-/// The agent, and what is saved by it.
-#[derive(Debug)]
-struct Agent {
-    path: PathBuf,
-    token: [u8; TOKEN],
-    link: Option<Link>,
-    /// Since when there is no link.
-    alone: Duration,
-    tracker: Tracker,
-    staging: Staging,
-    cadence: Cadence,
-    /// When the snapshot was taken that is being saved, and how long that took.
-    saving: Option<(Duration, Duration)>,
-    /// The next snapshot is to be a full one; a checkpoint is wanted.
-    full: bool,
-    wanted: bool,
-    told: Duration,
-    listened: Duration,
-    /// The last checkpoint that failed, and why.
-    failed: Option<String>,
-}
-
 impl Job {
     /// Finds the agent that the environment names. With a state, this returns when it is read and
     /// verified.
@@ -91,33 +58,13 @@ impl Job {
         };
         let token = env::var(TOKEN_VARIABLE).ok().and_then(|text| from_hex(&text));
         let token = token.ok_or(JobError::Environment(TOKEN_VARIABLE))?;
-        let opened = Link::open(&path, token);
-        let (link, welcome, file) = opened.map_err(|error| failed(&path, error))?;
+        let (opened, welcome, file) = Opened::wait(path, token)?;
         let (arena, notes) = match file {
             Some(file) => restored(file, &welcome)?,
             None => (Arena::new(Vec::new())?, BTreeMap::new()),
         };
         let loops = notes.get(LOOPS).and_then(|(_, bytes)| Turns::decode(bytes));
-        let mut tracker = Tracker::new(&arena);
-        if welcome.restored {
-            tracker.saved();
-        }
-        let age = Duration::from_micros(welcome.age_us);
-        let agent = Agent {
-            path,
-            token,
-            link: Some(link),
-            alone: Duration::ZERO,
-            tracker,
-            staging: Staging::new()?,
-            cadence: Cadence::new(welcome.every, age),
-            saving: None,
-            full: welcome.full || !welcome.restored,
-            wanted: false,
-            told: Duration::ZERO,
-            listened: Duration::ZERO,
-            failed: None,
-        };
+        let agent = Agent::new(opened, &welcome, &arena)?;
         let claimed = vec![false; arena.arrays().len()];
         Ok(Job {
             place: welcome,
@@ -189,7 +136,7 @@ impl Job {
     /// How changes are found, and why by no better way.
     pub fn tracker(&self) -> Option<(Kind, Option<&str>)> {
         let agent = self.agent.as_ref()?;
-        Some((agent.tracker.kind(), agent.tracker.instead()))
+        Some(agent.tracker())
     }
 
     /// The array of this name: its number, and whether it has what it had. Else it is zeros.
@@ -320,17 +267,7 @@ impl Job {
 
     fn look(&mut self) -> Result<bool, JobError> {
         let Some(agent) = &mut self.agent else { return Ok(false) };
-        let (now, step) = (self.began.elapsed(), self.turns.step());
-        if now >= agent.listened + LISTEN {
-            agent.listened = now;
-            agent.listen(now)?;
-        }
-        if now >= agent.told + TELL || agent.told.is_zero() {
-            agent.told = now;
-            agent.tell(now, step)?;
-        }
-        let due = agent.wanted || agent.cadence.is_due(now);
-        Ok(due && agent.saving.is_none() && agent.link.is_some())
+        agent.look(self.began.elapsed(), self.turns.step())
     }
 
     /// Saves what the rank has: copies what has changed, and goes on while it is written. Where the
@@ -348,39 +285,14 @@ impl Job {
 
     fn snapshot(&mut self) -> Result<(), JobError> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
-        let begun = self.began.elapsed();
+        let begun = self.began;
         self.notes.insert(LOOPS.into(), (String::new(), self.turns.encode()));
         let notes: Vec<(Array, &[u8])> = self.notes.iter().map(note).collect();
-        let changed = agent.tracker.changed(&self.arena)?;
-        let changed = (!agent.full).then_some(&changed[..]);
-        let step = self.turns.count();
-        let mut snapshot = agent.staging.take(&self.arena, &notes, step, changed)?;
-        let now = self.began.elapsed();
-        snapshot.stop_us = u32::try_from((now - begun).as_micros()).unwrap_or(u32::MAX);
-        agent.cadence.begin(now);
-        (agent.saving, agent.wanted) = (Some((begun, now - begun)), false);
-        let sent = agent
-            .link
-            .as_mut()
-            .map(|link| link.send(&Frame::Snapshot(snapshot), Some(agent.staging.file())));
-        match sent {
-            Some(Err(error)) => agent.lost(now, error),
-            _ => Ok(()),
-        }
+        agent.snapshot(begun, &self.arena, &notes, self.turns.count())
     }
 
-    /// Waits until what was copied is saved.
     fn settle(&mut self) -> Result<(), JobError> {
-        let Some(agent) = &mut self.agent else { return Ok(()) };
-        while agent.saving.is_some() {
-            let Some(link) = &mut agent.link else { break };
-            let now = self.began.elapsed();
-            match link.wait() {
-                Ok(frame) => agent.hear(self.began.elapsed(), frame)?,
-                Err(error) => agent.lost(now, error)?,
-            }
-        }
-        Ok(())
+        self.agent.as_mut().map_or(Ok(()), |agent| agent.settle(self.began))
     }
 
     /// The work is done: results are saved, and the job knows. The process may end then. The arrays are
@@ -397,130 +309,21 @@ impl Job {
             if !saved {
                 self.snapshot()?;
                 self.settle()?;
-                let agent = self.agent.as_ref().expect("it is there");
-                match (&agent.failed, &agent.link) {
-                    (None, Some(_)) => saved = true,
-                    (Some(why), Some(_)) if failures == TRIES => {
-                        return Err(JobError::NotSaved(why.clone()));
+                match self.agent.as_ref().map(Agent::outcome) {
+                    Some(Outcome::Saved) => saved = true,
+                    Some(Outcome::Failed(why)) if failures == TRIES => {
+                        return Err(JobError::NotSaved(why));
                     }
-                    (Some(_), Some(_)) => failures += 1,
-                    (_, None) => {}
+                    Some(Outcome::Failed(_)) => failures += 1,
+                    Some(Outcome::Alone) | None => {}
                 }
             }
-            if saved && self.say_finished()? {
+            let Some(agent) = &mut self.agent else { break };
+            if saved && agent.say_finished(self.began)? {
                 self.agent = None;
                 break;
             }
-            self.agent.as_mut().expect("it is there").find_again(self.began.elapsed())?;
-        }
-        Ok(())
-    }
-
-    /// False: the agent is gone.
-    fn say_finished(&mut self) -> Result<bool, JobError> {
-        let Some(agent) = &mut self.agent else { return Ok(true) };
-        let now = self.began.elapsed();
-        let Some(link) = &mut agent.link else { return Ok(false) };
-        let sent = link.send(&Frame::Finish, None);
-        if let Err(error) = sent {
-            agent.lost(now, error)?;
-            return Ok(false);
-        }
-        while let Some(link) = &mut agent.link {
-            match link.wait() {
-                Ok(Frame::Finished) => return Ok(true),
-                Ok(frame) => agent.hear(now, frame)?,
-                Err(error) => agent.lost(now, error)?,
-            }
-        }
-        Ok(false)
-    }
-}
-
-impl Agent {
-    /// Hears what there is to hear.
-    fn listen(&mut self, now: Duration) -> Result<(), JobError> {
-        while let Some(link) = &mut self.link {
-            match link.poll() {
-                Ok(Some(frame)) => self.hear(now, frame)?,
-                Ok(None) => return Ok(()),
-                Err(error) => self.lost(now, error)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn hear(&mut self, now: Duration, frame: Frame) -> Result<(), JobError> {
-        match frame {
-            Frame::Saved(Saved { outcome, full, .. }) => {
-                if let Some((begun, stop)) = self.saving.take()
-                    && outcome.is_ok()
-                {
-                    self.tracker.saved();
-                    // The agent's work for it costs a part of a processor as well.
-                    self.cadence.cost(stop + (now - begun) / 4);
-                }
-                (self.full, self.failed) = (full, outcome.err());
-                if self.failed.is_some() {
-                    self.cadence.again(now);
-                }
-                Ok(())
-            }
-            Frame::Save => {
-                self.wanted = true;
-                Ok(())
-            }
-            Frame::Farewell(reason) => Err(JobError::Over(reason)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Tells how far the rank is, or looks for an agent.
-    fn tell(&mut self, now: Duration, step: Step) -> Result<(), JobError> {
-        match &mut self.link {
-            Some(link) => match link.send(&Frame::Step(step), None) {
-                Ok(()) => Ok(()),
-                Err(error) => self.lost(now, error),
-            },
-            None => self.look_for(now),
-        }
-    }
-
-    /// The link is broken. The rank computes on: another agent may come.
-    fn lost(&mut self, now: Duration, error: LinkError) -> Result<(), JobError> {
-        if let LinkError::Refused(reason) = error {
-            return Err(JobError::Over(reason));
-        }
-        (self.link, self.alone, self.saving) = (None, now, None);
-        // Nobody knows which image would be the one below.
-        self.full = true;
-        self.failed = Some("the agent has gone".into());
-        Ok(())
-    }
-
-    fn look_for(&mut self, now: Duration) -> Result<(), JobError> {
-        match Link::open(&self.path, self.token) {
-            Ok((link, ..)) => {
-                // A copy that was made meanwhile went to nobody.
-                (self.link, self.saving, self.wanted) = (Some(link), None, true);
-                Ok(())
-            }
-            Err(LinkError::Refused(reason)) => Err(JobError::Over(reason)),
-            Err(LinkError::Io(_)) if now >= self.alone + ALONE => {
-                Err(JobError::Alone(ALONE.as_secs()))
-            }
-            Err(LinkError::Io(_)) => Ok(()),
-        }
-    }
-
-    /// Waits for another agent, if this one is gone.
-    fn find_again(&mut self, mut now: Duration) -> Result<(), JobError> {
-        while self.link.is_none() {
-            self.look_for(now)?;
-            if self.link.is_none() {
-                std::thread::sleep(TELL);
-                now += TELL;
-            }
+            agent.find_again(self.began)?;
         }
         Ok(())
     }
@@ -539,13 +342,6 @@ fn restored(file: File, welcome: &Welcome) -> Result<(Arena, Notes), JobError> {
     let mut arena = Arena::restored(file, welcome.arrays.clone())?;
     let notes = arena.split_off(first.unwrap_or(welcome.arrays.len()));
     Ok((arena, notes.into_iter().map(|(it, bytes)| (it.name, (it.form, bytes))).collect()))
-}
-
-fn failed(path: &std::path::Path, error: LinkError) -> JobError {
-    match error {
-        LinkError::Io(source) => JobError::Agent { path: path.display().to_string(), source },
-        LinkError::Refused(reason) => JobError::Over(reason),
-    }
 }
 
 fn from_hex(text: &str) -> Option<[u8; TOKEN]> {

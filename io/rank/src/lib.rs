@@ -11,6 +11,7 @@
 //! tells of it), and nowhere else.
 #![deny(unsafe_code)]
 
+mod agent;
 mod arena;
 mod cadence;
 mod error;

@@ -1,0 +1,266 @@
+//! A rank's agent: what is saved by it, and how the rank goes on without it.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use wire::rank::{Array, Frame, Saved, Step, TOKEN, Welcome};
+
+use crate::arena::Arena;
+use crate::cadence::Cadence;
+use crate::error::JobError;
+use crate::link::{Link, LinkError};
+use crate::staging::Staging;
+use crate::tracker::{Kind, Tracker};
+
+/// How often the agent is told how far the rank is, and is looked for when it is gone.
+const TELL: Duration = Duration::from_millis(100);
+
+/// How often the agent is listened to.
+const LISTEN: Duration = Duration::from_millis(1);
+
+/// How long a rank goes on without an agent. Its node may be gone, and the rank is started elsewhere.
+const ALONE: Duration = Duration::from_secs(10);
+
+/// The agent, and what is saved by it.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    path: PathBuf,
+    token: [u8; TOKEN],
+    link: Option<Link>,
+    /// Since when there is no link.
+    alone: Duration,
+    tracker: Tracker,
+    staging: Staging,
+    cadence: Cadence,
+    /// When the snapshot was taken that is being saved, and how long that took.
+    saving: Option<(Duration, Duration)>,
+    /// The next snapshot is to be a full one; a checkpoint is wanted.
+    full: bool,
+    wanted: bool,
+    told: Duration,
+    listened: Duration,
+    /// The last checkpoint that failed, and why.
+    failed: Option<String>,
+}
+
+/// A link on which the rank was let in.
+pub(crate) struct Opened {
+    path: PathBuf,
+    token: [u8; TOKEN],
+    link: Link,
+}
+
+impl Opened {
+    /// Waits to be let in: the welcome, and the file of the state, if there is one.
+    pub fn wait(
+        path: PathBuf,
+        token: [u8; TOKEN],
+    ) -> Result<(Opened, Welcome, Option<File>), JobError> {
+        match Link::open(&path, token) {
+            Ok((link, welcome, file)) => Ok((Opened { path, token, link }, welcome, file)),
+            Err(LinkError::Refused(reason)) => Err(JobError::Over(reason)),
+            Err(LinkError::Io(source)) => {
+                Err(JobError::Agent { path: path.display().to_string(), source })
+            }
+        }
+    }
+}
+
+/// The end of the last checkpoint.
+pub(crate) enum Outcome {
+    Saved,
+    Failed(String),
+    /// There is no agent now.
+    Alone,
+}
+
+impl Agent {
+    pub fn new(opened: Opened, welcome: &Welcome, arena: &Arena) -> Result<Agent, JobError> {
+        let Opened { path, token, link } = opened;
+        let mut tracker = Tracker::new(arena);
+        if welcome.restored {
+            tracker.saved();
+        }
+        Ok(Agent {
+            path,
+            token,
+            link: Some(link),
+            alone: Duration::ZERO,
+            tracker,
+            staging: Staging::new()?,
+            cadence: Cadence::new(welcome.every, Duration::from_micros(welcome.age_us)),
+            saving: None,
+            full: welcome.full || !welcome.restored,
+            wanted: false,
+            told: Duration::ZERO,
+            listened: Duration::ZERO,
+            failed: None,
+        })
+    }
+
+    /// How changes are found, and why by no better way.
+    pub fn tracker(&self) -> (Kind, Option<&str>) {
+        (self.tracker.kind(), self.tracker.instead())
+    }
+
+    /// The end of the last checkpoint, once it has settled.
+    pub fn outcome(&self) -> Outcome {
+        match (&self.failed, &self.link) {
+            (_, None) => Outcome::Alone,
+            (None, Some(_)) => Outcome::Saved,
+            (Some(why), Some(_)) => Outcome::Failed(why.clone()),
+        }
+    }
+
+    /// A safe point of a rank that is so far. True: a checkpoint is due.
+    pub fn look(&mut self, now: Duration, step: Step) -> Result<bool, JobError> {
+        if now >= self.listened + LISTEN {
+            self.listened = now;
+            self.listen(now)?;
+        }
+        if now >= self.told + TELL || self.told.is_zero() {
+            self.told = now;
+            self.tell(now, step)?;
+        }
+        let due = self.wanted || self.cadence.is_due(now);
+        Ok(due && self.saving.is_none() && self.link.is_some())
+    }
+
+    /// Copies what has changed, and has the agent save it.
+    pub fn snapshot(
+        &mut self,
+        began: Instant,
+        arena: &Arena,
+        notes: &[(Array, &[u8])],
+        step: u64,
+    ) -> Result<(), JobError> {
+        let begun = began.elapsed();
+        let changed = self.tracker.changed(arena)?;
+        let changed = (!self.full).then_some(&changed[..]);
+        let mut snapshot = self.staging.take(arena, notes, step, changed)?;
+        let now = began.elapsed();
+        snapshot.stop_us = u32::try_from((now - begun).as_micros()).unwrap_or(u32::MAX);
+        self.cadence.begin(now);
+        let Some(link) = &mut self.link else { return Ok(()) };
+        (self.saving, self.wanted) = (Some((begun, now - begun)), false);
+        match link.send(&Frame::Snapshot(snapshot), Some(self.staging.file())) {
+            Ok(()) => Ok(()),
+            Err(error) => self.lost(now, error),
+        }
+    }
+
+    /// Waits until what was copied is saved.
+    pub fn settle(&mut self, began: Instant) -> Result<(), JobError> {
+        while self.saving.is_some() {
+            let Some(link) = &mut self.link else { break };
+            match link.wait() {
+                Ok(frame) => self.hear(began.elapsed(), frame)?,
+                Err(error) => self.lost(began.elapsed(), error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that the work is done, until the job knows. False: the agent is gone.
+    pub fn say_finished(&mut self, began: Instant) -> Result<bool, JobError> {
+        let Some(link) = &mut self.link else { return Ok(false) };
+        if let Err(error) = link.send(&Frame::Finish, None) {
+            self.lost(began.elapsed(), error)?;
+        }
+        while let Some(link) = &mut self.link {
+            match link.wait() {
+                Ok(Frame::Finished) => return Ok(true),
+                Ok(frame) => self.hear(began.elapsed(), frame)?,
+                Err(error) => self.lost(began.elapsed(), error)?,
+            }
+        }
+        Ok(false)
+    }
+
+    /// Hears what there is to hear.
+    fn listen(&mut self, now: Duration) -> Result<(), JobError> {
+        while let Some(link) = &mut self.link {
+            match link.poll() {
+                Ok(Some(frame)) => self.hear(now, frame)?,
+                Ok(None) => return Ok(()),
+                Err(error) => self.lost(now, error)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, now: Duration, frame: Frame) -> Result<(), JobError> {
+        match frame {
+            Frame::Saved(Saved { outcome, full, .. }) => {
+                if let Some((begun, stop)) = self.saving.take()
+                    && outcome.is_ok()
+                {
+                    self.tracker.saved();
+                    // The agent's work for it costs a part of a processor as well.
+                    self.cadence.cost(stop + (now - begun) / 4);
+                }
+                (self.full, self.failed) = (full, outcome.err());
+                if self.failed.is_some() {
+                    self.cadence.again(now);
+                }
+                Ok(())
+            }
+            Frame::Save => {
+                self.wanted = true;
+                Ok(())
+            }
+            Frame::Farewell(reason) => Err(JobError::Over(reason)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells how far the rank is, or looks for an agent.
+    fn tell(&mut self, now: Duration, step: Step) -> Result<(), JobError> {
+        match &mut self.link {
+            Some(link) => match link.send(&Frame::Step(step), None) {
+                Ok(()) => Ok(()),
+                Err(error) => self.lost(now, error),
+            },
+            None => self.look_for(now),
+        }
+    }
+
+    /// The link is broken. The rank computes on: another agent may come.
+    fn lost(&mut self, now: Duration, error: LinkError) -> Result<(), JobError> {
+        if let LinkError::Refused(reason) = error {
+            return Err(JobError::Over(reason));
+        }
+        (self.link, self.alone, self.saving) = (None, now, None);
+        // Nobody knows which image would be the one below.
+        self.full = true;
+        self.failed = Some("the agent has gone".into());
+        Ok(())
+    }
+
+    fn look_for(&mut self, now: Duration) -> Result<(), JobError> {
+        match Link::open(&self.path, self.token) {
+            Ok((link, ..)) => {
+                // A copy that was made meanwhile went to nobody.
+                (self.link, self.saving, self.wanted) = (Some(link), None, true);
+                Ok(())
+            }
+            Err(LinkError::Refused(reason)) => Err(JobError::Over(reason)),
+            Err(LinkError::Io(_)) if now >= self.alone + ALONE => {
+                Err(JobError::Alone(ALONE.as_secs()))
+            }
+            Err(LinkError::Io(_)) => Ok(()),
+        }
+    }
+
+    /// Waits for another agent, if this one is gone.
+    pub fn find_again(&mut self, began: Instant) -> Result<(), JobError> {
+        while self.link.is_none() {
+            self.look_for(began.elapsed())?;
+            if self.link.is_none() {
+                std::thread::sleep(TELL);
+            }
+        }
+        Ok(())
+    }
+}
