@@ -22,9 +22,13 @@ impl Home {
     }
 
     fn steadfast(&self, arguments: &[&str]) -> Output {
+        self.in_folder(arguments, Path::new("."))
+    }
+
+    fn in_folder(&self, arguments: &[&str], folder: &Path) -> Output {
         let program = env!("CARGO_BIN_EXE_steadfast");
         let mut command = Command::new(program);
-        command.args(arguments).env("STEADFAST_HOME", self.0.path());
+        command.args(arguments).current_dir(folder).env("STEADFAST_HOME", self.0.path());
         command.env("STEADFAST_CONTEXT", self.0.path().join("none")).output().unwrap()
     }
 
@@ -239,8 +243,16 @@ fn a_program_that_fails_is_told_with_its_last_words_at_hand() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("exit status 3") && text.contains("steadfast job logs sh"), "{text}");
     assert_eq!(home.done(&["job", "logs", "sh"]), "no such input\n".repeat(3));
+    // A script that is run again goes on, and is done when the job is.
+    let script = "test -e done && exit 0; touch done; kill -9 $$";
+    let again = ["job", "run", "--or-resume", "--name", "twice", "--", "sh", "-c", script];
+    let output = home.in_folder(&again, home.0.path());
+    assert!(output.status.success(), "{output:?}");
+    std::fs::remove_file(home.0.path().join("done")).unwrap();
+    let output = home.in_folder(&again, home.0.path());
+    assert!(output.status.success() && !home.0.path().join("done").exists(), "{output:?}");
     let output = home.steadfast(&["job", "show", "other"]);
-    assert!(String::from_utf8(output.stderr).unwrap().contains("there are: sh"));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("there are: sh, twice"));
     let output = home.steadfast(&["job", "run", "-n", "0", "--", "true"]);
     assert_eq!(output.status.code(), Some(2));
 }

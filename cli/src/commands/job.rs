@@ -170,6 +170,7 @@ Examples:
   steadfast job run -n 4 -- python examples/jobs/matmul.py
   steadfast job run -n 4 --every 20s --nodes 3 -- python examples/jobs/matmul.py
   steadfast job run --detach --name long -- ./simulate --steps 1000000
+  steadfast job run --or-resume --name long -- ./simulate --steps 1000000
 
 An interrupt stops the job; `steadfast job resume NAME` goes on with it.";
 
@@ -183,6 +184,10 @@ struct Run {
     /// The job's name. Default: that of its script.
     #[arg(long)]
     name: Option<String>,
+    /// Go on with the job of this name, if there is one; if it has finished, that is all. For scripts
+    /// that are run again.
+    #[arg(long, requires = "name")]
+    or_resume: bool,
     /// When ranks save: auto (as it pays, by the measured cost), never, or a time such as 20s.
     #[arg(long, default_value = "auto", value_parser = submit::every)]
     every: Every,
@@ -288,6 +293,12 @@ fn start(run: &Run) -> Result<(), Failure> {
         let taken = |name: &str| status.jobs.as_ref().is_some_and(|it| it.named(name).is_some());
         spec.name = submit::name(&run.command, taken);
     }
+    if run.or_resume {
+        let status = reach::book(&mut node, || reach::node(&run.how.at, 1))?;
+        if let Some((number, job)) = status.jobs.as_ref().and_then(|it| it.named(&spec.name)) {
+            return go_on((number, job), node, run.detach, &run.how);
+        }
+    }
     let name = spec.name.clone();
     let taken = reach::tell(&mut node, &Command::Submit(spec))?;
     let number = taken.job.ok_or_else(|| Failure::Failed("the book did not make a job".into()))?;
@@ -387,14 +398,25 @@ fn steer(
 }
 
 fn resume(name: &str, detach: bool, how: &How) -> Result<(), Failure> {
-    let (mut node, status) = known(&how.at)?;
-    let (number, job) = reach::named(&status, name)?;
-    // One that runs is only watched.
-    if job.state != JobState::Running {
-        reach::tell(&mut node, &Command::Resume { job: number })?;
+    let (node, status) = known(&how.at)?;
+    let found = reach::named(&status, name)?;
+    go_on(found, node, detach, how)
+}
+
+fn go_on(
+    (number, job): (u64, &Job),
+    mut node: AdminClient,
+    detach: bool,
+    how: &How,
+) -> Result<(), Failure> {
+    match job.state {
+        JobState::Finished => return ended(job),
+        // One that runs is only watched.
+        JobState::Running => {}
+        _ => drop(reach::tell(&mut node, &Command::Resume { job: number })?),
     }
     if detach {
-        return print(&format!("{name}: it goes on\n"));
+        return print(&format!("{}: it goes on\n", job.spec.name));
     }
     follow(number, node, how)
 }
