@@ -78,4 +78,4 @@ macro_rules! targets {
     };
 }
 
-targets!(datagram ordered frame attach config admin sealed ring schedule stack session store registry);
+targets!(datagram ordered frame attach rank config admin sealed ring schedule stack session store registry);
