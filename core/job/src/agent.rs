@@ -139,11 +139,6 @@ impl Agent {
         self.outputs.pop_front()
     }
 
-    /// Starts that run here, or have yet to be told of.
-    pub fn runs(&self) -> impl Iterator<Item = Key> {
-        self.runs.keys().copied()
-    }
-
     /// The book wants this.
     pub fn assign(&mut self, now: Time, assignment: Assignment) {
         if !assignment.introduced {

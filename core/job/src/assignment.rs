@@ -48,8 +48,6 @@ pub struct Task {
     pub next: u64,
     /// How often a user has asked for a checkpoint.
     pub saves: u64,
-    /// The rank has run before.
-    pub again: bool,
 }
 
 /// An image that counts.
@@ -121,7 +119,6 @@ impl Jobs {
                     chain: it.images.length(),
                     next: it.images.next(),
                     saves: job.saves,
-                    again: it.start > 1,
                 });
             }
         }

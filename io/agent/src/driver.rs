@@ -390,7 +390,7 @@ impl Driver {
         let Some((key, rank)) = self.connected(number) else { return };
         match (frame, file) {
             (Frame::Step(step), _) => {
-                let computes = rank.step(step);
+                let computes = rank.heard(step);
                 let moments = rank.moments;
                 if computes {
                     self.agent.handle_computes(key, moments);
@@ -399,6 +399,7 @@ impl Driver {
             (Frame::Snapshot(snapshot), Some(file)) => {
                 let (step, full) = (snapshot.step, snapshot.full);
                 (rank.snapshot, rank.snapped) = (Some((snapshot, file)), wall());
+                rank.step = step;
                 self.agent.handle_snapshot(key, step, full);
             }
             (Frame::Finish, _) => self.agent.handle_finish(key, wall()),
@@ -449,7 +450,7 @@ impl Driver {
                     rank.progress.save_us = u32::try_from(took).unwrap_or(u32::MAX);
                     (rank.progress.saved, rank.changed) = (wall(), true);
                 }
-                rank.tell(&Frame::Saved(Saved { step: 0, outcome, full }));
+                rank.tell(&Frame::Saved(Saved { step: rank.step, outcome, full }));
             }
             Word::Save => rank.tell(&Frame::Save),
             Word::Finished => {

@@ -22,7 +22,9 @@ pub(super) struct Rank {
     pub reads: bool,
     /// The last snapshot, until the machine has it written.
     pub snapshot: Option<(Snapshot, File)>,
+    /// When it came, and how far the rank was.
     pub snapped: Time,
+    pub step: u64,
     pub moments: Moments,
     pub progress: Progress,
     /// Since when its rate is measured, and from which turn on.
@@ -46,6 +48,7 @@ impl Rank {
             reads: false,
             snapshot: None,
             snapped: Time::ZERO,
+            step: 0,
             moments: Moments::default(),
             progress: Progress::default(),
             measured: (Time::ZERO, 0),
@@ -63,7 +66,7 @@ impl Rank {
     }
 
     /// The rank is so far. True: this is the first that is heard of it.
-    pub fn step(&mut self, step: Step) -> bool {
+    pub fn heard(&mut self, step: Step) -> bool {
         let now = monotonic();
         let (since, from) = self.measured;
         let span = now.since(since).as_micros();
