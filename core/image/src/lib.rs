@@ -19,12 +19,16 @@
 
 extern crate alloc;
 
+mod bug;
 mod builder;
 mod chain;
 mod damage;
 mod manifest;
 mod place;
 
+#[cfg(feature = "planted-bugs")]
+pub use bug::Bug;
+pub use bug::Planted;
 pub use builder::Builder;
 pub use chain::{Chain, Opening, Read};
 pub use damage::Damage;

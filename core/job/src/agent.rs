@@ -205,7 +205,8 @@ impl Agent {
         let mut needless: Vec<Place> = Vec::new();
         let kept: BTreeMap<Place, (Root, bool)> =
             assignment.images.iter().map(|it| (it.place, (it.root, it.here))).collect();
-        for (place, own) in &self.disk {
+        // The newest first: the first state that is whole is the one to go on from.
+        for (place, own) in self.disk.iter().rev() {
             let by_old_list = assignment.version < own.since;
             if by_old_list && !self.planted.is(Bug::RemoveByOldList) {
                 continue;
@@ -347,10 +348,12 @@ impl Agent {
         }
     }
 
-    /// An image here is damaged: it could not be restored.
+    /// An image here is damaged, or gone: it could not be restored, or given away.
     pub fn handle_damaged(&mut self, place: Place) {
-        self.disk.remove(&place);
-        self.outputs.push_back(Output::Remove(place));
+        // Else it may be on its way here once more.
+        if self.disk.remove(&place).is_some() {
+            self.outputs.push_back(Output::Remove(place));
+        }
         self.say(Command::Lost { place, holder: self.me });
     }
 

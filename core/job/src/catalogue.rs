@@ -171,6 +171,13 @@ impl Catalogue {
         self.last > 0 && self.generations.is_empty() && !self.anew
     }
 
+    /// The last image is there, or may come back: that of the present start, or the one from which
+    /// it goes on. It has what a rank that has finished leaves.
+    pub(crate) fn has_last(&self) -> bool {
+        let last = self.from.or(Some(self.last).filter(|last| *last > 0));
+        self.anew || last.is_none_or(|last| self.generations.contains_key(&last))
+    }
+
     /// Without images it begins anew, although it had some.
     pub(crate) fn allow_anew(&mut self) {
         self.anew = true;
@@ -217,8 +224,9 @@ impl Catalogue {
         self.restorable().find(|state| state.iter().all(safe))
     }
 
-    /// The images of the states that are kept, among them one with all copies, if there is. While there are fewer than that, an image that is
-    /// held nowhere is kept as well: its holder may come back.
+    /// The images of the states that are kept, among them one with all copies, if there is. One that
+    /// is held nowhere is kept as well, while it is newer than these or there are fewer: its holder
+    /// may come back, and it may have the results.
     fn needed(&self) -> BTreeSet<u64> {
         let mut states: Vec<Vec<&Generation>> = self.restorable().take(KEPT).collect();
         if states.len() < KEPT {
@@ -228,6 +236,10 @@ impl Catalogue {
         let from = self.from.and_then(|number| self.generations.get(&number));
         states.extend(from.and_then(|it| self.chain(it)));
         states.extend(self.safest());
+        let newest = states[0][0].place.generation;
+        let newer = self.generations.range(newest + 1..).filter_map(|(_, it)| self.chain(it));
+        let newer: Vec<Vec<&Generation>> = newer.collect();
+        states.extend(newer);
         states.into_iter().flatten().map(|it| it.place.generation).collect()
     }
 

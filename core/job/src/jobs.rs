@@ -294,8 +294,21 @@ impl Jobs {
     /// may be hours of work, and its disks may be away.
     fn lost(&mut self, now: Time, place: Place, holder: Member) -> Result<(), Void> {
         self.images(place)?.lose(place, holder)?;
+        self.check_results(place.job, place.rank);
         self.check_lost(now, place.job, place.rank);
         Ok(())
+    }
+
+    /// A rank that has finished goes on once more if its results are gone, while others still work.
+    fn check_results(&mut self, job: u64, number: u32) {
+        let job = self.jobs.get_mut(&job).filter(|job| job.state != JobState::Finished);
+        let rank = job.and_then(|job| job.ranks.get_mut(number as usize));
+        if let Some(rank) = rank
+            && rank.state == RankState::Finished
+            && !rank.images.has_last()
+        {
+            rank.state = RankState::Waiting;
+        }
     }
 
     fn check_lost(&mut self, now: Time, job: u64, number: u32) {
@@ -411,7 +424,8 @@ impl Jobs {
         if it.start != start || !matches!(it.state, RankState::At(_)) {
             return Err(Void::Stale);
         }
-        if *end == End::Finished {
+        // Without its last image its results are gone: then it goes on from an older one.
+        if *end == End::Finished && it.images.has_last() {
             it.state = RankState::Finished;
             if job.ranks.iter().all(|rank| rank.state == RankState::Finished) {
                 (job.state, job.since) = (JobState::Finished, now);

@@ -14,6 +14,7 @@ pub mod fabric;
 pub mod faults;
 mod identity;
 pub mod interruptions;
+pub mod jobs;
 pub mod links;
 pub mod options;
 pub mod oracle;

@@ -69,6 +69,7 @@ enum WorldName {
     Rings,
     Links,
     Stores,
+    Jobs,
 }
 
 impl Arguments {
@@ -88,6 +89,7 @@ impl Arguments {
             WorldName::Rings => World::Rings,
             WorldName::Links => World::Links,
             WorldName::Stores => World::Stores,
+            WorldName::Jobs => World::Jobs,
         });
         Settings { world, ..Settings::default() }
     }
@@ -115,6 +117,7 @@ impl Arguments {
             Some(WorldName::Rings) => " --world rings",
             Some(WorldName::Links) => " --world links",
             Some(WorldName::Stores) => " --world stores",
+            Some(WorldName::Jobs) => " --world jobs",
         };
         format!("cargo run --release -p steadfast-sim -- --seed {seed}{world}")
     }

@@ -20,6 +20,10 @@ pub struct Plant {
     pub client: client::Planted,
     /// In the manager.
     pub manager: manager::Planted,
+    /// In the book of jobs, and in agents.
+    pub job: job::Planted,
+    /// In what reads images.
+    pub image: image::Planted,
 }
 
 impl Plant {
@@ -62,6 +66,9 @@ impl Plant {
     pub fn world(self) -> Option<World> {
         if self.seal.bug().is_some() {
             return Some(World::Rings);
+        }
+        if self.job.bug().is_some() || self.image.bug().is_some() {
+            return Some(World::Jobs);
         }
         if self.store.bug().is_some_and(|bug| store::Bug::OF_CLUSTERS.contains(&bug)) {
             return Some(World::Decay);

@@ -7,7 +7,7 @@ use crate::run::{Outcome, Plant, Settings, run_seed};
 /// A planted mistake must be found within so many seeds.
 pub const WITHIN: u64 = 4_000;
 
-/// All mistakes of ring, engine, seal, store, client and manager by name.
+/// All mistakes of ring, engine, seal, store, client, manager, job and image by name.
 #[cfg(feature = "planted-bugs")]
 pub fn all() -> Vec<(String, Plant)> {
     let none = Plant::default();
@@ -26,7 +26,12 @@ pub fn all() -> Vec<(String, Plant)> {
     let manager = manager::Bug::all()
         .filter(|bug| !manager::Bug::OF_UPGRADES.contains(bug))
         .map(|bug| (format!("manager::{bug:?}"), Plant { manager: Some(bug).into(), ..none }));
-    ring.chain(engine).chain(seal).chain(store).chain(client).chain(manager).collect()
+    let job = job::Bug::all()
+        .map(|bug| (format!("job::{bug:?}"), Plant { job: Some(bug).into(), ..none }));
+    let image = image::Bug::all()
+        .map(|bug| (format!("image::{bug:?}"), Plant { image: Some(bug).into(), ..none }));
+    let whole = ring.chain(engine).chain(seal).chain(store).chain(client).chain(manager);
+    whole.chain(job).chain(image).collect()
 }
 
 /// Without the feature `planted-bugs` the machines have none.

@@ -36,7 +36,7 @@ const BELOW: &[(&str, &str)] = &[
     ("steadfast", "admin client config macros node os registry tls wire"),
     ("cli", "steadfast admin agent client image job node os qos qosd registry seal tls wire"),
     ("proof/history", "wire"),
-    ("proof/sim", "client engine history manager ring seal store testkit wire"),
+    ("proof/sim", "client engine history image job manager ring seal store testkit wire"),
     ("proof/testkit", "wire"),
     ("proof/fixture", "steadfast"),
     ("proof/fuzz", "client engine node registry ring seal store wire"),

@@ -147,13 +147,21 @@ impl Giver {
 
     fn send(&self, place: Place, root: Root, stream: &mut impl Write) -> io::Result<()> {
         let folder = folder_of(&self.folder, place.job, place.rank);
+        let bad = |damage: Damage| io::Error::new(io::ErrorKind::InvalidData, damage);
         let read = std::fs::read(manifest_of(&folder, place));
         let (manifest, file) = match (read, File::open(data_of(&folder, place))) {
             (Ok(manifest), Ok(file)) => (manifest, file),
-            _ => return stream.write_all(&[0; 16]).and_then(|()| stream.flush()),
+            (Err(error), _) | (_, Err(error)) => {
+                stream.write_all(&[0; 16]).and_then(|()| stream.flush())?;
+                // The book may have it here, and then nobody would get it.
+                let gone = error.kind() == io::ErrorKind::NotFound;
+                return if gone { Err(bad(Damage::Missing(place))) } else { Ok(()) };
+            }
         };
-        let bad = |damage: Damage| io::Error::new(io::ErrorKind::InvalidData, damage);
         let parts = Manifest::decode(&manifest).map_err(bad)?;
+        if parts.place != place {
+            return Err(bad(Damage::Misplaced { wanted: place, found: parts.place }));
+        }
         // Another one by this name is asked for: that says nothing of the one that is here.
         if root_of(&manifest) != root {
             return stream.write_all(&[0; 16]).and_then(|()| stream.flush());

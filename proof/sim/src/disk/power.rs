@@ -107,6 +107,17 @@ impl Disk {
         self.durable.insert(name, number);
     }
 
+    /// Somebody removes a file for good.
+    pub fn take(&mut self, name: FileName) {
+        self.names.remove(&name);
+        self.durable.remove(&name);
+    }
+
+    /// The files that it shows.
+    pub fn names(&self) -> impl Iterator<Item = FileName> + '_ {
+        self.names.keys().copied()
+    }
+
     /// Files of the log.
     pub fn segments(&self) -> usize {
         self.names.keys().filter(|name| matches!(name, FileName::Segment(_))).count()

@@ -21,6 +21,8 @@ pub enum World {
     Links,
     /// One store and its disk.
     Stores,
+    /// Jobs: their book, director and agents, and ranks with images on disks.
+    Jobs,
 }
 
 impl World {
