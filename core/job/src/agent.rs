@@ -269,7 +269,12 @@ impl Agent {
     /// It is on the disk, or the book has it already while the answer is on its way.
     fn has(&self, place: Place) -> bool {
         let saving = |run: &Run| run.saving.is_some_and(|(saving, _)| saving == place);
-        self.disk.contains_key(&place) || self.runs.values().any(saving)
+        // Its start may be over by then.
+        let commits =
+            |it: &Command| matches!(it, Command::Commit { place: it, .. } if *it == place);
+        self.disk.contains_key(&place)
+            || self.runs.values().any(saving)
+            || self.said.iter().any(commits)
     }
 
     /// A rank has a snapshot.

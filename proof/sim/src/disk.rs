@@ -118,7 +118,7 @@ impl Disk {
                 let more = if self.troubles.copies { bytes.len() } else { grown };
                 if more > 0 && !self.has_room(more) {
                     // Some of it was written before the room was used up.
-                    let part = self.draw.count(0, bytes.len() - grown);
+                    let part = self.draw.count(0, bytes.len().saturating_sub(grown));
                     self.write(number, offset, &bytes[..part]);
                     return full();
                 }

@@ -38,6 +38,7 @@ fn two_runs_of_a_seed_are_the_same_stream_of_events() {
         (18, World::Interruptions),
         (19, World::Decay),
         (20, World::Poison),
+        (21, World::Jobs),
     ];
     for (seed, world) in worlds {
         let settings = Settings { world: Some(world), ..Settings::default() };
@@ -73,6 +74,11 @@ fn what_a_seed_has_shown_stays_mended() {
     // to leave. 5002470: the checker forgot a poisonous call that a warm passive replica had
     // reported of its next history, before its service had begun anew.
     for (seed, world) in [
+        (44, Some(World::Jobs)),
+        (56, Some(World::Jobs)),
+        (122, Some(World::Jobs)),
+        (275, Some(World::Jobs)),
+        (2663, Some(World::Jobs)),
         (34, Some(World::Poison)),
         (43, Some(World::Poison)),
         (109, Some(World::Poison)),

@@ -1,6 +1,6 @@
 //! Gets copies. What comes is on the disk only as a whole, verified, and with its own root.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::net::TcpStream;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -13,7 +13,7 @@ use tls::{Client, Role};
 
 use super::secure::Secure;
 use super::{SILENT, Stream, address, ask, tcp};
-use crate::images::{data_of, folder_of, manifest_of, remove_file};
+use crate::images::{Saver, data_of, folder_of, manifest_of, remove_file};
 
 /// Gets images into a folder.
 #[derive(Clone, Debug)]
@@ -99,8 +99,9 @@ impl Taker {
         let placed =
             written.and_then(|()| replace_file(&manifest_of(&folder, place), 0o600, &manifest));
         if placed.is_err() {
-            // The disk may be full because of it.
-            let _ = fs::remove_file(&path);
+            // The disk may be full because of it. Its manifest may be there, and must not be taken
+            // for a copy.
+            let _ = Saver::new(&folder).remove(place);
         }
         placed
     }

@@ -55,8 +55,9 @@ impl Saver {
         let file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
         let saved = self.write(&file, (snapshot, staging), place, parent);
         if saved.is_err() {
-            // The disk may be full because of it.
-            let _ = fs::remove_file(&path);
+            // The disk may be full because of it. Its manifest may be there, and must not be taken
+            // for an image.
+            let _ = self.remove(place);
         }
         saved
     }

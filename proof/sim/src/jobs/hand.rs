@@ -278,7 +278,9 @@ impl World {
 
     fn begin_write(&mut self, node: usize, writing: Writing) {
         let number = self.next();
-        let hand = &mut self.nodes[node].hand;
+        let it = &mut self.nodes[node];
+        it.harmed.remove(&writing.place);
+        let hand = &mut it.hand;
         let serial = hand.serial;
         hand.writes.insert(number, writing);
         self.within(self.options.slowest, node, At::Write(serial, number));
@@ -297,9 +299,10 @@ impl World {
             return Ok(());
         }
         let Writing { place, parent, root, is_copy, .. } = writing;
-        if done.is_ok() {
-            it.harmed.remove(&place);
+        if done.as_ref().is_err_and(|unwritten| unwritten.left) {
+            it.harmed.insert(place);
         }
+        let done = done.map_err(|unwritten| unwritten.why);
         let bytes = writing.bytes();
         self.agent(node, |agent| match is_copy {
             true => agent.handle_fetched(place, done.map(|_| root)),

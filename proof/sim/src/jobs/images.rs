@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use image::{
-    Array, Builder, Damage, Manifest, Opening, PAGE, Parent, Place, Planted, Root, root_of,
+    Array, Builder, Damage, Manifest, Opening, PAGE, Parent, Part, Place, Planted, Root, root_of,
 };
 use store::{Done, FailureKind, FileName, Op};
 
@@ -83,6 +83,13 @@ enum Stage {
     Durable,
 }
 
+/// Why an image is not on the disk; and whether files of it stay all the same.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unwritten {
+    pub why: String,
+    pub left: bool,
+}
+
 /// An image on its way to the disk.
 #[derive(Debug)]
 pub struct Writing {
@@ -92,7 +99,8 @@ pub struct Writing {
     /// It is another node's: what it says is known to be right, and one that is there is broken.
     pub is_copy: bool,
     manifest: Bytes,
-    data: Bytes,
+    /// Its parts, each with its place in the file.
+    data: Vec<(u64, Bytes)>,
     stage: Stage,
 }
 
@@ -116,35 +124,38 @@ impl Writing {
         for &part in parts {
             let bytes: Vec<u8> = state[part].iter().flat_map(|word| word.to_le_bytes()).collect();
             let at = builder.part(part as u32, 0, &bytes);
-            data.resize(at as usize, 0);
-            data.extend(bytes);
+            data.push((at, bytes.into()));
         }
         let manifest: Bytes = builder.finish(step).encode().into();
-        Writing::new(place, parent, manifest, data.into())
+        Writing::new(place, parent, manifest, data)
     }
 
-    fn new(place: Place, parent: Option<Parent>, manifest: Bytes, data: Bytes) -> Writing {
+    fn new(
+        place: Place,
+        parent: Option<Parent>,
+        manifest: Bytes,
+        data: Vec<(u64, Bytes)>,
+    ) -> Writing {
         let (root, stage) = (root_of(&manifest), Stage::Data);
         Writing { place, parent, root, is_copy: false, manifest, data, stage }
     }
 
     /// The bytes of its parts.
     pub fn bytes(&self) -> u64 {
-        self.data.len() as u64
+        self.data.iter().map(|(_, part)| part.len() as u64).sum()
     }
 
     /// Does what is next. True: it is whole on the disk.
-    pub fn go_on(&mut self, disk: &mut Disk) -> Result<bool, String> {
+    pub fn go_on(&mut self, disk: &mut Disk) -> Result<bool, Unwritten> {
         let there = disk.content(manifest_of(self.place)).is_some();
         if self.stage == Stage::Data && !self.is_copy && there {
-            return Err("there is an image of this name".into());
+            return Err(Unwritten { why: "there is an image of this name".into(), left: true });
         }
-        let done = self.step(disk);
-        if done.is_err() {
+        self.step(disk).map_err(|kind| {
             // The disk may be full because of it. Without data, a manifest is nothing.
-            remove(disk, self.place);
-        }
-        done.map_err(|kind| format!("{kind:?}"))
+            let left = !remove(disk, self.place);
+            Unwritten { why: format!("{kind:?}"), left }
+        })
     }
 
     fn step(&mut self, disk: &mut Disk) -> Result<bool, FailureKind> {
@@ -160,7 +171,7 @@ impl Writing {
                 Stage::Manifest
             }
             Stage::Manifest => {
-                write(disk, new, &self.manifest)?;
+                write(disk, new, &[(0, self.manifest.clone())])?;
                 run(disk, Op::Sync { file: new })?;
                 Stage::Named
             }
@@ -178,10 +189,12 @@ impl Writing {
 }
 
 /// Writes a new file.
-fn write(disk: &mut Disk, file: FileName, bytes: &Bytes) -> Result<(), FailureKind> {
+fn write(disk: &mut Disk, file: FileName, parts: &[(u64, Bytes)]) -> Result<(), FailureKind> {
     run(disk, Op::Remove { file })?;
     run(disk, Op::Allocate { file, size: 0 })?;
-    run(disk, Op::Write { file, offset: 0, bytes: bytes.clone() }).map(drop)
+    parts.iter().try_for_each(|(offset, bytes)| {
+        run(disk, Op::Write { file, offset: *offset, bytes: bytes.clone() }).map(drop)
+    })
 }
 
 /// Removes an image. False: files of it stay.
@@ -264,7 +277,14 @@ pub fn give(disk: &mut Disk, place: Place, root: &Root) -> Result<Writing, Unrea
     }
     match is_whole(&known, &data) {
         Some(damage) => Err(damage.into()),
-        None => Ok(Writing { is_copy: true, ..Writing::new(place, known.parent, manifest, data) }),
+        None => {
+            let part = |part: &Part| {
+                let from = part.at as usize;
+                (part.at, data.slice(from..from + part.length as usize))
+            };
+            let parts = known.parts.iter().map(part).collect();
+            Ok(Writing { is_copy: true, ..Writing::new(place, known.parent, manifest, parts) })
+        }
     }
 }
 

@@ -129,7 +129,8 @@ impl World {
         }
         for (number, job) in self.order.book.jobs() {
             if job.state != JobState::Finished {
-                return Err(format!("job {number} is {:?}: {:?}", job.state, job.ranks));
+                let ranks = job.ranks.iter().map(|rank| rank.state).collect::<Vec<_>>();
+                return Err(format!("job {number} is {:?}: {ranks:?}", job.state));
             }
         }
         self.is_quiet()?;
@@ -170,8 +171,8 @@ impl World {
         }
         let copies = usize::from(job.spec.copies).min(self.nodes.len());
         let few = |image: &&Generation| {
-            let lives = image.holders.iter().filter(|holder| self.lives(**holder)).count();
-            lives < copies
+            let all = image.holders.iter().all(|holder| self.lives(*holder));
+            !all || image.holders.len() < copies
         };
         match it.images.generations().find(few) {
             Some(image) => {

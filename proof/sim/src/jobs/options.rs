@@ -68,8 +68,9 @@ impl Fault {
 #[derive(Clone, Debug)]
 pub struct JobPlan {
     pub spec: Spec,
-    /// The turns of each rank.
+    /// The turns of each rank, and the longest one.
     pub turns: u64,
+    pub turn: Duration,
     /// Turns between two snapshots.
     pub every: u64,
     /// Its arrays, and the words of each.
@@ -84,8 +85,6 @@ pub struct JobPlan {
 pub struct Options {
     pub nodes: usize,
     pub jobs: Vec<JobPlan>,
-    /// The longest turn.
-    pub turn: Duration,
     /// The longest time until a word is ordered, a replica or an agent hears of it, and so on.
     pub lag: Duration,
     /// The longest operation of a disk.
@@ -116,9 +115,8 @@ impl Options {
         let mut faults = draw.fork();
         let nodes = draw.pick(&[1, 2, 3, 3, 3, 4, 5]);
         let many = draw.pick(&[1, 1, 2]);
-        let turn = millis(draw, &[2, 5, 20]);
         let phase = millis(&mut faults, &[300, 1_000, 3_000]);
-        let jobs = (0..many).map(|number| JobPlan::draw(draw, number, turn, phase)).collect();
+        let jobs = (0..many).map(|number| JobPlan::draw(draw, number, phase)).collect();
         let sometimes = |faults: &mut Draw, rates: &[u64]| match faults.one_in(2) {
             true => faults.pick(rates),
             false => 0,
@@ -128,13 +126,12 @@ impl Options {
         Options {
             nodes,
             jobs,
-            turn,
             lag: millis(draw, &[1, 5, 5, 40]),
             slowest: millis(draw, &[1, 4, 30]),
             detection: millis(draw, &[5, 50, 200]),
             restart: millis(draw, &[10, 100, 100, 800]),
             faults: chosen.into_iter().map(|kind| Fault::ALL[kind]).collect(),
-            pause: millis(&mut faults, &[10, 40, 150]),
+            pause: phase / faults.pick(&[6, 20, 60]),
             phase,
             unheard: sometimes(&mut faults, &[20, 200]),
             repeated: sometimes(&mut faults, &[20, 200]),
@@ -153,7 +150,7 @@ impl Options {
 
 impl JobPlan {
     /// Undisturbed it takes about as long as the faults.
-    fn draw(draw: &mut Draw, number: u64, turn: Duration, phase: Duration) -> JobPlan {
+    fn draw(draw: &mut Draw, number: u64, phase: Duration) -> JobPlan {
         let spec = Spec {
             name: format!("job-{number}"),
             command: vec!["matmul".into()],
@@ -163,11 +160,12 @@ impl JobPlan {
             blocking: draw.one_in(4),
             ..Spec::default()
         };
-        let fits = (2 * phase.as_nanos() / turn.as_nanos()) as u64;
+        let turns = draw.between(4, 40);
         JobPlan {
             spec,
-            turns: draw.between(fits / 2, fits).clamp(6, 120),
-            every: draw.pick(&[1, 2, 4, 10]),
+            turns,
+            turn: draw.span(phase / 4, 2 * phase) / turns as u32,
+            every: draw.pick(&[1, 1, 2, 5]),
             arrays: draw.count(1, 4),
             words: draw.count(1, 6),
             at: draw.span(Duration::ZERO, phase / 2),

@@ -11,6 +11,9 @@ use crate::check::Verdict;
 /// A rank whose results could not be saved so often ends with an error.
 const TRIES: u32 = 3;
 
+/// How often a rank that waits looks whether it may go on.
+const WAITS: Duration = Duration::from_millis(20);
+
 impl Process {
     /// The snapshot under way is saved, or not. True: the rank gives up.
     pub fn saved(&mut self, well: bool, full: bool) -> bool {
@@ -109,7 +112,7 @@ impl World {
         let (step, state) = process.handed.take().unwrap_or_else(begin);
         (process.step, process.last, process.state) = (step, step, Some(state));
         self.nodes[node].records.insert(key, true);
-        self.within(self.options.turn, node, At::Turn(number));
+        self.within(plan.turn, node, At::Turn(number));
     }
 
     /// A process computes, and saves now and then.
@@ -126,7 +129,10 @@ impl World {
             process.step += 1;
         }
         self.trace.note(self.queue.now(), 40, node, [number, process.step]);
-        let after = self.draw.span(self.options.turn / 4, self.options.turn);
+        // One that waits looks more often.
+        let waits = blocked || process.step == plan.turns;
+        let turn = if waits { plan.turn.min(WAITS) } else { plan.turn };
+        let after = self.draw.span(turn / 4, turn);
         self.queue.push(self.queue.now() + after, Event::Node(node, At::Turn(number)));
         if !process.linked {
             return Ok(());
