@@ -111,6 +111,11 @@ impl Manifest {
         }
     }
 
+    /// The bytes of the image's file.
+    pub fn end(&self) -> u64 {
+        self.parts.last().map_or(0, |part| part.at + u64::from(part.length))
+    }
+
     /// Its parts are within its arrays, in order, and apart from each other.
     pub(crate) fn is_possible(&self) -> bool {
         let fits = |array: &Array| array.name.len() <= MAX_NAME && array.form.len() <= MAX_NAME;

@@ -1,4 +1,4 @@
-//! What the simulator's world of jobs has found, one mistake each.
+//! Mistakes that the simulator's world of jobs has found, one for each test.
 
 use image::{Parent, Place, Root};
 use steadfast_job::{

@@ -35,9 +35,9 @@ pub fn log_of(folder: &Path, job: u64, rank: u32) -> PathBuf {
 /// The images of a folder, by their manifests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listed {
-    /// Those whose manifests are whole, with their roots. Whether they count, the book says.
+    /// Those whose manifests are whole and have their data, with their roots. Whether they count, the book says.
     pub images: Vec<(Place, Root)>,
-    /// Manifests that are torn, rotten or another's.
+    /// Manifests that are torn, rotten, another's, or without data.
     pub torn: Vec<PathBuf>,
 }
 
@@ -62,12 +62,20 @@ pub fn list(folder: &Path) -> io::Result<Listed> {
                 }
                 let bytes = fs::read(&path)?;
                 match Manifest::decode(&bytes) {
-                    Ok(Manifest { place, .. })
-                        if (place.job, place.rank) == (job, rank)
+                    // A loss of power may leave a manifest without its data.
+                    Ok(manifest)
+                        if (manifest.place.job, manifest.place.rank) == (job, rank)
                             && path
-                                == saver::manifest_of(path.parent().unwrap_or(folder), place) =>
+                                == saver::manifest_of(
+                                    &folder_of(folder, job, rank),
+                                    manifest.place,
+                                )
+                            && path
+                                .with_extension("data")
+                                .metadata()
+                                .is_ok_and(|data| data.len() >= manifest.end()) =>
                     {
-                        found.images.push((place, root_of(&bytes)));
+                        found.images.push((manifest.place, root_of(&bytes)));
                     }
                     _ => found.torn.push(path),
                 }
@@ -79,7 +87,8 @@ pub fn list(folder: &Path) -> io::Result<Listed> {
     Ok(found)
 }
 
-/// Removes what writers have left that were killed: data without a manifest, and half a manifest.
+/// Removes what writers have left that were killed, or a loss of power: data without a manifest, a
+/// manifest without data, and half a manifest.
 ///
 /// # Errors
 /// The system's own.
@@ -89,8 +98,12 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
             for entry in fs::read_dir(&path)? {
                 let path = entry?.path();
                 let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
-                let alone = end == "data" && !path.with_extension("manifest").exists();
-                if alone || end == "new" {
+                let alone = match end {
+                    "data" => !path.with_extension("manifest").exists(),
+                    "manifest" => !path.with_extension("data").exists(),
+                    end => end == "new",
+                };
+                if alone {
                     fs::remove_file(path)?;
                 }
             }

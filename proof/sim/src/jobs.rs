@@ -5,6 +5,7 @@
 //! [`images`]). Everything dies, is cut off, rots and fills up ([`fate`]); then all heals, and all
 //! jobs must end with the results of undisturbed runs.
 
+mod copies;
 mod fate;
 mod hand;
 mod images;
@@ -12,6 +13,7 @@ mod judge;
 mod node;
 mod options;
 mod order;
+mod parts;
 mod program;
 mod ranks;
 
@@ -27,10 +29,9 @@ use crate::draw::Draw;
 use crate::queue::Queue;
 use crate::run::{Outcome, Plant, Summary};
 use crate::trace::Trace;
-use judge::Judge;
 use node::Node;
 use options::{JobPlan, Options};
-use order::Order;
+use parts::{Judge, Order};
 
 /// After the faults, all jobs end and all is in order within this time.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -41,7 +42,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Virtual time begins here. Numbers of jobs are times.
 const BEGIN: Time = Time(1_000_000_000);
 
-/// What happens at a node.
+/// A happening at a node.
 #[derive(Clone, Debug)]
 enum At {
     /// The first of its words is ordered.
@@ -75,7 +76,7 @@ enum At {
     Exit(u64, Exit),
     /// Its agent has been away for long.
     Orphaned(u64),
-    /// What was wrong with it is over.
+    /// Its trouble is over.
     Joined(u64),
     Roomy,
     Returned,
@@ -94,7 +95,7 @@ enum Event {
     Node(usize, At),
     /// A director's word comes once more.
     Late(Command),
-    /// Whoever is connected is a component.
+    /// Those that are connected become a component.
     Regroup,
     /// Users look at their jobs.
     User,

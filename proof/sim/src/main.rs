@@ -32,7 +32,8 @@ struct Arguments {
     /// Threads; one per processor if not given.
     #[arg(long)]
     jobs: Option<usize>,
-    /// Only this kind of world; else three of four seeds are clusters, one of 32 with disks.
+    /// Only this kind of world; else three of four seeds are clusters, one of 32 with disks,
+    /// and one of 32 is of jobs.
     #[arg(long)]
     world: Option<WorldName>,
     /// After so many failures no further seed is begun.

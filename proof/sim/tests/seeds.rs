@@ -72,13 +72,12 @@ fn what_a_seed_has_shown_stays_mended() {
     // program had died was struck out before that was ordered, and never came back. 150 of poison:
     // a replica that its disk had brought back had nothing for the next program, and asked for ever
     // to leave. 5002470: the checker forgot a poisonous call that a warm passive replica had
-    // reported of its next history, before its service had begun anew.
+    // reported of its next history, before its service had begun anew. 2663 of jobs: an
+    // image was called lost before its commit was answered. 13234 of jobs: after a loss of power a
+    // manifest without data counted as a copy.
     for (seed, world) in [
-        (44, Some(World::Jobs)),
-        (56, Some(World::Jobs)),
-        (122, Some(World::Jobs)),
-        (275, Some(World::Jobs)),
         (2663, Some(World::Jobs)),
+        (13_234, Some(World::Jobs)),
         (34, Some(World::Poison)),
         (43, Some(World::Poison)),
         (109, Some(World::Poison)),

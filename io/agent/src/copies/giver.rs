@@ -166,7 +166,7 @@ impl Giver {
         if root_of(&manifest) != root {
             return stream.write_all(&[0; 16]).and_then(|()| stream.flush());
         }
-        let end = parts.parts.last().map_or(0, |part| part.at + u64::from(part.length));
+        let end = parts.end();
         stream.write_all(&(manifest.len() as u64).to_le_bytes())?;
         stream.write_all(&end.to_le_bytes())?;
         stream.write_all(&manifest)?;

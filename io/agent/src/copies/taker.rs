@@ -88,8 +88,7 @@ impl Taker {
             return Err(bad("its manifest is not the one that was committed"));
         }
         let parts = Manifest::decode(&manifest).map_err(|damage| bad(&damage.to_string()))?;
-        let last = parts.parts.last().map_or(0, |part| part.at + u64::from(part.length));
-        if parts.place != place || last != end {
+        if parts.place != place || parts.end() != end {
             return Err(bad("it is another image"));
         }
         let folder = folder_of(&self.folder, place.job, place.rank);

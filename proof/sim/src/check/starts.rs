@@ -1,4 +1,4 @@
-//! Of each rank one start counts at a time, at one node in its present life.
+//! One start of each rank counts at a time, at one node in its present life.
 //!
 //! Source: docs/protocol/jobs.md, "The book": late words are void by their numbers. A rank that
 //! nobody could end commits nothing, and ends nothing.

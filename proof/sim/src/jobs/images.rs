@@ -216,21 +216,28 @@ fn names(disk: &mut Disk) -> Vec<FileName> {
 pub fn sweep(disk: &mut Disk) {
     let names = names(disk);
     for &file in &names {
-        let FileName::Segment(number) = file else { continue };
-        let alone = !names.contains(&FileName::Snapshot(number));
-        if number & NEW != 0 || alone {
+        let alone = match file {
+            FileName::Segment(number) => !names.contains(&FileName::Snapshot(number)),
+            FileName::Snapshot(number) => !names.contains(&FileName::Segment(number)),
+            _ => false,
+        };
+        if alone {
             let _ = run(disk, Op::Remove { file });
         }
     }
 }
 
-/// The images whose manifests are whole, with their roots.
+/// The images whose manifests are whole and have their data, with their roots.
 pub fn list(disk: &mut Disk) -> Vec<(Place, Root)> {
     let manifest = |file: &FileName| matches!(file, FileName::Snapshot(_));
     let found = names(disk).into_iter().filter(manifest).filter_map(|file| {
         let bytes = disk.content(file)?;
-        let place = Manifest::decode(&bytes).ok()?.place;
-        (manifest_of(place) == file).then(|| (place, root_of(&bytes)))
+        let manifest = Manifest::decode(&bytes).ok()?;
+        let place = manifest.place;
+        // A loss of power may leave a manifest without its data.
+        let data = disk.content(data_of(place))?;
+        let whole = manifest_of(place) == file && data.len() as u64 >= manifest.end();
+        whole.then(|| (place, root_of(&bytes)))
     });
     found.collect()
 }

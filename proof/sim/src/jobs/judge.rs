@@ -1,25 +1,16 @@
-//! What the checkers are told of the order, and the demands at the end.
-
-use std::collections::BTreeMap;
+//! Facts of the order for the checkers, and the demands at the end.
 
 use image::{Place, Planted};
 use job::{Command, End, Generation, Job, JobState, RankState};
 use wire::Time;
 
 use super::node::index;
+use super::parts::Judge;
 use super::{Event, LOOK, WITHIN, World, images, program};
-use crate::check::kept::{Cause, Kept};
-use crate::check::starts::{RankId, Starts};
+use crate::check::kept::Cause;
+use crate::check::starts::RankId;
 use crate::check::{Verdict, demand};
 use crate::disk::Troubles;
-
-/// The checkers of the order, and what of it they have been told.
-#[derive(Default)]
-pub(super) struct Judge {
-    starts: Starts,
-    kept: Kept,
-    states: BTreeMap<u64, JobState>,
-}
 
 impl World {
     /// A word was ordered, and the book has taken it.

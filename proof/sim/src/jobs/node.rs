@@ -51,7 +51,7 @@ pub struct Node {
 /// A replica of the book, and what its node knows of the others.
 pub struct Replica {
     pub book: Jobs,
-    /// What it has of the order.
+    /// How much of the order it has.
     pub applied: usize,
     /// It is to see more.
     pub due: bool,

@@ -1,50 +1,15 @@
 //! One order of words and of components, which each node sees when it sees it.
 
-use job::{Command, Director, Jobs, Sight, Taken, Void};
-use wire::{Duration, Incarnation, Member, NodeId, Time};
+use job::{Command, Director, Sight, Void};
+use wire::{Duration, Member};
 
 use super::node::{Node, Replica, Said, id, index};
+use super::parts::Entry;
 use super::{At, Event, World};
 use crate::check::Verdict;
 
 /// How often a director looks at least.
 const PERIOD: Duration = Duration::from_millis(500);
-
-/// What is ordered.
-enum Entry {
-    /// A word at this time; the node that waits for the answer, its agent's number and the attempt's.
-    Word {
-        at: Time,
-        command: Command,
-        from: Option<(Member, u64, u64)>,
-        answer: Result<Taken, Void>,
-    },
-    /// These lives are a component, and at this one the book has its primary.
-    Component(Vec<Member>, Member),
-}
-
-/// The order.
-pub(super) struct Order {
-    /// The book after all of it.
-    pub book: Jobs,
-    entries: Vec<Entry>,
-    members: Vec<Member>,
-    leader: Member,
-    /// A component is being formed.
-    regroups: bool,
-}
-
-impl Order {
-    pub fn new(planted: job::Planted) -> Order {
-        Order {
-            book: Jobs::planted(planted),
-            entries: Vec::new(),
-            members: Vec::new(),
-            leader: Member { node: NodeId(0), incarnation: Incarnation(0) },
-            regroups: false,
-        }
-    }
-}
 
 impl World {
     fn is_member(&self, node: usize) -> bool {
@@ -98,7 +63,7 @@ impl World {
         }
     }
 
-    /// Whoever is connected is a component, if they are a majority.
+    /// Those that are connected become a component, if they are a majority.
     pub(super) fn regroup(&mut self) {
         self.order.regroups = false;
         let all = (0..).zip(&self.nodes).filter(|(_, node)| node.is_connected());

@@ -23,7 +23,7 @@ impl Process {
             (self.last, self.end.tries) = (step, 0);
             return false;
         }
-        // What it had is part of the next one.
+        // All that it had is part of the next one.
         self.changed.extend(0..self.state.as_ref().map_or(0, Vec::len));
         self.end.tries += u32::from(self.end.saved);
         self.end.tries > TRIES
