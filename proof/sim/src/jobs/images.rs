@@ -317,9 +317,11 @@ pub fn is_there(disk: &Disk, place: Place, root: &Root) -> bool {
 
 const _: () = assert!(PAGE < 1 << 20, "an image fits into what is read at once");
 
-/// The images whose manifests are on a disk.
+/// The images on a disk. A manifest without data may stay until the next agent begins.
 pub fn on(disk: &Disk) -> impl Iterator<Item = Place> + '_ {
-    disk.names().filter(|file| matches!(file, FileName::Snapshot(_))).filter_map(image_of)
+    let manifests = disk.names().filter(|file| matches!(file, FileName::Snapshot(_)));
+    let data = |place: &Place| disk.names().any(|file| file == data_of(*place));
+    manifests.filter_map(image_of).filter(data)
 }
 
 /// A file of an image is torn, is gone, or is another one. The image.
