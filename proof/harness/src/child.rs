@@ -56,6 +56,8 @@ pub(crate) fn run(role: Role, experiments: &'static [Entry]) -> Outcome<()> {
             echo::serve(transport, size, answer, waits, ready)
         }
         Role::Fan { size, peers } => floor::serve(size, peers, ready),
+        Role::Agent(place) => place.live(),
+        Role::Rank(memory) => memory.live(),
         Role::Own { experiment, orders } => {
             let entry = experiments.iter().find(|entry| entry.name == experiment);
             (entry.ok_or("no such experiment")?.live)(orders)

@@ -29,7 +29,7 @@ mod health;
 mod plan;
 mod programs;
 
-pub use plan::{Placement, Plan, Where};
+pub use plan::{Books, Placement, Plan, Where};
 
 /// How long the cluster may take for anything. Far longer than a healthy one needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -275,7 +275,9 @@ impl Cluster {
         }
         config.realtime.wake_within = plan.awake.then_some(Duration::ZERO);
         config.manager = plan.manager.unwrap_or(config.manager);
-        config.registry = plan.registry.unwrap_or(config.registry);
+        config.registry = plan.books.registry.unwrap_or(config.registry);
+        // Agents are told where images are; the node has to know that there are some.
+        config.jobs.folder = plan.books.jobs.then(|| self.folder.path().join("jobs"));
         config.security = self.keys.node(&config, plan.protect)?;
         Ok(config)
     }

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::Outcome;
 use crate::echo::{Transport, Waits};
+use crate::orders::{Memory, Place};
 
 /// Which process to be. The program is told it in JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,6 +62,10 @@ pub enum Role {
         /// The other processes.
         peers: usize,
     },
+    /// An agent beside a node, which runs ranks of jobs.
+    Agent(Place),
+    /// A rank of a job that changes its memory.
+    Rank(Memory),
     /// A process of an experiment's own.
     Own {
         /// The experiment's name.
@@ -125,6 +130,11 @@ impl Process {
     pub fn ask(&mut self, question: &Question) -> Outcome<()> {
         let line = serde_json::to_string(question)? + "\n";
         Ok(self.input.as_mut().ok_or("its input has ended")?.write_all(line.as_bytes())?)
+    }
+
+    /// Writes a line to an experiment's own process.
+    pub fn tell(&mut self, line: &str) -> Outcome<()> {
+        Ok(writeln!(self.input.as_mut().ok_or("its input has ended")?, "{line}")?)
     }
 
     /// Ends its input.

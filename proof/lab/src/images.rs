@@ -55,26 +55,33 @@ impl Experiment for Options {
         arena.bytes_mut(0).fill(1);
         let kind = if self.compare { Kind::Compared } else { Tracker::new(&arena).kind() };
         run.begin(&format!(
-            "{} MiB of memory, pages found by {kind:?}, images in {}; medians in ms; copied: the same \
+            "{} MiB of memory, pages found by {kind:?}, images in {}; medians in ms, and the worst; s/GiB: \
+             the stop by what is dirty; copied: the same \
              bytes copied in memory, written: and written to the disk in one piece; restored from the \
              page cache",
             self.mib,
             self.storage.display()
         ));
         let table = run.table(
-            "image:<12, dirty %=dirty:8, MB=mb:9.2, stop=stop_ms:9.3, copied=copied_ms:9.3, \
-             on disk=disk_ms:9.2, written=written_ms:9.2, restored=restored_ms:9.2",
+            "image:<12, dirty %=dirty:8, MB=mb:9.2, stop=stop_ms:9.3, worst=stop_worst_ms:9.3, \
+             s/GiB=stop_s_per_gib:8.3, copied=copied_ms:9.3, \
+             on disk=disk_ms:9.2, worst=disk_worst_ms:9.2, written=written_ms:9.2, \
+             restored=restored_ms:9.2",
         );
         let increments = self.dirty.iter().map(|dirty| ("incremental", *dirty));
         for (image, dirty) in [("full", 100)].into_iter().chain(increments) {
             let way = (dirty, image == "full");
             let seen = self.measure(&mut arena, (kind, folder.path()), way)?;
             let median = |times: &Times| times.summary().map(|all| all.p50 / 1e3);
+            let worst = |times: &Times| times.summary().map(|all| all.max / 1e3);
+            let gib = seen.bytes as f64 / f64::from(1 << 30);
             let (copied, written) = floors(seen.bytes, &folder.path().join("floor"), self.rounds)?;
             table.row(&json!({
                 "peer": "steadfast", "measure": "images", "image": image, "dirty": dirty,
                 "tracker": format!("{kind:?}"), "mib": self.mib, "mb": seen.bytes as f64 / 1e6,
-                "stop_ms": median(&seen.stops), "disk_ms": median(&seen.saves),
+                "stop_ms": median(&seen.stops), "stop_worst_ms": worst(&seen.stops),
+                "stop_s_per_gib": median(&seen.stops).map(|ms| ms / 1e3 / gib),
+                "disk_ms": median(&seen.saves), "disk_worst_ms": worst(&seen.saves),
                 "restored_ms": median(&seen.restores),
                 "copied_ms": median(&copied), "written_ms": median(&written),
             }));

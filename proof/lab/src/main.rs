@@ -2,12 +2,14 @@
 
 mod allocations;
 mod bad_input;
+mod beside;
 mod blackbox;
 mod crowd;
 mod disk;
 mod failover;
 mod floors;
 mod growth;
+mod holders;
 mod idle;
 mod images;
 mod lanes;
@@ -41,6 +43,8 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<disk::Options>(),
     Entry::of::<images::Options>(),
     Entry::of::<ranks::Options>(),
+    Entry::of::<holders::Options>(),
+    Entry::of::<beside::Options>(),
     Entry::of::<floors::Options>(),
     Entry::of::<idle::Options>(),
     Entry::of::<crowd::Options>(),

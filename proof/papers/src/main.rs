@@ -6,6 +6,7 @@ mod interceptor;
 mod jgroup;
 mod redundancy;
 mod registry;
+mod star;
 mod stheno;
 mod strategies;
 mod study;
@@ -24,6 +25,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<registry::Options>(),
     Entry::of::<redundancy::Options>(),
     Entry::of::<stheno::Options>(),
+    Entry::of::<star::Options>(),
 ];
 
 fn main() -> ExitCode {

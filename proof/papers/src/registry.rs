@@ -10,7 +10,7 @@ use steadfast::admin::Client as Admin;
 use steadfast::registry::{Address, Epoch, Technique, Terms};
 use steadfast::{NodeId, RegistryKnobs};
 
-use harness::cluster::{Cluster, Plan, Where, wall};
+use harness::cluster::{Books, Cluster, Plan, Where, wall};
 use harness::figures::quantile;
 use harness::{Experiment, Outcome, Run, usage};
 
@@ -98,7 +98,10 @@ fn measure(
     let terms = Terms { technique: technique.unwrap_or_default(), lease_ms, refresh_ms };
     let plan = Plan {
         placement: options.at.placement(),
-        registry: Some(RegistryKnobs { on: true, groups: technique, terms }),
+        books: Books {
+            registry: Some(RegistryKnobs { on: true, groups: technique, terms }),
+            ..Books::default()
+        },
         ..Plan::of(options.nodes, replicas, &[GROUP])
     };
     let mut cluster = Cluster::start(plan)?;

@@ -38,8 +38,8 @@ pub struct Plan {
     pub processor: Option<(u32, Duration)>,
     /// The knobs of the nodes' managers, if they have one.
     pub manager: Option<ManagerKnobs>,
-    /// Whether the nodes keep the registry, and how.
-    pub registry: Option<RegistryKnobs>,
+    /// The books that the nodes keep.
+    pub books: Books,
     /// The token always circulates, as in the paper; else it rests when nobody wants it.
     pub classic: bool,
     /// The ring's `accelerated`, if not that by default.
@@ -59,6 +59,15 @@ impl Plan {
     pub fn of(nodes: u32, replicas: u32, groups: &[&'static str]) -> Plan {
         Plan { nodes, replicas, groups: groups.to_vec(), ..Plan::default() }
     }
+}
+
+/// Books that the nodes of a cluster may keep.
+#[derive(Clone, Debug, Default)]
+pub struct Books {
+    /// Whether they keep the registry, and how.
+    pub registry: Option<RegistryKnobs>,
+    /// They keep the book of jobs: see [`Scene`](crate::jobs::Scene).
+    pub jobs: bool,
 }
 
 /// Where the nodes of a cluster are.

@@ -1,0 +1,220 @@
+//! Applications of table 2 as ranks: the product of two matrices, and many Fourier transforms.
+
+use std::f64::consts::PI;
+
+use harness::Outcome;
+use harness::jobs::Turns;
+use rank::Job;
+use serde::{Deserialize, Serialize};
+
+/// Columns of A, and rows of B, whose products a turn adds.
+const BLOCK: usize = 32;
+
+/// Columns of C that are computed at a time, so that what is used fits into a cache.
+const TILE: usize = 1_024;
+
+/// Points of a transform, as in the paper.
+const POINTS: usize = 32_768;
+
+/// Transforms of a turn.
+const AT_ONCE: u64 = 10;
+
+/// A rank of one of them.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Application {
+    /// C = A B, of so many rows and columns. A rank has some rows of C.
+    Matmul(usize),
+    /// So many transforms in each rank, whose powers are added.
+    Fft(u64),
+}
+
+impl Application {
+    /// The rank's life.
+    pub fn live(self) -> Outcome<()> {
+        let job = Job::connect()?;
+        match self {
+            Application::Matmul(n) => matmul(job, n),
+            Application::Fft(transforms) => fft(job, transforms),
+        }
+    }
+
+    /// Bytes that a rank saves.
+    pub fn saved(self, ranks: u32) -> u64 {
+        match self {
+            Application::Matmul(n) => 8 * (n * n.div_ceil(ranks as usize)) as u64,
+            Application::Fft(_) => 8 * 3 * POINTS as u64,
+        }
+    }
+}
+
+/// A number of a matrix or a signal, from 0 to 1: it depends on its place alone.
+fn number(seed: u64, row: usize, column: usize) -> f64 {
+    // SplitMix64: neighbours have nothing in common.
+    let mut bits = seed ^ ((row as u64) << 32 | column as u64);
+    bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+fn read(bytes: &[u8], to: &mut [f64]) {
+    for (number, bytes) in to.iter_mut().zip(bytes.chunks_exact(8)) {
+        *number = f64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
+    }
+}
+
+fn write(numbers: &[f64], to: &mut [u8]) {
+    for (number, bytes) in numbers.iter().zip(to.chunks_exact_mut(8)) {
+        bytes.copy_from_slice(&number.to_ne_bytes());
+    }
+}
+
+/// Only C is saved: A and B are made again where they are wanted.
+fn matmul(mut job: Job, n: usize) -> Outcome<()> {
+    let (rank, ranks) = (job.rank() as usize, job.ranks() as usize);
+    let (first, last) = (n * rank / ranks, n * (rank + 1) / ranks);
+    let length = 8 * ((last - first) * n) as u64;
+    let (c, _) = job.array("c", &format!("<f8 ({}, {n})", last - first), length)?;
+    let blocks = n.div_ceil(BLOCK) as u64;
+    let (depth, from) = job.begin_loop(blocks);
+    let (mut turns, mut b) = (Turns::begin()?, vec![0.0; BLOCK * n]);
+    for turn in from..blocks {
+        turns.turn(&mut job, depth, turn)?;
+        let begin = turn as usize * BLOCK;
+        let width = BLOCK.min(n - begin);
+        for (k, row) in b.chunks_mut(n).take(width).enumerate() {
+            row.iter_mut().enumerate().for_each(|(j, it)| *it = number(2, begin + k, j));
+        }
+        let rows = job.bytes_mut(c).chunks_mut(8 * n);
+        for (i, row) in (first..last).zip(rows) {
+            let mut a = [0.0; BLOCK];
+            a.iter_mut().take(width).enumerate().for_each(|(k, it)| *it = number(1, i, begin + k));
+            add_row(row, &a[..width], &b, n);
+        }
+    }
+    let (mut sum, mut part) = (0.0, [0.0; TILE]);
+    for bytes in job.bytes(c).chunks(8 * TILE) {
+        let part = &mut part[..bytes.len() / 8];
+        read(bytes, part);
+        sum += part.iter().sum::<f64>();
+    }
+    turns.end(sum)?;
+    job.end_loop(depth);
+    Ok(job.finish()?)
+}
+
+/// Adds the products of a row's block of A with the rows of B.
+fn add_row(row: &mut [u8], a: &[f64], b: &[f64], n: usize) {
+    let mut tile = [0.0; TILE];
+    for (place, bytes) in row.chunks_mut(8 * TILE).enumerate() {
+        let (begin, tile) = (place * TILE, &mut tile[..bytes.len() / 8]);
+        read(bytes, tile);
+        for (a, b) in a.iter().zip(b.chunks(n)) {
+            let b = &b[begin..begin + tile.len()];
+            tile.iter_mut().zip(b).for_each(|(c, b)| *c += a * b);
+        }
+        write(tile, bytes);
+    }
+}
+
+/// The points of the last transform and the sum of all powers are saved.
+fn fft(mut job: Job, transforms: u64) -> Outcome<()> {
+    let length = 8 * POINTS as u64;
+    let form = format!("<f8 ({POINTS},)");
+    let mut arrays = [0; 3];
+    for (array, name) in arrays.iter_mut().zip(["re", "im", "power"]) {
+        *array = job.array(name, &form, length)?.0;
+    }
+    let mut power = vec![0.0; POINTS];
+    read(job.bytes(arrays[2]), &mut power);
+    let (mut re, mut im) = (vec![0.0; POINTS], vec![0.0; POINTS]);
+    let roots: Vec<(f64, f64)> = (0..POINTS / 2)
+        .map(|k| (-2.0 * PI * k as f64 / POINTS as f64).sin_cos())
+        .map(|(sin, cos)| (cos, sin))
+        .collect();
+    let (seed, count) = (u64::from(job.rank()) + 3, transforms.div_ceil(AT_ONCE));
+    let (depth, from) = job.begin_loop(count);
+    let mut turns = Turns::begin()?;
+    for turn in from..count {
+        turns.turn(&mut job, depth, turn)?;
+        for signal in turn * AT_ONCE..transforms.min((turn + 1) * AT_ONCE) {
+            let points = re.iter_mut().enumerate();
+            points.for_each(|(k, it)| *it = number(seed, signal as usize, k) - 0.5);
+            im.fill(0.0);
+            transform(&mut re, &mut im, &roots);
+            let points = re.iter().zip(&im);
+            power.iter_mut().zip(points).for_each(|(sum, (re, im))| *sum += re * re + im * im);
+        }
+        for (array, numbers) in arrays.into_iter().zip([&re, &im, &power]) {
+            write(numbers, job.bytes_mut(array));
+        }
+    }
+    turns.end(power.iter().sum())?;
+    job.end_loop(depth);
+    Ok(job.finish()?)
+}
+
+/// The Fourier transform in place, by powers of two.
+fn transform(re: &mut [f64], im: &mut [f64], roots: &[(f64, f64)]) {
+    let n = re.len();
+    let shift = usize::BITS - n.trailing_zeros();
+    for k in 0..n {
+        let other = k.reverse_bits() >> shift;
+        if k < other {
+            re.swap(k, other);
+            im.swap(k, other);
+        }
+    }
+    let mut half = 1;
+    while half < n {
+        let step = n / (2 * half);
+        for begin in (0..n).step_by(2 * half) {
+            let ((r0, r1), (i0, i1)) = (
+                re[begin..begin + 2 * half].split_at_mut(half),
+                im[begin..begin + 2 * half].split_at_mut(half),
+            );
+            for k in 0..half {
+                let (cos, sin) = roots[k * step];
+                let (r, i) = (r1[k] * cos - i1[k] * sin, r1[k] * sin + i1[k] * cos);
+                (r1[k], i1[k]) = (r0[k] - r, i0[k] - i);
+                (r0[k], i0[k]) = (r0[k] + r, i0[k] + i);
+            }
+        }
+        half *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transform_is_the_sum_that_defines_it() {
+        let n = 16;
+        let root = |k: usize| {
+            let (sin, cos) = (-2.0 * PI * k as f64 / n as f64).sin_cos();
+            (cos, sin)
+        };
+        let signal: Vec<f64> = (0..n).map(|k| number(1, 0, k)).collect();
+        let (mut re, mut im) = (signal.clone(), vec![0.0; n]);
+        transform(&mut re, &mut im, &(0..n / 2).map(root).collect::<Vec<_>>());
+        for k in 0..n {
+            let terms = signal.iter().enumerate().map(|(j, it)| (it, root(j * k % n)));
+            let (r, i) =
+                terms.fold((0.0, 0.0), |(r, i), (it, (cos, sin))| (r + it * cos, i + it * sin));
+            assert!((re[k] - r).abs() < 1e-9 && (im[k] - i).abs() < 1e-9, "{k}");
+        }
+    }
+
+    #[test]
+    fn a_block_of_products_is_added() {
+        let n = TILE + 3;
+        let b: Vec<f64> = (0..2 * n).map(|k| number(2, k / n, k % n)).collect();
+        let mut row = vec![0; 8 * n];
+        write(&vec![1.0; n], &mut row);
+        add_row(&mut row, &[2.0, 3.0], &b, n);
+        let mut c = vec![0.0; n];
+        read(&row, &mut c);
+        assert!((0..n).all(|j| (c[j] - (1.0 + 2.0 * b[j] + 3.0 * b[n + j])).abs() < 1e-12));
+    }
+}

@@ -1,0 +1,35 @@
+//! The orders of this experiment's own processes.
+
+use harness::Outcome;
+use harness::process::Role;
+use serde::{Deserialize, Serialize};
+
+use super::applications::Application;
+use super::arena::Arena;
+
+/// The experiment's name.
+pub const EXPERIMENT: &str = "star";
+
+/// The orders of a process of this experiment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Orders {
+    /// A rank of an application.
+    Run(Application),
+    /// A process with memory.
+    Hold(Arena),
+}
+
+impl Orders {
+    /// The process.
+    pub fn role(&self) -> Outcome<Role> {
+        Role::own(EXPERIMENT, self)
+    }
+
+    /// Its life.
+    pub fn live(self) -> Outcome<()> {
+        match self {
+            Orders::Run(application) => application.live(),
+            Orders::Hold(arena) => arena.live(),
+        }
+    }
+}
