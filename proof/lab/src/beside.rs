@@ -12,7 +12,7 @@ use harness::jobs::{Changes, Memory, Scene, per_millisecond};
 use harness::process::Role;
 use harness::{Experiment, Outcome, Run, ensure};
 use job::{Command, Spec};
-use node::EventKind;
+use node::{EventKind, EventRecord};
 use serde_json::json;
 use steadfast::{Client, Invocation, NodeId};
 use wire::rank::Every;
@@ -52,6 +52,27 @@ pub struct Options {
 /// The work beside the calls.
 const PARTS: [&str; 3] = ["nothing", "computes", "saves"];
 
+/// All that was seen of one of them.
+#[derive(Default)]
+struct Seen {
+    times: Times,
+    /// Images that were saved during the calls.
+    images: u64,
+    /// Times that a node suspected another, and that it had another configuration.
+    suspected: usize,
+    configurations: usize,
+}
+
+impl Seen {
+    fn note(&mut self, told: &[EventRecord]) {
+        let count = |wanted: fn(&EventKind) -> bool| {
+            told.iter().filter(|event| wanted(&event.kind)).count()
+        };
+        self.suspected += count(|kind| matches!(kind, EventKind::Suspected { .. }));
+        self.configurations += count(|kind| matches!(kind, EventKind::Configuration { .. }));
+    }
+}
+
 impl Experiment for Options {
     const NAME: &'static str = "beside";
     const SMOKE: &'static str = "--mib 4 --every 0.1 --seconds 0.3 --rounds 1";
@@ -74,21 +95,15 @@ impl Experiment for Options {
         let copies = self.copies;
         let spec = Spec { command, ranks: 1, copies, labels, ..Spec::default() };
         scene.cluster.take_events();
-        let mut seen: [(Times, u64); 3] = Default::default();
+        let mut seen: [Seen; 3] = Default::default();
         for round in 0..self.rounds {
             for place in 0..PARTS.len() {
                 // Another part is the first one each time, so that what drifts falls on all.
                 let part = (place + round) % PARTS.len();
-                let (times, images) = &mut seen[part];
-                *images += self.part(&mut scene, &client, (PARTS[part], &spec), times)?;
+                self.part(&mut scene, &client, (PARTS[part], &spec), &mut seen[part])?;
+                seen[part].note(&scene.cluster.take_events());
             }
         }
-        let told = scene.cluster.take_events();
-        let count = |wanted: fn(&EventKind) -> bool| {
-            told.iter().filter(|event| wanted(&event.kind)).count()
-        };
-        let suspected = count(|kind| matches!(kind, EventKind::Suspected { .. }));
-        let configurations = count(|kind| matches!(kind, EventKind::Configuration { .. }));
         run.begin(&format!(
             "calls of {SIZE} bytes to a group of 3 ({GROUP}), one each millisecond; the rank with {} \
              MiB is on the primary's node, changes all and saves every {} s; {} rounds of {} s each; \
@@ -103,29 +118,30 @@ impl Experiment for Options {
             "job:<10, calls=n:9, p50=p50_ms:9.3, p99=p99_ms:9.3, p99.9=p999_ms:9.3, max=max_ms:9.2, \
              images:8, suspected:10, views=configurations:7",
         );
-        for ((times, images), part) in seen.iter().zip(PARTS) {
-            let all = times.summary().ok_or("no calls")?;
+        for (it, part) in seen.iter().zip(PARTS) {
+            let all = it.times.summary().ok_or("no calls")?;
             table.row(&json!({
                 "peer": "steadfast", "measure": "beside", "job": part, "mib": self.mib,
                 "every_s": self.every, "rounds": self.rounds, "n": all.n, "p50_ms": all.p50 / 1e3,
                 "p99_ms": all.p99 / 1e3, "p999_ms": all.p999 / 1e3, "max_ms": all.max / 1e3,
-                "images": images, "suspected": suspected, "configurations": configurations,
+                "images": it.images, "suspected": it.suspected, "configurations": it.configurations,
             }));
         }
-        ensure!(suspected == 0 && configurations == 0, "a member was suspected, or went");
+        let well = seen.iter().all(|it| it.suspected + it.configurations == 0);
+        ensure!(well, "a member was suspected, or went");
         Ok(())
     }
 }
 
 impl Options {
-    /// Calls beside one of the parts. Returns how many images were saved meanwhile.
+    /// Calls beside one of the parts.
     fn part(
         &self,
         scene: &mut Scene,
         client: &Client,
         (part, spec): (&str, &Spec),
-        times: &mut Times,
-    ) -> Outcome<u64> {
+        seen: &mut Seen,
+    ) -> Outcome<()> {
         let every = match part {
             "saves" => Every::Micros((self.every * 1e6) as u64),
             _ => Every::Never,
@@ -140,11 +156,10 @@ impl Options {
             scene.take(&Command::Save { job })?;
             images(scene, job, 1)?;
         }
-        self.call(client, times)?;
-        let Some(job) = job else { return Ok(0) };
-        let saved = images(scene, job, 1)? - 1;
-        scene.end(job)?;
-        Ok(saved)
+        self.call(client, &mut seen.times)?;
+        let Some(job) = job else { return Ok(()) };
+        seen.images += images(scene, job, 1)? - 1;
+        scene.end(job)
     }
 
     fn call(&self, client: &Client, times: &mut Times) -> Outcome<()> {

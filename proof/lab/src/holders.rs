@@ -70,7 +70,7 @@ impl Experiment for Options {
         run.begin(&format!(
             "{} nodes on one disk ({}), one rank with {} MiB, {} checkpoints with {} % dirty, {} \
              copies; a holder beside the rank's own node is killed with its agent; {} times; disk: \
-             the same bytes written and synced in one piece, just before; turns \
+             the same bytes written and synced in one piece, the mean of before and after; turns \
              of {} ms of the rank, which saves nothing meanwhile",
             self.nodes,
             self.storage.display(),
@@ -142,7 +142,7 @@ impl Options {
                 images.generations().filter(|it| it.holders.iter().any(|at| at.node == victim));
             Some((victim, held.map(|it| it.bytes).sum::<u64>()))
         })?;
-        let disk = bandwidth(&self.storage, bytes)?;
+        let before = bandwidth(&self.storage, bytes)?;
         let quiet = Duration::from_secs_f64(self.quiet_s);
         let begun = wall();
         thread::sleep(quiet);
@@ -167,6 +167,7 @@ impl Options {
             .filter_map(|said| if let Said::Turned { at } = said { Some(*at) } else { None })
             .collect();
         saving.end(&mut scene)?;
+        let disk = f64::midpoint(before, bandwidth(&self.storage, bytes)?);
         let since = |at: u64| at.saturating_sub(killed) as f64 / 1e9;
         let spans = [begun..killed, killed..whole, whole..ended];
         let turns = spans.map(|span| turns_within(&ends, span.start, span.end));

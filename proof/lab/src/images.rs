@@ -56,7 +56,8 @@ impl Experiment for Options {
         let kind = if self.compare { Kind::Compared } else { Tracker::new(&arena).kind() };
         run.begin(&format!(
             "{} MiB of memory, pages found by {kind:?}, images in {}; medians in ms, and the worst; s/GiB: \
-             the stop by what is dirty; copied: the same \
+             the stop by what is dirty; full by: so many times as long takes \
+             a full one to the disk; copied: the same \
              bytes copied in memory, written: and written to the disk in one piece; restored from the \
              page cache",
             self.mib,
@@ -65,10 +66,11 @@ impl Experiment for Options {
         let table = run.table(
             "image:<12, dirty %=dirty:8, MB=mb:9.2, stop=stop_ms:9.3, worst=stop_worst_ms:9.3, \
              s/GiB=stop_s_per_gib:8.3, copied=copied_ms:9.3, \
-             on disk=disk_ms:9.2, worst=disk_worst_ms:9.2, written=written_ms:9.2, \
+             on disk=disk_ms:9.2, worst=disk_worst_ms:9.2, full by=full_by:8.1, written=written_ms:9.2, \
              restored=restored_ms:9.2",
         );
         let increments = self.dirty.iter().map(|dirty| ("incremental", *dirty));
+        let mut full = None;
         for (image, dirty) in [("full", 100)].into_iter().chain(increments) {
             let way = (dirty, image == "full");
             let seen = self.measure(&mut arena, (kind, folder.path()), way)?;
@@ -76,12 +78,15 @@ impl Experiment for Options {
             let worst = |times: &Times| times.summary().map(|all| all.max / 1e3);
             let gib = seen.bytes as f64 / f64::from(1 << 30);
             let (copied, written) = floors(seen.bytes, &folder.path().join("floor"), self.rounds)?;
+            let disk = median(&seen.saves);
+            let full = *full.get_or_insert(disk);
             table.row(&json!({
                 "peer": "steadfast", "measure": "images", "image": image, "dirty": dirty,
                 "tracker": format!("{kind:?}"), "mib": self.mib, "mb": seen.bytes as f64 / 1e6,
                 "stop_ms": median(&seen.stops), "stop_worst_ms": worst(&seen.stops),
                 "stop_s_per_gib": median(&seen.stops).map(|ms| ms / 1e3 / gib),
-                "disk_ms": median(&seen.saves), "disk_worst_ms": worst(&seen.saves),
+                "disk_ms": disk, "full_by": full.zip(disk).map(|(full, disk)| full / disk),
+                "disk_worst_ms": worst(&seen.saves),
                 "restored_ms": median(&seen.restores),
                 "copied_ms": median(&copied), "written_ms": median(&written),
             }));

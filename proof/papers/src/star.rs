@@ -23,8 +23,8 @@ const EXAMPLES: &str = "\
 Examples:
   steadfast-papers star --part checkpoints                figures 3 and 4
   steadfast-papers star --part recovery                   figure 5
-  steadfast-papers star --part table --pairs 1            table 2 at full size: about two hours
-  steadfast-papers star --part table --matmul 2048 --fft 4000 --interval 2   a small one: minutes
+  steadfast-papers star --part table --pairs 1            table 2 at full size: most of two hours
+  steadfast-papers star --part table --way incremental --matmul 4096 --fft 10000 --interval 5
   steadfast-papers star --part criu --criu ./criu         256 MiB, in turn with CRIU (root)
   steadfast-papers star --python venv/bin/python3         with the examples in Python, too
 

@@ -7,7 +7,10 @@ use harness::jobs::Turns;
 use rank::Job;
 use serde::{Deserialize, Serialize};
 
-/// Columns of A, and rows of B, whose products a turn adds.
+/// Rows of C that a turn computes.
+const ROWS: usize = 16;
+
+/// Columns of A, and rows of B, whose products are added at a time.
 const BLOCK: usize = 32;
 
 /// Columns of C that are computed at a time, so that what is used fits into a cache.
@@ -69,27 +72,29 @@ fn write(numbers: &[f64], to: &mut [u8]) {
     }
 }
 
-/// Only C is saved: A and B are made again where they are wanted.
+/// Only C is saved: A and B are made again at each start. A turn computes some rows of C, so that
+/// little changes between two checkpoints, as in the paper.
 fn matmul(mut job: Job, n: usize) -> Outcome<()> {
     let (rank, ranks) = (job.rank() as usize, job.ranks() as usize);
     let (first, last) = (n * rank / ranks, n * (rank + 1) / ranks);
     let length = 8 * ((last - first) * n) as u64;
     let (c, _) = job.array("c", &format!("<f8 ({}, {n})", last - first), length)?;
-    let blocks = n.div_ceil(BLOCK) as u64;
-    let (depth, from) = job.begin_loop(blocks);
-    let (mut turns, mut b) = (Turns::begin()?, vec![0.0; BLOCK * n]);
-    for turn in from..blocks {
+    let mut b = vec![0.0; n * n];
+    for (k, row) in b.chunks_mut(n).enumerate() {
+        row.iter_mut().enumerate().for_each(|(j, it)| *it = number(2, k, j));
+    }
+    let count = (last - first).div_ceil(ROWS);
+    let (depth, from) = job.begin_loop(count as u64);
+    let mut turns = Turns::begin()?;
+    for turn in from..count as u64 {
         turns.turn(&mut job, depth, turn)?;
-        let begin = turn as usize * BLOCK;
-        let width = BLOCK.min(n - begin);
-        for (k, row) in b.chunks_mut(n).take(width).enumerate() {
-            row.iter_mut().enumerate().for_each(|(j, it)| *it = number(2, begin + k, j));
-        }
-        let rows = job.bytes_mut(c).chunks_mut(8 * n);
-        for (i, row) in (first..last).zip(rows) {
-            let mut a = [0.0; BLOCK];
-            a.iter_mut().take(width).enumerate().for_each(|(k, it)| *it = number(1, i, begin + k));
-            add_row(row, &a[..width], &b, n);
+        let begin = turn as usize * ROWS;
+        let end = (begin + ROWS).min(last - first);
+        let rows = &mut job.bytes_mut(c)[8 * begin * n..8 * end * n];
+        // A turn that is done once more begins with what it began with.
+        rows.fill(0);
+        for (block, b) in b.chunks(BLOCK * n).enumerate() {
+            add(rows, |row, k| number(1, first + begin + row, block * BLOCK + k), b, n);
         }
     }
     let (mut sum, mut part) = (0.0, [0.0; TILE]);
@@ -103,17 +108,24 @@ fn matmul(mut job: Job, n: usize) -> Outcome<()> {
     Ok(job.finish()?)
 }
 
-/// Adds the products of a row's block of A with the rows of B.
-fn add_row(row: &mut [u8], a: &[f64], b: &[f64], n: usize) {
-    let mut tile = [0.0; TILE];
-    for (place, bytes) in row.chunks_mut(8 * TILE).enumerate() {
-        let (begin, tile) = (place * TILE, &mut tile[..bytes.len() / 8]);
-        read(bytes, tile);
-        for (a, b) in a.iter().zip(b.chunks(n)) {
-            let b = &b[begin..begin + tile.len()];
-            tile.iter_mut().zip(b).for_each(|(c, b)| *c += a * b);
+/// Adds the products of a block of columns of A with as many rows of B to some rows of C.
+fn add(rows: &mut [u8], a: impl Fn(usize, usize) -> f64, b: &[f64], n: usize) {
+    let width = b.len() / n;
+    let (mut tile, mut block) = ([0.0; TILE], [[0.0; BLOCK]; ROWS]);
+    for (row, block) in block.iter_mut().enumerate().take(rows.len() / (8 * n)) {
+        block.iter_mut().enumerate().take(width).for_each(|(k, it)| *it = a(row, k));
+    }
+    for begin in (0..n).step_by(TILE) {
+        let end = (begin + TILE).min(n);
+        // The part of B stays in the cache for all rows.
+        for (row, a) in rows.chunks_mut(8 * n).zip(&block) {
+            let (bytes, tile) = (&mut row[8 * begin..8 * end], &mut tile[..end - begin]);
+            read(bytes, tile);
+            for (a, b) in a.iter().zip(b.chunks(n)) {
+                tile.iter_mut().zip(&b[begin..end]).for_each(|(c, b)| *c += a * b);
+            }
+            write(tile, bytes);
         }
-        write(tile, bytes);
     }
 }
 
@@ -210,11 +222,15 @@ mod tests {
     fn a_block_of_products_is_added() {
         let n = TILE + 3;
         let b: Vec<f64> = (0..2 * n).map(|k| number(2, k / n, k % n)).collect();
-        let mut row = vec![0; 8 * n];
-        write(&vec![1.0; n], &mut row);
-        add_row(&mut row, &[2.0, 3.0], &b, n);
-        let mut c = vec![0.0; n];
-        read(&row, &mut c);
-        assert!((0..n).all(|j| (c[j] - (1.0 + 2.0 * b[j] + 3.0 * b[n + j])).abs() < 1e-12));
+        let mut rows = vec![0; 2 * 8 * n];
+        write(&vec![1.0; 2 * n], &mut rows);
+        add(&mut rows, |row, k| (2 * row + k) as f64, &b, n);
+        let mut c = vec![0.0; 2 * n];
+        read(&rows, &mut c);
+        let right = |row: usize, j: usize| {
+            let wanted = 1.0 + (2 * row) as f64 * b[j] + (2 * row + 1) as f64 * b[n + j];
+            (c[row * n + j] - wanted).abs() < 1e-12
+        };
+        assert!((0..2 * n).all(|place| right(place / n, place % n)));
     }
 }

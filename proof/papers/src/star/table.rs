@@ -134,26 +134,25 @@ impl Knobs {
 
     /// Runs without checkpoints, and with those of each way.
     fn rounds(&self, scene: &mut Scene, row: &Row) -> Outcome<[Vec<Ran>; 4]> {
-        let knobs = self;
         let spec = Spec {
             command: row.command.clone(),
-            ranks: knobs.ranks,
+            ranks: self.ranks,
             copies: COPIES,
             ..Spec::default()
         };
-        let wanted = |kind: &Kind| knobs.way.is_empty() || knobs.way.contains(kind);
+        let wanted = |kind: &Kind| self.way.is_empty() || self.way.contains(kind);
         let kinds = Kind::ALL.iter().enumerate().filter(|(_, kind)| wanted(kind));
         let ways: Vec<(usize, Option<Kind>)> = std::iter::once((0, None))
             .chain(kinds.map(|(place, kind)| (place + 1, Some(*kind))))
             .collect();
         let mut runs: [Vec<Ran>; 4] = Default::default();
-        for round in 0..knobs.pairs {
+        for round in 0..self.pairs {
             for turn in 0..ways.len() {
                 let (place, kind) = ways[(turn + round) % ways.len()];
                 let spec = match kind {
                     None => Spec { every: Every::Never, ..spec.clone() },
                     Some(kind) => {
-                        let every = Every::Micros((knobs.interval * 1e6) as u64);
+                        let every = Every::Micros((self.interval * 1e6) as u64);
                         kind.of(Spec { every, ..spec.clone() })
                     }
                 };
