@@ -68,7 +68,7 @@ enum Part {
 impl Experiment for Options {
     const NAME: &'static str = EXPERIMENT;
     const SMOKE: &'static str = "--sizes 100 --copies 1,2 --rounds 1 --recover 100 --kills 1 \
-                                 --matmul 128 --fft 100 --interval 0.05 --pairs 1 --mib 4 \
+                                 --matmul 128 --fft 20 --interval 0.05 --pairs 1 --mib 4 \
                                  --percent 10 --dumps 1";
 
     fn run(&self, run: &Run) -> Outcome<()> {

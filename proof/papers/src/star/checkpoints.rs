@@ -13,6 +13,7 @@ use super::setting::{Found, Setting};
 /// The knobs of figures 3 and 4.
 #[derive(Debug, clap::Args)]
 #[group(id = "checkpoints-knobs")]
+#[command(next_help_heading = "Figures 3 and 4")]
 pub struct Knobs {
     /// Thousands of bytes of the rank's memory.
     #[arg(long, value_delimiter = ',', default_values_t = [100, 250, 500, 750, 1_150])]

@@ -21,6 +21,7 @@ use super::setting::{Found, Setting};
 /// The knobs beside CRIU.
 #[derive(Debug, clap::Args)]
 #[group(id = "criu-knobs")]
+#[command(next_help_heading = "CRIU")]
 pub struct Knobs {
     /// The program; without it that of the path, if there is one.
     #[arg(long, value_name = "PATH")]

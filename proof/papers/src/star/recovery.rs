@@ -16,6 +16,7 @@ use super::{checkpoints, paper};
 /// The knobs of figure 5.
 #[derive(Debug, clap::Args)]
 #[group(id = "recovery-knobs")]
+#[command(next_help_heading = "Figure 5")]
 pub struct Knobs {
     /// Thousands of bytes of the rank's memory.
     #[arg(long, value_delimiter = ',', default_values_t = [100, 1_150, 268_435])]

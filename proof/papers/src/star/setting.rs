@@ -8,6 +8,7 @@ use serde_json::Value;
 
 /// The setting of all parts.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "All parts")]
 pub struct Setting {
     /// A Python interpreter with the package: its ranks are measured as well.
     #[arg(long, value_name = "PATH")]
