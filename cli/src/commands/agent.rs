@@ -67,7 +67,7 @@ impl Args {
         };
         let credentials = || Credentials::from_files(authority, certificate, key);
         let server = credentials().and_then(|it| Server::new(&it, tls::Port::Copies));
-        let client = credentials().and_then(|it| Client::new(it, tls::Port::Copies));
+        let client = credentials().and_then(|it| Client::new(&it, tls::Port::Copies));
         let tls = (server.map_err(Failure::usage)?, client.map_err(Failure::usage)?);
         Ok(Some(Port { address, tls }))
     }

@@ -18,6 +18,7 @@ mod reserve;
 mod restyle;
 mod status;
 mod storage;
+mod transfer;
 
 use wire::limits::{MAX_GROUPS, MAX_NAME};
 
@@ -40,6 +41,7 @@ pub use reserve::ReserveNews;
 pub use restyle::RestyleError;
 pub use status::{GroupStatus, JournalStatus, ReplicaStatus, RingStatus, Status};
 pub use storage::StorageNews;
+pub use transfer::Transfer;
 /// The reason why a replica cannot be hosted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {

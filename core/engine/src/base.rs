@@ -21,6 +21,8 @@ use crate::style::StyleRules;
 pub(crate) struct Base<O> {
     pub(crate) me: Member,
     pub(crate) planted: Planted,
+    /// Bytes from which on a state is fetched by a stream.
+    pub(crate) streamed: usize,
     pub(crate) random: Random,
     /// The component, and whether its groups may act.
     pub(crate) membership: Membership,

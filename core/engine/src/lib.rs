@@ -22,6 +22,7 @@ mod faults;
 mod groups;
 mod keys;
 pub mod ordering;
+mod outgoing;
 mod pace;
 mod parts;
 mod quorum;
@@ -40,7 +41,7 @@ pub use api::{
     JournalStatus, Kept, KeyChangeStatus, KeyCommand, KeyError, KeyStatus, LogStatus, MoveError,
     NestedCall, NestedError, NestedStatus, Nodes, Output, ProgramNews, Quorum, ReplicaStatus,
     ReserveNews, Restore, RestoreError, RestyleError, RingStatus, SaveError, Saved, ServiceOutcome,
-    Status, StorageNews, Suspicion, Ticket,
+    Status, StorageNews, Suspicion, Ticket, Transfer,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

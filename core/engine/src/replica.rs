@@ -44,7 +44,7 @@ use lead::Lead;
 pub(crate) use lead::{Blame, ENOUGH};
 use primary::Primary;
 pub(crate) use recall::Kept;
-use transfer::Outgoing;
+use transfer::Transfers;
 use updates::{Pieces, Updates};
 pub(crate) use voting::Slip;
 use voting::Voting;
@@ -113,16 +113,6 @@ struct Inbox {
     bytes: usize,
     /// The number of waiting messages that came from the disk.
     recalled: usize,
-}
-
-/// States on their way.
-#[derive(Debug, Default)]
-struct Transfers {
-    outgoing: Vec<Outgoing>,
-    /// Transfers that were begun here and are still wanted.
-    given: Vec<ViewNumber>,
-    /// The transfer that brings this replica its state, or has brought it.
-    incoming: Option<ViewNumber>,
 }
 
 /// The votes of a replica of a voting group.

@@ -43,6 +43,7 @@ mod asked;
 mod bench;
 mod delivery;
 mod keys;
+mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -76,6 +77,7 @@ impl<O: Ordering> Stack<O> {
         let base = Base {
             me,
             planted,
+            streamed: config.streamed,
             random: Random::new(config.seed ^ 0x57ac),
             membership,
             directory: Directory::default(),

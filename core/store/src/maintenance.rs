@@ -14,10 +14,9 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use bytes::Bytes;
-use wire::Time;
 use wire::limits::{MAX_SEGMENTS, MAX_SNAPSHOT, MAX_SNAPSHOTS_WAITING, MAX_STRANDS};
 use wire::ordered::Place;
+use wire::{Payload, Time};
 
 use crate::api::{Config, Op, Output, RecordId, Snapshot, SnapshotError, Strand};
 use crate::bug::Bug;
@@ -316,7 +315,7 @@ impl Maintenance {
     /// A strand's records up to `covers` are not needed any more, with the next manifest.
     fn cover(&mut self, waiting: &Waiting, number: Option<u64>, log: &Log, config: &Config) {
         let Waiting { strand, covers, place, ref state } = *waiting;
-        let length = state.as_ref().map_or(0, Bytes::len) as u64;
+        let length = state.as_ref().map_or(0, Payload::len) as u64;
         let snapshot = number.map(|number| (number, length));
         let entry = Entry { covers, place, snapshot };
         let last = self.manifest.strands.insert(strand, entry);

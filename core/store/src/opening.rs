@@ -214,7 +214,12 @@ impl Opening {
         let state = reader.finish().map_err(|_| lost_snapshot(strand, &entry))?;
         let Entry { covers, place, .. } = entry;
         self.snapshots += 1;
-        outputs.push_back(Output::Restored(Snapshot { strand, covers, place, state }));
+        outputs.push_back(Output::Restored(Snapshot {
+            strand,
+            covers,
+            place,
+            state: state.into(),
+        }));
         self.next_snapshot(Some(strand), config)
     }
 

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::{append, read};
 use crate::ordered::{Component, GroupEntry, Place, Style};
-use crate::{Incarnation, Malformed};
+use crate::{Incarnation, Malformed, Payload};
 
 /// The kind of a [`NodeRecord`].
 pub const NODE: u8 = 1;
@@ -91,12 +91,16 @@ pub struct GroupState {
 }
 
 impl GroupState {
-    /// The bytes to keep.
-    pub fn encode(&self) -> Bytes {
-        let mut bytes = Vec::with_capacity(1 + self.state.len());
-        bytes.extend_from_slice(&encode_style(self.style));
-        bytes.extend_from_slice(&self.state);
-        bytes.into()
+    /// The bytes to keep of this state, whose body is shared.
+    pub fn encode(style: Style, state: &Payload) -> Payload {
+        let mut head = Vec::with_capacity(1 + state.head.len());
+        head.extend_from_slice(&encode_style(style));
+        // A state in one piece can be large: it follows as the body.
+        if state.body.is_empty() {
+            return Payload { head: head.into(), body: state.head.clone() };
+        }
+        head.extend_from_slice(&state.head);
+        Payload { head: head.into(), body: state.body.clone() }
     }
 
     /// Reads them.

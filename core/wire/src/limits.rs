@@ -138,6 +138,10 @@ pub const MAX_WAITING: usize = 8_192;
 /// Bytes of one chunk of a state transfer.
 pub const STATE_CHUNK: usize = 32 << 10;
 
+/// Bytes from which on a state is fetched by a stream instead of being ordered in chunks. A smaller
+/// one is there before a connection would be.
+pub const STREAMED_STATE: usize = 256 << 10;
+
 /// Bytes of one piece of a passive group's update.
 pub const UPDATE_CHUNK: usize = 256 << 10;
 

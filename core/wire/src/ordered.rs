@@ -29,6 +29,8 @@
 //! | 23 | [`Shedding`] | the node that manages, when a host is overloaded and no move helps |
 //! | 24 | [`Progress`] | a leading replica, for executed calls, and before a trial |
 //! | 25 | [`Poisoned`] | a leading replica, when two services have died of a call |
+//! | 26 | [`StateOffer`] | the donor of a large state, which is to be fetched by a stream |
+//! | 27 | [`StateDeclined`] | a replica that could not fetch it |
 //! | 28 | [`Backup`](BackupStep) | a node that was asked to save a group's state, or to restore it |
 
 use alloc::boxed::Box;
@@ -76,7 +78,9 @@ pub use recall::Recall;
 pub use request::Request;
 pub use restyle::Restyle;
 pub use shedding::{Classes, Shedding};
-pub use state::{KeptReply, ReplicaState, SessionState, StateChunk, StateHead};
+pub use state::{
+    KeptReply, ReplicaState, SessionState, StateChunk, StateDeclined, StateHead, StateOffer,
+};
 pub use update::{PrimaryChunk, Told, Update, UpdateEntry, UpdateHead};
 pub use usage::{Rank, Usage};
 pub use votes::{Absent, Ballot, Digest};
@@ -207,6 +211,10 @@ pub enum Ordered {
     LeaveGroup(LeaveGroup),
     /// A piece of state.
     StateChunk(StateChunk),
+    /// A state is there to be fetched.
+    StateOffer(StateOffer),
+    /// A state could not be fetched.
+    StateDeclined(StateDeclined),
     /// A replica has its state.
     Synced(Synced),
     /// A benchmark of the ring: its plan, reports and end.
@@ -276,6 +284,8 @@ impl Ordered {
             Ordered::Shedding(shedding) => append(start(23), shedding),
             Ordered::Progress(progress) => append(start(24), progress),
             Ordered::Poisoned(poisoned) => append(start(25), poisoned),
+            Ordered::StateOffer(offer) => append(start(26), offer),
+            Ordered::StateDeclined(declined) => append(start(27), declined),
             Ordered::Backup(step) => append(start(28), step),
         }
         .into()
@@ -317,6 +327,8 @@ impl Ordered {
             23 => Ordered::Shedding(read::<Shedding>(rest)?.checked()?),
             24 => Ordered::Progress(read::<Progress>(rest)?.checked()?),
             25 => Ordered::Poisoned(read::<Poisoned>(rest)?.checked()?),
+            26 => Ordered::StateOffer(read::<StateOffer>(rest)?.checked()?),
+            27 => Ordered::StateDeclined(read(rest)?),
             28 => Ordered::Backup(read::<BackupStep>(rest)?.checked()?),
             kind => return Err(Malformed::Kind(kind)),
         })

@@ -63,6 +63,21 @@ impl Payload {
         [&self.head[start..end], &self.body[behind(from)..behind(from + count)]]
     }
 
+    /// So many bytes from this one on. They are shared unless they are in both pieces.
+    ///
+    /// # Panics
+    /// If it has fewer.
+    pub fn part(&self, from: usize, count: usize) -> Bytes {
+        let middle = self.head.len();
+        if from + count <= middle {
+            return self.head.slice(from..from + count);
+        }
+        if from >= middle {
+            return self.body.slice(from - middle..from + count - middle);
+        }
+        self.range(from, count).concat().into()
+    }
+
     /// These very pieces, not others like them.
     pub fn is(&self, other: &Payload) -> bool {
         self.head.as_ptr() == other.head.as_ptr() && self.len() == other.len()
@@ -122,6 +137,7 @@ mod tests {
         for from in 0..=whole.len() {
             for count in 0..=whole.len() - from {
                 assert_eq!(payload.range(from, count).concat(), whole[from..from + count]);
+                assert_eq!(payload.part(from, count), whole[from..from + count]);
             }
         }
         assert!(payload.equals(&whole));

@@ -20,16 +20,14 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use image::{Place, Root};
+use tls::SecureStream;
 use wire::PROTOCOL_VERSION;
 
 mod giver;
-mod secure;
 mod taker;
 
 pub use giver::{Door, Giver};
 pub use taker::Taker;
-
-use secure::Secure;
 
 /// How long either side may say nothing.
 const SILENT: Duration = Duration::from_secs(10);
@@ -43,7 +41,7 @@ const MAGIC: [u8; 4] = *b"SFIM";
 trait Stream: Read + Write {}
 
 impl Stream for UnixStream {}
-impl Stream for Secure {}
+impl Stream for SecureStream {}
 
 /// The request for an image.
 fn ask(place: Place, root: &Root) -> [u8; ASK] {

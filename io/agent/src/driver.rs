@@ -254,7 +254,7 @@ impl Driver {
     fn fetch(&mut self, place: Place, root: Root, from: Vec<String>) {
         let (taker, events) = (self.taker.clone(), self.events.clone());
         let body = move || {
-            writers::yield_to_others();
+            os::sched::yield_to_others();
             let taken = taker.take(place, root, &from);
             if let Err(why) = &taken {
                 tracing::debug!(%place, why, "a copy cannot be had yet");

@@ -9,7 +9,6 @@ use std::thread;
 
 use image::{Parent, Place};
 use os::durable::make_folder;
-use rustix::process::setpriority_process;
 use wire::rank::Snapshot;
 
 use crate::error::AgentError;
@@ -18,9 +17,6 @@ use crate::images::{Saver, folder_of};
 
 /// Images that are written at a time.
 const THREADS: usize = 2;
-
-/// Their niceness.
-const NICE: i32 = 10;
 
 /// A snapshot to be written.
 pub(crate) struct Write {
@@ -45,13 +41,8 @@ pub(crate) fn start(folder: &Path, events: &Sender<Event>) -> Result<Sender<Writ
     Ok(sender)
 }
 
-/// This thread alone is behind all others: Linux has a niceness for each.
-pub(crate) fn yield_to_others() {
-    let _ = setpriority_process(None, NICE);
-}
-
 fn write(folder: &Path, writes: &Mutex<Receiver<Write>>, events: &Sender<Event>) {
-    yield_to_others();
+    os::sched::yield_to_others();
     loop {
         // Held while it waits: the other one waits for it, then.
         let next = writes.lock().unwrap_or_else(PoisonError::into_inner).recv();

@@ -162,7 +162,7 @@ fn between_hosts_only_nodes_of_the_cluster_get_copies() {
     let server = Server::new(&node(1), Port::Copies).unwrap();
     Giver::new(&both.giver, |_| {}).open(Door::Port(address, server)).unwrap();
     let take = |credentials| {
-        let client = Client::new(credentials, Port::Copies).unwrap();
+        let client = Client::new(&credentials, Port::Copies).unwrap();
         Taker::new(&both.taker, Some(client)).take(PLACE, both.root, &[address.to_string()])
     };
     take(credentials(Identity::client("plant", "hmi").unwrap())).unwrap_err();

@@ -22,6 +22,7 @@ mod directing;
 mod error;
 mod events;
 mod executor;
+mod heavy;
 mod incarnation;
 mod key_file_writer;
 mod liveness;
@@ -41,6 +42,7 @@ mod service;
 mod shared;
 mod sockets;
 pub mod storage;
+mod streams;
 mod transport;
 
 pub use ::admin;

@@ -1,7 +1,7 @@
 //! Seeing at once that another node's process is gone.
 //!
 //! Each node keeps a TCP connection to every other node by every link, at the ring port's number.
-//! Nothing is ever sent on it: when a process dies, its kernel closes the connection, which is no
+//! Nothing is ever sent on it ([`streams`](crate::streams) are others): when a process dies, its kernel closes the connection, which is no
 //! proof (a firewall could do it), but a reason to send an empty datagram to the node's ring port
 //! by all links. Their refusal, told by the ring's sockets, is the proof; how many it takes is
 //! known to `ring::Links`. By every link, because a connection over a network that is cut tells
@@ -22,7 +22,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use config::NodeAddress;
 use wire::{NodeId, Time};
@@ -77,10 +77,10 @@ impl Liveness {
         self.watchers.accept(link, now, poller);
     }
 
-    /// Something happened to another node's connection: it has ended, or sent something, which no
-    /// node does.
-    pub fn handle_watcher(&mut self, number: u64) {
-        self.watchers.remove(number);
+    /// Something happened to another's connection: it has ended, or sent something. A node's that
+    /// speaks is returned: it asks for a state.
+    pub fn handle_watcher(&mut self, number: u64, poller: &Poller) -> Option<TcpStream> {
+        self.watchers.end(number, poller)
     }
 
     /// A peer's port has refused a datagram on this link. True if that is to be believed.

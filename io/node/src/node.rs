@@ -34,8 +34,8 @@ use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation;
 use crate::managing::{Clocks, ManagerService, Managing, SharedState};
 use crate::opening::{
-    open_sockets, open_stack, open_storage, start_admin, start_key_file_writer, start_programs,
-    told,
+    open_sockets, open_stack, open_storage, open_streams, start_admin, start_key_file_writer,
+    start_programs, told,
 };
 use crate::order::Order;
 use crate::plane::{Changes, Ending, Inbox, Keeping, Pacing, Plane, Profile, Replicas, Waiting};
@@ -116,6 +116,7 @@ impl Node {
         let credentials = security::credentials(&config)?;
         let seal = security::seal(&config, me)?;
         let keys = seal.as_ref().map(|seal| seal.keys().clone());
+        let sealed = keys.is_some();
         let sockets = open_sockets(&config, me, seal, credentials.as_ref(), &waker)?;
         let ring_address = sockets.transport.address();
         let bound = sockets.callers.as_ref().map(Callers::address);
@@ -145,6 +146,7 @@ impl Node {
             sockets,
             inbox: Inbox::new(waker.clone(), order_queue, result_queue),
             replicas: Replicas::new(config.checkpoints, shared.clone()),
+            streams: open_streams(&config, sealed, credentials.as_ref(), &control, &alive)?,
             key_file: start_key_file_writer(&config, keys, &control, &alive)?,
             keeping,
             waiting: Waiting::new(),

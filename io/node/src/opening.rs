@@ -29,6 +29,7 @@ use crate::poller::Poller;
 use crate::programs::Orders;
 use crate::sockets::tcp::Callers;
 use crate::storage::{self, Recovered, Storage};
+use crate::streams::{Security, Streams, ToPlane};
 use crate::transport::Transport;
 
 /// The least room, in bytes, that the kernel is asked to have for what one peer sends.
@@ -80,7 +81,7 @@ pub(crate) fn open_storage(
         strand: group_of(snapshot.strand),
         kind: None,
         place: snapshot.place,
-        bytes: snapshot.state,
+        bytes: snapshot.state.whole(),
     });
     let records = records.into_iter().map(|(_, record)| Kept {
         strand: group_of(record.strand),
@@ -154,6 +155,23 @@ fn bind_transport(
         );
     }
     Ok(transport)
+}
+
+/// Makes what moves large states between nodes.
+pub(crate) fn open_streams(
+    config: &Config,
+    sealed: bool,
+    credentials: Option<&Credentials>,
+    control: &Control,
+    running: &Sender<()>,
+) -> Result<Streams, StartError> {
+    let (orders, waker) = (control.orders.clone(), control.waker.clone());
+    let plane = ToPlane { orders, waker, _running: running.clone() };
+    let mine = config.ring_addresses().iter().copied().cycle();
+    let ways = |node: &NodeAddress| node.ring.iter().copied().zip(mine.clone()).collect();
+    let others = config.nodes.iter().filter(|node| node.id != config.node);
+    let ways = others.map(|node| (node.id, ways(node))).collect();
+    Ok(Streams::new(plane, Security::new(sealed, credentials)?, ways))
 }
 
 /// Starts what runs this node's programs, where there is an admin socket beside which they attach.

@@ -6,14 +6,17 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use admin::events::{Interest, Stamped};
 use admin::status::Status;
 use admin::{KeyAsk, PoisonedCall};
-use engine::{BenchError, BenchProgress, BenchRequest, BenchResult, Event, Restore, Saved};
+use bytes::Bytes;
+use engine::{
+    BenchError, BenchProgress, BenchRequest, BenchResult, Event, Restore, Saved, Transfer,
+};
 use job::{Taken, Void};
 use manager::Proposal;
 use manager::cluster_state::{Answer, Command};
 use seal::ClusterKey;
 use wire::keys::KeyName;
 use wire::ordered::{GroupOptions, Style, Usage};
-use wire::{GroupId, NodeId, ViewNumber};
+use wire::{GroupId, NodeId, Payload, ViewNumber};
 
 use crate::directing::View as JobsView;
 use crate::error::{DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError};
@@ -140,6 +143,16 @@ pub(crate) enum Order {
     Discard {
         name: String,
         reply: SyncSender<Result<(), DiscardError>>,
+    },
+    /// Another node asks for the state of this transfer.
+    StateWanted {
+        transfer: Transfer,
+        reply: SyncSender<Option<Payload>>,
+    },
+    /// A fetch has ended: with the state, or without.
+    Fetched {
+        transfer: Transfer,
+        state: Option<Bytes>,
     },
     /// The key file has this.
     KeyKept(Kept),

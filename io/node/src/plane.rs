@@ -24,6 +24,7 @@ use crate::poller::{EventFlags, Poller, Source};
 use crate::registering::SharedRegistry;
 use crate::shared::Shared;
 use crate::sockets::tcp::{Arrived, Callers};
+use crate::streams::Streams;
 use crate::transport::Transport;
 
 mod attached;
@@ -64,6 +65,8 @@ pub(crate) struct Plane {
     pub replicas: Replicas,
     /// Keeps the cluster's keys, if there are any.
     pub key_file: Option<KeyFileWriter>,
+    /// Moves large states.
+    pub streams: Streams,
     /// Keeps groups on disk, if there are any.
     pub keeping: Option<Keeping>,
     pub waiting: Waiting,
@@ -196,7 +199,11 @@ impl Plane {
                 }
             }
             Source::Watchers(link) => liveness.accept(link, now, poller),
-            Source::Watcher(number) => liveness.handle_watcher(number),
+            Source::Watcher(number) => {
+                if let Some(stream) = liveness.handle_watcher(number, poller) {
+                    self.streams.give(stream);
+                }
+            }
             Source::Watched(index) => {
                 if let Some((peer, link)) = liveness.handle_watched(index, flags, now, poller) {
                     transport.handle_refused(peer, link, now);

@@ -104,6 +104,11 @@ impl Poller {
         Ok(())
     }
 
+    pub fn remove(&self, fd: impl AsFd) {
+        // It cannot fail for a descriptor that was added.
+        let _ = epoll::delete(&self.epoll, fd);
+    }
+
     pub fn modify(&self, fd: impl AsFd, source: Source, flags: EventFlags) -> Result<(), Errno> {
         epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(source.to_word()), flags)
     }

@@ -64,6 +64,9 @@ struct Attributes {
 }
 
 const SIZE: u32 = mem::size_of::<Attributes>() as u32;
+/// The niceness of threads that are behind all others.
+const NICE: i32 = 10;
+
 const OTHER: u32 = 0;
 const FIFO: u32 = 1;
 const DEADLINE: u32 = 6;
@@ -134,6 +137,12 @@ pub fn class(thread: Option<Pid>) -> io::Result<Class> {
         }),
         _ => Class::Ordinary,
     })
+}
+
+/// This thread is behind all ordinary ones: Linux has a niceness for each. What it uses costs them
+/// little. No harm is done where the system refuses.
+pub fn yield_to_others() {
+    let _ = rustix::process::setpriority_process(None, NICE);
 }
 
 fn raw(thread: Option<Pid>) -> i32 {

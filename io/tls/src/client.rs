@@ -43,21 +43,26 @@ impl Client {
     ///
     /// # Errors
     /// The key is not that of the certificate, or of a kind that TLS 1.3 does not have.
-    pub fn new(credentials: Credentials, port: Port) -> Result<Client, CredentialsError> {
+    pub fn new(credentials: &Credentials, port: Port) -> Result<Client, CredentialsError> {
         let unusable = |error: rustls::Error| CredentialsError::Unusable(error.to_string());
         let Credentials { identity, authorities, chain, key } = credentials;
         let mut config = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(unusable)?
-            .with_root_certificates(authorities)
-            .with_client_auth_cert(chain, key)
+            .with_root_certificates(authorities.clone())
+            .with_client_auth_cert(chain.clone(), key.clone_key())
             .map_err(unusable)?;
         config.alpn_protocols = vec![port.protocol()];
         // A node has one certificate: the name would only tell onlookers which cluster this is.
         config.enable_sni = false;
         let any_node = ServerName::try_from(any_node(&identity.cluster))
             .expect("a cluster's name was checked to be a label");
-        Ok(Client { config: Arc::new(config), identity, any_node, nodes: Arc::default() })
+        Ok(Client {
+            config: Arc::new(config),
+            identity: identity.clone(),
+            any_node,
+            nodes: Arc::default(),
+        })
     }
 
     /// For calls, from files in PEM; the key's must be for its owner alone (mode 0600).
@@ -71,7 +76,7 @@ impl Client {
     ) -> Result<Client, CredentialsError> {
         let (authority, certificate, key) =
             (authority.as_ref(), certificate.as_ref(), key.as_ref());
-        Client::new(Credentials::from_files(authority, certificate, key)?, Port::Client)
+        Client::new(&Credentials::from_files(authority, certificate, key)?, Port::Client)
     }
 
     /// For calls, from a folder that `steadfast init` made.
@@ -79,7 +84,7 @@ impl Client {
     /// # Errors
     /// A file cannot be used; which one, and why.
     pub fn from_dir(folder: impl AsRef<Path>) -> Result<Client, CredentialsError> {
-        Client::new(Credentials::from_dir(folder.as_ref())?, Port::Client)
+        Client::new(&Credentials::from_dir(folder.as_ref())?, Port::Client)
     }
 
     /// For looking into nodes, from a folder that `steadfast init` made for an administrator.
@@ -87,7 +92,7 @@ impl Client {
     /// # Errors
     /// A file cannot be used; which one, and why.
     pub fn admin_from_dir(folder: impl AsRef<Path>) -> Result<Client, CredentialsError> {
-        Client::new(Credentials::from_dir(folder.as_ref())?, Port::Admin)
+        Client::new(&Credentials::from_dir(folder.as_ref())?, Port::Admin)
     }
 
     /// For calls, from PEM texts.
@@ -99,7 +104,7 @@ impl Client {
         certificate: &[u8],
         key: &[u8],
     ) -> Result<Client, CredentialsError> {
-        Client::new(Credentials::from_pem(authority, certificate, key)?, Port::Client)
+        Client::new(&Credentials::from_pem(authority, certificate, key)?, Port::Client)
     }
 
     /// The identity of this client.

@@ -3,7 +3,8 @@
 //! - [`Identity`]: the name that a certificate proves, and the role in it.
 //! - [`Credentials`]: what a node or client shows of itself, and what it checks others against.
 //! - [`Server`] and [`Client`] begin connections; [`Records`] carries one of them over whatever
-//!   moves its bytes: epoll in nodes, `poll(2)` or tokio in clients.
+//!   moves its bytes: epoll in nodes, `poll(2)` or tokio in clients. [`SecureStream`] is for threads
+//!   that wait for a socket.
 //! - `issue` (feature `issue`) makes authorities and certificates.
 //!
 //! TLS 1.3 only, and certificates on both sides always (RFC 8446). The decisions and their reasons
@@ -18,6 +19,7 @@ pub mod issue;
 mod name;
 mod records;
 mod server;
+mod stream;
 
 pub use client::Client;
 pub use credentials::{Credentials, CredentialsError};
@@ -25,6 +27,7 @@ pub use explain::explain;
 pub use name::{Identity, NameError, Role, check_cluster};
 pub use records::Records;
 pub use server::{Server, Visitor};
+pub use stream::SecureStream;
 
 use std::sync::Arc;
 
@@ -39,6 +42,8 @@ pub enum Port {
     Admin,
     /// Copies of images, between nodes' agents.
     Copies,
+    /// States of replicas, between nodes.
+    States,
 }
 
 impl Port {
@@ -47,6 +52,7 @@ impl Port {
             Port::Client => b"steadfast-client".to_vec(),
             Port::Admin => b"steadfast-admin".to_vec(),
             Port::Copies => b"steadfast-copies".to_vec(),
+            Port::States => b"steadfast-states".to_vec(),
         }
     }
 }

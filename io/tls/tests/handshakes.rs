@@ -41,7 +41,7 @@ impl Plant {
 
     fn client(&self) -> Client {
         let issued = self.authority.issue(&self.client_identity(), &[]).unwrap();
-        Client::new(self.credentials(&issued), Port::Client).unwrap()
+        Client::new(&self.credentials(&issued), Port::Client).unwrap()
     }
 }
 
@@ -146,7 +146,7 @@ fn a_client_of_another_authority_is_refused_by_the_node() {
     let issued = other.authority.issue(&other.client_identity(), &[]).unwrap();
     // It trusts the node, but the node does not trust it.
     let credentials = plant.credentials(&issued);
-    let client = Client::new(credentials, Port::Client).unwrap();
+    let client = Client::new(&credentials, Port::Client).unwrap();
     let (_, _, [at_client, at_server]) = meet(&client, &plant.server(Port::Client));
     assert!(at_server.is_err());
     assert!(refusal(&at_client).contains("steadfast init"), "{}", refusal(&at_client));
@@ -158,7 +158,7 @@ fn certificates_out_of_their_time_are_refused_and_the_words_say_so() {
     for (from, to) in [(-20, -10), (10, 20)] {
         let validity = Validity { from, to };
         let client = plant.authority.issue_for(&plant.client_identity(), &[], validity).unwrap();
-        let client = Client::new(plant.credentials(&client), Port::Client).unwrap();
+        let client = Client::new(&plant.credentials(&client), Port::Client).unwrap();
         let (_, _, [at_client, _]) = meet(&client, &plant.server(Port::Client));
         assert!(refusal(&at_client).contains("expired, or is not valid yet"));
         let node = plant.authority.issue_for(&plant.node(), &[], validity).unwrap();
@@ -195,7 +195,7 @@ fn a_node_of_another_cluster_with_the_same_authority_is_refused() {
     let records = {
         let server = plant.server(Port::Client);
         // The other cluster's client looks for its own nodes: it is given one of both names.
-        let client = Client::new(plant.credentials(&client), Port::Client).unwrap();
+        let client = Client::new(&plant.credentials(&client), Port::Client).unwrap();
         let (_, far, ends) = meet(&client, &server);
         assert!(ends[0].is_err(), "the client does not want this node either");
         far
@@ -209,7 +209,7 @@ fn the_admin_port_is_for_administrators() {
     let server = plant.server(Port::Admin);
     let with = |identity: &Identity, port| {
         let issued = plant.authority.issue(identity, &[]).unwrap();
-        Client::new(plant.credentials(&issued), port).unwrap()
+        Client::new(&plant.credentials(&issued), port).unwrap()
     };
     let (_, far, _) = meet(&with(&plant.client_identity(), Port::Admin), &server);
     let Visitor::Refused(why) = server.admit(&far) else { panic!("a client was let in") };

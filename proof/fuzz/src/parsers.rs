@@ -81,10 +81,10 @@ pub(crate) fn ordered(bytes: &[u8]) {
         assert_eq!(Ordered::decode(&ordered.encode()).as_ref(), Ok(&ordered));
     }
     if let Ok(state) = ReplicaState::decode(&bytes) {
-        assert_eq!(ReplicaState::decode(&state.encode()).as_ref(), Ok(&state));
+        assert_eq!(ReplicaState::decode(&state.encode().whole()).as_ref(), Ok(&state));
     }
     if let Ok(state) = LoggedState::decode(&bytes) {
-        assert_eq!(LoggedState::decode(&state.encode()).as_ref(), Ok(&state));
+        assert_eq!(LoggedState::decode(&state.encode().whole()).as_ref(), Ok(&state));
     }
     if let Ok(update) = Update::decode(&bytes) {
         assert_eq!(Update::decode(&update.encode()).as_ref(), Ok(&update));

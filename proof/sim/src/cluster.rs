@@ -16,6 +16,7 @@
 //! - `cluster/disks.rs`: what nodes keep
 //! - `cluster/decay.rs`: disks rot and fill up
 //! - `cluster/poisoning.rs`: calls kill, and programs die
+//! - `cluster/fetches.rs`: large states go by streams
 //! - `cluster/fate.rs`: faults, healing, and the end
 
 mod bench;
@@ -27,6 +28,7 @@ mod disks;
 mod executions;
 mod executors;
 mod fate;
+mod fetches;
 mod handlers;
 mod hangs;
 mod keys;
@@ -100,6 +102,10 @@ enum Extra {
     /// there.
     Disk(store::Lane, Incarnation),
     DiskDue(Incarnation),
+    /// A stream reaches the node that has a state.
+    Fetching(fetches::Fetching),
+    /// For a node: a stream has ended, with the state or without, in this life.
+    Fetched(engine::Transfer, Option<Bytes>, Incarnation),
     /// The key is to be changed.
     Rotate,
     /// The ring is to be measured.
@@ -295,6 +301,7 @@ impl Cluster {
             Extra::Carry(stream, way) => return self.carry(stream, way),
             Extra::Wake(client) => return self.wake(client),
             Extra::Call(client) => return self.call(client),
+            Extra::Fetching(fetching) => self.give(fetching),
             Extra::Rotate => return self.rotate(),
             Extra::Bench => return self.bench(),
             Extra::Move => return self.move_some(),
@@ -325,6 +332,7 @@ impl Cluster {
             | Extra::Attached(..)
             | Extra::Dies(..)
             | Extra::Kept(..)
+            | Extra::Fetched(..)
             | Extra::Disk(..)
             | Extra::DiskDue(_) => {
                 unreachable!("these are for a node")
@@ -357,6 +365,7 @@ impl Cluster {
             }
         };
         config.snapshot_after = self.options.snapshot_after();
+        config.streamed = if self.options.streams { 0 } else { usize::MAX };
         config.vote_timeout = VOTE_TIMEOUT;
         let never = engine::HangRule { misses: 0, ..hangs::RULE };
         config.hang = self.options.hangs.map_or(never, |_| hangs::RULE);
@@ -419,6 +428,7 @@ impl Cluster {
                     stack.handle_key_kept(now, name, seals);
                 }
             }
+            Extra::Fetched(transfer, state, life) => self.fetched(node, transfer, state, life),
             Extra::Executed(group, serial) => self.executed(node, group, serial)?,
             Extra::Attached(group, serial) => self.attached(node, group, serial)?,
             Extra::Dies(serial, dying) => self.dies(node, serial, dying)?,

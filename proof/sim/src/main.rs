@@ -225,7 +225,7 @@ fn in_words(report: &Report) -> String {
         "{seeds} seeds, {} with a broken promise, in {took:.1?} ({rate:.0} a second)\n\
          {hours} virtual seconds, {} happenings, {datagrams} datagrams, {} deaths\n\
          {answered} calls answered, {unanswered} not (within their deadlines), {executed} executions\n\
-         {} states transferred, {} primaries moved, {} hung replicas out, {} orders of backups, {} calls refused by priority, {} changes of style, {} calls between groups ended ({} copies of ends)\n\
+         {} states transferred ({} streams), {} primaries moved, {} hung replicas out, {} orders of backups, {} calls refused by priority, {} changes of style, {} calls between groups ended ({} copies of ends)\n\
          {} replicas changed over to another program, {} upgrades taken back\n\
          {} copies of replies, {} calls sent again\
          {}",
@@ -233,6 +233,7 @@ fn in_words(report: &Report) -> String {
         total.steps,
         total.deaths,
         total.transfers,
+        total.streams,
         total.moves,
         total.demotions,
         total.ranks,
@@ -279,6 +280,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "calls": { "answered": total.answered, "failed": total.failed },
         "executed": total.executed,
         "transfers": total.transfers,
+        "streams": total.streams,
         "moves": total.moves,
         "demotions": total.demotions,
         "poison": { "kills": total.kills, "programs": total.falls, "revived": total.revived, "refusals": total.refusals },

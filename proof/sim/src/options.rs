@@ -176,6 +176,8 @@ pub struct Options {
     pub decay: Option<DecayPlan>,
     /// Which calls kill, and how often programs die.
     pub poison: Option<PoisonPlan>,
+    /// All states go by streams beside the order.
+    pub streams: bool,
     /// The one thing that people do.
     pub script: Option<Script>,
     /// The trial of bare rings when their faults are over.
@@ -305,6 +307,7 @@ impl Options {
             decay: None,
             poison: None,
             script: None,
+            streams: false,
             trial: None,
         };
         let options = options.with_trial(&mut draw.fork()).smoothed().passable();
@@ -328,7 +331,7 @@ impl Options {
             _ if Draw::new(seed ^ 0x4a46).one_in(8) => options.with_hangs(seed),
             _ => options,
         };
-        options.with_poison(seed)
+        Options { streams: Draw::new(seed ^ 0x57e4).one_in(4), ..options.with_poison(seed) }
     }
 
     /// Where nodes have disks, any life may end at any time, and all at once, for no data is lost.

@@ -34,6 +34,8 @@ pub struct Summary {
     pub deaths: u64,
     /// States that were transferred.
     pub transfers: u64,
+    /// States that went by streams.
+    pub streams: u64,
     /// Primaries that were moved, as somebody was told.
     pub moves: u64,
     /// Calls between groups that ended at a replica.
@@ -92,6 +94,7 @@ impl Summary {
         self.executed += other.executed;
         self.deaths += other.deaths;
         self.transfers += other.transfers;
+        self.streams += other.streams;
         self.moves += other.moves;
         self.nested += other.nested;
         self.nested_copies += other.nested_copies;

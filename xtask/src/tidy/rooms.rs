@@ -12,7 +12,7 @@ const ENGINE: &str = "core/engine/src/";
 const FLOORS: &[&[&str]] = &[
     &["bug", "changes", "disk", "ordering", "pace", "style"],
     &["api", "component_order"],
-    &["bench", "callers", "faults", "keys", "quorum", "session", "stopwatch", "tally"],
+    &["bench", "callers", "faults", "keys", "outgoing", "quorum", "session", "stopwatch", "tally"],
     &["component", "directory", "replica"],
     &["parts"],
     &["base"],

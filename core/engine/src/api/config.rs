@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use wire::keys::KeyName;
-use wire::limits::MAX_WAITING;
+use wire::limits::{MAX_WAITING, STREAMED_STATE};
 use wire::{Duration, Member, NodeId};
 
 use super::HangRule;
@@ -54,6 +54,8 @@ pub struct Config {
     /// In a voting group: how long a vote may be missing, after a majority has voted, before it is
     /// reported. If the slowest replica usually takes longer, eight times its usual delay.
     pub vote_timeout: Duration,
+    /// Bytes from which on a state is fetched by a stream ([`STREAMED_STATE`]).
+    pub streamed: usize,
     /// When a replica's service is hung.
     pub hang: HangRule,
     /// A mistake planted on purpose, for the simulator.
@@ -80,6 +82,7 @@ impl Config {
             storage: None,
             snapshot_after: 10_000,
             vote_timeout: Duration::from_secs(2),
+            streamed: STREAMED_STATE,
             hang: HangRule::default(),
             #[cfg(feature = "planted-bugs")]
             bug: None,

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use ring::Route;
 use wire::client::{Frame, Outcome};
 use wire::ordered::{Place, Style};
-use wire::{Caller, GroupId, NodeId, NodeSet, ViewNumber};
+use wire::{Caller, GroupId, NodeId, NodeSet, Payload, ViewNumber};
 
 use super::{
     BenchError, BenchResult, Command, Event, Kept, KeyCommand, MoveError, NestedError,
-    RestoreError, RestyleError, SaveError, Saved, Ticket,
+    RestoreError, RestyleError, SaveError, Saved, Ticket, Transfer,
 };
 
 /// A request or a report to the owner. Outputs must be handled in their order.
@@ -121,7 +121,19 @@ pub enum Output {
         /// The place in the order at which it was taken.
         place: Place,
         /// The state.
-        state: Bytes,
+        state: Payload,
+    },
+    /// Fetch the state of a transfer from that node by a stream: it asks its own stack for it
+    /// ([`Stack::offered`](crate::Stack::offered)).
+    /// [`Stack::handle_fetched`](crate::Stack::handle_fetched) is to report how it ended. A later
+    /// fetch for the group makes this one needless.
+    Fetch {
+        /// The transfer.
+        transfer: Transfer,
+        /// The node that has the state.
+        from: NodeId,
+        /// Its bytes.
+        bytes: u64,
     },
     /// The kept records and snapshots of this group are not needed any more.
     Forget(GroupId),

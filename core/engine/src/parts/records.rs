@@ -133,7 +133,7 @@ impl Records {
     pub(crate) fn snapshot_node(&mut self, place: Place) {
         let Some(disk) = &mut self.disk else { return };
         let (covers, state) = (disk.appended(), disk.snapshot());
-        self.unwritten.push(Output::Snapshot { strand: None, covers, place, state });
+        self.unwritten.push(Output::Snapshot { strand: None, covers, place, state: state.into() });
     }
 
     /// Drops the disk's data of this group, which nobody needs.

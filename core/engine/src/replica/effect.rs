@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use bytes::Bytes;
 use wire::ordered::{End, Form, Ordered, Style};
-use wire::{ClientId, ViewNumber};
+use wire::{ClientId, NodeId, Payload, ViewNumber};
 
 use super::{Ask, Blame, CallQuorum, Child, Slip};
 use crate::api::{Command, Event, NestedError, ServiceOutcome, Ticket};
@@ -51,7 +51,9 @@ pub(crate) enum Effect {
     Mark(u8),
     /// Keep this state of a group with this style. With a transfer, it is the transferred one, and
     /// the transfer is over when the disk has it.
-    Store { style: Style, state: Bytes, transfer: Option<ViewNumber> },
+    Store { style: Style, state: Payload, transfer: Option<ViewNumber> },
+    /// Fetch the state of this transfer, of so many bytes, from that node.
+    Fetch { transfer: ViewNumber, from: NodeId, bytes: u64 },
     /// The state to be saved, or the service's own reason why there is none.
     Saved(Result<(Form, Bytes), String>),
     /// A voting replica may have votes to send.

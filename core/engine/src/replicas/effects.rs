@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use wire::ordered::{Going, LeaveGroup, Ordered, Place, Progress};
 use wire::{GroupId, Member, Time, ViewNumber};
 
-use crate::api::Output;
+use crate::api::{Output, Transfer};
 use crate::directory::State;
 use crate::ordering::Ordering;
 use crate::replica::{Effect, Replica};
@@ -90,6 +90,11 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 Effect::Saved(taken) => self.state_saved(group, taken),
                 Effect::Store { style, state, transfer } => {
                     self.store_state(now, group, (style, state), transfer);
+                }
+                Effect::Fetch { transfer, from, bytes } => {
+                    let ring = self.base.membership.ring();
+                    let transfer = Transfer { ring, group, view: transfer };
+                    self.base.outputs.push(Output::Fetch { transfer, from, bytes });
                 }
                 Effect::Cast => {
                     self.replicas.votes.note_due(group);

@@ -9,11 +9,11 @@ mod handler;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::limits::STATE_CHUNK;
-use wire::ordered::{LoggedState, StateChunk};
-use wire::{Duration, GroupId, RingId, Time, ViewNumber};
+use wire::ordered::LoggedState;
+use wire::{Duration, Payload, RingId, Time, ViewNumber};
 
 use crate::api::{Restore, RestoreError};
+use crate::outgoing::Outgoing;
 
 /// The time within which a restore is answered.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -28,14 +28,8 @@ pub(crate) struct Restoring {
     asked: Option<RingId>,
     /// It had its place in the order here, and was void.
     refused: Option<RestoreError>,
-    giving: Option<Giving>,
-}
-
-/// The state on its way to the replica that waits for this transfer.
-struct Giving {
-    transfer: ViewNumber,
-    state: Bytes,
-    next: u32,
+    /// The state on its way to the replicas that wait for it.
+    giving: Option<Outgoing>,
 }
 
 /// The outlook of a state that is here.
@@ -72,22 +66,8 @@ impl Restoring {
     }
 }
 
-impl Giving {
-    fn chunk(&self, group: GroupId) -> StateChunk {
-        let start = self.next as usize * STATE_CHUNK;
-        let end = (start + STATE_CHUNK).min(self.state.len());
-        StateChunk {
-            group,
-            transfer: self.transfer,
-            index: self.next,
-            last: end == self.state.len(),
-            bytes: self.state.slice(start..end),
-        }
-    }
-}
-
 /// A state as what a cold passive group begins with: a checkpoint, and nothing behind it.
-fn as_checkpoint(state: &Bytes) -> Bytes {
+fn as_checkpoint(state: &Bytes) -> Payload {
     let (log, ends) = (Vec::new(), Vec::new());
     let (proven, poisoned) = (0, Vec::new());
     LoggedState { logged: 0, cut: 0, proven, poisoned, checkpoint: state.clone(), log, ends }

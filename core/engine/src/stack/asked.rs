@@ -127,7 +127,8 @@ impl<O: Ordering> Stack<O> {
             return Err(HostError::NoStorage);
         }
         let logs = on_disk || journal.is_some();
-        let hosted = Hosted::new((id, name), options, (journal, logs), self.base.planted);
+        let mut hosted = Hosted::new((id, name), options, (journal, logs), self.base.planted);
+        hosted.replica.stream_from(self.base.streamed);
         self.replicas.hosted.insert(id, hosted);
         if on_disk {
             self.replicas().recall_replica(now, id);

@@ -19,7 +19,10 @@ impl<O: Ordering> Stack<O> {
         match ordered {
             // Transfers have begun anew. Messages of earlier ones are void, even if a transfer of a
             // given-up history had the same name.
-            Ordered::Synced(_) | Ordered::StateChunk(_) => true,
+            Ordered::Synced(_)
+            | Ordered::StateChunk(_)
+            | Ordered::StateOffer(_)
+            | Ordered::StateDeclined(_) => true,
             // Replicas vote anew.
             Ordered::Ballot(_) | Ordered::Absent(_) => true,
             // A passive primary had ordered all it had taken, but has taken calls again since.
@@ -238,6 +241,17 @@ impl<O: Ordering> Stack<O> {
                 self.replicas().deposit_chunk(now, sender, &chunk);
                 self.replicas().with_replica(now, group, |replica, effects| {
                     replica.state_chunk(now, chunk, effects);
+                });
+            }
+            Ordered::StateOffer(offer) => {
+                self.replicas().with_replica(now, offer.group, |replica, effects| {
+                    replica.state_offered(sender, offer, effects);
+                });
+            }
+            Ordered::StateDeclined(declined) => {
+                self.replicas().deposit_declined(now, declined);
+                self.replicas().with_replica(now, declined.group, |replica, effects| {
+                    replica.state_declined(declined, effects);
                 });
             }
             Ordered::Move(proposal) => self.groups().act_on_move(now, sender, proposal),

@@ -220,8 +220,13 @@ impl Room {
     fn transfer(&mut self) -> ViewNumber {
         let state = ReplicaState { head: StateHead::default(), service: Bytes::new() };
         let transfer = self.stack.base.directory.get(log()).expect("the group").transfer();
-        let chunk =
-            StateChunk { group: log(), transfer, index: 0, last: true, bytes: state.encode() };
+        let chunk = StateChunk {
+            group: log(),
+            transfer,
+            index: 0,
+            last: true,
+            bytes: state.encode().whole(),
+        };
         self.deliver(2, Ordered::StateChunk(chunk));
         let restore = self.outputs().into_iter().find_map(|output| match output {
             Output::Run { command: Command::Restore { ticket, .. }, .. } => Some(ticket),

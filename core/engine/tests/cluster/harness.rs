@@ -16,7 +16,7 @@ use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Ring};
 use steadfast_engine::{
     BenchError, BenchRequest, BenchResult, Changes, Command, Config, Event, Kept, MoveError,
-    Output, RestoreError, RestyleError, SaveError, Saved, Stack, Ticket,
+    Output, RestoreError, RestyleError, SaveError, Saved, Stack, Ticket, Transfer,
 };
 use testkit::{Draw, Machine, Network, Simulation, Weather, World};
 use wire::client::{Frame, Reply};
@@ -137,6 +137,10 @@ pub struct Cluster<O: Base = Ring> {
     life: u64,
     size: u32,
     pub snapshot_after: u64,
+    /// Bytes from which on states of nodes that start are fetched.
+    streamed: usize,
+    /// Streams that were opened and have not ended.
+    pub streams: Vec<(u32, Transfer, NodeId)>,
 }
 
 fn place(node: u32) -> usize {
@@ -190,27 +194,36 @@ impl Cluster<Tampered> {
 
 impl<O: Base> Cluster<O> {
     fn formed(size: u32, disks: bool) -> Cluster<O> {
-        let mut cluster = Cluster::begin(size, disks);
-        cluster.run_until("one quorate ring", |cluster| {
+        Cluster::begin(size, disks, usize::MAX).form()
+    }
+
+    /// Nodes in one component, whose larger states are fetched by streams.
+    pub fn streaming(size: u32) -> Cluster<O> {
+        Cluster::begin(size, false, 500).form()
+    }
+
+    fn form(mut self) -> Cluster<O> {
+        let size = self.size as usize;
+        self.run_until("one quorate ring", |cluster| {
             cluster.world.running().all(|(_, node)| {
                 let ring = node.stack.status().ring;
-                ring.members.len() == size as usize && ring.quorate == Some(true)
+                ring.members.len() == size && ring.quorate == Some(true)
             })
         });
-        cluster
+        self
     }
 
     /// Nodes that have just been started.
     pub fn starting(size: u32) -> Cluster<O> {
-        Cluster::begin(size, false)
+        Cluster::begin(size, false, usize::MAX)
     }
 
     /// The same, with a disk each, on which nothing is yet.
     pub fn starting_on_disk(size: u32) -> Cluster<O> {
-        Cluster::begin(size, true)
+        Cluster::begin(size, true, usize::MAX)
     }
 
-    fn begin(size: u32, disks: bool) -> Cluster<O> {
+    fn begin(size: u32, disks: bool, streamed: usize) -> Cluster<O> {
         let weather = Weather { latency: DELAY, ..Weather::default() };
         let network = Network::new(size as usize, weather, Draw::new(1));
         let mut cluster = Cluster {
@@ -227,6 +240,8 @@ impl<O: Base> Cluster<O> {
             life: 1,
             size,
             snapshot_after: 10_000,
+            streamed,
+            streams: Vec::new(),
         };
         for node in 1..=size {
             cluster.start(node, true, Vault::default(), disks.then(FakeDisk::default));
@@ -251,6 +266,7 @@ impl<O: Base> Cluster<O> {
         config.address = Some(([127, 0, 0, 1], 7000 + node as u16).into());
         config.storage = fake_disk.as_mut().map(FakeDisk::open);
         config.snapshot_after = self.snapshot_after;
+        config.streamed = self.streamed;
         let ordering = O::start(&self.base, self.world.now, me, nodes);
         let stack = Stack::new(config, ordering, self.world.now);
         let state = Node {
@@ -488,6 +504,11 @@ impl<O: Base> Cluster<O> {
         });
     }
 
+    /// Until so many streams were opened.
+    pub fn run_until_streams(&mut self, count: usize) {
+        self.run_until("streams", |cluster| cluster.streams.len() >= count);
+    }
+
     pub fn run_for(&mut self, span: Duration) {
         Simulation::run(self, span);
     }
@@ -538,9 +559,10 @@ impl<O: Base> Simulation for Cluster<O> {
                 Output::Run { group, command } => self.run(id, group, command),
                 Output::Persist(kept) => self.fake_disk(id).append(now, kept),
                 Output::Snapshot { strand, covers, place, state } => {
-                    let kept = Kept { strand, kind: None, place, bytes: state };
+                    let kept = Kept { strand, kind: None, place, bytes: state.whole() };
                     self.fake_disk(id).snapshot(now, covers, kept);
                 }
+                Output::Fetch { transfer, from, .. } => self.streams.push((id, transfer, from)),
                 Output::Forget(_) => {}
                 // Another program comes at once.
                 Output::Revive(_) => {}

@@ -21,6 +21,7 @@ mod reads;
 mod restyles;
 mod shedding;
 mod state_merge;
+mod streams;
 mod styles;
 mod styles_on_disk;
 mod tampered;
@@ -77,6 +78,32 @@ macro_rules! whatever_orders {
             $(#[test] fn $test() { super::$test(Cluster::in_process($size)); })*
         }
     };
+}
+
+/// The same, where large states are fetched by streams.
+macro_rules! with_streams {
+    ($($test:ident),* $(,)?) => {
+        mod above_the_ring_with_streams {
+            use super::harness::Cluster;
+            use super::streams;
+            use steadfast_engine::ordering::Ring;
+            $(#[test] fn $test() { streams::$test(Cluster::<Ring>::streaming(5)); })*
+        }
+        mod above_a_sequencer_with_streams {
+            use super::harness::Cluster;
+            use super::streams;
+            use steadfast_engine::ordering::InProcess;
+            $(#[test] fn $test() { streams::$test(Cluster::<InProcess>::streaming(5)); })*
+        }
+    };
+}
+
+with_streams! {
+    a_large_state_is_fetched_while_requests_flow,
+    a_cold_groups_log_is_fetched,
+    a_stream_that_breaks_is_replaced_by_chunks,
+    a_state_comes_from_the_next_when_its_giver_dies,
+    a_deposit_is_fetched,
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use core::fmt;
 
 use bytes::Bytes;
-use wire::GroupId;
 use wire::ordered::Place;
+use wire::{GroupId, Payload};
 
 #[cfg(doc)]
 use super::Config;
@@ -60,5 +60,5 @@ pub struct Snapshot {
     /// Where in the order it was taken.
     pub place: Place,
     /// The state, at most [`MAX_SNAPSHOT`](wire::limits::MAX_SNAPSHOT) bytes.
-    pub state: Bytes,
+    pub state: Payload,
 }

@@ -19,7 +19,7 @@ fn sample() -> Backup {
         saved: 0x11,
         executed: 7,
         form: Form::State,
-        state: ReplicaState { head, service: "the state".into() }.encode(),
+        state: ReplicaState { head, service: "the state".into() }.encode().whole(),
     }
 }
 
@@ -66,7 +66,7 @@ fn what_was_saved_comes_back() {
         ends: vec![],
     };
     let options = GroupOptions { style: Style::ColdPassive, ..GroupOptions::default() };
-    let cold = Backup { options, form: Form::Log, state: log.encode(), executed: 2, ..sample() };
+    let cold = Backup { options, form: Form::Log, state: log.encode().whole(), executed: 2, ..sample() };
     let (backup, content) = Backup::decode(&cold.encode()).expect("it is whole");
     assert_eq!((backup, content.service), (cold, None));
 }
@@ -107,7 +107,7 @@ fn no_bit_can_be_another() {
 fn head_and_state_of_two_files_do_not_fit() {
     let (one, other) = (sample(), Backup { cluster: "depot".into(), ..sample() });
     let head = StateHead { executed: 7, ..StateHead::default() };
-    let state = ReplicaState { head, service: "THE STATE".into() }.encode();
+    let state = ReplicaState { head, service: "THE STATE".into() }.encode().whole();
     let mixed = [one.head(), state].concat();
     assert_eq!(refused(mixed), BackupError::State);
     let mut head = one.head().to_vec();

@@ -78,17 +78,19 @@ impl SnapshotHead {
     }
 }
 
-/// A piece as it stands in the file, and its check.
+/// A piece as it stands in the file, and its check. Its bytes are in two parts.
 ///
 /// # Panics
 /// If there are no bytes, or more than [`PIECE`].
-pub fn piece(bytes: &[u8], before: u32) -> (Bytes, u32) {
-    assert!((1..=PIECE).contains(&bytes.len()), "a piece has its limits");
-    let length = U32::from(bytes.len() as u32);
-    let check = check(before, length, bytes);
-    let mut buffer = Vec::with_capacity(PIECE_HEAD + bytes.len());
-    buffer.extend_from_slice(PieceHead { length, check: check.into() }.as_bytes());
-    buffer.extend_from_slice(bytes);
+pub fn piece(parts: [&[u8]; 2], before: u32) -> (Bytes, u32) {
+    let count = parts[0].len() + parts[1].len();
+    assert!((1..=PIECE).contains(&count), "a piece has its limits");
+    let length = U32::from(count as u32);
+    let mut buffer = Vec::with_capacity(PIECE_HEAD + count);
+    buffer.extend_from_slice(PieceHead { length, check: 0.into() }.as_bytes());
+    parts.iter().for_each(|part| buffer.extend_from_slice(part));
+    let check = check(before, length, &buffer[PIECE_HEAD..]);
+    buffer[..PIECE_HEAD].copy_from_slice(PieceHead { length, check: check.into() }.as_bytes());
     (buffer.into(), check)
 }
 

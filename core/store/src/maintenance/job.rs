@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use bytes::Bytes;
+use wire::Payload;
 use wire::ordered::Place;
 
 use crate::api::{RecordId, Strand};
@@ -63,7 +63,7 @@ pub(super) struct Waiting {
     pub strand: Strand,
     pub covers: RecordId,
     pub place: Place,
-    pub state: Option<Bytes>,
+    pub state: Option<Payload>,
 }
 
 /// The changes that take effect when a manifest is on the disk.

@@ -2,8 +2,7 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 
-use bytes::Bytes;
-use wire::Time;
+use wire::{Payload, Time};
 
 use super::job::{Job, Making, Naming, Taking, Waiting};
 use super::{Held, Maintenance, Progress};
@@ -60,7 +59,7 @@ impl Maintenance {
     }
 
     fn head(&self, waiting: &Waiting, number: u64) -> SnapshotHead {
-        let length = waiting.state.as_ref().map_or(0, Bytes::len) as u64;
+        let length = waiting.state.as_ref().map_or(0, Payload::len) as u64;
         SnapshotHead { store: self.manifest.store, number, length }
     }
 
@@ -161,7 +160,7 @@ impl Maintenance {
         step: Taking,
         config: &Config,
     ) -> Option<Taking> {
-        let length = waiting.state.as_ref().map_or(0, Bytes::len);
+        let length = waiting.state.as_ref().map_or(0, Payload::len);
         let piece_or_sync = |from: usize, offset: u64, check: u32| match from < length {
             true => Taking::Piece { from, offset, check },
             false => Taking::Sync,
@@ -175,7 +174,11 @@ impl Maintenance {
             Taking::Piece { from, offset, check } => {
                 let bytes = next_piece(waiting, from);
                 let (written, check) = piece(bytes, check);
-                Some(piece_or_sync(from + bytes.len(), offset + written.len() as u64, check))
+                Some(piece_or_sync(
+                    from + bytes.iter().map(|part| part.len()).sum::<usize>(),
+                    offset + written.len() as u64,
+                    check,
+                ))
             }
             .filter(|&next| next != Taking::Sync || !config.planted.is(Bug::NameUnsyncedSnapshot))
             .or(Some(Taking::SyncFolder)),
@@ -199,7 +202,7 @@ impl Maintenance {
 }
 
 /// The part of a state that goes into the next piece.
-fn next_piece(waiting: &Waiting, from: usize) -> &[u8] {
-    let state: &[u8] = waiting.state.as_deref().unwrap_or_default();
-    &state[from..state.len().min(from + PIECE)]
+fn next_piece(waiting: &Waiting, from: usize) -> [&[u8]; 2] {
+    let state = waiting.state.as_ref();
+    state.map_or([&[], &[]], |state| state.range(from, PIECE.min(state.len() - from)))
 }

@@ -31,7 +31,7 @@ fn what_another_program_wrote_from_the_document_is_read() {
     let [Output::Restored(snapshot), first, second, Output::Opened(opened), ..] = &said[..] else {
         panic!("{said:?}");
     };
-    assert_eq!((snapshot.covers, &snapshot.state[..]), (RecordId(3), &b"the state"[..]));
+    assert_eq!((snapshot.covers, &snapshot.state.head[..]), (RecordId(3), &b"the state"[..]));
     let node =
         Record { kind: 1, bytes: Bytes::from_static(b"hello"), ..record(Strand::Node, 1, 0) };
     let other = Strand::Group(GroupId(0x1122_3344_5566_7788));
@@ -154,7 +154,7 @@ fn a_full_disk_refuses_and_snapshots_make_room() {
     assert_eq!(store.persisted(), Some(RecordId(sequence)), "what was taken has room");
     let state = Bytes::from_static(b"all of it");
     let (covers, place) = (RecordId(sequence), Place::default());
-    store.snapshot(NOW, Snapshot { strand: GROUP, covers, place, state }).unwrap();
+    store.snapshot(NOW, Snapshot { strand: GROUP, covers, place, state: state.into() }).unwrap();
     let said = run(&mut store, &mut disk);
     assert!(said.contains(&Output::SnapshotStored(GROUP, covers)), "{said:?}");
     assert!(said.contains(&Output::Room), "the old segment is used again: {said:?}");

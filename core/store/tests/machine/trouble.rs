@@ -1,6 +1,5 @@
 //! Records, snapshots and strands where the disk is full or busy, and where files have changed.
 
-use bytes::Bytes;
 use steadfast_store::{
     AppendError, Config, ConfigError, FileName, Lane, Op, OpenError, Output, RecordId, Snapshot,
     SnapshotError, Store, Strand,
@@ -11,7 +10,7 @@ use wire::{Duration, GroupId};
 use crate::disk::{Disk, GROUP, NOW, config, open, opened, record, run};
 
 fn snapshot(strand: Strand, covers: RecordId) -> Snapshot {
-    Snapshot { strand, covers, place: Place::default(), state: Bytes::from_static(b"state") }
+    Snapshot { strand, covers, place: Place::default(), state: "state".into() }
 }
 
 fn segments(disk: &Disk) -> usize {

@@ -49,7 +49,7 @@ impl Relay {
 /// The state of a cold passive group's replica, as the chunks of a transfer carry it.
 ///
 /// ```text
-/// | length of the head 4 | head | checkpoint, as ReplicaState | requests, as on the ring |
+/// | length of the head 4 | head | requests, as on the ring | checkpoint, as ReplicaState |
 /// head   | logged | cut | proven | poisoned: count, each (number, nodes: count, each) | bytes of the checkpoint |
 ///          bytes of each request: count, each | ends: count, each (after, end) |
 /// ```
@@ -84,8 +84,8 @@ struct Head {
 }
 
 impl LoggedState {
-    /// The bytes that the chunks carry.
-    pub fn encode(&self) -> Bytes {
+    /// The bytes that a transfer carries. The checkpoint's are shared.
+    pub fn encode(&self) -> Payload {
         let requests: Vec<Payload> = self.log.iter().map(Request::payload).collect();
         let length = |bytes: usize| u32::try_from(bytes).expect("requests are limited");
         let head = Head {
@@ -100,12 +100,11 @@ impl LoggedState {
         let mut buffer = append(alloc::vec![0; 4], &head);
         let head = length(buffer.len() - 4);
         buffer[..4].copy_from_slice(&head.to_le_bytes());
-        buffer.extend_from_slice(&self.checkpoint);
         for Payload { head, body } in requests {
             buffer.extend_from_slice(&head);
             buffer.extend_from_slice(&body);
         }
-        buffer.into()
+        Payload { head: buffer.into(), body: self.checkpoint.clone() }
     }
 
     /// Reads what [`LoggedState::encode`] wrote. Checkpoint and requests share `bytes`.
@@ -140,7 +139,6 @@ impl LoggedState {
             let fits = usize::try_from(length).ok().filter(|length| *length <= rest.len());
             fits.map(|length| rest.split_to(length)).ok_or(Malformed::Length)
         };
-        let checkpoint = take(head.checkpoint)?;
         let mut log = Vec::with_capacity(head.requests.len());
         for length in core::mem::take(&mut head.requests) {
             let request = take(length.into())?;
@@ -149,6 +147,7 @@ impl LoggedState {
             }
             log.push(Request::decode(&request)?);
         }
+        let checkpoint = take(head.checkpoint)?;
         if !rest.is_empty() {
             return Err(Malformed::Length);
         }

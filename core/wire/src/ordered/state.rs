@@ -11,7 +11,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::Poison;
 use crate::client::Refusal;
 use crate::codec::{append, at_most, read};
-use crate::limits::{MAX_POISONED, MAX_SESSION_REPLIES, MAX_SESSIONS, STATE_CHUNK};
+use crate::limits::{
+    MAX_LOGGED_STATE, MAX_POISONED, MAX_SESSION_REPLIES, MAX_SESSIONS, STATE_CHUNK,
+};
 use crate::{ClientId, GroupId, Malformed, Payload, Time, ViewNumber};
 
 /// A chunk of a replica's state, for replicas that have none.
@@ -80,7 +82,36 @@ impl StateChunk {
     }
 }
 
-/// A replica's whole state, as the chunks of a transfer carry it.
+/// A replica's state is at the sender, for replicas that have none to fetch by a stream: it is too
+/// large to be ordered. | group | transfer | bytes |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateOffer {
+    /// Which group.
+    pub group: GroupId,
+    /// Which transfer, as in a [`StateChunk`].
+    pub transfer: ViewNumber,
+    /// Bytes of the state.
+    pub bytes: u64,
+}
+
+impl StateOffer {
+    pub(super) fn checked(self) -> Result<StateOffer, Malformed> {
+        at_most(usize::try_from(self.bytes).unwrap_or(usize::MAX), MAX_LOGGED_STATE, "bytes")?;
+        Ok(self)
+    }
+}
+
+/// The sender's replica could not fetch the state of this transfer: it asks for chunks.
+/// | group | transfer |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateDeclined {
+    /// Which group.
+    pub group: GroupId,
+    /// Which transfer.
+    pub transfer: ViewNumber,
+}
+
+/// A replica's whole state, as a transfer carries it.
 ///
 /// ```text
 /// | length of the head 4 | head: executed, asks, updates, clock, sessions, poisoned | the service's own state |
@@ -154,13 +185,12 @@ pub enum KeptReply {
 }
 
 impl ReplicaState {
-    /// The bytes that the chunks carry.
-    pub fn encode(&self) -> Bytes {
+    /// The bytes that a transfer carries. The service's are shared.
+    pub fn encode(&self) -> Payload {
         let mut buffer = append(alloc::vec![0; 4], &self.head);
         let length = u32::try_from(buffer.len() - 4).expect("kept replies are limited");
         buffer[..4].copy_from_slice(&length.to_le_bytes());
-        buffer.extend_from_slice(&self.service);
-        buffer.into()
+        Payload { head: buffer.into(), body: self.service.clone() }
     }
 
     /// Reads what [`ReplicaState::encode`] wrote.

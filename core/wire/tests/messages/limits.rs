@@ -285,7 +285,7 @@ fn sessions_and_their_replies_are_limited() {
     let refused = |change: fn(&mut StateHead)| {
         let mut state = samples::replica_state();
         change(&mut state.head);
-        ReplicaState::decode(&state.encode()).err()
+        ReplicaState::decode(&state.encode().whole()).err()
     };
     assert_eq!(refused(|_| {}), None);
     let many = |head: &mut StateHead| {
@@ -307,7 +307,7 @@ fn what_is_kept_of_poisonous_calls_is_limited() {
         poison.body = vec![0; body];
         let mut state = samples::replica_state();
         state.head.poisoned = vec![poison; count];
-        ReplicaState::decode(&state.encode()).err()
+        ReplicaState::decode(&state.encode().whole()).err()
     };
     assert_eq!(refused(MAX_POISONED, MAX_DEATHS, MAX_POISON_BYTES), None);
     assert_eq!(refused(MAX_POISONED + 1, 2, 0), Some(Malformed::Field("poisoned")));

@@ -33,7 +33,7 @@ proptest! {
 
     #[test]
     fn replica_states_come_back(state in strategies::replica_state()) {
-        prop_assert_eq!(ReplicaState::decode(&state.encode()), Ok(state));
+        prop_assert_eq!(ReplicaState::decode(&state.encode().whole()), Ok(state));
     }
 
     #[test]
@@ -44,7 +44,7 @@ proptest! {
 
     #[test]
     fn logged_states_come_back(state in strategies::logged_state()) {
-        prop_assert_eq!(LoggedState::decode(&state.encode()), Ok(state));
+        prop_assert_eq!(LoggedState::decode(&state.encode().whole()), Ok(state));
     }
 
     #[test]

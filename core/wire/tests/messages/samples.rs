@@ -20,7 +20,9 @@ use wire::ordered::{
     ReplicaState, Restyle, nested_client, nested_number,
 };
 use wire::ordered::{Died, Going};
-use wire::ordered::{PrimaryChunk, Relay, SessionState, Style, Synced, Told};
+use wire::ordered::{
+    PrimaryChunk, Relay, SessionState, StateDeclined, StateOffer, Style, Synced, Told,
+};
 use wire::ordered::{Rank, Update, UpdateEntry, UpdateHead, Usage};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message,
@@ -328,6 +330,18 @@ pub fn memberships_and_states() -> Vec<(&'static str, Ordered)> {
             }),
         ),
         ("relay", Ordered::Relay(relay())),
+        (
+            "offer",
+            Ordered::StateOffer(StateOffer {
+                group: GroupId(0xa1),
+                transfer: ViewNumber(6),
+                bytes: 300,
+            }),
+        ),
+        (
+            "declined",
+            Ordered::StateDeclined(StateDeclined { group: GroupId(0xa1), transfer: ViewNumber(6) }),
+        ),
         ("synced", Ordered::Synced(Synced { group: GroupId(0xa1), transfer: ViewNumber(6) })),
         ("recalled", Ordered::Recalled(Recalled { group: GroupId(0xa1), taken: PLACE })),
     ]

@@ -16,7 +16,8 @@ use wire::bench;
 use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{
-    MAX_MEMBERS, MAX_NAME, MAX_NESTED_DEPTH, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS,
+    MAX_LOGGED_STATE, MAX_MEMBERS, MAX_NAME, MAX_NESTED_DEPTH, MAX_REPLICAS,
+    MAX_RETRANSMIT_REQUESTS,
 };
 use wire::ordered::Going;
 use wire::ordered::{
@@ -28,7 +29,7 @@ use wire::ordered::{
     Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
     ReplicaState, Restyle, Style, nested_client, nested_number,
 };
-use wire::ordered::{PrimaryChunk, Relay, SessionState, Synced, Told};
+use wire::ordered::{PrimaryChunk, Relay, SessionState, StateDeclined, StateOffer, Synced, Told};
 use wire::ordered::{Update, UpdateEntry, UpdateHead};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, MAX_CHARGES,
@@ -485,6 +486,14 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         (any::<[u64; 2]>(), member()).prop_map(|([group, position], member)| Ordered::Absent(
             Absent { group: GroupId(group), member, position }
         )),
+        (any::<[u64; 2]>(), 0..=MAX_LOGGED_STATE as u64).prop_map(|([group, transfer], bytes)| {
+            let transfer = ViewNumber(transfer);
+            Ordered::StateOffer(StateOffer { group: GroupId(group), transfer, bytes })
+        }),
+        any::<[u64; 2]>().prop_map(|[group, transfer]| Ordered::StateDeclined(StateDeclined {
+            group: GroupId(group),
+            transfer: ViewNumber(transfer)
+        })),
         any::<[u64; 2]>().prop_map(|[group, transfer]| Ordered::Synced(Synced {
             group: GroupId(group),
             transfer: ViewNumber(transfer)

@@ -14,9 +14,8 @@ use image::{Damage, Manifest, Place, Root, root_of};
 use os::unix_socket::{Unheard, listen_at};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
-use tls::{Role, Server, Visitor};
+use tls::{Role, SecureStream, Server, Visitor};
 
-use super::secure::Secure;
 use super::{ASK, SILENT, Stream, asked, tcp};
 use crate::images::{data_of, folder_of, manifest_of};
 
@@ -76,7 +75,7 @@ impl Giver {
                     let server = server.clone();
                     Ok(move || {
                         let records = server.accept().map_err(io::Error::other)?;
-                        let stream = Secure::open(stream, records)?;
+                        let stream = SecureStream::open(stream, records)?;
                         match server.admit(stream.records()) {
                             Visitor::Welcome(who) if matches!(who.role, Role::Node(_)) => {
                                 Ok(stream)

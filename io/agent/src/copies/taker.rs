@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 
 use image::{MAX_MANIFEST, MAX_PART, Manifest, PAGE, Place, Root, root_of};
 use os::durable::{make_folder, replace_file};
-use tls::{Client, Role};
+use tls::{Client, Role, SecureStream};
 
-use super::secure::Secure;
 use super::{SILENT, Stream, address, ask, tcp};
 use crate::images::{Saver, data_of, folder_of, manifest_of, remove_file};
 
@@ -59,7 +58,7 @@ impl Taker {
         let tls = self.tls.as_ref().ok_or_else(no_keys)?;
         let stream = TcpStream::connect_timeout(&address, SILENT)?;
         tcp(&stream)?;
-        let stream = Secure::open(stream, tls.connect(address))?;
+        let stream = SecureStream::open(stream, tls.connect(address))?;
         if !stream.identity().is_some_and(|it| matches!(it.role, Role::Node(_))) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is no node"));
         }

@@ -26,6 +26,7 @@ use wire::{Duration, GroupId};
 use super::replica::{bytes_of, cut};
 use super::report::{Asked, Done, Report, StateReply};
 use crate::error::HostError;
+use crate::heavy;
 use crate::nested::number_of;
 use crate::poller::{EventFlags, Poller, Source};
 
@@ -472,7 +473,7 @@ impl Process {
             }
             Some(Expected::Snapshot(ticket)) => {
                 let current = self.changes.as_ref().and_then(Changes::current).cloned();
-                let state = current.unwrap_or_else(|| state.into());
+                let state = current.unwrap_or_else(|| heavy::bytes(state));
                 Ok(Some(self.done(ticket, Executed::Snapshot(Ok(state)))))
             }
             Some(Expected::State(reply)) => {

@@ -15,6 +15,7 @@ use wire::{Duration, GroupId};
 
 use super::report::{Done, StateReply};
 use crate::error::HostError;
+use crate::heavy;
 use crate::service::{BoxError, Call, Context, Factory, Line, Outside, Service};
 
 /// A handler that took less than this the last time is waited for before what it ordered is sent:
@@ -81,7 +82,7 @@ impl Replica {
             }
             Command::Snapshot { ticket } => {
                 let current = self.changes.as_ref().and_then(Changes::current).cloned();
-                let state = current.map_or_else(|| self.snapshot().map(Bytes::from), Ok);
+                let state = current.map_or_else(|| self.snapshot().map(heavy::bytes), Ok);
                 (ticket, (Executed::Snapshot(state), false))
             }
             Command::Restore { ticket, state } => {

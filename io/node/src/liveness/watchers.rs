@@ -29,7 +29,7 @@ pub(super) struct Watchers {
 
 #[derive(Debug)]
 struct Watcher {
-    _stream: TcpStream,
+    stream: TcpStream,
     from: IpAddr,
 }
 
@@ -78,7 +78,7 @@ impl Watchers {
         self.make_room(from);
         let source = Source::Watcher(self.next);
         if poller.add(&stream, source, EventFlags::IN | EventFlags::RDHUP).is_ok() {
-            self.kept.insert(self.next, Watcher { _stream: stream, from });
+            self.kept.insert(self.next, Watcher { stream, from });
             self.next += 1;
         }
     }
@@ -111,9 +111,16 @@ impl Watchers {
         }
     }
 
-    /// Another node's connection has ended, or it sent something, which no node does.
-    pub fn remove(&mut self, number: u64) {
-        self.kept.remove(&number);
+    /// Another's connection has ended, or it has sent something. One that a node has begun to speak
+    /// on is returned, and is not watched any more.
+    pub fn end(&mut self, number: u64, poller: &Poller) -> Option<TcpStream> {
+        let Watcher { stream, from } = self.kept.remove(&number)?;
+        let speaks = stream.peek(&mut [0]).is_ok_and(|count| count > 0);
+        if !speaks || self.nodes_at(from) == 0 {
+            return None;
+        }
+        poller.remove(&stream);
+        Some(stream)
     }
 
     pub fn next_timeout(&self) -> Time {
@@ -127,6 +134,7 @@ impl Watchers {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::net::Ipv4Addr;
 
     use socket2::{Domain, Socket, Type};
@@ -173,6 +181,28 @@ mod tests {
             watchers.drop_stranger();
         }
         assert_eq!(from(&watchers), ["127.0.0.2"], "nor when descriptors run out");
+    }
+
+    #[test]
+    fn who_speaks_is_taken_out_and_heard_only_if_a_node_does() {
+        let (mut watchers, poller) = watchers();
+        for (last, heard) in [(2, true), (3, false)] {
+            let mut stream = connect(&mut watchers, &poller, at(last));
+            let number = watchers.next - 1;
+            stream.write_all(b"?").unwrap();
+            let mut ready = Vec::new();
+            poller.wait(Time::ZERO, Time::FAR, &mut ready).unwrap();
+            assert_eq!(watchers.end(number, &poller).is_some(), heard, "127.0.0.{last}");
+            assert!(watchers.kept.is_empty());
+            let mut ready = Vec::new();
+            poller.look(&mut ready).unwrap();
+            assert!(ready.is_empty(), "it is not looked at any more");
+        }
+        let silent = connect(&mut watchers, &poller, at(2));
+        drop(silent);
+        let mut ready = Vec::new();
+        poller.wait(Time::ZERO, Time::FAR, &mut ready).unwrap();
+        assert!(watchers.end(watchers.next - 1, &poller).is_none(), "it has ended");
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl Keeping {
         strand: Option<GroupId>,
         covers: u64,
         place: Place,
-        state: bytes::Bytes,
+        state: wire::Payload,
     ) {
         if self.failed {
             return;

@@ -55,6 +55,11 @@ impl Plane {
                 let done = self.stack.discard(now, GroupId::of(&name));
                 answer(&reply, done.map_err(DiscardError::from));
             }
+            Order::StateWanted { transfer, reply } => answer(&reply, self.stack.offered(transfer)),
+            Order::Fetched { transfer, state } => {
+                self.streams.ended(transfer);
+                self.stack.handle_fetched(now, transfer, state);
+            }
             Order::Tell(event) => self.handle_event(event),
             Order::Subscribe { interest, reply } => {
                 let past = self.events.history();

@@ -83,6 +83,7 @@ impl Plane {
             Output::Snapshot { strand, covers, place, state } => {
                 self.persist(|keeping| keeping.keep_snapshot(strand, covers, place, state));
             }
+            Output::Fetch { transfer, from, bytes } => self.streams.fetch(transfer, from, bytes),
             Output::Forget(group) => self.persist(|keeping| keeping.forget(group)),
             Output::Key(command) => {
                 if let Some(writer) = &self.key_file {

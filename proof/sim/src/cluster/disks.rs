@@ -7,7 +7,6 @@ mod in_cluster;
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
 use engine::{Kept, Recovery, Stack};
 use ring::Ring;
 use store::{
@@ -15,7 +14,7 @@ use store::{
     Store, Strand,
 };
 use wire::ordered::Place;
-use wire::{Duration, GroupId, Time};
+use wire::{Duration, GroupId, Payload, Time};
 
 use crate::check::{Verdict, Violation, demand};
 use crate::cluster::decay::{Decay, DecayPlan};
@@ -197,7 +196,7 @@ impl NodeDisk {
         &mut self,
         strand: Option<GroupId>,
         (covers, place): (u64, Place),
-        state: Bytes,
+        state: Payload,
     ) {
         let strand = self.needs(strand);
         let covers = RecordId(self.base + covers);
@@ -249,7 +248,7 @@ pub(super) fn open(disk: &mut Disk, config: Config, now: Time) -> Result<Opened,
             }
             Some(Output::Restored(Snapshot { strand, place, state, .. })) => {
                 let strand = group_of(strand);
-                pieces.push(Kept { strand, kind: None, place, bytes: state });
+                pieces.push(Kept { strand, kind: None, place, bytes: state.whole() });
             }
             Some(Output::Replayed(_, Record { strand, kind, place, bytes })) => {
                 let strand = group_of(strand);

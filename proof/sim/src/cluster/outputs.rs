@@ -60,6 +60,7 @@ impl Cluster {
             Output::Snapshot { strand, covers, place, state } => {
                 self.disks.of(node).keep_snapshot(strand, (covers, place), state);
             }
+            Output::Fetch { transfer, from, .. } => self.fetch(node, transfer, from),
             Output::Replace(group) => self.replace(node, group),
             Output::Revive(group) => self.revive(node, group)?,
             Output::Forget(group) => self.forget_kept(node, group),

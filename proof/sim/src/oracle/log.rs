@@ -176,7 +176,7 @@ impl Log {
         // If a strand's forgetting is not on the disk, any old state may come back: nobody wants
         // it.
         let wanted = covers.0 > self.forgotten.get(&strand).copied().unwrap_or(0);
-        demand(!wanted || *state == self.state(strand, covers), PROPERTY, || {
+        demand(!wanted || state.equals(&self.state(strand, covers)), PROPERTY, || {
             format!("the state of {strand:?} up to {covers} is not what it was")
         })
     }

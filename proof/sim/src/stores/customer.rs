@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use store::{AppendError, Record, RecordId, Snapshot, Strand};
 use wire::ordered::Place;
-use wire::{GroupId, RingId};
+use wire::{GroupId, Payload, RingId};
 
 use super::{RECORDS, World};
 use crate::check::{Verdict, demand};
@@ -92,6 +92,9 @@ impl World {
         let covers = if part { self.draw.between(last / 2, last) } else { last };
         let covers = RecordId(covers);
         let state = self.log.state(strand, covers);
+        // Large states are in two pieces: a head of the engine's, and the service's own.
+        let head = state.slice(..state.len() / 3);
+        let state = Payload { body: state.slice(head.len()..), head };
         let snapshot = Snapshot { strand, covers, place: self.place(), state };
         // A snapshot before what was forgotten, or one too many, is refused.
         if self.life.store.snapshot(self.now, snapshot).is_ok() {

@@ -38,11 +38,12 @@ impl Replica {
             sessions: self.history.sessions.export(),
             poisoned: self.history.poisons.clone(),
         };
-        let state =
-            result.map(|service| ReplicaState { head, service }.encode()).and_then(|state| {
+        let state = result.map(|service| ReplicaState { head, service }.encode().whole()).and_then(
+            |state| {
                 let fits = state.len() <= MAX_STATE;
                 fits.then_some(state).ok_or("the state is larger than MAX_STATE: keep less".into())
-            });
+            },
+        );
         let cold = self.cold.as_mut().expect("its group logs");
         let (logged, begins) = (cold.logged, cold.begins);
         let running = cold.running_mut();

@@ -5,13 +5,17 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::limits::{MAX_LOGGED_STATE, MAX_STATE, STATE_CHUNK};
-use wire::ordered::{Form, LoggedState, Ordered, ReplicaState, StateChunk, StateHead, Synced};
-use wire::{Member, Time, ViewNumber};
+use wire::limits::{MAX_LOGGED_STATE, MAX_STATE};
+use wire::ordered::{
+    Form, LoggedState, Ordered, ReplicaState, StateChunk, StateDeclined, StateHead, StateOffer,
+    Synced,
+};
+use wire::{Member, Payload, Time, ViewNumber};
 
-use super::{Outgoing, store_whole};
+use super::store_whole;
 use crate::api::{Command, Event, Ticket};
 use crate::bug::Bug;
+use crate::outgoing::{Outgoing, Step};
 use crate::replica::saving::is_save;
 use crate::replica::voting::Purpose;
 use crate::replica::{Effect, Mode, Replica, Task, Waiting};
@@ -28,7 +32,7 @@ impl Replica {
     ) {
         let is_wanted =
             |transfer| is_save(transfer) || wanted.iter().any(|(wanted, _)| *wanted == transfer);
-        self.transfers.outgoing.retain(|outgoing| is_wanted(outgoing.transfer));
+        self.transfers.outgoing.retain(|outgoing| is_wanted(outgoing.transfer()));
         self.inbox.queue.retain(|w| !matches!(w, Waiting::Snapshot(t) if !is_wanted(*t)));
         self.transfers.given.retain(|transfer| is_wanted(*transfer));
         self.keep_promises(is_wanted);
@@ -100,17 +104,12 @@ impl Replica {
 
     /// A chunk is delivered: the donor sends the next, the joiner keeps it.
     pub(crate) fn state_chunk(&mut self, now: Time, chunk: StateChunk, effects: &mut Vec<Effect>) {
-        let sent = self.transfers.outgoing.iter().position(|outgoing| {
-            outgoing.transfer == chunk.transfer && outgoing.next == chunk.index
-        });
-        if let Some(i) = sent {
-            if chunk.last {
-                self.transfers.outgoing.remove(i);
-            } else {
-                self.transfers.outgoing[i].next += 1;
-                effects.push(Effect::Order(self.chunk(&self.transfers.outgoing[i])));
+        for (i, outgoing) in self.transfers.outgoing.iter_mut().enumerate() {
+            match outgoing.delivered(&chunk) {
+                Step::Other => {}
+                Step::Next(next) => return effects.push(Effect::Order(next)),
+                Step::Over => return drop(self.transfers.outgoing.remove(i)),
             }
-            return;
         }
         let limit = self.largest_state();
         let Mode::Joining { transfer, bytes, next } = &mut self.mode else { return };
@@ -126,6 +125,43 @@ impl Replica {
         if chunk.last {
             let (transfer, bytes) = (*transfer, core::mem::take(bytes));
             self.restore(now, transfer, bytes.into(), effects);
+        }
+    }
+
+    /// A state is offered by this member: a replica that waits for it fetches it.
+    pub(crate) fn state_offered(
+        &mut self,
+        from: Member,
+        offer: StateOffer,
+        effects: &mut Vec<Effect>,
+    ) {
+        if !self.joins_by(offer.transfer) {
+            return;
+        }
+        if offer.bytes > self.largest_state() as u64 {
+            return effects.push(self.failed("the state that is offered is larger than MAX_STATE"));
+        }
+        let StateOffer { transfer, bytes, .. } = offer;
+        effects.push(Effect::Fetch { transfer, from: from.node, bytes });
+    }
+
+    /// A replica could not fetch what is offered here.
+    pub(crate) fn state_declined(&mut self, declined: StateDeclined, effects: &mut Vec<Effect>) {
+        let mut outgoing = self.transfers.outgoing.iter_mut();
+        let first = outgoing.find_map(|outgoing| outgoing.declined(declined.transfer));
+        effects.extend(first.map(Effect::Order));
+    }
+
+    /// The state that this replica waits for was fetched.
+    pub(crate) fn fetched(
+        &mut self,
+        now: Time,
+        transfer: ViewNumber,
+        state: Bytes,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.joins_by(transfer) {
+            self.restore(now, transfer, state, effects);
         }
     }
 
@@ -179,7 +215,10 @@ impl Replica {
         let group = self.group;
         effects.push(Effect::Event(Event::Transferred { group, bytes: state.len() }));
         effects.push(match self.keeps {
-            true => Effect::Store { style: self.service.told, state, transfer: Some(transfer) },
+            true => {
+                let (style, state) = (self.service.told, state.into());
+                Effect::Store { style, state, transfer: Some(transfer) }
+            }
             false => Effect::Order(Ordered::Synced(Synced { group, transfer })),
         });
         self.go_on(effects);
@@ -198,7 +237,7 @@ impl Replica {
         }
     }
 
-    /// Its first chunk leaves, the others follow one by one.
+    /// It is offered, or its first chunk leaves and the others follow one by one.
     pub(in crate::replica) fn send_state(
         &mut self,
         transfer: ViewNumber,
@@ -208,7 +247,7 @@ impl Replica {
     ) {
         let state = ReplicaState { head, service }.encode();
         match is_save(transfer) {
-            true => self.saved(transfer, Ok((Form::State, state)), effects),
+            true => self.saved(transfer, Ok((Form::State, state.whole())), effects),
             false => self.offer_state(transfer, state, effects),
         }
     }
@@ -256,30 +295,19 @@ impl Replica {
     pub(in crate::replica) fn offer_state(
         &mut self,
         transfer: ViewNumber,
-        state: Bytes,
+        state: Payload,
         effects: &mut Vec<Effect>,
     ) {
         if is_save(transfer) {
-            return self.saved(transfer, Ok((Form::Log, state)), effects);
+            return self.saved(transfer, Ok((Form::Log, state.whole())), effects);
         }
         if state.len() > self.largest_state() {
             effects.push(self.failed("the state is larger than MAX_STATE: keep less in a replica"));
             return;
         }
-        let outgoing = Outgoing { transfer, state, next: 0 };
-        effects.push(Effect::Order(self.chunk(&outgoing)));
+        let (outgoing, first) =
+            Outgoing::begin(self.group, transfer, state, self.transfers.streamed);
+        effects.push(Effect::Order(first));
         self.transfers.outgoing.push(outgoing);
-    }
-
-    fn chunk(&self, outgoing: &Outgoing) -> Ordered {
-        let start = outgoing.next as usize * STATE_CHUNK;
-        let end = (start + STATE_CHUNK).min(outgoing.state.len());
-        Ordered::StateChunk(StateChunk {
-            group: self.group,
-            transfer: outgoing.transfer,
-            index: outgoing.next,
-            last: end == outgoing.state.len(),
-            bytes: outgoing.state.slice(start..end),
-        })
     }
 }

@@ -2,18 +2,25 @@
 
 use alloc::vec::Vec;
 
-use wire::ordered::{BackupStep, Deposit, Form, Ordered, StateChunk, Style};
-use wire::{GroupId, Member, Time, ViewNumber};
+use wire::ordered::{BackupStep, Deposit, Form, Ordered, StateChunk, StateDeclined, Style};
+use wire::{GroupId, Member, Payload, Time, ViewNumber};
 
-use super::{Giving, Outlook, as_checkpoint};
+use super::{Outlook, as_checkpoint};
 use crate::api::{Event, Output, Restore, RestoreError};
 use crate::base::Base;
 use crate::directory::{DepositRefused, State};
 use crate::ordering::Ordering;
+use crate::outgoing::{Outgoing, Step};
 use crate::replicas::{ReplicaHandler, Replicas};
 use crate::style::StyleRules;
 
 impl Replicas {
+    /// The deposit of this node that is given by this transfer.
+    pub(crate) fn deposit_offered(&self, id: GroupId, transfer: ViewNumber) -> Option<&Payload> {
+        let giving = self.backups.restores.get(&id)?.giving.as_ref()?;
+        (giving.transfer() == transfer).then(|| giving.state())
+    }
+
     fn restore_outlook<O: Ordering>(&self, base: &Base<O>, id: GroupId) -> Outlook {
         let restoring = &self.backups.restores[&id];
         if base.membership.is_minority() && restoring.until.is_some() {
@@ -136,19 +143,18 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let logs = group.options.style.logs();
         let Some((transfer, to)) = waiting else { return false };
         let Some(restoring) = self.replicas.backups.restores.get_mut(&id) else { return false };
-        if restoring.giving.as_ref().is_some_and(|giving| giving.transfer == transfer) {
+        if restoring.giving.as_ref().is_some_and(|giving| giving.transfer() == transfer) {
             return false;
         }
         let Restore { form, state, .. } = &restoring.restore;
         let state = match (form, logs) {
             (Form::State, true) => as_checkpoint(state),
-            _ => state.clone(),
+            _ => state.clone().into(),
         };
-        let giving = Giving { transfer, state, next: 0 };
-        let first = giving.chunk(id);
+        let (giving, first) = Outgoing::begin(id, transfer, state, self.base.streamed);
         restoring.giving = Some(giving);
         self.base.event(Event::TransferStarted { group: id, to });
-        self.base.order(now, Ordered::StateChunk(first));
+        self.base.order(now, first);
         true
     }
 
@@ -160,12 +166,18 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         else {
             return;
         };
-        let sent = |giving: &&mut Giving| {
-            giving.transfer == chunk.transfer && giving.next == chunk.index && !chunk.last
-        };
-        let Some(giving) = restoring.giving.as_mut().filter(sent) else { return };
-        giving.next += 1;
-        let next = giving.chunk(id);
-        self.base.order(now, Ordered::StateChunk(next));
+        let Some(giving) = &mut restoring.giving else { return };
+        if let Step::Next(next) = giving.delivered(chunk) {
+            self.base.order(now, next);
+        }
+    }
+
+    /// A replica could not fetch a deposit of this node.
+    pub(crate) fn deposit_declined(&mut self, now: Time, declined: StateDeclined) {
+        let restoring = self.replicas.backups.restores.get_mut(&declined.group);
+        let giving = restoring.and_then(|restoring| restoring.giving.as_mut());
+        if let Some(first) = giving.and_then(|giving| giving.declined(declined.transfer)) {
+            self.base.order(now, first);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use wire::kept::{BEGUN, GroupState, TAKEN, encode_style};
 use wire::ordered::{Ordered, Place, Recalled, Style, Synced};
-use wire::{GroupId, RingId, Time, ViewNumber};
+use wire::{GroupId, Payload, RingId, Time, ViewNumber};
 
 use super::Logged;
 use crate::api::{Config, Output};
@@ -82,14 +82,14 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         &mut self,
         now: Time,
         group: GroupId,
-        (style, state): (Style, Bytes),
+        (style, state): (Style, Payload),
         transfer: Option<ViewNumber>,
     ) {
         let early = self.base.planted.is(Bug::SyncedBeforeStored);
         let Some(hosted) = self.replicas.hosted.get_mut(&group) else { return };
         match &mut hosted.program.journal {
             Some(journal) if style.logs() => journal.forget(style),
-            Some(journal) => journal.cut(state.clone(), transfer),
+            Some(journal) => journal.cut(state.clone().whole(), transfer),
             None => {}
         }
         if !is_on_disk(hosted) {
@@ -105,7 +105,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if !early {
             hosted.on_disk.logged.syncing = transfer.or(hosted.on_disk.logged.syncing);
         }
-        let state = GroupState { style, state }.encode();
+        let state = GroupState::encode(style, &state);
         let snapshot = Output::Snapshot { strand: Some(group), covers, place, state };
         self.base.records.store_later(group, snapshot);
         if let Some(transfer) = transfer.filter(|_| early) {

@@ -43,6 +43,17 @@ impl<O: Base> Cluster<O> {
         Simulation::ask(self, place(node), |node, now| what(&mut node.stack, now))
     }
 
+    /// All streams end: with the states, or broken.
+    pub fn end_streams(&mut self, whole: bool) {
+        for (node, transfer, from) in std::mem::take(&mut self.streams) {
+            let gives = whole && self.is_alive(from.0);
+            let state = gives.then(|| self.node(from.0).offered(transfer)).flatten();
+            assert_eq!(state.is_some(), gives, "a node that offers a state has it");
+            let state = state.map(wire::Payload::whole);
+            self.ask(node, |stack, now| stack.handle_fetched(now, transfer, state));
+        }
+    }
+
     /// The numbers of the keys that a node has.
     pub fn keys(&self, node: u32) -> Vec<u8> {
         self.at(node).vault.keys.iter().map(|key| key.number).collect()

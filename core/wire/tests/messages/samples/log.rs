@@ -39,7 +39,7 @@ pub fn logged_state() -> LoggedState {
         asked: 0x91,
         end: End::Reply(KeptReply::Ok(b"result".to_vec())),
     };
-    let (checkpoint, ends) = (replica_state().encode(), vec![(0x102, end)]);
+    let (checkpoint, ends) = (replica_state().encode().whole(), vec![(0x102, end)]);
     let poisoned = vec![(0x103, vec![NodeId(1), NodeId(3)])];
     LoggedState { logged: 0x102, cut: 0x101, proven: 0x104, poisoned, checkpoint, log, ends }
 }

@@ -242,7 +242,7 @@ fn joined(torn: bool) -> Seat {
     let head = wire::ordered::StateHead { executed: 1, updates: 1, ..Default::default() };
     let state = wire::ordered::ReplicaState { head, service: Bytes::new() }.encode();
     let (group, transfer, index, last) = (GroupId(1), ViewNumber(2), 0, true);
-    let chunk = wire::ordered::StateChunk { group, transfer, index, last, bytes: state };
+    let chunk = wire::ordered::StateChunk { group, transfer, index, last, bytes: state.whole() };
     seat.effects.clear();
     seat.act(|replica, effects| replica.state_chunk(Time::ZERO, chunk, effects));
     let Some(Effect::Run(Command::Restore { ticket, .. })) = seat.effects.pop() else {

@@ -1,26 +1,32 @@
-//! A TCP stream with TLS.
+//! A TCP stream with TLS, for threads that may wait.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
 
 use bytes::{Buf, BytesMut};
-use tls::{Identity, Records};
+
+use crate::{Identity, Records};
 
 /// Bytes that are read at a time.
 const READ: usize = 64 << 10;
 
-/// Blocks as the socket does.
-pub(super) struct Secure {
+/// A connection whose bytes are sealed. It blocks as its socket does, and has the same time-outs.
+#[derive(Debug)]
+pub struct SecureStream {
     socket: TcpStream,
     records: Records,
     plain: BytesMut,
     room: Vec<u8>,
 }
 
-impl Secure {
+impl SecureStream {
     /// Shakes hands.
-    pub fn open(socket: TcpStream, records: Records) -> io::Result<Secure> {
-        let mut stream = Secure { socket, records, plain: BytesMut::new(), room: vec![0; READ] };
+    ///
+    /// # Errors
+    /// The socket fails, or the other side shows or takes no good certificate.
+    pub fn open(socket: TcpStream, records: Records) -> io::Result<SecureStream> {
+        let mut stream =
+            SecureStream { socket, records, plain: BytesMut::new(), room: vec![0; READ] };
         stream.flush()?;
         while !stream.records.is_open() {
             if !stream.fill()? {
@@ -31,10 +37,12 @@ impl Secure {
         Ok(stream)
     }
 
+    /// The state of TLS, for [`Server::admit`](crate::Server::admit).
     pub fn records(&self) -> &Records {
         &self.records
     }
 
+    /// The name that the other side has proved.
     pub fn identity(&self) -> Option<Identity> {
         self.records.identity()
     }
@@ -47,14 +55,14 @@ impl Secure {
         if let Err(error) = taken {
             // Its last words say what this side has against the other.
             let _ = self.flush();
-            return Err(io::Error::new(io::ErrorKind::InvalidData, tls::explain(&error)));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, crate::explain(&error)));
         }
         self.flush()?;
         Ok(length > 0)
     }
 }
 
-impl Read for Secure {
+impl Read for SecureStream {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         while self.plain.is_empty() && !self.records.has_ended() {
             if !self.fill()? {
@@ -67,7 +75,7 @@ impl Read for Secure {
     }
 }
 
-impl Write for Secure {
+impl Write for SecureStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             let sealed = self.records.seal(&[IoSlice::new(bytes)]);

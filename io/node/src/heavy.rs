@@ -1,0 +1,30 @@
+//! Large buffers are freed by a thread of their own: to unmap a gibibyte takes the kernel some
+//! 50 ms, in which the ring's token would wait.
+
+use std::thread;
+
+use bytes::Bytes;
+
+/// Buffers of fewer bytes are freed where they are.
+const HEAVY: usize = 8 << 20;
+
+struct Heavy(Vec<u8>);
+
+impl AsRef<[u8]> for Heavy {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Heavy {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.0);
+        // Without a thread the closure is dropped here, with the buffer.
+        let _ = thread::Builder::new().name("steadfast free".into()).spawn(|| drop(buffer));
+    }
+}
+
+/// These bytes, whose last owner does not wait for the system to take them back.
+pub(crate) fn bytes(buffer: Vec<u8>) -> Bytes {
+    if buffer.len() < HEAVY { buffer.into() } else { Bytes::from_owner(Heavy(buffer)) }
+}
