@@ -66,7 +66,8 @@ fn what_was_saved_comes_back() {
         ends: vec![],
     };
     let options = GroupOptions { style: Style::ColdPassive, ..GroupOptions::default() };
-    let cold = Backup { options, form: Form::Log, state: log.encode().whole(), executed: 2, ..sample() };
+    let cold =
+        Backup { options, form: Form::Log, state: log.encode().whole(), executed: 2, ..sample() };
     let (backup, content) = Backup::decode(&cold.encode()).expect("it is whole");
     assert_eq!((backup, content.service), (cold, None));
 }

@@ -61,6 +61,12 @@ pub struct Counters {
     /// call through another entry node.
     #[serde(default)]
     pub copies: u64,
+    /// States of replicas here that came by streams beside the ring.
+    #[serde(default)]
+    pub states_fetched: u64,
+    /// Streams that brought no state: it came by the ring, if it was still wanted.
+    #[serde(default)]
+    pub fetches_failed: u64,
     /// Nested calls that handlers on this node made.
     #[serde(default)]
     pub nested_calls: u64,

@@ -57,6 +57,10 @@ impl Plane {
             }
             Order::StateWanted { transfer, reply } => answer(&reply, self.stack.offered(transfer)),
             Order::Fetched { transfer, state } => {
+                match state {
+                    Some(_) => self.counters.states_fetched += 1,
+                    None => self.counters.fetches_failed += 1,
+                }
                 self.streams.ended(transfer);
                 self.stack.handle_fetched(now, transfer, state);
             }
