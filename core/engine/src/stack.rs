@@ -16,10 +16,10 @@ use keys::KeyHandler;
 use wire::client::Frame;
 use wire::keys::KeyName;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_RESTYLES, MAX_WAITING};
-use wire::ordered::{Ordered, Synced};
-use wire::{Caller, GroupId, NodeId, Random, Time};
+use wire::ordered::{Ordered, StateDeclined, Synced};
+use wire::{Caller, GroupId, NodeId, Payload, Random, Time};
 
-use crate::api::{Config, Event, Executed, NestedCall, Output, Ticket};
+use crate::api::{Config, Event, Executed, NestedCall, Output, Ticket, Transfer};
 use crate::base::Base;
 use crate::bench::Bench;
 use crate::bug::Planted;
@@ -31,7 +31,7 @@ use crate::groups::{GroupHandler, Groups};
 use crate::keys::Keys;
 use crate::ordering::{Ordering, Ring};
 use crate::parts::{Clients, Hangs, Outbox, Outputs, Progress, Records, Votes};
-use crate::replicas::hosted::is_on_disk;
+use crate::replicas::hosted::{Hosted, is_on_disk};
 use crate::replicas::leading::Leading;
 use crate::replicas::nested::Nested;
 use crate::replicas::saving::Backups;
@@ -43,7 +43,6 @@ mod asked;
 mod bench;
 mod delivery;
 mod keys;
-mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -408,6 +407,39 @@ impl<O: Ordering> Stack<O> {
             // A state that waits for a host stays.
             Some(group) if self.base.records.has(group) => {}
             Some(group) => self.base.records.forget(group),
+        }
+        self.settle(now);
+    }
+
+    /// The state that this node gives by this transfer, if it gives any. Its bytes are shared.
+    pub fn offered(&self, transfer: Transfer) -> Option<Payload> {
+        let Transfer { ring, group, view } = transfer;
+        if ring != self.base.membership.ring() {
+            return None;
+        }
+        let hosted = self.replicas.hosted.get(&group);
+        let own = hosted.and_then(|hosted| hosted.replica.offered(view));
+        own.or_else(|| self.replicas.deposit_offered(group, view)).cloned()
+    }
+
+    /// An [`Output::Fetch`](crate::Output::Fetch) has ended: with all bytes of the state, or
+    /// `None`. Without them, the replica asks for the state in chunks.
+    pub fn handle_fetched(&mut self, now: Time, transfer: Transfer, state: Option<Bytes>) {
+        let Transfer { ring, group, view } = transfer;
+        let joins = |hosted: &Hosted| hosted.replica.joins_by(view);
+        if ring != self.base.membership.ring()
+            || !self.replicas.hosted.get(&group).is_some_and(joins)
+        {
+            return; // nobody waits for it any more
+        }
+        match state {
+            Some(state) => self.replicas().with_replica(now, group, |replica, effects| {
+                replica.fetched(now, view, state, effects);
+            }),
+            None => {
+                let declined = StateDeclined { group, transfer: view };
+                self.base.order(now, Ordered::StateDeclined(declined));
+            }
         }
         self.settle(now);
     }

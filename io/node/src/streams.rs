@@ -17,30 +17,26 @@
 //! and one whose ring is sealed but that has no certificate by the ring alone.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, SyncSender};
 use std::thread;
-use std::time::Duration;
 
 use engine::Transfer;
-use os::waker::Waker;
-use tls::{Client, Credentials, CredentialsError, Port, Role, SecureStream, Server, Visitor};
 use wire::{GroupId, NodeId};
 
 use crate::order::Order;
 
 mod fetcher;
 mod giver;
+mod plane;
+mod secure;
 mod words;
 
-/// How long either side may say nothing.
-const SILENT: Duration = Duration::from_secs(5);
-
-/// Bytes between two checks.
-const PIECE: usize = 1 << 20;
+use fetcher::Fetcher;
+pub(crate) use plane::ToPlane;
+pub(crate) use secure::Security;
 
 /// States that are given at a time. Others are refused, and go by the ring.
 const MAX_GIVEN: usize = 4;
@@ -55,60 +51,6 @@ pub(crate) struct Streams {
     /// The fetch under way for a group is needless once this says so.
     fetches: BTreeMap<GroupId, Arc<AtomicBool>>,
 }
-
-/// How threads reach the data plane.
-#[derive(Clone)]
-pub(crate) struct ToPlane {
-    pub orders: SyncSender<Order>,
-    pub waker: Arc<Waker>,
-    /// Ends with the last of the node's threads.
-    pub _running: Sender<()>,
-}
-
-impl ToPlane {
-    fn send(&self, order: Order) -> io::Result<()> {
-        let sent = self.orders.send(order);
-        self.waker.wake();
-        sent.map_err(|_| io::Error::other("the node has stopped"))
-    }
-}
-
-/// What protects a stream.
-#[derive(Clone)]
-pub(crate) enum Security {
-    /// Nothing, as the ring.
-    None,
-    /// TLS with the nodes' certificates.
-    Tls(Client, Server),
-    /// Nothing could, and the ring is sealed: there are no streams.
-    Missing,
-}
-
-impl Security {
-    /// What fits the ring: sealed or not, and this node's certificate.
-    ///
-    /// # Errors
-    /// The certificate cannot be used.
-    pub fn new(
-        sealed: bool,
-        credentials: Option<&Credentials>,
-    ) -> Result<Security, CredentialsError> {
-        Ok(match credentials {
-            Some(it) => {
-                let client = Client::new(it, Port::States)?;
-                Security::Tls(client, Server::new(it, Port::States)?)
-            }
-            None if sealed => Security::Missing,
-            None => Security::None,
-        })
-    }
-}
-
-/// A stream that is protected as it should be.
-trait Stream: Read + Write {}
-
-impl Stream for TcpStream {}
-impl Stream for SecureStream {}
 
 impl Streams {
     /// Moves states by these ways.
@@ -127,7 +69,7 @@ impl Streams {
         if let Some(former) = self.fetches.insert(transfer.group, needless.clone()) {
             former.store(true, Ordering::Relaxed);
         }
-        let fetcher = fetcher::Fetcher {
+        let fetcher = Fetcher {
             security: self.security.clone(),
             ways: self.ways.get(&from).cloned().unwrap_or_default(),
             transfer,
@@ -142,8 +84,7 @@ impl Streams {
         });
         if let Err(error) = spawned {
             tracing::warn!(%error, "no thread for a state's stream: the state comes by the ring");
-            let _ = self.plane.orders.try_send(Order::Fetched { transfer, state: None });
-            self.plane.waker.wake();
+            self.plane.send_at_once(Order::Fetched { transfer, state: None });
         }
     }
 
@@ -181,28 +122,4 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
         body();
     };
     thread::Builder::new().name(name.into()).spawn(behind).map(drop)
-}
-
-fn limit(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(SILENT))?;
-    stream.set_write_timeout(Some(SILENT))
-}
-
-/// The other side is a node of the cluster.
-fn is_node(stream: &SecureStream) -> io::Result<()> {
-    match stream.identity() {
-        Some(it) if matches!(it.role, Role::Node(_)) => Ok(()),
-        _ => Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is no node")),
-    }
-}
-
-/// Shakes hands with a node that has connected.
-fn admit(stream: TcpStream, server: &Server) -> io::Result<SecureStream> {
-    let stream = SecureStream::open(stream, server.accept().map_err(io::Error::other)?)?;
-    match server.admit(stream.records()) {
-        Visitor::Welcome(_) => is_node(&stream).map(|()| stream),
-        Visitor::Refused(why) => Err(io::Error::new(io::ErrorKind::PermissionDenied, why)),
-    }
 }

@@ -35,6 +35,11 @@ impl Times {
         self.nanoseconds.push(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
+    /// Those of another measure, too.
+    pub fn extend(&mut self, other: Times) {
+        self.nanoseconds.extend(other.nanoseconds);
+    }
+
     /// Measures so many rounds, one after the other.
     pub fn measure(&mut self, count: usize, mut round: impl FnMut() -> Outcome<()>) -> Outcome<()> {
         for _ in 0..count {

@@ -25,6 +25,7 @@ mod scale;
 mod scenario;
 mod sets;
 mod slow;
+mod states;
 mod suspicion;
 
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<ring::Options>(),
     Entry::of::<allocations::Options>(),
     Entry::of::<disk::Options>(),
+    Entry::of::<states::Options>(),
     Entry::of::<images::Options>(),
     Entry::of::<ranks::Options>(),
     Entry::of::<holders::Options>(),

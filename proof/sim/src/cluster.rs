@@ -103,7 +103,12 @@ enum Extra {
     Disk(store::Lane, Incarnation),
     DiskDue(Incarnation),
     /// A stream reaches the node that has a state.
-    Fetching(fetches::Fetching),
+    Fetching {
+        transfer: engine::Transfer,
+        node: usize,
+        life: Incarnation,
+        from: usize,
+    },
     /// For a node: a stream has ended, with the state or without, in this life.
     Fetched(engine::Transfer, Option<Bytes>, Incarnation),
     /// The key is to be changed.
@@ -301,7 +306,9 @@ impl Cluster {
             Extra::Carry(stream, way) => return self.carry(stream, way),
             Extra::Wake(client) => return self.wake(client),
             Extra::Call(client) => return self.call(client),
-            Extra::Fetching(fetching) => self.give(fetching),
+            Extra::Fetching { transfer, node, life, from } => {
+                self.give(transfer, (node, life), from);
+            }
             Extra::Rotate => return self.rotate(),
             Extra::Bench => return self.bench(),
             Extra::Move => return self.move_some(),

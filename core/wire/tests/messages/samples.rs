@@ -19,10 +19,8 @@ use wire::ordered::{
     Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
     ReplicaState, Restyle, nested_client, nested_number,
 };
-use wire::ordered::{Died, Going};
-use wire::ordered::{
-    PrimaryChunk, Relay, SessionState, StateDeclined, StateOffer, Style, Synced, Told,
-};
+use wire::ordered::{Died, Going, StateDeclined, StateOffer};
+use wire::ordered::{PrimaryChunk, Relay, SessionState, Style, Synced, Told};
 use wire::ordered::{Rank, Update, UpdateEntry, UpdateHead, Usage};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Message,
@@ -271,6 +269,7 @@ pub fn requests_and_components() -> Vec<(&'static str, Ordered)> {
 }
 
 pub fn memberships_and_states() -> Vec<(&'static str, Ordered)> {
+    let (group, transfer) = (GroupId(0xa1), ViewNumber(6));
     vec![
         (
             "join group",
@@ -330,19 +329,9 @@ pub fn memberships_and_states() -> Vec<(&'static str, Ordered)> {
             }),
         ),
         ("relay", Ordered::Relay(relay())),
-        (
-            "offer",
-            Ordered::StateOffer(StateOffer {
-                group: GroupId(0xa1),
-                transfer: ViewNumber(6),
-                bytes: 300,
-            }),
-        ),
-        (
-            "declined",
-            Ordered::StateDeclined(StateDeclined { group: GroupId(0xa1), transfer: ViewNumber(6) }),
-        ),
-        ("synced", Ordered::Synced(Synced { group: GroupId(0xa1), transfer: ViewNumber(6) })),
+        ("offer", Ordered::StateOffer(StateOffer { group, transfer, bytes: 300 })),
+        ("declined", Ordered::StateDeclined(StateDeclined { group, transfer })),
+        ("synced", Ordered::Synced(Synced { group, transfer })),
         ("recalled", Ordered::Recalled(Recalled { group: GroupId(0xa1), taken: PLACE })),
     ]
 }

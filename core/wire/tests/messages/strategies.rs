@@ -16,8 +16,7 @@ use wire::bench;
 use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{
-    MAX_LOGGED_STATE, MAX_MEMBERS, MAX_NAME, MAX_NESTED_DEPTH, MAX_REPLICAS,
-    MAX_RETRANSMIT_REQUESTS,
+    MAX_MEMBERS, MAX_NAME, MAX_NESTED_DEPTH, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS,
 };
 use wire::ordered::Going;
 use wire::ordered::{
@@ -486,18 +485,14 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         (any::<[u64; 2]>(), member()).prop_map(|([group, position], member)| Ordered::Absent(
             Absent { group: GroupId(group), member, position }
         )),
-        (any::<[u64; 2]>(), 0..=MAX_LOGGED_STATE as u64).prop_map(|([group, transfer], bytes)| {
-            let transfer = ViewNumber(transfer);
-            Ordered::StateOffer(StateOffer { group: GroupId(group), transfer, bytes })
+        (any::<[u64; 2]>(), 0..3_u64 << 28).prop_map(|([group, transfer], bytes)| {
+            let (group, transfer) = (GroupId(group), ViewNumber(transfer));
+            match bytes % 3 {
+                0 => Ordered::Synced(Synced { group, transfer }),
+                1 => Ordered::StateDeclined(StateDeclined { group, transfer }),
+                _ => Ordered::StateOffer(StateOffer { group, transfer, bytes }),
+            }
         }),
-        any::<[u64; 2]>().prop_map(|[group, transfer]| Ordered::StateDeclined(StateDeclined {
-            group: GroupId(group),
-            transfer: ViewNumber(transfer)
-        })),
-        any::<[u64; 2]>().prop_map(|[group, transfer]| Ordered::Synced(Synced {
-            group: GroupId(group),
-            transfer: ViewNumber(transfer)
-        })),
     ]
 }
 

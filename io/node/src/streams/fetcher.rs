@@ -4,18 +4,18 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use engine::Transfer;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use tls::SecureStream;
 
+use super::secure::Security;
 use super::words::{ask, read_state};
-use super::{SILENT, Security, Stream, is_node, limit};
 use crate::heavy;
 
 /// How long a connection may take: a host of the ring answers, or is gone.
-const DIAL: std::time::Duration = std::time::Duration::from_secs(1);
+const DIAL: Duration = Duration::from_secs(1);
 
 /// One fetch.
 pub struct Fetcher {
@@ -47,21 +47,7 @@ impl Fetcher {
     }
 
     fn by(&self, to: SocketAddr, from: SocketAddr) -> io::Result<Vec<u8>> {
-        match &self.security {
-            Security::None => self.read(dial(to, from)?),
-            Security::Tls(client, _) => {
-                let stream = SecureStream::open(dial(to, from)?, client.connect(to))?;
-                is_node(&stream)?;
-                self.read(stream)
-            }
-            Security::Missing => {
-                let why = "the ring is sealed, and this node has no certificate ([security])";
-                Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
-            }
-        }
-    }
-
-    fn read(&self, mut stream: impl Stream) -> io::Result<Vec<u8>> {
+        let mut stream = self.security.begin(dial(to, from)?, to)?;
         stream.write_all(&ask(self.transfer))?;
         stream.flush()?;
         read_state(&mut stream, self.bytes, || !self.is_needless())
@@ -72,8 +58,6 @@ impl Fetcher {
 fn dial(to: SocketAddr, from: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
     socket.bind(&SockAddr::from(SocketAddr::new(from.ip(), 0)))?;
-    socket.connect_timeout(&SockAddr::from(to), DIAL.min(SILENT))?;
-    let stream = TcpStream::from(socket);
-    limit(&stream)?;
-    Ok(stream)
+    socket.connect_timeout(&SockAddr::from(to), DIAL)?;
+    Ok(socket.into())
 }

@@ -5,7 +5,8 @@ use std::io::{self, Read, Write};
 use engine::Transfer;
 use wire::{GroupId, NodeId, PROTOCOL_VERSION, Payload, RingId, ViewNumber};
 
-use super::PIECE;
+/// Bytes between two checks.
+const PIECE: usize = 1 << 20;
 
 /// Bytes of a request.
 pub const ASK: usize = 40;

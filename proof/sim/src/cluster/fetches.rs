@@ -14,26 +14,22 @@ const LONGEST: Duration = Duration::from_millis(20);
 /// While faults happen, one in so many breaks although both nodes live.
 const BREAKS: u64 = 8;
 
-/// A state that a node fetches in this life.
-pub(super) struct Fetching {
-    transfer: Transfer,
-    node: usize,
-    life: Incarnation,
-    from: usize,
-}
-
 impl Cluster {
     /// A node opens a stream.
     pub(super) fn fetch(&mut self, node: usize, transfer: Transfer, from: NodeId) {
         let life = self.fabric.hosts[node].incarnation;
-        let fetching = Fetching { transfer, node, life, from: place_of(from) };
         let wait = self.load.span(LEAST, LONGEST);
-        self.fabric.later(wait, Extra::Fetching(fetching));
+        let from = place_of(from);
+        self.fabric.later(wait, Extra::Fetching { transfer, node, life, from });
     }
 
     /// The stream is there: the other node gives the state that it has then, if it can.
-    pub(super) fn give(&mut self, fetching: Fetching) {
-        let Fetching { transfer, node, life, from } = fetching;
+    pub(super) fn give(
+        &mut self,
+        transfer: Transfer,
+        (node, life): (usize, Incarnation),
+        from: usize,
+    ) {
         let breaks = !self.course.is_calm() && self.load.one_in(BREAKS);
         let joined = self.fabric.network.joined(node, from);
         let giver = &self.fabric.hosts[from];

@@ -22,6 +22,22 @@ use crate::replica::{Effect, Mode, Replica, Task, Waiting};
 use crate::session::Sessions;
 
 impl Replica {
+    /// States of so many bytes are offered to be fetched by a stream.
+    pub(crate) fn stream_from(&mut self, bytes: usize) {
+        self.transfers.streamed = bytes;
+    }
+
+    /// The state that this replica gives by this transfer.
+    pub(crate) fn offered(&self, transfer: ViewNumber) -> Option<&Payload> {
+        let mut outgoing = self.transfers.outgoing.iter();
+        outgoing.find(|outgoing| outgoing.transfer() == transfer).map(Outgoing::state)
+    }
+
+    /// This replica waits for the state that this transfer brings.
+    pub(crate) fn joins_by(&self, by: ViewNumber) -> bool {
+        matches!(self.mode, Mode::Joining { transfer, .. } if transfer == by)
+    }
+
     /// The transfers that this replica is to send from here on, each to the first member that waits
     /// for it. The state for a new one is taken at this place of the order. Transfers that are not
     /// named are given up.

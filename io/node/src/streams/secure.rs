@@ -1,0 +1,94 @@
+//! Streams, protected as the ring and the clients are.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use tls::{Client, Credentials, CredentialsError, Port, Role, SecureStream, Server, Visitor};
+
+/// How long either side may say nothing.
+pub const SILENT: Duration = Duration::from_secs(5);
+
+/// A stream that is protected as it should be.
+pub trait Stream: Read + Write {}
+
+impl Stream for TcpStream {}
+impl Stream for SecureStream {}
+
+/// The protection of streams.
+#[derive(Clone)]
+pub enum Security {
+    /// None, as of the ring.
+    None,
+    /// TLS with the nodes' certificates.
+    Tls(Client, Server),
+    /// The ring is sealed, and this node has no certificate: there are no streams.
+    Missing,
+}
+
+impl Security {
+    /// The one that fits the ring, sealed or not, and this node's certificate.
+    ///
+    /// # Errors
+    /// The certificate cannot be used.
+    pub fn new(
+        sealed: bool,
+        credentials: Option<&Credentials>,
+    ) -> Result<Security, CredentialsError> {
+        Ok(match credentials {
+            Some(it) => {
+                Security::Tls(Client::new(it, Port::States)?, Server::new(it, Port::States)?)
+            }
+            None if sealed => Security::Missing,
+            None => Security::None,
+        })
+    }
+
+    /// Takes the connection that another has made.
+    pub fn accept(&self, stream: TcpStream) -> io::Result<Box<dyn Stream>> {
+        limit(&stream)?;
+        match self {
+            Security::None => Ok(Box::new(stream)),
+            Security::Tls(_, server) => {
+                let records = server.accept().map_err(io::Error::other)?;
+                let stream = SecureStream::open(stream, records)?;
+                if let Visitor::Refused(why) = server.admit(stream.records()) {
+                    return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+                }
+                of_node(stream)
+            }
+            Security::Missing => Err(missing()),
+        }
+    }
+
+    /// Begins to talk on a connection that this node has made.
+    pub fn begin(&self, stream: TcpStream, to: SocketAddr) -> io::Result<Box<dyn Stream>> {
+        limit(&stream)?;
+        match self {
+            Security::None => Ok(Box::new(stream)),
+            Security::Tls(client, _) => of_node(SecureStream::open(stream, client.connect(to))?),
+            Security::Missing => Err(missing()),
+        }
+    }
+}
+
+fn limit(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(SILENT))?;
+    stream.set_write_timeout(Some(SILENT))
+}
+
+/// The other side is a node of the cluster.
+fn of_node(stream: SecureStream) -> io::Result<Box<dyn Stream>> {
+    match stream.identity() {
+        Some(it) if matches!(it.role, Role::Node(_)) => Ok(Box::new(stream)),
+        _ => Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is no node")),
+    }
+}
+
+fn missing() -> io::Error {
+    let why = "the ring is sealed, and this node has no certificate: states come by the ring; \
+               `steadfast init` makes certificates for [security]";
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
+}
