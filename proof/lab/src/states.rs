@@ -144,12 +144,14 @@ impl Options {
         let client = cluster.connect()?;
         let over = AtomicBool::new(false);
         let (sender, calls) = channel();
+        let tell = |it| sender.send(it).is_ok();
         thread::scope(|scope| {
-            let caller = scope.spawn(|| call(&client, group, &over, |it| sender.send(it).is_ok()));
+            let caller = scope.spawn(|| call(&client, group, &over, tell));
             let ended = self.measure(cluster, away, &calls);
             over.store(true, Ordering::Relaxed);
             let called = caller.join().map_err(|_| "the caller has panicked")?;
-            ended.and_then(|it| called.map(|()| it))
+            let ended = ended?;
+            Ok(called.map(|()| ended)?)
         })
     }
 
@@ -196,11 +198,12 @@ fn call(
     group: &str,
     over: &AtomicBool,
     tell: impl Fn((u64, Duration)) -> bool,
-) -> Outcome<()> {
+) -> Result<(), String> {
     let body = Bytes::from_static(&[7; SIZE]);
     let (mut due, mut clock) = (Instant::now(), wall());
     while !over.load(Ordering::Relaxed) {
-        client.call(Invocation::new(group, ECHO).body(body.clone()).within(DEADLINE))?;
+        let echo = Invocation::new(group, ECHO).body(body.clone()).within(DEADLINE);
+        client.call(echo).map_err(|error| error.to_string())?;
         if !tell((clock, due.elapsed())) {
             break;
         }
