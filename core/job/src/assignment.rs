@@ -93,7 +93,9 @@ impl Jobs {
                 let keeps = it.keepers.contains(&node.node);
                 for image in it.images.generations() {
                     let here = image.holders.contains(&node);
-                    let holders = image.holders.iter().filter(|_| keeps && !here);
+                    // A node's earlier life gives nothing away: its files are this life's.
+                    let others = |holder: &&Member| holder.node != node.node;
+                    let holders = image.holders.iter().filter(others).filter(|_| keeps && !here);
                     assignment.images.push(Kept {
                         place: image.place,
                         root: image.root,

@@ -193,7 +193,7 @@ pub const MAX_LOG_GIVEN: usize = 256;
 pub const MAX_EDITS: usize = 65_536;
 
 /// Bytes of one replica's state, with its sessions.
-pub const MAX_STATE: usize = 1 << 30;
+pub const MAX_STATE: usize = 2 << 30;
 
 /// Bytes of what a replica of a cold passive group keeps: a checkpoint, and the log.
 pub const MAX_LOGGED_STATE: usize = MAX_STATE + 2 * MAX_LOG_ORDERED_BYTES + 4 * MAX_LOG_ENDS_BYTES;

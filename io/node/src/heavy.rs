@@ -1,9 +1,9 @@
-//! Large buffers are freed by a thread of their own: to unmap a gibibyte takes the kernel some
-//! 50 ms, in which the ring's token would wait.
+//! Large buffers are freed by a thread of their own: the ring's token would wait for it.
 
 use std::thread;
 
 use bytes::Bytes;
+use os::memory::free_in_steps;
 
 /// Buffers of fewer bytes are freed where they are.
 const HEAVY: usize = 8 << 20;
@@ -20,7 +20,8 @@ impl Drop for Heavy {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.0);
         // Without a thread the closure is dropped here, with the buffer.
-        let _ = thread::Builder::new().name("steadfast free".into()).spawn(|| drop(buffer));
+        let free = || free_in_steps(buffer);
+        let _ = thread::Builder::new().name("steadfast free".into()).spawn(free);
     }
 }
 

@@ -2,18 +2,20 @@
 //!
 //! - [`clock`]: clocks, and how long a wait lasts.
 //! - [`durable`]: files that are whole after a loss of power, and folders for one process.
+//! - [`memory`]: the pages of large buffers. It has unsafe code, as has [`sched`].
 //! - [`own_time`]: where a thread's time went.
 //! - [`passing`]: open files that pass through a Unix socket.
 //! - [`ports`]: free addresses, for tests.
 //! - [`random`]: random bytes.
 //! - [`realtime`]: reserved time, priorities, locked memory, processors that stay awake.
-//! - [`sched`]: the scheduling class of a thread. The one module here with unsafe code.
+//! - [`sched`]: the scheduling class of a thread.
 //! - [`unix_socket`]: a socket in the file system, for one process at a time.
 //! - [`waker`]: an end to another thread's wait.
 #![deny(unsafe_code)]
 
 pub mod clock;
 pub mod durable;
+pub mod memory;
 pub mod own_time;
 pub mod passing;
 pub mod ports;

@@ -64,6 +64,9 @@ struct Attributes {
 }
 
 const SIZE: u32 = mem::size_of::<Attributes>() as u32;
+/// A short turn: the least that Linux grants.
+const TURN: Duration = Duration::from_micros(100);
+
 /// The niceness of threads that are behind all others.
 const NICE: i32 = 10;
 
@@ -107,11 +110,14 @@ pub fn set_class(thread: Option<Pid>, class: Class) -> io::Result<()> {
 }
 
 fn set(thread: Option<Pid>, class: Class) -> io::Result<()> {
-    let attributes = class.attributes();
+    give(thread, &class.attributes())
+}
+
+fn give(thread: Option<Pid>, attributes: &Attributes) -> io::Result<()> {
     // SAFETY: the kernel reads `size` bytes at the pointer, which is to a value of exactly that
     // size that lives until the call returns; it writes nothing.
     let done =
-        unsafe { libc::syscall(libc::SYS_sched_setattr, raw(thread), &raw const attributes, 0) };
+        unsafe { libc::syscall(libc::SYS_sched_setattr, raw(thread), &raw const *attributes, 0) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -143,6 +149,20 @@ pub fn class(thread: Option<Pid>) -> io::Result<Class> {
 /// little. No harm is done where the system refuses.
 pub fn yield_to_others() {
     let _ = rustix::process::setpriority_process(None, NICE);
+    take_short_turns();
+}
+
+/// This thread runs for [`TURN`] at a time, and then looks whether others want to; one that wakes
+/// with shorter turns than the running one's need not wait for its end (Linux 6.12; earlier ones
+/// know no turns of a thread's own). Its share of the processor remains as it is.
+fn take_short_turns() {
+    let nice = rustix::process::getpriority_process(None).unwrap_or(0);
+    let runtime = u64::try_from(TURN.as_nanos()).unwrap_or(u64::MAX);
+    let attributes =
+        Attributes { size: SIZE, policy: OTHER, nice, runtime, ..Attributes::default() };
+    if class(None).is_ok_and(|class| class == Class::Ordinary) {
+        let _ = give(None, &attributes);
+    }
 }
 
 fn raw(thread: Option<Pid>) -> i32 {

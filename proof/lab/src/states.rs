@@ -136,7 +136,7 @@ impl Experiment for Options {
 impl Options {
     /// The last replica is killed and returns, while the first is called.
     fn returning(&self, cluster: &mut Cluster, group: &'static str) -> Outcome<Return> {
-        cluster.wait_until_whole()?;
+        cluster.wait_until_well()?;
         let primary = cluster.view(group).primary.ok_or("the group has no primary")?;
         let away = (1..=3).map(NodeId).find(|id| *id != primary).ok_or("three nodes")?;
         cluster.signal(away, Signal::KILL)?;
@@ -169,7 +169,7 @@ impl Options {
         cluster.take_events();
         let restarted = wall();
         cluster.start_node(away)?;
-        cluster.wait_until_whole()?;
+        cluster.wait_until_well()?;
         let events = cluster.take_events();
         let last = |wanted: fn(&EventKind) -> bool| {
             events.iter().filter(|event| wanted(&event.kind)).map(|event| event.time).next_back()

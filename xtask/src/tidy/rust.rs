@@ -74,6 +74,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("io/rank/src/mapping.rs", "memory that the kernel maps"),
     ("io/rank/src/tracker/written.rs", "the calls that tell which pages are written"),
     ("io/rank/tests/limited.rs", "limits that a test takes for one of its threads"),
+    ("io/os/src/memory.rs", "how the kernel gives and takes the pages of a buffer"),
     ("io/os/src/sched.rs", "the calls that set and read the class of a thread"),
     ("core/ring/tests/allocations.rs", "an allocator that counts, for this test's program alone"),
     ("python/src/buffer.rs", "Python's arrays lie in a rank's memory"),

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 
 use engine::Transfer;
+use os::memory::prefer_huge_pages;
 use wire::{GroupId, NodeId, PROTOCOL_VERSION, Payload, RingId, ViewNumber};
 
 /// Bytes between two checks.
@@ -75,6 +76,7 @@ pub fn read_state(
     let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let mut state = Vec::new();
     state.try_reserve_exact(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    prefer_huge_pages(state.spare_capacity_mut());
     let mut check = 0;
     while state.len() < length {
         if !goes_on() {
