@@ -171,6 +171,15 @@ pub fn restarts(job: &Job) -> u64 {
     job.ranks.iter().map(|rank| rank.start.saturating_sub(1)).sum()
 }
 
+/// That many restarts, in words.
+pub fn told(restarts: u64) -> String {
+    match restarts {
+        0 => "no restart".into(),
+        1 => "one restart".into(),
+        many => format!("{many} restarts"),
+    }
+}
+
 /// A time, for people.
 pub fn span(time: Duration) -> String {
     let seconds = time.as_secs();

@@ -8,7 +8,7 @@ use os::clock::wall_clock;
 use steadfast::admin::Client as AdminClient;
 use wire::Time;
 
-use super::show::{fraction, restarts, span, state};
+use super::show::{fraction, restarts, span, state, told};
 use crate::commands::Failure;
 
 /// How long the node may wait for something new.
@@ -112,10 +112,10 @@ fn bar(job: &Job) -> String {
     let left = left(job).map_or(String::new(), |left| format!(", {} to go", span(left)));
     let runs = job.ranks.iter().filter(|rank| matches!(rank.state, RankState::At(_))).count();
     format!(
-        "{} [{bar}] {percent} %{left}, {runs} of {} ranks at work, {saved}, {} restarts",
+        "{} [{bar}] {percent} %{left}, {runs} of {} ranks at work, {saved}, {}",
         job.spec.name,
         job.spec.ranks,
-        restarts(job)
+        told(restarts(job))
     )
 }
 
@@ -143,8 +143,9 @@ fn events(job: &Job) -> String {
     let tell = if restarts > 0 { last.unwrap_or_default() } else { String::new() };
     match job.state {
         JobState::Running => format!(
-            "{}: {runs} ranks at work, {finished} finished, {restarts} restarts{tell}",
-            job.spec.name
+            "{}: {runs} ranks at work, {finished} finished, {}{tell}",
+            job.spec.name,
+            told(restarts)
         ),
         _ => format!("{}: {}", job.spec.name, state(job, Time(wall_clock()))),
     }

@@ -423,14 +423,15 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// An [`Output::Fetch`](crate::Output::Fetch) has ended: with all bytes of the state, or
-    /// `None`. Without them, the replica asks for the state in chunks.
-    pub fn handle_fetched(&mut self, now: Time, transfer: Transfer, state: Option<Bytes>) {
+    /// `None`. Without them, the replica asks for the state in chunks. False: nobody waits for it
+    /// any more.
+    pub fn handle_fetched(&mut self, now: Time, transfer: Transfer, state: Option<Bytes>) -> bool {
         let Transfer { ring, group, view } = transfer;
         let joins = |hosted: &Hosted| hosted.replica.joins_by(view);
         if ring != self.base.membership.ring()
             || !self.replicas.hosted.get(&group).is_some_and(joins)
         {
-            return; // nobody waits for it any more
+            return false;
         }
         match state {
             Some(state) => self.replicas().with_replica(now, group, |replica, effects| {
@@ -442,6 +443,7 @@ impl<O: Ordering> Stack<O> {
             }
         }
         self.settle(now);
+        true
     }
 
     /// Returns the engine that orders this node's messages.

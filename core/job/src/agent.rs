@@ -164,6 +164,10 @@ impl Agent {
                     self.runs.insert(key, Run::of(task));
                     self.begun.insert(key);
                     self.outputs.push_back(Output::Start(task.clone()));
+                    // It may have been asked for before this agent knew of it.
+                    if task.saves > 0 {
+                        self.outputs.push_back(Output::Tell(key, Word::Save));
+                    }
                 }
             }
         }

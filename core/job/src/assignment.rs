@@ -46,7 +46,7 @@ pub struct Task {
     pub chain: usize,
     /// The number of the rank's next image.
     pub next: u64,
-    /// How often a user has asked for a checkpoint.
+    /// How often a user has asked this start for a checkpoint.
     pub saves: u64,
 }
 
@@ -120,7 +120,7 @@ impl Jobs {
                     from: from.map(|image| (image.place, image.root)),
                     chain: it.images.length(),
                     next: it.images.next(),
-                    saves: job.saves,
+                    saves: it.saves,
                 });
             }
         }

@@ -42,8 +42,6 @@ pub struct Job {
     pub state: JobState,
     /// Its ranks, from 0.
     pub ranks: Vec<Rank>,
-    /// How often a user has asked for a checkpoint.
-    pub saves: u64,
     /// When it was submitted.
     pub submitted: Time,
     /// When it came to stand as it does.
@@ -73,6 +71,8 @@ pub struct Rank {
     pub state: RankState,
     /// The number of its last start; 0: it never began.
     pub start: u64,
+    /// How often a user has asked this start for a checkpoint.
+    pub saves: u64,
     /// Its images.
     pub images: Catalogue,
     /// How far it is.
@@ -119,7 +119,7 @@ impl Rank {
     }
 
     fn begin(&mut self, now: Time, start: u64, node: Member, planted: Planted) {
-        (self.state, self.start) = (RankState::At(node), start);
+        (self.state, self.start, self.saves) = (RankState::At(node), start, 0);
         self.images.begin(planted);
         let step = self.images.from().map_or(0, |image| image.step);
         if let Some(last) = self.recoveries.back_mut().filter(|last| last.start + 1 == start) {
@@ -213,7 +213,9 @@ impl Jobs {
             Command::Resume { job } => self.resume(now, *job),
             Command::Forget { job } => self.forget(*job),
             Command::Save { job } => {
-                self.running(*job)?.saves += 1;
+                let ranks = &mut self.running(*job)?.ranks;
+                let at_work = |rank: &&mut Rank| matches!(rank.state, RankState::At(_));
+                ranks.iter_mut().filter(at_work).for_each(|rank| rank.saves += 1);
                 Ok(())
             }
             Command::Introduce { node, host } => self.introduce(*node, host),
@@ -274,7 +276,7 @@ impl Jobs {
         let rank = |_| Rank { images: Catalogue::new(spec.copies), ..Rank::default() };
         let ranks = (0..spec.ranks).map(rank).collect();
         let (spec, state) = (spec.clone(), JobState::Running);
-        let job = Job { spec, state, ranks, saves: 0, submitted: now, since: now };
+        let job = Job { spec, state, ranks, submitted: now, since: now };
         self.jobs.insert(self.last, job);
         Ok(self.last)
     }

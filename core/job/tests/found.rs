@@ -2,7 +2,7 @@
 
 use image::{Parent, Place, Root};
 use steadfast_job::{
-    Agent, Command, End, Host, JobState, Jobs, Key, Output, RankState, Spec, Taken, Void,
+    Agent, Command, End, Host, JobState, Jobs, Key, Output, RankState, Spec, Taken, Void, Word,
 };
 use wire::{Incarnation, Member, NodeId, Time};
 
@@ -183,4 +183,30 @@ fn an_image_is_not_called_lost_while_its_commit_is_not_answered() {
     agent.assign(NOW, book.jobs.assignment(me));
     let lost = |command: &Command| matches!(command, Command::Lost { .. });
     assert!(!said(&mut agent).iter().any(lost));
+}
+
+#[test]
+fn a_wish_that_comes_with_the_start_is_heard() {
+    let mut book = Book::new();
+    let (job, holder) = (book.job, node(1, 1));
+    book.introduce(holder);
+    book.say(&Command::Save { job }).unwrap(); // nobody is at work
+    book.say(&Command::Start { job, rank: 0, start: 1, node: holder }).unwrap();
+    book.say(&Command::Start { job, rank: 1, start: 1, node: holder }).unwrap();
+    let heard = |book: &Book, agent: &mut Agent| {
+        agent.assign(NOW, book.jobs.assignment(holder));
+        let said = std::iter::from_fn(|| agent.poll_output());
+        said.filter(|it| matches!(it, Output::Tell(_, Word::Save))).count()
+    };
+    let new = || Agent::new(holder, Host::default(), [], []);
+    assert_eq!(heard(&book, &mut new()), 0);
+    book.say(&Command::Save { job }).unwrap();
+    let mut agent = new();
+    assert_eq!(heard(&book, &mut agent), 2, "both in one assignment");
+    assert_eq!(heard(&book, &mut agent), 0, "once");
+    book.say(&Command::Save { job }).unwrap();
+    assert_eq!(heard(&book, &mut agent), 2);
+    book.ends(0);
+    book.say(&Command::Start { job, rank: 0, start: 2, node: holder }).unwrap();
+    assert_eq!(heard(&book, &mut agent), 0, "the next start was asked for nothing");
 }

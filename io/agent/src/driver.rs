@@ -378,6 +378,9 @@ impl Driver {
             arrays: state.as_ref().map(|state| state.arrays.clone()).unwrap_or_default(),
         };
         link.tell(&Frame::Welcome(welcome), state.as_ref().map(|state| &state.file));
+        if std::mem::take(&mut rank.owes_save) {
+            rank.wish_for_save();
+        }
     }
 
     fn connected(&mut self, number: u64) -> Option<(Key, &mut Rank)> {
@@ -452,7 +455,7 @@ impl Driver {
                 }
                 rank.tell(&Frame::Saved(Saved { step: rank.step, outcome, full }));
             }
-            Word::Save => rank.tell(&Frame::Save),
+            Word::Save => rank.wish_for_save(),
             Word::Finished => {
                 rank.finished = true;
                 rank.tell(&Frame::Finished);

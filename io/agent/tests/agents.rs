@@ -205,6 +205,25 @@ fn a_program_that_knows_nothing_of_agents_runs_until_it_succeeds() {
 }
 
 #[test]
+fn a_wish_for_a_checkpoint_waits_for_a_rank_that_still_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let book = Book::default();
+    let agent = Running::start(&book, folder.path());
+    let spec = Spec { every: Every::Never, ..spec("early", 1_000_000, 300) };
+    let job = submit(&book, spec);
+    wait(&book, |jobs| {
+        let mut ranks = jobs.job(job)?.ranks.iter();
+        ranks.all(|rank| matches!(rank.state, RankState::At(_))).then_some(())
+    });
+    book.take(&Command::Save { job }).unwrap();
+    for rank in 0..2 {
+        wait(&book, |jobs| saved(jobs, job, rank, 1));
+    }
+    book.take(&Command::Kill { job }).unwrap();
+    agent.stop();
+}
+
+#[test]
 fn a_job_is_stopped_resumed_and_forgotten_with_its_images() {
     let folder = tempfile::tempdir().unwrap();
     let book = Book::default();

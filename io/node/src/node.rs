@@ -146,7 +146,7 @@ impl Node {
             sockets,
             inbox: Inbox::new(waker.clone(), order_queue, result_queue),
             replicas: Replicas::new(config.checkpoints, shared.clone()),
-            streams: open_streams(&config, sealed, credentials.as_ref(), &control, &alive)?,
+            streams: open_streams(&config, sealed, credentials.as_ref(), &control)?,
             key_file: start_key_file_writer(&config, keys, &control, &alive)?,
             keeping,
             waiting: Waiting::new(),

@@ -163,15 +163,15 @@ pub(crate) fn open_streams(
     sealed: bool,
     credentials: Option<&Credentials>,
     control: &Control,
-    running: &Sender<()>,
 ) -> Result<Streams, StartError> {
     let (orders, waker) = (control.orders.clone(), control.waker.clone());
-    let plane = ToPlane { orders, waker, _running: running.clone() };
+    let plane = ToPlane { orders, waker };
     let mine = config.ring_addresses().iter().copied().cycle();
     let ways = |node: &NodeAddress| node.ring.iter().copied().zip(mine.clone()).collect();
     let others = config.nodes.iter().filter(|node| node.id != config.node);
     let ways = others.map(|node| (node.id, ways(node))).collect();
-    Ok(Streams::new(plane, Security::new(sealed, credentials)?, ways))
+    Streams::start(plane, Security::new(sealed, credentials)?, ways)
+        .map_err(|source| StartError::System { what: "a thread", source })
 }
 
 /// Starts what runs this node's programs, where there is an admin socket beside which they attach.

@@ -19,8 +19,9 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use engine::Transfer;
@@ -38,79 +39,119 @@ use fetcher::Fetcher;
 pub(crate) use plane::ToPlane;
 pub(crate) use secure::Security;
 
-/// States that are given at a time. Others are refused, and go by the ring.
-const MAX_GIVEN: usize = 4;
+/// States that are fetched at a time. Others wait: together they would not come sooner.
+const FETCHED: usize = 2;
 
-/// The room of the data plane that moves states by streams, in threads of its own.
+/// States that are given at a time, to all other nodes together. More are not answered, and go by
+/// the ring.
+const MAX_GIVEN: usize = 16;
+
+/// The room of the data plane that moves states by streams, in threads of its own. They end with it.
 pub(crate) struct Streams {
     plane: ToPlane,
     security: Security,
     /// The ring's addresses of the other nodes, one for each link, with this node's own.
     ways: BTreeMap<NodeId, Vec<(SocketAddr, SocketAddr)>>,
+    /// To the threads that fetch.
+    queue: Sender<Fetcher>,
+    /// The last fetch for each group. It is needless once this says so.
+    fetches: BTreeMap<GroupId, (Transfer, Arc<AtomicBool>)>,
     given: Arc<AtomicUsize>,
-    /// The fetch under way for a group is needless once this says so.
-    fetches: BTreeMap<GroupId, Arc<AtomicBool>>,
+    /// The node stops: no thread goes on.
+    over: Arc<AtomicBool>,
 }
 
 impl Streams {
     /// Moves states by these ways.
-    pub fn new(
+    ///
+    /// # Errors
+    /// The system has no thread.
+    pub fn start(
         plane: ToPlane,
         security: Security,
         ways: BTreeMap<NodeId, Vec<(SocketAddr, SocketAddr)>>,
-    ) -> Streams {
-        Streams { plane, security, ways, given: Arc::default(), fetches: BTreeMap::new() }
+    ) -> io::Result<Streams> {
+        let (queue, fetches) = channel();
+        let fetches = Arc::new(Mutex::new(fetches));
+        for _ in 0..FETCHED {
+            let (fetches, plane) = (fetches.clone(), plane.clone());
+            spawn("steadfast fetch", move || fetch_all(&fetches, &plane))?;
+        }
+        let (given, over) = (Arc::default(), Arc::default());
+        Ok(Streams { plane, security, ways, queue, fetches: BTreeMap::new(), given, over })
     }
 
     /// Begins to fetch a state; [`Order::Fetched`] tells how it ended. An earlier fetch for the
     /// group is given up.
     pub fn fetch(&mut self, transfer: Transfer, from: NodeId, bytes: u64) {
         let needless = Arc::new(AtomicBool::new(false));
-        if let Some(former) = self.fetches.insert(transfer.group, needless.clone()) {
+        let former = self.fetches.insert(transfer.group, (transfer, needless.clone()));
+        if let Some((_, former)) = former {
             former.store(true, Ordering::Relaxed);
         }
-        let fetcher = Fetcher {
-            security: self.security.clone(),
-            ways: self.ways.get(&from).cloned().unwrap_or_default(),
-            transfer,
-            bytes,
-            needless,
-        };
-        let plane = self.plane.clone();
-        let spawned = spawn("steadfast fetch", move || {
-            let state = fetcher.run();
-            // A node that has stopped needs it no more.
-            let _ = plane.send(Order::Fetched { transfer, state });
-        });
-        if let Err(error) = spawned {
-            tracing::warn!(%error, "no thread for a state's stream: the state comes by the ring");
-            self.plane.send_at_once(Order::Fetched { transfer, state: None });
-        }
+        let (security, ways) = (self.security.clone(), self.ways.get(&from));
+        let ways = ways.cloned().unwrap_or_default();
+        // The threads end with this room alone.
+        let _ = self.queue.send(Fetcher { security, from, ways, transfer, bytes, needless });
     }
 
     /// A fetch has ended.
-    pub fn ended(&mut self, transfer: Transfer) {
-        self.fetches.remove(&transfer.group);
+    pub fn ended(&mut self, ended: Transfer) {
+        if self.fetches.get(&ended.group).is_some_and(|(transfer, _)| *transfer == ended) {
+            self.fetches.remove(&ended.group);
+        }
     }
 
     /// Another node asks for a state on this connection.
     pub fn give(&self, stream: TcpStream) {
-        if self.given.fetch_add(1, Ordering::Relaxed) >= MAX_GIVEN {
-            self.given.fetch_sub(1, Ordering::Relaxed);
-            return;
-        }
-        let (plane, security, given) =
-            (self.plane.clone(), self.security.clone(), self.given.clone());
+        let Some(place) = Place::take(&self.given) else { return };
+        let (plane, security) = (self.plane.clone(), self.security.clone());
+        let over = self.over.clone();
         let spawned = spawn("steadfast give", move || {
-            let begun = giver::give(stream, &security, &plane);
-            if let Err(error) = begun {
+            let _place = place;
+            let goes_on = || !over.load(Ordering::Relaxed);
+            if let Err(error) = giver::give(stream, &security, &plane, goes_on) {
                 tracing::info!(%error, "a state was not given by a stream");
             }
-            given.fetch_sub(1, Ordering::Relaxed);
         });
         if let Err(error) = spawned {
-            self.given.fetch_sub(1, Ordering::Relaxed);
-            tracing::warn!(%error, "no thread for a state's stream");
+            tracing::warn!(%error, "no thread for a state's stream: the state goes by the ring");
+        }
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.fetches.values().for_each(|(_, needless)| needless.store(true, Ordering::Relaxed));
+    }
+}
+
+/// One of the states that are given at a time.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(given: &Arc<AtomicUsize>) -> Option<Place> {
+        let place = Place(given.clone());
+        (place.0.fetch_add(1, Ordering::Relaxed) < MAX_GIVEN).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Fetches one after the other.
+fn fetch_all(fetches: &Mutex<Receiver<Fetcher>>, plane: &ToPlane) {
+    loop {
+        // Held while it waits: the other one waits for it, then.
+        let next = fetches.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(fetcher) = next else { return };
+        let (transfer, state) = (fetcher.transfer, fetcher.run());
+        if plane.send(Order::Fetched { transfer, state }).is_err() {
+            return;
         }
     }
 }

@@ -143,6 +143,19 @@ fn a_node_with_a_certificate_gives_nothing_to_one_without() {
 }
 
 #[test]
+fn who_does_not_speak_tls_is_not_answered_where_nodes_have_certificates() {
+    let place = Place::new();
+    let node = Node::start(place.certified(1)).unwrap();
+    let mut stream = TcpStream::connect(place.rings[0]).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+    stream.write_all(b"SFST\x01\0\0\0................\0\0\0\0................").unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert_ne!(answer, [0; 8], "a request without TLS was understood");
+    node.stop().unwrap();
+}
+
+#[test]
 fn who_asks_for_no_state_or_says_something_else_gets_nothing() {
     let place = Place::new();
     let node = Node::start(place.plain(1)).unwrap();

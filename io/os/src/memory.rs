@@ -7,7 +7,7 @@
 
 use std::mem::MaybeUninit;
 
-use rustix::mm::{Advice, madvise};
+use rustix::mm::{Advice, madvise, munlock};
 use rustix::param::page_size;
 
 /// Bytes that are given back at a time: some 0.5 ms.
@@ -26,12 +26,22 @@ pub fn prefer_huge_pages(room: &mut [MaybeUninit<u8>]) {
 
 /// Drops a buffer. Its pages go back to the kernel in steps.
 pub fn free_in_steps(mut buffer: Vec<u8>) {
-    let (from, length) = whole_pages(buffer.as_ptr().addr(), buffer.len());
-    for piece in buffer[from..from + length].chunks_mut(STEP) {
-        // SAFETY: the pages lie within the buffer, which this function owns. They read as zeros
-        // from here on (or, in memory of another kind, as before), which are bytes like others; and
-        // nobody reads them.
-        let _ = unsafe { madvise(piece.as_mut_ptr().cast(), piece.len(), Advice::LinuxDontNeed) };
+    buffer.clear();
+    let room = buffer.spare_capacity_mut();
+    let (from, length) = whole_pages(room.as_ptr().addr(), room.len());
+    let mut left = &mut room[from..from + length];
+    while !left.is_empty() {
+        // Whole steps by their addresses: so no huge page is split.
+        let step = STEP - left.as_ptr().addr() % STEP;
+        let (piece, rest) = left.split_at_mut(step.min(left.len()));
+        left = rest;
+        let (start, length) = (piece.as_mut_ptr().cast(), piece.len());
+        // SAFETY: the pages lie within the buffer, which this function owns, and which has no bytes
+        // any more that anybody could read. Locked pages would not go.
+        unsafe {
+            let _ = munlock(start, length);
+            let _ = madvise(start, length, Advice::LinuxDontNeed);
+        }
     }
 }
 

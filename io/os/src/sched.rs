@@ -148,6 +148,8 @@ pub fn class(thread: Option<Pid>) -> io::Result<Class> {
 /// This thread is behind all ordinary ones: Linux has a niceness for each. What it uses costs them
 /// little. No harm is done where the system refuses.
 pub fn yield_to_others() {
+    // It may have been started by a thread with a priority.
+    let _ = set_class(None, Class::Ordinary);
     let _ = rustix::process::setpriority_process(None, NICE);
     take_short_turns();
 }

@@ -114,7 +114,8 @@ impl Agent {
     }
 
     /// A safe point of a rank that is so far. True: a checkpoint is due.
-    pub fn look(&mut self, now: Duration, step: Step) -> Result<bool, JobError> {
+    pub fn look(&mut self, now: Duration, step: Step, arena: &Arena) -> Result<bool, JobError> {
+        self.staging.prepare(arena.memory().bytes().len() as u64);
         if now >= self.listened + LISTEN {
             self.listened = now;
             self.listen(now)?;

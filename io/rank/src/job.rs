@@ -267,7 +267,7 @@ impl Job {
 
     fn look(&mut self) -> Result<bool, JobError> {
         let Some(agent) = &mut self.agent else { return Ok(false) };
-        agent.look(self.began.elapsed(), self.turns.step())
+        agent.look(self.began.elapsed(), self.turns.step(), &self.arena)
     }
 
     /// Saves what the rank has: copies what has changed, and goes on while it is written. Where the

@@ -3,17 +3,24 @@
 
 use std::fs::File;
 use std::io;
+use std::thread;
 
+use rustix::fs::{FallocateFlags, fallocate};
 use wire::rank::{Array, MAX_PIECES, PAGE, Snapshot, Span};
 
 use crate::arena::Arena;
 use crate::mapping::Mapping;
 use crate::stretch::{Stretch, coarsen};
 
+/// Bytes for which memory is asked at a time.
+const AT_ONCE: usize = 4 << 20;
+
 /// Memory of earlier copies is used again: new memory costs more than the copy.
 #[derive(Debug)]
 pub struct Staging {
     mapping: Mapping,
+    /// So many bytes have memory, or are about to.
+    prepared: u64,
 }
 
 impl Staging {
@@ -22,7 +29,27 @@ impl Staging {
     /// # Errors
     /// The system has no memory file.
     pub fn new() -> io::Result<Staging> {
-        Ok(Staging { mapping: Mapping::new(0)? })
+        Ok(Staging { mapping: Mapping::new(0)?, prepared: 0 })
+    }
+
+    /// The system is to have memory for a copy of so many bytes before the program stops for one: a
+    /// thread behind all others has it made. Without that thread the first stop is longer.
+    pub fn prepare(&mut self, bytes: u64) {
+        if bytes <= self.prepared {
+            return;
+        }
+        let from = std::mem::replace(&mut self.prepared, bytes);
+        let Ok(file) = self.mapping.file().try_clone() else { return };
+        let body = move || {
+            os::sched::yield_to_others();
+            for at in (from..bytes).step_by(AT_ONCE) {
+                let count = (AT_ONCE as u64).min(bytes - at);
+                if fallocate(&file, FallocateFlags::empty(), at, count).is_err() {
+                    return;
+                }
+            }
+        };
+        let _ = thread::Builder::new().name("steadfast staging".into()).spawn(body);
     }
 
     /// Copies these stretches of the arena, and all of the notes, which are arrays beside it; `None`:

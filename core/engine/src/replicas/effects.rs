@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use wire::ordered::{Going, LeaveGroup, Ordered, Place, Progress};
-use wire::{GroupId, Member, Time, ViewNumber};
+use wire::{GroupId, Member, NodeId, Time, ViewNumber};
 
 use crate::api::{Output, Transfer};
 use crate::directory::State;
@@ -92,9 +92,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                     self.store_state(now, group, (style, state), transfer);
                 }
                 Effect::Fetch { transfer, from, bytes } => {
-                    let ring = self.base.membership.ring();
-                    let transfer = Transfer { ring, group, view: transfer };
-                    self.base.outputs.push(Output::Fetch { transfer, from, bytes });
+                    self.fetch(now, group, (transfer, from), bytes);
                 }
                 Effect::Cast => {
                     self.replicas.votes.note_due(group);
@@ -114,6 +112,26 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
         self.base.outputs.give_room(effects);
         self.note_lead(now, group);
+    }
+
+    /// Has a state fetched, unless it is a deposit of this node.
+    fn fetch(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        (transfer, from): (ViewNumber, NodeId),
+        bytes: u64,
+    ) {
+        if from != self.base.me.node {
+            let ring = self.base.membership.ring();
+            let transfer = Transfer { ring, group, view: transfer };
+            return self.base.outputs.push(Output::Fetch { transfer, from, bytes });
+        }
+        if let Some(state) = self.replicas.deposit_offered(group, transfer).cloned() {
+            self.with_replica(now, group, |replica, effects| {
+                replica.fetched(now, transfer, state.whole(), effects);
+            });
+        }
     }
 
     /// A replica that could not keep up, or is out of step, begins again.

@@ -103,7 +103,8 @@ with_streams! {
     a_cold_groups_log_is_fetched,
     a_stream_that_breaks_is_replaced_by_chunks,
     a_state_comes_from_the_next_when_its_giver_dies,
-    a_deposit_is_fetched,
+    a_deposit_is_there_for_its_own_node,
+    a_deposit_is_fetched_from_who_was_asked,
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Relay {
     }
 }
 
-/// The state of a cold passive group's replica, as the chunks of a transfer carry it.
+/// The state of a cold passive group's replica, as a transfer carries it.
 ///
 /// ```text
 /// | length of the head 4 | head | requests, as on the ring | checkpoint, as ReplicaState |

@@ -82,8 +82,8 @@ impl StateChunk {
     }
 }
 
-/// A replica's state is at the sender, for replicas that have none to fetch by a stream: it is too
-/// large to be ordered. | group | transfer | bytes |
+/// The sender has a state for replicas that have none. They fetch it by a stream: it is too large to
+/// be ordered. | group | transfer | bytes |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateOffer {
     /// Which group.

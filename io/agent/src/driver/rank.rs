@@ -32,6 +32,8 @@ pub(super) struct Rank {
     pub changed: bool,
     /// It was let in once.
     pub welcomed: bool,
+    /// A checkpoint was wished for before it was here to hear of it.
+    pub owes_save: bool,
     /// It was told that the book knows of its end; when it is ended by force.
     pub finished: bool,
     pub ends_by: Time,
@@ -54,6 +56,7 @@ impl Rank {
             measured: (Time::ZERO, 0),
             changed: false,
             welcomed: false,
+            owes_save: false,
             finished: false,
             ends_by: Time::FAR,
         }
@@ -62,6 +65,14 @@ impl Rank {
     pub fn tell(&self, frame: &Frame) {
         if let Some(link) = &self.link {
             link.tell(frame, None);
+        }
+    }
+
+    /// It is to save at its next safe point, now or as soon as it is let in.
+    pub fn wish_for_save(&mut self) {
+        match &self.link {
+            Some(link) if !self.reads => link.tell(&Frame::Save, None),
+            _ => self.owes_save = true,
         }
     }
 

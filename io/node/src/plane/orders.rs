@@ -57,12 +57,12 @@ impl Plane {
             }
             Order::StateWanted { transfer, reply } => answer(&reply, self.stack.offered(transfer)),
             Order::Fetched { transfer, state } => {
-                match state {
-                    Some(_) => self.counters.states_fetched += 1,
-                    None => self.counters.fetches_failed += 1,
-                }
                 self.streams.ended(transfer);
-                self.stack.handle_fetched(now, transfer, state);
+                let came = state.is_some();
+                if self.stack.handle_fetched(now, transfer, state) {
+                    self.counters.states_fetched += u64::from(came);
+                    self.counters.fetches_failed += u64::from(!came);
+                }
             }
             Order::Tell(event) => self.handle_event(event),
             Order::Subscribe { interest, reply } => {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use engine::Transfer;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use wire::NodeId;
 
 use super::secure::Security;
 use super::words::{ask, read_state};
@@ -20,6 +21,7 @@ const DIAL: Duration = Duration::from_secs(1);
 /// One fetch.
 pub struct Fetcher {
     pub security: Security,
+    pub from: NodeId,
     /// The other node's addresses, one for each link, each with this node's own.
     pub ways: Vec<(SocketAddr, SocketAddr)>,
     pub transfer: Transfer,
@@ -47,7 +49,7 @@ impl Fetcher {
     }
 
     fn by(&self, to: SocketAddr, from: SocketAddr) -> io::Result<Vec<u8>> {
-        let mut stream = self.security.begin(dial(to, from)?, to)?;
+        let mut stream = self.security.begin(dial(to, from)?, (to, self.from))?;
         stream.write_all(&ask(self.transfer))?;
         stream.flush()?;
         read_state(&mut stream, self.bytes, || !self.is_needless())

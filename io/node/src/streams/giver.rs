@@ -10,7 +10,12 @@ use super::words::{ASK, asked, write_state};
 use crate::order::Order;
 
 /// Answers one request, as the data plane says.
-pub fn give(stream: TcpStream, security: &Security, plane: &ToPlane) -> io::Result<()> {
+pub fn give(
+    stream: TcpStream,
+    security: &Security,
+    plane: &ToPlane,
+    goes_on: impl Fn() -> bool,
+) -> io::Result<()> {
     let mut stream = security.accept(stream)?;
     let mut request = [0; ASK];
     stream.read_exact(&mut request)?;
@@ -19,5 +24,5 @@ pub fn give(stream: TcpStream, security: &Security, plane: &ToPlane) -> io::Resu
     let (reply, state) = sync_channel(1);
     plane.send(Order::StateWanted { transfer, reply })?;
     let state = state.recv_timeout(SILENT).map_err(io::Error::other)?;
-    write_state(state.as_ref(), &mut stream)
+    write_state(state.as_ref(), &mut stream, goes_on)
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::mpsc::SyncSender;
 
 use os::waker::Waker;
 
@@ -13,8 +13,6 @@ use crate::order::Order;
 pub struct ToPlane {
     pub orders: SyncSender<Order>,
     pub waker: Arc<Waker>,
-    /// Ends with the last of the node's threads.
-    pub _running: Sender<()>,
 }
 
 impl ToPlane {
@@ -23,11 +21,5 @@ impl ToPlane {
         let sent = self.orders.send(order);
         self.waker.wake();
         sent.map_err(|_| io::Error::other("the node has stopped"))
-    }
-
-    /// For the data plane itself, which must not wait for itself.
-    pub fn send_at_once(&self, order: Order) {
-        let _ = self.orders.try_send(order);
-        self.waker.wake();
     }
 }

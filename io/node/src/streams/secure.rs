@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use tls::{Client, Credentials, CredentialsError, Port, Role, SecureStream, Server, Visitor};
+use wire::NodeId;
 
 /// How long either side may say nothing.
 pub const SILENT: Duration = Duration::from_secs(5);
@@ -55,18 +56,24 @@ impl Security {
                 if let Visitor::Refused(why) = server.admit(stream.records()) {
                     return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
                 }
-                of_node(stream)
+                of_node(stream, None)
             }
             Security::Missing => Err(missing()),
         }
     }
 
-    /// Begins to talk on a connection that this node has made.
-    pub fn begin(&self, stream: TcpStream, to: SocketAddr) -> io::Result<Box<dyn Stream>> {
+    /// Begins to talk on a connection that this node has made, to that node.
+    pub fn begin(
+        &self,
+        stream: TcpStream,
+        (to, node): (SocketAddr, NodeId),
+    ) -> io::Result<Box<dyn Stream>> {
         limit(&stream)?;
         match self {
             Security::None => Ok(Box::new(stream)),
-            Security::Tls(client, _) => of_node(SecureStream::open(stream, client.connect(to))?),
+            Security::Tls(client, _) => {
+                of_node(SecureStream::open(stream, client.connect(to))?, Some(node))
+            }
             Security::Missing => Err(missing()),
         }
     }
@@ -79,11 +86,15 @@ fn limit(stream: &TcpStream) -> io::Result<()> {
     stream.set_write_timeout(Some(SILENT))
 }
 
-/// The other side is a node of the cluster.
-fn of_node(stream: SecureStream) -> io::Result<Box<dyn Stream>> {
-    match stream.identity() {
-        Some(it) if matches!(it.role, Role::Node(_)) => Ok(Box::new(stream)),
-        _ => Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is no node")),
+/// The other side is a node of the cluster: this one, if it has to be one.
+fn of_node(stream: SecureStream, wanted: Option<NodeId>) -> io::Result<Box<dyn Stream>> {
+    let denied = |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    match stream.identity().map(|it| it.role) {
+        Some(Role::Node(node)) if wanted.is_none_or(|wanted| wanted == node) => {
+            Ok(Box::new(stream))
+        }
+        Some(Role::Node(_)) => denied("it is another node"),
+        _ => denied("it is no node"),
     }
 }
 

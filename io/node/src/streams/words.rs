@@ -38,12 +38,22 @@ pub fn asked(bytes: &[u8; ASK]) -> Option<Transfer> {
     (known && zeros).then_some(transfer)
 }
 
-/// Writes a state, or that there is none.
-pub fn write_state(state: Option<&Payload>, stream: &mut impl Write) -> io::Result<()> {
+/// Writes a state, or that there is none. `goes_on` is asked before each piece.
+///
+/// # Errors
+/// The stream fails, or is not read; it is not to go on.
+pub fn write_state(
+    state: Option<&Payload>,
+    stream: &mut impl Write,
+    goes_on: impl Fn() -> bool,
+) -> io::Result<()> {
     let length = state.map_or(0, Payload::len);
     stream.write_all(&(length as u64).to_le_bytes())?;
     let (mut from, mut check) = (0, 0);
     while let Some(state) = state.filter(|state| from < state.len()) {
+        if !goes_on() {
+            return Err(io::Error::other("the node stops"));
+        }
         let count = PIECE.min(length - from);
         for part in state.range(from, count) {
             check = crc32c::crc32c_append(check, part);
@@ -117,7 +127,7 @@ mod tests {
 
     fn written(state: &Payload) -> Vec<u8> {
         let mut bytes = Vec::new();
-        write_state(Some(state), &mut bytes).expect("memory takes all");
+        write_state(Some(state), &mut bytes, || true).expect("memory takes all");
         bytes
     }
 
@@ -170,7 +180,7 @@ mod tests {
     #[test]
     fn a_state_that_is_not_there_is_told() {
         let mut bytes = Vec::new();
-        write_state(None, &mut bytes).expect("memory takes all");
+        write_state(None, &mut bytes, || true).expect("memory takes all");
         assert_eq!(read(&bytes, 100), Err(io::ErrorKind::NotFound));
     }
 
@@ -179,5 +189,7 @@ mod tests {
         let state = state(100);
         let read = read_state(&mut &*written(&state), state.len() as u64, || false);
         assert_eq!(read.expect_err("it is not wanted").kind(), io::ErrorKind::Other);
+        let mut bytes = Vec::new();
+        assert!(write_state(Some(&state), &mut bytes, || false).is_err(), "nor writes");
     }
 }
