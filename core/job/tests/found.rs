@@ -206,7 +206,8 @@ fn a_wish_that_comes_with_the_start_is_heard() {
     assert_eq!(heard(&book, &mut agent), 0, "once");
     book.say(&Command::Save { job }).unwrap();
     assert_eq!(heard(&book, &mut agent), 2);
-    book.ends(0);
+    let end = End::Killed(9);
+    book.say(&Command::Ended { job, rank: 0, start: 1, end, at: NOW }).unwrap();
     book.say(&Command::Start { job, rank: 0, start: 2, node: holder }).unwrap();
     assert_eq!(heard(&book, &mut agent), 0, "the next start was asked for nothing");
 }
