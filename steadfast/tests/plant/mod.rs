@@ -81,7 +81,7 @@ impl Plant {
         let Issued { certificate, key } = self.authority.issue(identity, &[]).unwrap();
         let credentials =
             tls::Credentials::from_pem(self.pem.as_bytes(), certificate.as_bytes(), key.as_bytes());
-        Tls::new(credentials.unwrap(), Port::Admin).unwrap()
+        Tls::new(&credentials.unwrap(), Port::Admin).unwrap()
     }
 
     pub fn expired(&self, identity: &Identity) -> Issued {
