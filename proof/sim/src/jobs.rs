@@ -1,8 +1,8 @@
 //! The world of jobs: their book, its replicas and directors, agents, ranks, and images on disks.
 //!
 //! The machines are those of `core/job` and `core/image`. Around them are one total order of words
-//! ([`order`]), which each node sees when it sees it, and what a driver does ([`hand`], [`ranks`],
-//! [`images`]). Everything dies, is cut off, rots and fills up ([`fate`]); then all heals, and all
+//! (`order`), which each node sees when it sees it, and what a driver does (`hand`, `ranks`,
+//! `images`). Everything dies, is cut off, rots and fills up (`fate`); then all heals, and all
 //! jobs must end with the results of undisturbed runs.
 
 mod copies;

@@ -82,29 +82,27 @@ pub fn a_state_comes_from_the_next_when_its_giver_dies<O: Base>(mut cluster: Clu
     assert_eq!(cluster.state(1, "log"), cluster.state(2, "log"));
 }
 
-pub fn a_deposit_is_there_for_its_own_node<O: Base>(mut cluster: Cluster<O>) {
+/// Node 4 was asked to have a group begin with a large state.
+fn deposited<O: Base>(cluster: &mut Cluster<O>) {
     cluster.host_on("log", &[1]);
     let client = cluster.client(1);
-    answered(&mut cluster, client, 1, &"x".repeat(1_000));
+    answered(cluster, client, 1, &"x".repeat(1_000));
     let saved = cluster.save(1, "log").expect("node 1 has the state");
     cluster.unhost("log", 1);
     cluster.run_for(ms(20));
     cluster.restore(4, &saved, false).expect("the group has ended");
-    // The node that was asked needs no stream for its own replica.
+}
+
+pub fn a_deposit_is_there_for_its_own_node<O: Base>(mut cluster: Cluster<O>) {
+    deposited(&mut cluster);
     cluster.host_with("log", 4, GroupOptions::default());
     cluster.run_until_synced("log", 1);
-    assert!(cluster.streams.is_empty());
+    assert!(cluster.streams.is_empty(), "it needs none");
     assert_eq!(cluster.state(4, "log").len(), 1);
 }
 
 pub fn a_deposit_is_fetched_from_who_was_asked<O: Base>(mut cluster: Cluster<O>) {
-    cluster.host_on("log", &[1]);
-    let client = cluster.client(1);
-    answered(&mut cluster, client, 1, &"x".repeat(1_000));
-    let saved = cluster.save(1, "log").expect("node 1 has the state");
-    cluster.unhost("log", 1);
-    cluster.run_for(ms(20));
-    cluster.restore(4, &saved, false).expect("the group has ended");
+    deposited(&mut cluster);
     cluster.host_with("log", 2, GroupOptions::default());
     cluster.run_until_streams(1);
     let [(2, _, from)] = cluster.streams[..] else { panic!("{:?}", cluster.streams) };
