@@ -109,6 +109,12 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
             }
         }
     }
+    // No state can be made of these, and no book asks for them to be removed.
+    for manifest in list(folder)?.torn {
+        tracing::warn!(manifest = %manifest.display(), "a torn image is removed");
+        remove_file(&manifest)?;
+        remove_file(&manifest.with_extension("data"))?;
+    }
     Ok(())
 }
 

@@ -135,7 +135,12 @@ fn the_images_of_a_folder_are_listed_but_for_torn_ones() {
     fs::copy(folder.join(&name), other.join(&name)).unwrap();
     let listed = list(root.path()).unwrap();
     assert_eq!(listed.images, [known[0], known[2]]);
-    assert_eq!(listed.torn, [torn, other.join(&name)]);
+    assert_eq!(listed.torn, [torn.clone(), other.join(&name)]);
+    // An agent that begins removes them, which nobody else would.
+    sweep(root.path()).unwrap();
+    let listed = list(root.path()).unwrap();
+    assert_eq!((&listed.images[..], listed.torn.len()), (&[known[0], known[2]][..], 0));
+    assert!(!torn.with_extension("data").exists());
 }
 
 #[test]

@@ -225,6 +225,16 @@ pub fn sweep(disk: &mut Disk) {
             let _ = run(disk, Op::Remove { file });
         }
     }
+    // Torn ones, of which no state can be made.
+    let whole: Vec<FileName> = list(disk).iter().map(|(place, _)| manifest_of(*place)).collect();
+    for file in self::names(disk) {
+        if let FileName::Snapshot(number) = file
+            && !whole.contains(&file)
+        {
+            let _ = run(disk, Op::Remove { file });
+            let _ = run(disk, Op::Remove { file: FileName::Segment(number) });
+        }
+    }
 }
 
 /// The images whose manifests are whole and have their data, with their roots.
