@@ -1,11 +1,12 @@
 //! Seeing at once that another node's process is gone.
 //!
 //! Each node keeps a TCP connection to every other node by every link, at the ring port's number.
-//! Nothing is sent on it (a connection that speaks asks for a [state](crate::streams)): when a process dies, its kernel closes the connection, which is no
-//! proof (a firewall could do it), but a reason to send an empty datagram to the node's ring port
-//! by all links. Their refusal, told by the ring's sockets, is the proof; how many it takes is
-//! known to `ring::Links`. By every link, because a connection over a network that is cut tells
-//! nothing, least of all that the process behind it dies.
+//! Nothing is sent on it; a connection that speaks asks for a [state](crate::streams). When a
+//! process dies, its kernel closes the connection, which is no proof (a firewall could do it), but
+//! a reason to send an empty datagram to the node's ring port by all links. Their refusal, told by
+//! the ring's sockets, is the proof; how many it takes is known to `ring::Links`. By every link,
+//! because a connection over a network that is cut tells nothing, least of all that the process
+//! behind it dies.
 //!
 //! Hosts tell of refused datagrams seldom, once a second for each other host. So the connection is
 //! dialled anew with each probe, and its refusal proves as much, unless a datagram has come from
