@@ -106,6 +106,8 @@ mod encoding;
 mod error;
 #[cfg(feature = "node")]
 mod hosting;
+#[cfg(feature = "job")]
+pub mod job;
 pub mod registry;
 #[cfg(feature = "node")]
 mod serve;

@@ -36,6 +36,17 @@ pub enum JobError {
         /// Its form in the program.
         asked: String,
     },
+    /// A field of the state has become longer or shorter.
+    #[error(
+        "field {name:?} of the state had {saved} bytes at first, and has another length now: give it \
+         all its room at first"
+    )]
+    Length {
+        /// Its name.
+        name: String,
+        /// Its bytes at first.
+        saved: usize,
+    },
     /// A name is the system's own.
     #[error("names that begin with \"steadfast.\" are not for programs: {0:?}")]
     Name(String),

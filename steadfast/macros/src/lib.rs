@@ -1,10 +1,11 @@
 //! The attribute behind `#[steadfast::service]`. Depend on `steadfast`, which documents and
 //! re-exports it; the code that it writes names types of that crate.
 //!
-//! `model.rs` reads a trait and refuses what cannot be a service; `expand.rs` writes the adapter
+//! `fields.rs` is behind `#[derive(State)]` of ranks. `model.rs` reads a trait and refuses what cannot be a service; `expand.rs` writes the adapter
 //! and the clients.
 
 mod expand;
+mod fields;
 mod model;
 
 use proc_macro::TokenStream;
@@ -13,4 +14,10 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::service(arguments.into(), item.into()).into()
+}
+
+/// Makes a struct the state of a rank: see the documentation of `steadfast::job`.
+#[proc_macro_derive(State)]
+pub fn state(item: TokenStream) -> TokenStream {
+    fields::state(item.into()).into()
 }

@@ -33,7 +33,7 @@ const BELOW: &[(&str, &str)] = &[
         "admin client config engine job manager monitor os qos qosd registry ring seal store supervisor tls wire",
     ),
     ("steadfast/macros", ""),
-    ("steadfast", "admin client config macros node os registry tls wire"),
+    ("steadfast", "admin client config macros node os rank registry tls wire"),
     ("cli", "steadfast admin agent client image job node os qos qosd registry seal tls wire"),
     ("proof/history", "wire"),
     ("proof/sim", "client engine history image job manager ring seal store testkit wire"),
