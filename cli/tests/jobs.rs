@@ -104,11 +104,13 @@ fn pids() -> impl Iterator<Item = i32> {
     processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The program of the agent's example, which cargo builds with the workspace's tests.
-fn sums() -> String {
+/// A program that cargo builds with the workspace's tests: `sums`, an example of the agent's, or
+/// `rank`, one of the library's. Both compute the same.
+fn example(name: &str) -> String {
     let tests = std::env::current_exe().unwrap();
-    let program: PathBuf = tests.parent().unwrap().parent().unwrap().join("examples/sums");
-    assert!(program.exists(), "cargo build -p steadfast-agent --examples, with the same profile");
+    let examples: PathBuf = tests.parent().unwrap().parent().unwrap().join("examples");
+    let program = examples.join(name);
+    assert!(program.exists(), "cargo build --workspace --examples, with the same profile");
     program.to_str().unwrap().to_owned()
 }
 
@@ -168,7 +170,7 @@ fn saved(job: &Value) -> u64 {
 #[test]
 fn a_job_ends_as_undisturbed_whatever_dies() {
     let (home, mut random) = (Home::new(), Random::new(7));
-    let (program, turns) = (sums(), TURNS.to_string());
+    let (program, turns) = (example("sums"), TURNS.to_string());
     home.done(&[
         "job", "run", "-n", "3", "--nodes", "3", "--copies", "2", "--every", "20ms", "--name", "k",
         "--detach", "--", &program, &turns, "1000",
@@ -216,7 +218,7 @@ fn a_job_ends_as_undisturbed_whatever_dies() {
 #[test]
 fn a_job_goes_on_unasked_when_all_nodes_were_killed_at_once() {
     let home = Home::new();
-    let (program, turns) = (sums(), TURNS.to_string());
+    let (program, turns) = (example("rank"), TURNS.to_string());
     home.done(&[
         "job", "run", "-n", "3", "--every", "20ms", "--name", "all", "--detach", "--", &program,
         &turns, "500",
