@@ -238,6 +238,54 @@ fn a_job_goes_on_unasked_when_all_nodes_were_killed_at_once() {
 }
 
 #[test]
+fn ranks_leave_a_node_that_is_drained() {
+    let home = Home::new();
+    let (program, turns) = (example("sums"), TURNS.to_string());
+    home.done(&[
+        "job", "run", "-n", "3", "--nodes", "3", "--every", "1h", "--name", "moved", "--detach",
+        "--", &program, &turns, "2000",
+    ]);
+    let until = Instant::now() + Duration::from_secs(60);
+    let node = loop {
+        let job = home.show("moved");
+        let computes = |rank: &Value| rank["progress"]["step"]["step"].as_u64() > Some(100);
+        if job["ranks"].as_array().unwrap().iter().all(computes) {
+            break job["ranks"][0]["state"]["at"]["node"].as_u64().unwrap();
+        }
+        assert!(Instant::now() < until, "{job}\n{}", home.logs());
+    };
+    let admin = home.0.path().join("own/node-1.sock");
+    let drained = home.done(&["drain", &node.to_string(), "--admin", admin.to_str().unwrap()]);
+    assert!(drained.contains("rank 0 of moved") && drained.contains("is empty"), "{drained}");
+    let job = home.show("moved");
+    let rank = &job["ranks"][0];
+    assert_ne!(rank["state"]["at"]["node"].as_u64(), Some(node), "{job}");
+    assert_eq!(rank["recoveries"][0]["why"], "moved", "{job}");
+    assert!(home.done(&["job", "show", "moved"]).contains("it left its node"));
+    home.done(&["job", "resume", "moved", "--json"]);
+    check_results(&home, "moved", &home.0.path().join("out"));
+}
+
+#[test]
+fn a_program_that_has_changed_is_refused_until_a_user_says_otherwise() {
+    let home = Home::new();
+    let script = home.0.path().join("count.sh");
+    // It changes itself, and dies.
+    fs::write(&script, "echo exit 0 > count.sh; kill -9 $$").unwrap();
+    let run = ["job", "run", "--name", "count", "--detach", "--", "sh", "count.sh"];
+    let output = home.in_folder(&run, home.0.path());
+    assert!(output.status.success(), "{output:?}");
+    let until = Instant::now() + Duration::from_secs(60);
+    while home.show("count")["state"]["failing"].is_null() {
+        assert!(Instant::now() < until, "{}", home.logs());
+    }
+    let shown = home.done(&["job", "show", "count"]);
+    assert!(shown.contains("count.sh is not what the job was submitted with"), "{shown}");
+    home.done(&["job", "resume", "count", "--any-program", "--json"]);
+    assert_eq!(home.show("count")["state"], "finished");
+}
+
+#[test]
 fn a_program_that_fails_is_told_with_its_last_words_at_hand() {
     let home = Home::new();
     let output = home.steadfast(&["job", "run", "--", "sh", "-c", "echo no such input; exit 3"]);

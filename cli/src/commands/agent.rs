@@ -1,6 +1,5 @@
 //! `steadfast agent`: the process beside a node that runs ranks of jobs.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -93,7 +92,8 @@ fn serve(args: &Args) -> Result<(), Failure> {
         runtime: args.runtime.clone(),
         host: Host {
             labels: args.label.clone(),
-            memory: memory(),
+            memory: agent::host::memory(),
+            kind: agent::host::kind(),
             copies: String::new(),
             processors: thread::available_parallelism().map_or(1, |count| count.get() as u32),
         },
@@ -111,12 +111,4 @@ fn serve(args: &Args) -> Result<(), Failure> {
     );
     log.flush();
     ended.map_err(Failure::failed)
-}
-
-/// Bytes of this host's memory.
-fn memory() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
 }

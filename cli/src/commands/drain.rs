@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use job::{Job, Jobs, Rank, RankState};
 use serde::Serialize;
 use steadfast::NodeId;
 use steadfast::status::DeploymentsStatus;
@@ -22,11 +23,14 @@ other node may take a replica, it still leaves, provided that another replica ha
 only replica of a group with its state stays; the command names the group. Replicas and programs
 that are not deployed (from the node's configuration or `steadfast run`) stay.
 
+Ranks of jobs save, and go on elsewhere once another node has their images. A rank that saves nothing
+stays until it ends.
+
 The node stays drained, also after restarts, until `steadfast return`.
 
 Exit codes:
   0  the node is empty (with --within 0: the drain has started)
-  1  it is not: standard error lists the remaining groups and the reason
+  1  it is not: standard error lists what remains, and the reason
   2  the command line or the configuration is wrong";
 
 const RETURNS: &str = "\
@@ -76,6 +80,23 @@ struct Progress {
     left: Vec<String>,
     /// Those of them that no other node may have.
     stuck: Vec<String>,
+    /// Ranks of jobs that still run there, and whether each has saved anything.
+    ranks: Vec<(String, bool)>,
+}
+
+impl Progress {
+    fn is_empty(&self) -> bool {
+        self.left.is_empty() && self.ranks.is_empty()
+    }
+
+    /// All that is left, for people.
+    fn told(&self) -> String {
+        let groups = self.left.iter().map(String::as_str);
+        groups
+            .chain(self.ranks.iter().map(|(rank, _)| rank.as_str()))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
 }
 
 /// Runs the command.
@@ -104,11 +125,14 @@ fn drain(args: &Args) -> Result<(), Failure> {
     let until = Instant::now() + Duration::from_secs(args.within);
     let mut told = None;
     loop {
-        let progress = progress(&admin.deployments().map_err(Failure::failed)?, node);
+        let deployments = admin.deployments().map_err(Failure::failed)?;
+        // A node without [jobs] knows of none.
+        let jobs = admin.jobs(None, Duration::ZERO).ok().and_then(|status| status.jobs);
+        let progress = progress(&deployments, jobs.as_ref(), node);
         if told.as_ref() != Some(&progress) {
             say(args, &progress)?;
         }
-        if progress.left.is_empty() || args.within == 0 {
+        if progress.is_empty() || args.within == 0 {
             return Ok(());
         }
         if Instant::now() >= until {
@@ -120,7 +144,7 @@ fn drain(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn progress(it: &DeploymentsStatus, node: NodeId) -> Progress {
+fn progress(it: &DeploymentsStatus, jobs: Option<&Jobs>, node: NodeId) -> Progress {
     let seats = it.nodes.iter().find(|seats| seats.node == node);
     let left = seats.map(|seats| seats.replicas.clone()).unwrap_or_default();
     let lonely = it.deployments.iter().filter(|deployment| {
@@ -129,7 +153,16 @@ fn progress(it: &DeploymentsStatus, node: NodeId) -> Progress {
             && others.clone().all(|place| place.objection.is_some())
             && others.clone().all(|place| !place.synced)
     });
-    Progress { node, stuck: lonely.map(|it| it.deployment.group.clone()).collect(), left }
+    let stuck = lonely.map(|it| it.deployment.group.clone()).collect();
+    let jobs = jobs.into_iter().flat_map(Jobs::jobs);
+    let ranks = jobs.flat_map(|(_, job)| (0..).zip(&job.ranks).map(move |it| (job, it)));
+    let there =
+        ranks.filter(|(_, (_, rank))| matches!(rank.state, RankState::At(at) if at.node == node));
+    let told = |(job, (number, rank)): (&Job, (u32, &Rank))| {
+        let saved = rank.images.restorable().next().is_some();
+        (format!("rank {number} of {}", job.spec.name), saved)
+    };
+    Progress { node, stuck, left, ranks: there.map(told).collect() }
 }
 
 fn say(args: &Args, progress: &Progress) -> Result<(), Failure> {
@@ -138,22 +171,27 @@ fn say(args: &Args, progress: &Progress) -> Result<(), Failure> {
         return print(&format!("{json}\n"));
     }
     let node = progress.node;
-    match progress.left.len() {
-        0 => print(&format!("{node} is empty\n")),
-        _ => print(&format!("{node} still has {}\n", progress.left.join(", "))),
+    match progress.is_empty() {
+        true => print(&format!("{node} is empty\n")),
+        false => print(&format!("{node} still has {}\n", progress.told())),
     }
 }
 
 fn unfinished(progress: &Progress, within: u64) -> String {
-    let Progress { node, left, stuck } = progress;
+    let Progress { node, stuck, ranks, .. } = progress;
     let mut text =
-        format!("{node} still has {} after {within} s; the drain continues", left.join(", "));
+        format!("{node} still has {} after {within} s; the drain continues", progress.told());
     if !stuck.is_empty() {
         let groups = stuck.join(", ");
         text += &format!(
             ". No other node may have a replica of {groups} (`steadfast deployments` has the reasons), and its only \
              replica stays: add a node, or withdraw the group"
         );
+    }
+    if ranks.iter().any(|(_, saved)| !saved) {
+        text += ". A rank that has saved nothing stays until it ends, or its job is stopped (`steadfast job kill`)";
+    } else if !ranks.is_empty() {
+        text += ". Other ranks leave when a node that may have them has their images (`steadfast job show`)";
     }
     text
 }

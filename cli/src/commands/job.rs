@@ -41,7 +41,9 @@ pub fn run(args: &Args) -> ExitCode {
             |job| Command::Kill { job },
             "it is stopped; `steadfast job resume` goes on",
         ),
-        What::Resume { name, detach, how } => resume(name, *detach, how),
+        What::Resume { name, detach, any_processor, any_program, how } => {
+            resume(name, *detach, (*any_processor, *any_program), how)
+        }
         What::Forget { name, how } => {
             steer(name, how, |job| Command::Forget { job }, "it is forgotten, and its images go")
         }
@@ -68,8 +70,14 @@ fn start(run: &Run) -> Result<(), Failure> {
         blocking: run.blocking,
         labels: run.label.clone(),
         memory: run.memory << 20,
+        any_processor: run.any_processor,
+        program: None,
+        stall: run.stall.unwrap_or_default(),
     };
     submit::check(&spec)?;
+    if !run.any_program {
+        spec.program = submit::program(&spec)?;
+    }
     let mut node = reach::node(&run.how.at, run.nodes)?;
     if run.name.is_none() {
         let status = reach::book(&mut node, || reach::node(&run.how.at, 1))?;
@@ -157,7 +165,8 @@ fn show_one(name: &str, how: &How) -> Result<(), Failure> {
         let json = serde_json::to_string_pretty(job).map_err(Failure::failed)?;
         return print(&format!("{json}\n"));
     }
-    print(&show::show(job, Time(wall_clock())))
+    let jobs = status.jobs.as_ref().expect("it has the job");
+    print(&show::show(jobs, job, Time(wall_clock())))
 }
 
 fn steer(
@@ -176,9 +185,17 @@ fn steer(
     print(&format!("{name}: {done}\n"))
 }
 
-fn resume(name: &str, detach: bool, how: &How) -> Result<(), Failure> {
-    let (node, status) = known(&how.at)?;
+fn resume(
+    name: &str,
+    detach: bool,
+    (processor, program): (bool, bool),
+    how: &How,
+) -> Result<(), Failure> {
+    let (mut node, status) = known(&how.at)?;
     let found = reach::named(&status, name)?;
+    if processor || program {
+        reach::tell(&mut node, &Command::Loosen { job: found.0, processor, program })?;
+    }
     go_on(found, node, detach, how)
 }
 

@@ -7,4 +7,5 @@ pub mod own;
 pub mod reach;
 pub mod show;
 pub mod submit;
+pub mod waits;
 pub mod watch;

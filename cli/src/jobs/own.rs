@@ -25,7 +25,7 @@ use os::durable::lock;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast::admin::Client as AdminClient;
-use steadfast::{JobsKnobs, NodeConfig, NodeId, free_ring_addresses, key_file};
+use steadfast::{JobsKnobs, ManagerKnobs, NodeConfig, NodeId, free_ring_addresses, key_file};
 
 use super::minder::Minder;
 use crate::commands::Failure;
@@ -198,6 +198,7 @@ fn prepare(home: &Path, nodes: u32) -> Result<(), Failure> {
             admin: Some(socket(home, node)),
             data_dir: Some(folder.join("data")),
             storage: Some(folder.join("store")),
+            manager: ManagerKnobs { on: true, ..ManagerKnobs::default() },
             jobs: JobsKnobs { folder: Some(folder.join("jobs")), listen: None },
             ..NodeConfig::member(NodeId(node), &rings)
         };

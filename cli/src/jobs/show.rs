@@ -6,6 +6,8 @@ use std::time::Duration;
 use job::{Job, JobState, Jobs, Rank, RankState, Recovery, Why};
 use wire::Time;
 
+use super::waits;
+
 /// A line for each job.
 pub fn list(jobs: &Jobs, now: Time) -> String {
     let all: Vec<&Job> = jobs.jobs().map(|(_, job)| job).collect();
@@ -31,7 +33,7 @@ pub fn list(jobs: &Jobs, now: Time) -> String {
 }
 
 /// All about a job.
-pub fn show(job: &Job, now: Time) -> String {
+pub fn show(jobs: &Jobs, job: &Job, now: Time) -> String {
     let spec = &job.spec;
     let mut text = format!("{}: {}\n", spec.name, state(job, now));
     let _ = writeln!(
@@ -47,6 +49,9 @@ pub fn show(job: &Job, now: Time) -> String {
     );
     for (number, rank) in job.ranks.iter().enumerate() {
         let _ = writeln!(text, "{}", line(number, rank, now));
+    }
+    for reason in waits::reasons(jobs, job) {
+        let _ = writeln!(text, "  {reason}");
     }
     let recoveries: Vec<(usize, &Recovery)> = (0..)
         .zip(&job.ranks)
@@ -69,6 +74,7 @@ fn line(number: usize, rank: &Rank, now: Time) -> String {
     let (state, node) = match rank.state {
         RankState::Waiting => ("waits", "-".to_owned()),
         RankState::At(node) if progress.start < rank.start => ("starts", node.node.to_string()),
+        RankState::At(node) if rank.moves.is_some() => ("leaves", node.node.to_string()),
         RankState::At(node) => ("computes", node.node.to_string()),
         RankState::Finished => ("finished", "-".to_owned()),
     };
@@ -80,7 +86,7 @@ fn line(number: usize, rank: &Rank, now: Time) -> String {
     };
     let rate = progress.rate as f64 / 1e3;
     let left = steps.saturating_sub(step) as f64 / rate;
-    let computes = state == "computes" && rate > 0.0;
+    let computes = matches!(state, "computes" | "leaves") && rate > 0.0;
     let (rate, left) = match computes {
         true => (format!("{rate:.1}"), span(Duration::from_secs_f64(left.min(1e9)))),
         false => ("-".to_owned(), "-".to_owned()),
@@ -106,6 +112,7 @@ fn followed(rank: usize, recovery: &Recovery) -> String {
     let why = match &recovery.why {
         Why::Ended(end) => end.to_string(),
         Why::Gone(node) => format!("{node} has gone"),
+        Why::Moved => "it left its node, which is being drained".into(),
     };
     let mut text = format!("rank {rank}, start {}: {why}", recovery.start);
     let seen = recovery.seen;
@@ -230,7 +237,7 @@ mod tests {
         };
         take(3 * SECOND, &Command::Progress(vec![progress]));
         let now = Time(63 * SECOND);
-        let text = show(jobs.job(job).unwrap(), now);
+        let text = show(&jobs, jobs.job(job).unwrap(), now);
         for expected in [
             "matmul: running for 62 s",
             "computes   n3",

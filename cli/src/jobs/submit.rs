@@ -2,7 +2,9 @@
 
 use std::env;
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
+use std::time::Duration;
 
+use agent::program;
 use job::Spec;
 use wire::rank::Every;
 
@@ -70,16 +72,28 @@ pub fn name(command: &[String], taken: impl Fn(&str) -> bool) -> String {
     names.find(|name| !taken(name)).unwrap_or(base)
 }
 
+/// The digest of what the job computes, as it is now.
+pub fn program(spec: &Spec) -> Result<Option<[u8; 32]>, Failure> {
+    let Some(file) = program::file_of(spec) else { return Ok(None) };
+    let digest = program::digest(&file);
+    digest.map(Some).map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))
+}
+
 /// When ranks save: `auto`, `never`, or a time.
 pub fn every(text: &str) -> Result<Every, String> {
-    let wrong = || {
-        format!("`{text}` is no interval: write auto, never, or a time such as 20s, 500ms or 2min")
-    };
     match text {
-        "auto" => return Ok(Every::Auto),
-        "never" => return Ok(Every::Never),
-        _ => {}
+        "auto" => Ok(Every::Auto),
+        "never" => Ok(Every::Never),
+        _ => {
+            let micros = span(text).map_err(|why| format!("{why}; or auto, or never"))?.as_micros();
+            Ok(Every::Micros(u64::try_from(micros).unwrap_or(u64::MAX)))
+        }
     }
+}
+
+/// A time, with its unit.
+pub fn span(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no time: write one such as 20s, 500ms or 2min");
     let units = [("ms", 1_000), ("min", 60_000_000), ("h", 3_600_000_000), ("s", 1_000_000_u64)];
     let (number, unit) = units
         .into_iter()
@@ -88,9 +102,9 @@ pub fn every(text: &str) -> Result<Every, String> {
     let number: f64 = number.trim().parse().map_err(|_| wrong())?;
     let micros = number * unit as f64;
     if !(1_000.0..1e16).contains(&micros) {
-        return Err(format!("`{text}`: a checkpoint takes a millisecond or more"));
+        return Err(format!("`{text}`: a millisecond is the least"));
     }
-    Ok(Every::Micros(micros as u64))
+    Ok(Duration::from_micros(micros as u64))
 }
 
 /// `NAME=VALUE`, or NAME: the caller's.

@@ -19,6 +19,8 @@ wire::planted_bugs! {
         RestoreWithoutParent,
         /// An agent removes what an older version of the book does not have.
         RemoveByOldList,
+        /// A rank leaves its node before another one has its state.
+        MoveTooEarly,
         /// An agent leaves a start alone that the book wants no more.
         LeaveOldStart,
     }

@@ -34,6 +34,15 @@ pub enum Command {
         /// The job.
         job: u64,
     },
+    /// A user: from now on more may run this job than before.
+    Loosen {
+        /// The job.
+        job: u64,
+        /// Hosts with any processors.
+        processor: bool,
+        /// Any program.
+        program: bool,
+    },
     /// A user: each rank is to save at its next safe point.
     Save {
         /// The job.
@@ -56,6 +65,17 @@ pub enum Command {
         start: u64,
         /// The node, in its present life.
         node: Member,
+    },
+    /// The director: the rank is to go on at this node, because its own is being emptied; or it stays.
+    Move {
+        /// The job.
+        job: u64,
+        /// The rank.
+        rank: u32,
+        /// The start that runs.
+        start: u64,
+        /// Where to, or `None`: it stays.
+        to: Option<NodeId>,
     },
     /// The director: these nodes are to have the rank's images.
     Keep {

@@ -28,6 +28,13 @@ pub struct Sight {
     pub loads: BTreeMap<NodeId, u32>,
 }
 
+impl Sight {
+    /// This life of a node is there, and may have ranks.
+    fn offers(&self, node: Member) -> bool {
+        self.members.contains(&node) && !self.drained.contains(&node.node)
+    }
+}
+
 /// The director of the node that has the group's primary.
 #[derive(Clone, Debug, Default)]
 pub struct Director {
@@ -46,8 +53,16 @@ impl Director {
         if wanted.is_empty() {
             self.start(now, sight, book, &mut wanted);
         }
+        let mut seats = Seats::new(sight, book);
         for (number, job) in book.jobs() {
             for (place, rank) in (0..).zip(&job.ranks) {
+                let to = seats.refuge(sight, job, rank);
+                if let RankState::At(_) = rank.state
+                    && rank.moves.map(|moves| moves.to) != to
+                {
+                    let start = rank.start;
+                    wanted.push(Command::Move { job: number, rank: place, start, to });
+                }
                 let keepers = keepers(sight, book, job, rank);
                 if keepers != rank.keepers {
                     wanted.push(Command::Keep { job: number, rank: place, keepers });
@@ -96,8 +111,8 @@ impl Director {
     }
 }
 
-/// The nodes that are to have a rank's images: where it runs, those that have them already, and those
-/// that have the least to keep (`star.txt`, section 3.3: the degree of replication is kept).
+/// The nodes that are to have a rank's images: where it is to go on or runs, where it may, those that
+/// have them already, and those that have the least to keep (`star.txt`, section 3.3: the degree of replication is kept).
 fn keepers(sight: &Sight, book: &Jobs, job: &Job, rank: &Rank) -> BTreeSet<NodeId> {
     let newest = rank.images.restorable().next();
     let has = |node: Member| {
@@ -108,14 +123,15 @@ fn keepers(sight: &Sight, book: &Jobs, job: &Job, rank: &Rank) -> BTreeSet<NodeI
         let ranks = book.jobs().flat_map(|(_, job)| &job.ranks);
         ranks.filter(|rank| rank.keepers.contains(&node)).count()
     };
-    let may = |node: &Member| sight.members.contains(node) && !sight.drained.contains(&node.node);
-    let mut nodes: Vec<_> = book.hosts().map(|(node, _)| node).filter(may).collect();
-    nodes.sort_by_cached_key(|node| {
+    let mut hosts: Vec<_> = book.hosts().filter(|(node, _)| sight.offers(*node)).collect();
+    hosts.sort_by_cached_key(|(node, host)| {
+        let goes = rank.moves.is_some_and(|moves| moves.to == node.node);
         let runs = rank.state == RankState::At(*node);
-        let keeps = rank.keepers.contains(&node.node);
-        (!runs, !(keeps && has(*node)), !keeps, !has(*node), kept(node.node), *node)
+        let fits = job.fits(host) && !rank.is_unfit(node.node);
+        let (keeps, has) = (rank.keepers.contains(&node.node), has(*node));
+        (!goes, !runs, !fits, !(keeps && has), !keeps, !has, kept(node.node), *node)
     });
-    nodes.into_iter().take(job.spec.copies.into()).map(|node| node.node).collect()
+    hosts.into_iter().take(job.spec.copies.into()).map(|(node, _)| node.node).collect()
 }
 
 /// The newest of each node's lives.
@@ -144,16 +160,30 @@ struct Seat<'a> {
     ranks: u32,
 }
 
+impl Seat<'_> {
+    fn suits(&self, job: &Job, rank: &Rank) -> bool {
+        job.fits(self.host) && !rank.is_unfit(self.node.node)
+    }
+
+    /// The less, the more room it has.
+    fn room(&self) -> (u32, u32, Member) {
+        let each = self.host.processors.max(1);
+        (self.ranks * 20 / each + self.load, self.ranks, self.node)
+    }
+}
+
 impl<'a> Seats<'a> {
     fn new(sight: &Sight, book: &'a Jobs) -> Seats<'a> {
         let ranks = || book.jobs().flat_map(|(_, job)| &job.ranks);
-        let may =
-            |node: &Member| sight.members.contains(node) && !sight.drained.contains(&node.node);
-        let seats = book.hosts().filter(|(node, _)| may(node)).map(|(node, host)| Seat {
+        let is_of = |rank: &Rank, node: Member| {
+            let goes = rank.moves.is_some_and(|moves| moves.to == node.node);
+            goes || rank.state == RankState::At(node)
+        };
+        let seats = book.hosts().filter(|(node, _)| sight.offers(*node)).map(|(node, host)| Seat {
             node,
             host,
             load: sight.loads.get(&node.node).copied().unwrap_or(0),
-            ranks: ranks().filter(|rank| rank.state == RankState::At(node)).count() as u32,
+            ranks: ranks().filter(|rank| is_of(rank, node)).count() as u32,
         });
         Seats { seats: seats.collect() }
     }
@@ -170,13 +200,28 @@ impl<'a> Seats<'a> {
                 |state: &Vec<&Generation>| state.iter().all(|image| image.holders.contains(node));
             state.as_ref().is_none_or(has_all)
         };
-        let valid = |seat: &&mut Seat<'_>| seat.host.suits(&job.spec) && has(&seat.node);
-        let room = |seat: &&mut Seat<'_>| {
-            let each = seat.host.processors.max(1);
-            (seat.ranks * 20 / each + seat.load, seat.ranks, seat.node)
-        };
-        let seat = self.seats.iter_mut().filter(valid).min_by_key(room)?;
+        let valid = |seat: &&mut Seat<'_>| seat.suits(job, rank) && has(&seat.node);
+        // Where it ends again and again it may be the host's fault.
+        let blamed = |seat: &Seat<'_>| rank.fruitless() > 1 && rank.ran == Some(seat.node.node);
+        let seats = self.seats.iter_mut().filter(valid);
+        let seat = seats.min_by_key(|seat| (blamed(seat), seat.room()))?;
         seat.ranks += 1;
         Some(seat.node)
+    }
+
+    /// Where a rank is to go on whose node is being emptied: where it was to, or where it keeps images,
+    /// or where there is the most room. One that has never saved would lose all its work: it stays,
+    /// until it has.
+    fn refuge(&mut self, sight: &Sight, job: &Job, rank: &Rank) -> Option<NodeId> {
+        let RankState::At(node) = rank.state else { return None };
+        if !sight.drained.contains(&node.node) {
+            return None;
+        }
+        let goes = |seat: &Seat<'_>| rank.moves.is_some_and(|moves| moves.to == seat.node.node);
+        let keeps = |seat: &Seat<'_>| rank.keepers.contains(&seat.node.node);
+        let seats = self.seats.iter_mut().filter(|seat| seat.suits(job, rank));
+        let seat = seats.min_by_key(|seat| (!goes(seat), !keeps(seat), seat.room()))?;
+        seat.ranks += u32::from(!goes(seat));
+        Some(seat.node.node)
     }
 }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use wire::limits::MAX_NAME;
 
-use crate::{MAX_LABELS, Spec};
+use crate::{MAX_LABELS, MAX_PROCESSOR};
 
 /// A host, as its agent introduces it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,9 @@ pub struct Host {
     pub memory: u64,
     /// Processors.
     pub processors: u32,
+    /// The kind of its processors: their maker, and what programs choose their instructions by. A
+    /// program's results may differ by a bit where this differs.
+    pub kind: String,
     /// Where other agents get copies of images: HOST:PORT, or a socket's path on the same machine.
     pub copies: String,
 }
@@ -25,12 +28,8 @@ impl Host {
     /// Whether it may be in the book.
     pub(crate) fn is_possible(&self) -> bool {
         self.copies.len() <= MAX_NAME
+            && self.kind.len() <= MAX_PROCESSOR
             && self.labels.len() <= MAX_LABELS
             && self.labels.iter().all(|it| it.len() <= MAX_NAME)
-    }
-
-    /// Whether it has what a rank of such a job needs.
-    pub fn suits(&self, spec: &Spec) -> bool {
-        spec.labels.iter().all(|label| self.labels.contains(label)) && spec.memory <= self.memory
     }
 }

@@ -1,6 +1,7 @@
 //! The book.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use image::Place;
@@ -9,11 +10,9 @@ use wire::{Incarnation, Member, NodeId, Time};
 
 use crate::bug::{Bug, Planted};
 use crate::catalogue::{Catalogue, Generation};
-use crate::progress::{End, Moments, Progress, Recovery, Why};
-use crate::{
-    Command, Host, MAX_COPIES, MAX_FAILED, MAX_FORGOTTEN, MAX_JOBS, MAX_KILLED, MAX_RANKS,
-    MAX_RECOVERIES, Spec, Taken, Void,
-};
+use crate::progress::{End, Moments, Progress, Why};
+use crate::rank::{Rank, RankState};
+use crate::{Command, Host, MAX_COPIES, MAX_FORGOTTEN, MAX_JOBS, MAX_RANKS, Spec, Taken, Void};
 
 /// All jobs of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +41,8 @@ pub struct Job {
     pub state: JobState,
     /// Its ranks, from 0.
     pub ranks: Vec<Rank>,
+    /// The kind of the processors where the first of them began.
+    pub kind: Option<String>,
     /// When it was submitted.
     pub submitted: Time,
     /// When it came to stand as it does.
@@ -64,67 +65,13 @@ pub enum JobState {
     Finished,
 }
 
-/// A rank.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rank {
-    /// How it stands.
-    pub state: RankState,
-    /// The number of its last start; 0: it never began.
-    pub start: u64,
-    /// How often a user has asked this start for a checkpoint.
-    pub saves: u64,
-    /// Its images.
-    pub images: Catalogue,
-    /// How far it is.
-    pub progress: Progress,
-    /// The nodes that are to have its images.
-    pub keepers: BTreeSet<NodeId>,
-    /// Its last recoveries, the oldest first.
-    pub recoveries: VecDeque<Recovery>,
-    /// How far it was at most, by its images.
-    reached: u64,
-    /// Starts that ended since it was further than ever: by signals, and by themselves.
-    killed: u32,
-    failed: u32,
-}
-
-/// How a rank stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RankState {
-    /// It is to be started.
-    #[default]
-    Waiting,
-    /// Its present start runs at this node, or is about to.
-    At(Member),
-    /// It has finished.
-    Finished,
-}
-
-impl Rank {
-    /// Starts that have ended since it was further than ever.
-    pub fn fruitless(&self) -> u32 {
-        self.killed + self.failed
-    }
-
-    fn over(&mut self, now: Time, why: Why, seen: Time) {
-        self.state = RankState::Waiting;
-        if self.recoveries.len() == MAX_RECOVERIES {
-            self.recoveries.pop_front();
-        }
-        let (start, told) = (self.start, now);
-        let recovery =
-            Recovery { start, why, seen, told, ordered: None, at: None, moments: None, step: 0 };
-        self.recoveries.push_back(recovery);
-    }
-
-    fn begin(&mut self, now: Time, start: u64, node: Member, planted: Planted) {
-        (self.state, self.start, self.saves) = (RankState::At(node), start, 0);
-        self.images.begin(planted);
-        let step = self.images.from().map_or(0, |image| image.step);
-        if let Some(last) = self.recoveries.back_mut().filter(|last| last.start + 1 == start) {
-            (last.ordered, last.at, last.step) = (Some(now), Some(node), step);
-        }
+impl Job {
+    /// Whether a host has what its ranks need.
+    pub fn fits(&self, host: &Host) -> bool {
+        let spec = &self.spec;
+        spec.labels.iter().all(|label| host.labels.contains(label))
+            && spec.memory <= host.memory
+            && (spec.any_processor || self.kind.as_ref().is_none_or(|kind| *kind == host.kind))
     }
 }
 
@@ -212,6 +159,12 @@ impl Jobs {
             Command::Kill { job } => self.kill(now, *job),
             Command::Resume { job } => self.resume(now, *job),
             Command::Forget { job } => self.forget(*job),
+            Command::Loosen { job, processor, program } => {
+                let spec = &mut self.jobs.get_mut(job).ok_or(Void::Unknown)?.spec;
+                spec.any_processor |= processor;
+                spec.program.take_if(|_| *program);
+                Ok(())
+            }
             Command::Save { job } => {
                 let ranks = &mut self.running(*job)?.ranks;
                 let at_work = |rank: &&mut Rank| matches!(rank.state, RankState::At(_));
@@ -222,6 +175,12 @@ impl Jobs {
             Command::Start { job, rank, start, node } => {
                 self.start(now, (*job, *rank), *start, *node)
             }
+            Command::Move { job, rank, start, to } => self
+                .running(*job)?
+                .ranks
+                .get_mut(*rank as usize)
+                .ok_or(Void::Unknown)?
+                .set_move(*start, *to),
             Command::Keep { job, rank, keepers } => self.keep((*job, *rank), keepers),
             Command::Computes { job, rank, start, moments } => {
                 self.computes((*job, *rank), *start, *moments)
@@ -245,7 +204,10 @@ impl Jobs {
             }
             Command::Held { place, root, holder } => {
                 self.check_life(*holder)?;
-                self.images(*place)?.hold(*place, *root, *holder)
+                let rank = self.rank((place.job, place.rank))?;
+                rank.images.hold(*place, *root, *holder)?;
+                rank.arrived(now, planted);
+                Ok(())
             }
             Command::Lost { place, holder } => self.lost(now, *place, *holder),
             Command::Retire { place } => self.images(*place)?.retire(*place, planted),
@@ -273,10 +235,10 @@ impl Jobs {
         }
         // Unlike in any other book: images of a book that was lost are nobody else's.
         self.last = (self.last + 1).max(now.0 / 1_000_000);
-        let rank = |_| Rank { images: Catalogue::new(spec.copies), ..Rank::default() };
+        let rank = |_| Rank::new(spec.copies);
         let ranks = (0..spec.ranks).map(rank).collect();
         let (spec, state) = (spec.clone(), JobState::Running);
-        let job = Job { spec, state, ranks, submitted: now, since: now };
+        let job = Job { spec, state, ranks, kind: None, submitted: now, since: now };
         self.jobs.insert(self.last, job);
         Ok(self.last)
     }
@@ -328,10 +290,7 @@ impl Jobs {
         }
         (job.state, job.since) = (JobState::Running, now);
         for rank in &mut job.ranks {
-            (rank.killed, rank.failed) = (0, 0);
-            if rank.images.is_lost() {
-                rank.images.allow_anew();
-            }
+            rank.forgive();
         }
         Ok(())
     }
@@ -359,7 +318,10 @@ impl Jobs {
             self.over.insert(node.node, Incarnation(node.incarnation.0 - 1));
         }
         self.check_life(node)?;
-        self.hosts.insert(node.node, (node, host.clone()));
+        if self.hosts.insert(node.node, (node, host.clone())).is_none_or(|(life, _)| life < node) {
+            let ranks = self.jobs.values_mut().flat_map(|job| &mut job.ranks);
+            ranks.for_each(|rank| rank.may_begin_at(node.node));
+        }
         Ok(())
     }
 
@@ -384,6 +346,9 @@ impl Jobs {
             return Err(Void::State);
         }
         rank.begin(now, start, node, planted);
+        let kind = self.hosts.get(&node.node).map(|(_, host)| host.kind.clone());
+        let job = self.running(job)?;
+        job.kind = job.kind.take().or(kind);
         Ok(())
     }
 
@@ -422,13 +387,15 @@ impl Jobs {
         (end, at): (&End, Time),
     ) -> Result<(), Void> {
         let job = self.jobs.get_mut(&number).ok_or(Void::Unknown)?;
+        let suiting = self.hosts.iter().filter(|(_, (_, host))| job.fits(host));
+        let suiting: BTreeSet<NodeId> = suiting.map(|(node, _)| *node).collect();
         let it = job.ranks.get_mut(rank as usize).ok_or(Void::Unknown)?;
         if it.start != start || !matches!(it.state, RankState::At(_)) {
             return Err(Void::Stale);
         }
         // Without its last image its results are gone: then it goes on from an older one.
         if *end == End::Finished && it.images.has_last() {
-            it.state = RankState::Finished;
+            (it.state, it.moves) = (RankState::Finished, None);
             if job.ranks.iter().all(|rank| rank.state == RankState::Finished) {
                 (job.state, job.since) = (JobState::Finished, now);
             }
@@ -436,15 +403,8 @@ impl Jobs {
         }
         it.over(now, Why::Ended(end.clone()), at);
         // One that a user has stopped is no failure of the program.
-        if job.state == JobState::Running {
-            match end {
-                End::Failed(_) | End::NotStarted(_) => it.failed += 1,
-                End::Killed(_) => it.killed += 1,
-                End::Finished | End::Damaged => {}
-            }
-            if it.failed >= MAX_FAILED || it.killed >= MAX_KILLED {
-                (job.state, job.since) = (JobState::Failing(rank, end.clone()), now);
-            }
+        if job.state == JobState::Running && it.fails(end, &suiting) {
+            (job.state, job.since) = (JobState::Failing(rank, end.clone()), now);
         }
         self.check_lost(now, number, rank);
         Ok(())
@@ -486,9 +446,7 @@ impl Jobs {
             return Err(Void::Stale);
         }
         rank.images.commit(generation)?;
-        if step > rank.reached {
-            (rank.reached, rank.killed, rank.failed) = (step, 0, 0);
-        }
+        rank.came_to(step);
         Ok(())
     }
 

@@ -28,7 +28,9 @@ mod director;
 mod host;
 mod jobs;
 mod key;
+mod moving;
 mod progress;
+mod rank;
 mod spec;
 
 pub use agent::{Agent, Output, Word};
@@ -40,9 +42,11 @@ pub use catalogue::{Catalogue, Generation};
 pub use command::{Command, Taken, Void};
 pub use director::{Director, Sight};
 pub use host::Host;
-pub use jobs::{Job, JobState, Jobs, Rank, RankState};
+pub use jobs::{Job, JobState, Jobs};
 pub use key::Key;
+pub use moving::Move;
 pub use progress::{End, Moments, Progress, Recovery, Why};
+pub use rank::{Rank, RankState};
 pub use spec::{Refusal, Spec};
 
 /// The most jobs of a cluster.
@@ -62,6 +66,9 @@ pub const KEPT: usize = 2;
 
 /// The most bytes of a job's command, folder and environment together.
 pub const MAX_COMMAND: usize = 32 << 10;
+
+/// The most bytes of a host's processor, as its agent names it.
+pub const MAX_PROCESSOR: usize = 512;
 
 /// The most labels of a job, and of a host.
 pub const MAX_LABELS: usize = 16;

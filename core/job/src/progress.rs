@@ -18,6 +18,8 @@ pub enum End {
     Killed(i32),
     /// Its image was damaged: it is to begin with another one.
     Damaged,
+    /// It made no progress for as long as its job allows, and was ended.
+    Stalled,
     /// It could not begin: the reason.
     NotStarted(String),
 }
@@ -29,6 +31,7 @@ impl core::fmt::Display for End {
             End::Failed(status) => write!(f, "it ended with exit status {status}"),
             End::Killed(signal) => write!(f, "it was ended by signal {signal}"),
             End::Damaged => f.write_str("its image was damaged"),
+            End::Stalled => f.write_str("it made no progress for too long, and was ended"),
             End::NotStarted(why) => write!(f, "it could not be started: {why}"),
         }
     }
@@ -95,4 +98,6 @@ pub enum Why {
     Ended(End),
     /// The node is gone.
     Gone(Member),
+    /// Its node is being emptied, and all of its state is at another one.
+    Moved,
 }

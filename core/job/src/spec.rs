@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
+use wire::Duration;
 use wire::limits::MAX_NAME;
 use wire::rank::Every;
 
@@ -34,6 +35,12 @@ pub struct Spec {
     pub labels: Vec<String>,
     /// Bytes of memory that a rank needs.
     pub memory: u64,
+    /// Its ranks may go on at hosts with other processors than those where the first began.
+    pub any_processor: bool,
+    /// The SHA-256 of its program: a host with another one does not run it. `None`: any will do.
+    pub program: Option<[u8; 32]>,
+    /// How long a rank may take for a turn before it is ended and started again. Zero: for ever.
+    pub stall: Duration,
 }
 
 /// Why a job cannot be.

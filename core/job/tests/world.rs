@@ -254,9 +254,9 @@ fn what_would_be_restored_is_there_and_of_the_right_start() {
 fn planted_mistakes_are_found() {
     use steadfast_job::Bug;
 
-    // Those of agents are found by the simulator's world of jobs.
-    let of_agents = [Bug::RemoveByOldList, Bug::LeaveOldStart];
-    for bug in Bug::all().filter(|bug| !of_agents.contains(bug)) {
+    // Those of agents and moves are found by the simulator's world of jobs.
+    let others = [Bug::RemoveByOldList, Bug::LeaveOldStart, Bug::MoveTooEarly];
+    for bug in Bug::all().filter(|bug| !others.contains(bug)) {
         let found = (0..1_000).find_map(|seed| run(seed, Planted::from(Some(bug))).err());
         println!("{bug:?}: {found:?}");
         assert!(found.is_some(), "{bug:?} is not found");

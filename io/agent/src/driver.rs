@@ -4,42 +4,38 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use image::{Parent, Place, Root};
-use job::{Agent, Command, End, Host, Key, Output, Progress, Task, Word};
+use job::{Agent, Command, End, Host, Key, Output, Word};
 use os::clock::monotonic;
-use rustix::process::Pid;
-use wire::rank::{Frame, Saved, TOKEN, Welcome};
-use wire::{Duration, Member, PROTOCOL_VERSION, Time};
+use wire::rank::{Frame, Saved};
+use wire::{Duration, Member, Time};
 
 use crate::copies::{Door, Giver, Taker};
 use crate::door;
 use crate::error::AgentError;
 use crate::event::{Event, Stop};
-use crate::images::{self, RestoreError, Restored};
+use crate::images;
 use crate::ledger::Ledger;
-use crate::link::Link;
 use crate::options::{Options, Port};
 use crate::process;
+use crate::program::Programs;
 use crate::records::Records;
 use crate::writers::{self, Write};
 
 mod rank;
+mod starting;
+mod watching;
 
 use rank::{Rank, wall};
 
-/// How often the book is told how far ranks are.
+/// How often ranks are looked after, and the book is told how far they are.
 const TELL: Duration = Duration::from_secs(1);
-
-/// Ranks of which one command tells: a request at the admin socket is limited.
-const AT_ONCE: usize = 64;
 
 /// How long a rank that has finished may take to end by itself.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
-
-/// How long a rank is expected to live, for checkpoints as they pay.
-const AGE: Duration = Duration::from_secs(24 * 3_600);
 
 /// Runs an agent until it is told to stop, or its node is gone: then all its ranks have ended.
 /// `ledger` gives ways to the book, one for each thread; `begin` gets what stops the agent.
@@ -110,6 +106,8 @@ struct Driver {
     writes: Sender<Write>,
     /// Jobs that were forgotten, and of which something may be left here.
     forgotten: Vec<u64>,
+    /// Programs that were found to be those of jobs.
+    programs: Arc<Mutex<Programs>>,
     /// When the book was told how far ranks are, and that it has not yet answered.
     told: Time,
     telling: bool,
@@ -154,6 +152,7 @@ impl Driver {
             commands,
             writes,
             forgotten: Vec::new(),
+            programs: Arc::default(),
             told: monotonic(),
             telling: false,
         })
@@ -175,9 +174,7 @@ impl Driver {
             while let Some(output) = self.agent.poll_output() {
                 self.act(output);
             }
-            self.tell_progress();
-            let late = |rank: &&Rank| rank.ends_by <= monotonic();
-            self.ranks.values().filter(late).flat_map(|rank| rank.pid).for_each(process::kill);
+            self.look_after_ranks();
         };
         // Without its node, no rank can commit anything: it goes on elsewhere.
         for rank in self.ranks.values() {
@@ -191,6 +188,11 @@ impl Driver {
         match event {
             Event::Wanted(assignment) => {
                 self.forgotten.clone_from(&assignment.forgotten);
+                for task in &assignment.tasks {
+                    if let Some(rank) = self.ranks.get_mut(&task.key()) {
+                        rank.stall = task.spec.stall;
+                    }
+                }
                 self.agent.assign(wall(), assignment);
             }
             Event::Answer(Command::Progress(_), _) => self.telling = false,
@@ -211,7 +213,7 @@ impl Driver {
             }
             Event::Ended(key, end) => self.ended(key, end),
             Event::Saved(place, parent, saved) => self.agent.handle_saved(place, parent, saved),
-            Event::Restored(key, restored) => self.restored(key, restored),
+            Event::Ready(key, ready) => self.ready(key, ready),
             Event::Fetched(place, fetched) => self.agent.handle_fetched(place, fetched),
             Event::Damaged(place) => {
                 tracing::warn!(%place, "a copy has rotted");
@@ -267,122 +269,6 @@ impl Driver {
         }
     }
 
-    fn start(&mut self, task: Task) {
-        let key = task.key();
-        if let Err(error) = self.begin(&task) {
-            tracing::warn!(job = task.spec.name, rank = task.rank, %error, "a rank cannot start");
-            self.ranks.remove(&key);
-            let why = format!("{}: {error}", task.spec.command[0]);
-            self.agent.handle_ended(key, End::NotStarted(why.chars().take(200).collect()), wall());
-        }
-    }
-
-    /// The process begins while its state is read.
-    fn begin(&mut self, task: &Task) -> std::io::Result<()> {
-        let Key { job, rank, start } = task.key();
-        let token = *os::random::secret()?.expose();
-        self.records.write(task.key(), &token, None, false)?;
-        let log = images::log_of(&self.options.folder, job, rank);
-        let mut new = Rank::new(token, None, Some(task.clone()));
-        new.moments.begun = wall();
-        if let Some((place, root)) = task.from {
-            new.reads = true;
-            let folder = images::folder_of(&self.options.folder, job, rank);
-            let (events, key) = (self.events.clone(), task.key());
-            let body = move || {
-                let restored = images::restore(&folder, place, root);
-                let _ = events.send(Event::Restored(key, restored));
-            };
-            thread::Builder::new().name("steadfast read".into()).spawn(body)?;
-        }
-        let child = process::start(task, (&self.socket, &token), &log)?;
-        let pid = Pid::from_child(&child);
-        new.pid = Some(pid);
-        self.ranks.insert(task.key(), new);
-        tracing::info!(job = task.spec.name, rank, start, pid = pid.as_raw_nonzero(), "started");
-        process::watch_child(task.key(), child, self.events.clone())?;
-        self.records.write(task.key(), &token, Some(pid), false).inspect_err(|_| process::kill(pid))
-    }
-
-    /// A state is read. If it is damaged, another one is to be used.
-    fn restored(&mut self, key: Key, restored: Result<Restored, RestoreError>) {
-        let Some(rank) = self.ranks.get_mut(&key) else { return };
-        rank.reads = false;
-        match restored {
-            Ok(state) => {
-                rank.moments.restored = wall();
-                rank.state = Some(state);
-                self.welcome(key);
-            }
-            Err(error) => {
-                let from = rank.task.as_ref().and_then(|task| task.from);
-                let Some((newest, _)) = from else { return };
-                tracing::warn!(place = %newest, %error, "a state cannot be restored");
-                rank.pid.into_iter().for_each(process::kill);
-                let end = match &error {
-                    RestoreError::Damaged(damage) => {
-                        self.agent.handle_damaged(damage.place().unwrap_or(newest));
-                        End::Damaged
-                    }
-                    // That says nothing of the image: there may be no memory, or no descriptor.
-                    RestoreError::Io(_) => End::NotStarted(error.to_string()),
-                };
-                self.agent.handle_ended(key, end, wall());
-            }
-        }
-    }
-
-    fn came(&mut self, link: Link, token: [u8; TOKEN]) {
-        let found = self.ranks.iter_mut().find(|(_, rank)| rank.token == token);
-        let Some((key, rank)) = found else {
-            let why = "this start of the rank is over, or was never here";
-            return link.tell(&Frame::Farewell(why.into()), None);
-        };
-        let key = *key;
-        if rank.task.is_none() && !rank.welcomed {
-            // An earlier agent had its state, and this one does not: it begins once more.
-            let why = "the agent was killed before this start had begun";
-            link.tell(&Frame::Farewell(why.into()), None);
-            return rank.pid.into_iter().for_each(process::kill);
-        }
-        rank.link = Some(link);
-        if !rank.reads {
-            self.welcome(key);
-        }
-    }
-
-    /// Lets a rank in, once both are there: it and its state.
-    fn welcome(&mut self, key: Key) {
-        let Some(rank) = self.ranks.get_mut(&key) else { return };
-        let Some(link) = &rank.link else { return };
-        if !std::mem::replace(&mut rank.welcomed, true) {
-            let written = self.records.write(key, &rank.token, rank.pid, true);
-            if let Err(error) = written {
-                tracing::warn!(%error, "a later agent will have this start begin once more");
-            }
-        }
-        let state = rank.state.take();
-        let spec = rank.task.as_ref().map(|task| &task.spec);
-        let welcome = Welcome {
-            version: PROTOCOL_VERSION,
-            restored: state.is_some(),
-            full: spec.is_some_and(|spec| spec.full),
-            blocking: spec.is_some_and(|spec| spec.blocking),
-            rank: key.rank,
-            ranks: spec.map_or(0, |spec| spec.ranks),
-            job: key.job,
-            start: key.start,
-            step: state.as_ref().map_or(0, |state| state.step),
-            every: spec.map(|spec| spec.every).unwrap_or_default(),
-            age_us: u64::try_from(AGE.as_micros()).unwrap_or(u64::MAX),
-            arrays: state.as_ref().map(|state| state.arrays.clone()).unwrap_or_default(),
-        };
-        link.tell(&Frame::Welcome(welcome), state.as_ref().map(|state| &state.file));
-        if std::mem::take(&mut rank.owes_save) {
-            rank.wish_for_save();
-        }
-    }
-
     fn connected(&mut self, number: u64) -> Option<(Key, &mut Rank)> {
         let is_it = |rank: &Rank| rank.link.as_ref().is_some_and(|link| link.number == number);
         let found = self.ranks.iter_mut().find(|(_, rank)| is_it(rank));
@@ -402,7 +288,7 @@ impl Driver {
             (Frame::Snapshot(snapshot), Some(file)) => {
                 let (step, full) = (snapshot.step, snapshot.full);
                 (rank.snapshot, rank.snapped) = (Some((snapshot, file)), wall());
-                rank.step = step;
+                (rank.step, rank.moved) = (step, monotonic());
                 self.agent.handle_snapshot(key, step, full);
             }
             (Frame::Finish, _) => self.agent.handle_finish(key, wall()),
@@ -416,7 +302,11 @@ impl Driver {
     }
 
     fn ended(&mut self, key: Key, end: End) {
+        let mut end = end;
         if let Some(rank) = self.ranks.remove(&key) {
+            if rank.stalled {
+                end = End::Stalled;
+            }
             let name = rank.task.as_ref().map(|task| task.spec.name.clone());
             tracing::info!(job = name, rank = key.rank, start = key.start, %end, "ended");
         }
@@ -453,40 +343,13 @@ impl Driver {
                     rank.progress.save_us = u32::try_from(took).unwrap_or(u32::MAX);
                     (rank.progress.saved, rank.changed) = (wall(), true);
                 }
+                rank.moved = monotonic();
                 rank.tell(&Frame::Saved(Saved { step: rank.step, outcome, full }));
             }
             Word::Save => rank.wish_for_save(),
             Word::Finished => {
                 rank.finished = true;
                 rank.tell(&Frame::Finished);
-            }
-        }
-    }
-
-    /// Tells the book how far ranks are, where that has changed.
-    fn tell_progress(&mut self) {
-        let now = monotonic();
-        if self.telling || now < self.told + TELL {
-            return;
-        }
-        let told = |(key, rank): (&Key, &mut Rank)| {
-            let Key { job, rank: number, start } = *key;
-            let changed = std::mem::take(&mut rank.changed);
-            changed.then_some(Progress { job, rank: number, start, ..rank.progress })
-        };
-        let all: Vec<Progress> = self.ranks.iter_mut().filter_map(told).collect();
-        for some in all.chunks(AT_ONCE) {
-            (self.told, self.telling) = (now, true);
-            let _ = self.commands.send(Command::Progress(some.to_vec()));
-        }
-        self.remove_forgotten();
-    }
-
-    /// Folders of jobs that were forgotten go, with what their ranks have printed.
-    fn remove_forgotten(&mut self) {
-        for job in std::mem::take(&mut self.forgotten) {
-            if let Err(error) = images::forget(&self.options.folder, job) {
-                tracing::warn!(job, %error, "what a forgotten job has left stays");
             }
         }
     }

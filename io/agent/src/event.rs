@@ -7,8 +7,9 @@ use image::{Parent, Place, Root};
 use job::{Assignment, Command, End, Key, Taken, Void};
 use wire::rank::{Frame, TOKEN};
 
-use crate::images::{RestoreError, Restored};
+use crate::images::Restored;
 use crate::link::Link;
+use crate::ready::Unready;
 
 /// Tells an agent to stop.
 #[derive(Clone, Debug)]
@@ -42,8 +43,8 @@ pub(crate) enum Event {
     Ended(Key, End),
     /// An image is written, or not.
     Saved(Place, Option<Parent>, Result<(Root, u64), String>),
-    /// A state is read, or not.
-    Restored(Key, Result<Restored, RestoreError>),
+    /// A start's program is right, and its state is read if it has one; or not.
+    Ready(Key, Result<Option<Restored>, Unready>),
     /// A copy of this image is here, or is not.
     Fetched(Place, Result<Root, String>),
     /// An image was found damaged.

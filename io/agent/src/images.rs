@@ -109,6 +109,13 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
             }
         }
     }
+    // A writer that was killed may have named an image, and not yet have made the name last.
+    for (_, path) in numbered(folder)? {
+        for (_, rank) in numbered(&path)? {
+            fs::File::open(rank)?.sync_all()?;
+        }
+        fs::File::open(path)?.sync_all()?;
+    }
     // No state can be made of these, and no book asks for them to be removed.
     for manifest in list(folder)?.torn {
         tracing::warn!(manifest = %manifest.display(), "a torn image is removed");

@@ -4,6 +4,8 @@
 //! - [`run`]: the agent, until its node is gone or it is told to stop.
 //! - [`Ledger`]: its way to the book of jobs: through its node, or a test's own book.
 //! - [`local`]: a book for one agent, in memory.
+//! - [`host`]: this host, as ranks find it; [`program`]: what a job computes.
+//! - [`prints`]: what ranks print.
 //! - [`images`]: images in folders; [`copies`]: from agent to agent.
 //!
 //! The decisions are the pure machine's, `job::Agent`; here are the processes, files and sockets that
@@ -15,13 +17,17 @@ mod door;
 mod driver;
 mod error;
 mod event;
+pub mod host;
 pub mod images;
 mod ledger;
 mod link;
 mod listener;
 pub mod local;
 mod options;
+pub mod prints;
 mod process;
+pub mod program;
+mod ready;
 mod records;
 mod writers;
 

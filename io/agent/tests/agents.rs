@@ -205,6 +205,24 @@ fn a_program_that_knows_nothing_of_agents_runs_until_it_succeeds() {
 }
 
 #[test]
+fn a_rank_that_stands_still_is_ended_and_goes_on_from_its_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let book = Book::default();
+    let agent = Running::start(&book, folder.path());
+    let stall = wire::Duration::from_secs(2);
+    let job = submit(&book, Spec { stall, ranks: 1, ..spec("stands", 2_000, 1_000) });
+    wait(&book, |jobs| saved(jobs, job, 0, 4));
+    let pid = processes(folder.path())[&0];
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let why = wait(&book, |jobs| Some(jobs.job(job)?.ranks[0].recoveries.back()?.why.clone()));
+    assert_eq!(why, job::Why::Ended(End::Stalled));
+    finished(&book, job);
+    assert!(delivered(&book, folder.path(), job, 0) == expected(0, 2_000));
+    agent.stop();
+}
+
+#[test]
 fn a_wish_for_a_checkpoint_waits_for_a_rank_that_still_starts() {
     let folder = tempfile::tempdir().unwrap();
     let book = Book::default();

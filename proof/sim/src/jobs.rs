@@ -124,6 +124,8 @@ struct World {
     deaths: u64,
     /// Images that were restored.
     restored: u64,
+    /// Ranks that left a node that was being emptied.
+    moved: u64,
     done: bool,
 }
 
@@ -149,6 +151,7 @@ pub fn run(draw: &mut Draw, plant: Plant, aloud: bool) -> Outcome {
         calm: None,
         deaths: 0,
         restored: 0,
+        moved: 0,
         done: false,
         options,
     };
@@ -159,6 +162,7 @@ pub fn run(draw: &mut Draw, plant: Plant, aloud: bool) -> Outcome {
         answered: world.order.book.version(),
         deaths: world.deaths,
         transfers: world.restored,
+        moves: world.moved,
         ..Summary::default()
     };
     Outcome { verdict, hash: world.trace.hash(), summary }

@@ -74,9 +74,13 @@ fn what_a_seed_has_shown_stays_mended() {
     // to leave. 5002470: the checker forgot a poisonous call that a warm passive replica had
     // reported of its next history, before its service had begun anew. 2663 of jobs: an
     // image was called lost before its commit was answered. 13234 of jobs: after a loss of power a
-    // manifest without data counted as a copy.
+    // manifest without data counted as a copy. 261 of jobs: the name of an image did not last that a
+    // new agent found and told of. 5283 of jobs: the checker called a copy whole that could not be
+    // removed.
     for (seed, world) in [
+        (261, Some(World::Jobs)),
         (2663, Some(World::Jobs)),
+        (5283, Some(World::Jobs)),
         (13_234, Some(World::Jobs)),
         (34, Some(World::Poison)),
         (43, Some(World::Poison)),

@@ -1,13 +1,14 @@
 //! Commands that need no node: they read the images of this machine's folders, and ranks' prints.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use agent::images::log_of;
+use agent::prints::go_to;
 use job::JobState;
 
 use super::options::Disk;
@@ -141,9 +142,10 @@ fn watch_end(number: u64, disk: &Disk, over: Arc<Mutex<bool>>) -> Result<(), Fai
 fn print_from(log: &Path, read: &mut u64) -> Result<bool, Failure> {
     let Ok(mut file) = File::open(log) else { return Ok(false) };
     let mut bytes = Vec::new();
-    let new = file.seek(SeekFrom::Start(*read)).and_then(|_| file.read_to_end(&mut bytes));
-    let new = new.map_err(|error| Failure::Failed(format!("{}: {error}", log.display())))?;
-    *read += new as u64;
+    let new = go_to(&file, *read).and_then(|begin| Ok((begin, file.read_to_end(&mut bytes)?)));
+    let (begin, new) =
+        new.map_err(|error| Failure::Failed(format!("{}: {error}", log.display())))?;
+    *read = begin + new as u64;
     print(&String::from_utf8_lossy(&bytes))?;
     Ok(new > 0)
 }

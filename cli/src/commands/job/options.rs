@@ -1,6 +1,7 @@
 //! The options of `steadfast job`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Subcommand;
 use wire::rank::Every;
@@ -101,6 +102,12 @@ pub enum What {
         /// Return at once.
         #[arg(long)]
         detach: bool,
+        /// From now on let ranks go on at hosts with other processors. Also of a job that runs.
+        #[arg(long)]
+        any_processor: bool,
+        /// From now on let ranks start although the program has changed.
+        #[arg(long)]
+        any_program: bool,
         #[command(flatten)]
         how: How,
     },
@@ -189,6 +196,16 @@ pub struct Run {
     /// Mebibytes of memory that a rank needs.
     #[arg(long, value_name = "MIB", default_value_t = 0)]
     pub memory: u64,
+    /// Let ranks go on at hosts with other processors than where the job began. Results may then differ
+    /// in their last bits.
+    #[arg(long)]
+    pub any_processor: bool,
+    /// Let ranks start although the program, or the script, has changed since the job was submitted.
+    #[arg(long)]
+    pub any_program: bool,
+    /// End a rank that does not come further for so long, such as 10min, and start it again.
+    #[arg(long, value_name = "TIME", value_parser = submit::span)]
+    pub stall: Option<Duration>,
     /// A variable of the ranks' environment: NAME=VALUE, or NAME for the value that it has here. PATH,
     /// HOME and what finds Python's modules are there anyway. May be repeated.
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = submit::variable)]

@@ -5,8 +5,8 @@ use std::fs::File;
 use job::{Moments, Progress, Task};
 use os::clock::{monotonic, wall_clock};
 use rustix::process::Pid;
-use wire::Time;
 use wire::rank::{Frame, Snapshot, Step, TOKEN};
+use wire::{Duration, Time};
 
 use crate::images::Restored;
 use crate::link::Link;
@@ -37,6 +37,10 @@ pub(super) struct Rank {
     /// It was told that the book knows of its end; when it is ended by force.
     pub finished: bool,
     pub ends_by: Time,
+    /// How long it may stand still; zero: for ever. Since when it does; it was ended for that.
+    pub stall: Duration,
+    pub moved: Time,
+    pub stalled: bool,
 }
 
 impl Rank {
@@ -59,6 +63,9 @@ impl Rank {
             owes_save: false,
             finished: false,
             ends_by: Time::FAR,
+            stall: Duration::ZERO,
+            moved: Time::ZERO,
+            stalled: false,
         }
     }
 
@@ -76,6 +83,12 @@ impl Rank {
         }
     }
 
+    /// It was let in, and has come no further for longer than it may.
+    pub fn stands_still(&self, now: Time) -> bool {
+        let works = self.welcomed && self.link.is_some() && !self.finished && !self.stalled;
+        works && !self.stall.is_zero() && now.since(self.moved) > self.stall
+    }
+
     /// The rank is so far. True: this is the first that is heard of it.
     pub fn heard(&mut self, step: Step) -> bool {
         let now = monotonic();
@@ -88,7 +101,9 @@ impl Rank {
             self.progress.rate = u64::try_from(turns * 1_000_000_000 / span).unwrap_or(u64::MAX);
             self.measured = (now, step.step);
         }
-        self.changed |= self.progress.step != step;
+        if self.progress.step != step {
+            (self.changed, self.moved) = (true, now);
+        }
         self.progress.step = step;
         let first = self.moments.computes == Time::ZERO;
         if first {

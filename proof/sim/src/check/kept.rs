@@ -46,6 +46,8 @@ pub struct Kept {
     ranks: BTreeMap<RankId, BTreeMap<u64, Image>>,
     /// The image that has how far each rank was at last.
     last: BTreeMap<RankId, u64>,
+    /// Where ranks are to go on, and the last image that each had when that was said.
+    moves: BTreeMap<RankId, (NodeId, u64)>,
 }
 
 /// The newest images of which all below are held.
@@ -103,8 +105,33 @@ impl Kept {
         }
     }
 
+    /// A rank is to go on at this node, or stays.
+    pub fn moves(&mut self, rank: RankId, to: Option<NodeId>) {
+        let last = self.last.get(&rank).copied().unwrap_or(0);
+        match to {
+            Some(to) if self.moves.get(&rank).is_some_and(|(known, _)| *known == to) => {}
+            Some(to) => _ = self.moves.insert(rank, (to, last)),
+            None => _ = self.moves.remove(&rank),
+        }
+    }
+
+    /// A rank has left its node: the other one has a state that was saved since.
+    pub fn moved(&mut self, rank: RankId) -> Verdict {
+        let moves = self.moves.remove(&rank);
+        let images = self.ranks.entry(rank).or_default();
+        let there = |to: NodeId| {
+            let at = |image: &Image| image.holders.iter().any(|holder| holder.node == to);
+            let own = images.iter().filter(|(_, image)| at(image));
+            let own: BTreeMap<u64, Image> = own.map(|it| (*it.0, it.1.clone())).collect();
+            states(&own).next()
+        };
+        let fits = moves.is_some_and(|(to, last)| there(to) > Some(last));
+        demand(fits, PROPERTY, || format!("{rank:?} leaves its node for {moves:?} too early"))
+    }
+
     /// A rank goes on from this image, or anew: it is the newest state.
     pub fn started(&mut self, rank: RankId, from: Option<Place>) -> Verdict {
+        self.moves.remove(&rank);
         let images = self.ranks.entry(rank).or_default();
         let newest = states(images).next();
         let from = from.map(|place| place.generation);
@@ -235,6 +262,20 @@ mod tests {
         kept.left(RANK, Cause::Lost, &Left::new()).unwrap();
         kept.is_lost(RANK).unwrap();
         assert!(kept.finished(RANK).is_err(), "its results are gone");
+    }
+
+    #[test]
+    fn a_rank_that_leaves_without_its_state_is_seen() {
+        let mut kept = kept();
+        kept.moves(RANK, Some(NodeId(2)));
+        kept.committed(place(4), Some(3), node(1, 1));
+        kept.held(place(4), node(2, 1));
+        assert!(kept.moved(RANK).is_err(), "what is below is not there");
+        kept.moves(RANK, Some(NodeId(2)));
+        kept.committed(place(5), None, node(1, 1));
+        kept.held(place(5), node(2, 1));
+        kept.moved(RANK).unwrap();
+        assert!(kept.moved(RANK).is_err(), "nobody has said that it is to");
     }
 
     #[test]

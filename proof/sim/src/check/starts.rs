@@ -47,6 +47,11 @@ impl Starts {
         Ok(())
     }
 
+    /// The start that counts.
+    pub fn runs(&self, rank: RankId) -> Option<u64> {
+        self.ranks.get(&rank).filter(|known| known.runs.is_some()).map(|known| known.last)
+    }
+
     /// The book takes a start's end.
     pub fn ended(&mut self, rank: RankId, start: u64, finished: bool) -> Verdict {
         let known = self.ranks.entry(rank).or_default();

@@ -111,16 +111,17 @@ impl World {
         })
     }
 
-    /// No copy is said to be lost that is whole.
+    /// No copy is said to be lost that is whole, but for one that could not be removed.
     pub(super) fn may_be_lost(&self, node: usize, place: Place) -> Verdict {
         let it = &self.nodes[node];
-        let mut under_way = it.hand.writes.values();
+        let excused =
+            it.harmed.contains(&place) || it.hand.writes.values().any(|it| it.place == place);
         let counted = self.order.book.job(place.job).and_then(|job| {
             let mut images = job.ranks[place.rank as usize].images.generations();
             images.find(|image| image.place == place)
         });
         let whole = counted.is_some_and(|image| images::is_there(&it.disk, place, &image.root));
-        demand(!whole || under_way.any(|it| it.place == place), "images are kept", || {
+        demand(!whole || excused, "images are kept", || {
             format!("node {node} says that {place} is lost, and it is whole")
         })
     }

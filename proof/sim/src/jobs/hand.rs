@@ -30,7 +30,8 @@ impl World {
         images::sweep(&mut it.disk);
         let disk = images::list(&mut it.disk);
         let begun = it.records.keys().map(|key| (*key, it.ranks.contains_key(key)));
-        let host = Host { copies: node.to_string(), processors: 2, ..Host::default() };
+        let kind = self.options.kinds[node].to_string();
+        let host = Host { copies: node.to_string(), processors: 2, kind, ..Host::default() };
         let agent = Agent::new(it.member(node), host, disk, begun).planted(self.plant.job);
         it.hand = Hand { agent: Some(agent), serial, watches: true, ..Hand::default() };
         let processes: Vec<u64> = it.ranks.values().map(|process| process.number).collect();

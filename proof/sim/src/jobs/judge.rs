@@ -33,6 +33,7 @@ impl World {
                 starts.started((*job, *rank), *start, *node)?;
                 of = Some((*job, *rank, Cause::Start));
             }
+            Command::Move { job, rank, to, .. } => kept.moves((*job, *rank), *to),
             Command::Ended { job, rank, start, end, .. } => {
                 let finished = *end == End::Finished && kept.has_last((*job, *rank));
                 starts.ended((*job, *rank), *start, finished)?;
@@ -55,6 +56,15 @@ impl World {
             Command::Held { place, holder, .. } => {
                 starts.held(*holder)?;
                 kept.held(*place, *holder);
+                let rank = (place.job, place.rank);
+                let waits = |job: &Job| job.ranks[rank.1 as usize].state == RankState::Waiting;
+                if self.order.book.job(rank.0).is_some_and(waits)
+                    && let Some(start) = starts.runs(rank)
+                {
+                    starts.ended(rank, start, false)?;
+                    kept.moved(rank)?;
+                    self.moved += 1;
+                }
                 of = Some((place.job, place.rank, Cause::Nothing));
             }
             Command::Lost { place, holder } => {

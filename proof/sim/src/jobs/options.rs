@@ -104,6 +104,8 @@ pub struct Options {
     /// Starts that fail at once, of 1,000.
     pub unstarted: u64,
     pub troubles: Troubles,
+    /// The kind of each node's processors.
+    pub kinds: Vec<u8>,
 }
 
 fn millis(draw: &mut Draw, from: &[u64]) -> Duration {
@@ -143,6 +145,10 @@ impl Options {
                 refused: sometimes(&mut faults, &[2, 10]),
                 spoilt: sometimes(&mut faults, &[20, 200]),
                 copies: false,
+            },
+            kinds: match faults.one_in(4) {
+                true => (0..nodes).map(|_| faults.pick(&[0, 1])).collect(),
+                false => vec![0; nodes],
             },
         }
     }

@@ -36,7 +36,7 @@ impl World {
         if answer.is_ok() {
             self.judge(&command)?;
         }
-        self.order.entries.push(Entry::Word { at, command, from, answer });
+        self.order.entries.push(Entry::Word { at, command: Box::new(command), from, answer });
         self.publish();
         Ok(())
     }

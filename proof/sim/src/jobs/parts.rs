@@ -13,7 +13,7 @@ pub enum Entry {
     /// A word at this time; the node that waits for the answer, its agent's number and the attempt's.
     Word {
         at: Time,
-        command: Command,
+        command: Box<Command>,
         from: Option<(Member, u64, u64)>,
         answer: Result<Taken, Void>,
     },

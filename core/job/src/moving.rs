@@ -1,0 +1,47 @@
+//! How a rank leaves a node that is being emptied: it saves, another node gets the copies, it saves what
+//! has changed meanwhile, and as soon as that is there too it goes on from it.
+
+use serde::{Deserialize, Serialize};
+use wire::NodeId;
+
+use crate::Generation;
+use crate::bug::{Bug, Planted};
+use crate::catalogue::Catalogue;
+
+/// A rank is to go on elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Move {
+    /// Where.
+    pub to: NodeId,
+    /// A state is awaited there that is newer than this image.
+    after: u64,
+    /// All but what has changed since is there.
+    near: bool,
+}
+
+/// The next step of a move.
+pub(crate) enum Step {
+    /// The rank is to save once more.
+    Save,
+    /// All of its state is there: its start is over.
+    Leave,
+}
+
+impl Move {
+    /// A rank with these images is to go to this node.
+    pub(crate) fn new(to: NodeId, images: &Catalogue) -> Move {
+        Move { to, after: images.next() - 1, near: false }
+    }
+
+    /// A copy has come to a node: perhaps it is the one that was awaited.
+    pub(crate) fn arrived(&mut self, images: &Catalogue, planted: Planted) -> Option<Step> {
+        let there = |image: &&Generation| image.holders.iter().any(|holder| holder.node == self.to);
+        let awaited = images.restorable().find(|state| {
+            let all = state.iter().all(there) || planted.is(Bug::MoveTooEarly);
+            state[0].place.generation > self.after && all
+        });
+        self.after = awaited?[0].place.generation;
+        // The second state is small, so little is computed twice while it goes over.
+        if core::mem::replace(&mut self.near, true) { Some(Step::Leave) } else { Some(Step::Save) }
+    }
+}

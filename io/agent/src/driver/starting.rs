@@ -1,0 +1,150 @@
+//! How a rank begins: its process, while its state is read; and how it is let in.
+
+use std::io;
+use std::thread;
+
+use job::{End, Key, Task};
+use os::clock::monotonic;
+use rustix::process::Pid;
+use wire::rank::{Frame, TOKEN, Welcome};
+use wire::{Duration, PROTOCOL_VERSION};
+
+use super::Driver;
+use super::rank::{Rank, wall};
+use crate::event::Event;
+use crate::images::{self, RestoreError, Restored};
+use crate::link::Link;
+use crate::process;
+use crate::ready::{Unready, prepare};
+
+/// How long a rank is expected to live, for checkpoints as they pay.
+const AGE: Duration = Duration::from_secs(24 * 3_600);
+
+/// Letters of a reason for which a rank could not begin.
+const LONGEST: usize = 300;
+
+fn not_started(why: &str) -> End {
+    End::NotStarted(why.chars().take(LONGEST).collect())
+}
+
+impl Driver {
+    pub(super) fn start(&mut self, task: Task) {
+        let key = task.key();
+        if let Err(error) = self.begin(&task) {
+            tracing::warn!(job = task.spec.name, rank = task.rank, %error, "a rank cannot start");
+            self.ranks.remove(&key);
+            self.agent.handle_ended(key, not_started(&error.to_string()), wall());
+        }
+    }
+
+    /// The process begins while its state is read.
+    fn begin(&mut self, task: &Task) -> io::Result<()> {
+        let Key { job, rank, start } = task.key();
+        let token = *os::random::secret()?.expose();
+        self.records.write(task.key(), &token, None, false)?;
+        let log = images::log_of(&self.options.folder, job, rank);
+        let mut new = Rank::new(token, None, Some(task.clone()));
+        (new.moments.begun, new.stall) = (wall(), task.spec.stall);
+        new.reads = true;
+        let folder = images::folder_of(&self.options.folder, job, rank);
+        let (events, programs, own) = (self.events.clone(), self.programs.clone(), task.clone());
+        let body = move || {
+            let _ = events.send(Event::Ready(own.key(), prepare(&programs, &own, &folder)));
+        };
+        thread::Builder::new().name("steadfast read".into()).spawn(body)?;
+        let child = process::start(task, (&self.socket, &token), &log)
+            .map_err(|error| io::Error::other(format!("{}: {error}", task.spec.command[0])))?;
+        let pid = Pid::from_child(&child);
+        new.pid = Some(pid);
+        self.ranks.insert(task.key(), new);
+        tracing::info!(job = task.spec.name, rank, start, pid = pid.as_raw_nonzero(), "started");
+        process::watch_child(task.key(), child, self.events.clone())?;
+        self.records.write(task.key(), &token, Some(pid), false).inspect_err(|_| process::kill(pid))
+    }
+
+    /// A start is ready, or cannot be. If its state is damaged, another one is to be used.
+    pub(super) fn ready(&mut self, key: Key, ready: Result<Option<Restored>, Unready>) {
+        let Some(rank) = self.ranks.get_mut(&key) else { return };
+        rank.reads = false;
+        match ready {
+            Ok(state) => {
+                if state.is_some() {
+                    rank.moments.restored = wall();
+                }
+                rank.state = state;
+                self.welcome(key);
+            }
+            Err(Unready::Program(why)) => {
+                tracing::warn!(job = key.job, rank = key.rank, why, "a rank cannot start");
+                rank.pid.into_iter().for_each(process::kill);
+                self.agent.handle_ended(key, not_started(&why), wall());
+            }
+            Err(Unready::State(error)) => {
+                let from = rank.task.as_ref().and_then(|task| task.from);
+                let Some((newest, _)) = from else { return };
+                tracing::warn!(place = %newest, %error, "a state cannot be restored");
+                rank.pid.into_iter().for_each(process::kill);
+                let end = match &error {
+                    RestoreError::Damaged(damage) => {
+                        self.agent.handle_damaged(damage.place().unwrap_or(newest));
+                        End::Damaged
+                    }
+                    // That says nothing of the image: there may be no memory, or no descriptor.
+                    RestoreError::Io(_) => End::NotStarted(error.to_string()),
+                };
+                self.agent.handle_ended(key, end, wall());
+            }
+        }
+    }
+
+    pub(super) fn came(&mut self, link: Link, token: [u8; TOKEN]) {
+        let found = self.ranks.iter_mut().find(|(_, rank)| rank.token == token);
+        let Some((key, rank)) = found else {
+            let why = "this start of the rank is over, or was never here";
+            return link.tell(&Frame::Farewell(why.into()), None);
+        };
+        let key = *key;
+        if rank.task.is_none() && !rank.welcomed {
+            // An earlier agent had its state, and this one does not: it begins once more.
+            let why = "the agent was killed before this start had begun";
+            link.tell(&Frame::Farewell(why.into()), None);
+            return rank.pid.into_iter().for_each(process::kill);
+        }
+        (rank.link, rank.moved) = (Some(link), monotonic());
+        if !rank.reads {
+            self.welcome(key);
+        }
+    }
+
+    /// Lets a rank in, once both are there: it and its state.
+    fn welcome(&mut self, key: Key) {
+        let Some(rank) = self.ranks.get_mut(&key) else { return };
+        let Some(link) = &rank.link else { return };
+        if !std::mem::replace(&mut rank.welcomed, true) {
+            let written = self.records.write(key, &rank.token, rank.pid, true);
+            if let Err(error) = written {
+                tracing::warn!(%error, "a later agent will have this start begin once more");
+            }
+        }
+        let state = rank.state.take();
+        let spec = rank.task.as_ref().map(|task| &task.spec);
+        let welcome = Welcome {
+            version: PROTOCOL_VERSION,
+            restored: state.is_some(),
+            full: spec.is_some_and(|spec| spec.full),
+            blocking: spec.is_some_and(|spec| spec.blocking),
+            rank: key.rank,
+            ranks: spec.map_or(0, |spec| spec.ranks),
+            job: key.job,
+            start: key.start,
+            step: state.as_ref().map_or(0, |state| state.step),
+            every: spec.map(|spec| spec.every).unwrap_or_default(),
+            age_us: u64::try_from(AGE.as_micros()).unwrap_or(u64::MAX),
+            arrays: state.as_ref().map(|state| state.arrays.clone()).unwrap_or_default(),
+        };
+        link.tell(&Frame::Welcome(welcome), state.as_ref().map(|state| &state.file));
+        if std::mem::take(&mut rank.owes_save) {
+            rank.wish_for_save();
+        }
+    }
+}
