@@ -133,8 +133,8 @@ impl<T: Number, const N: usize> Field for [T; N] {
 #[derive(Debug)]
 pub struct Rank {
     job: Job,
-    /// The array of each field of the state.
-    arrays: Vec<usize>,
+    /// The fields of the state: names, forms, and the array of each.
+    fields: Vec<(&'static str, String, usize)>,
 }
 
 /// Runs a rank: makes its state, or has it as it was saved, and does its work. What `work` returns
@@ -147,18 +147,20 @@ pub fn run<S: State>(
     init: impl FnOnce(&Rank) -> S,
     work: impl FnOnce(&mut Rank, &mut S) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut rank = Rank { job: Job::connect()?, arrays: Vec::new() };
+    let mut rank = Rank { job: Job::connect()?, fields: Vec::new() };
     let mut state = init(&rank);
     for (name, field) in state.fields_mut() {
         let bytes = field.bytes().len() as u64;
         let (array, known) = rank.job.array(name, &field.form(), bytes)?;
-        rank.arrays.push(array);
+        rank.fields.push((name, field.form(), array));
         match known {
             true => field.bytes_mut().copy_from_slice(rank.job.bytes(array)),
             false => rank.job.bytes_mut(array).copy_from_slice(field.bytes()),
         }
     }
     work(&mut rank, &mut state)?;
+    // The last image says that all loops are over: it has the state that they have left.
+    rank.copy(&state)?;
     rank.job.finish()
 }
 
@@ -223,11 +225,21 @@ impl Rank {
     }
 
     fn save<S: State>(&mut self, state: &S) -> Result<(), Error> {
-        for ((name, field), array) in state.fields().into_iter().zip(&self.arrays) {
+        self.copy(state)?;
+        self.job.save()
+    }
+
+    /// Copies the fields of the state to the arrays that are saved.
+    fn copy<S: State>(&mut self, state: &S) -> Result<(), Error> {
+        let fields = state.fields();
+        for (place, (name, form, array)) in self.fields.iter().enumerate() {
+            let field =
+                fields.get(place).filter(|(other, _)| other == name).map(|(_, field)| field);
+            let field = field.filter(|field| field.form() == *form);
+            let Some(field) = field else {
+                return Err(Error::Field { name: (*name).into(), form: form.clone() });
+            };
             let saved = self.job.bytes_mut(*array);
-            if saved.len() != field.bytes().len() {
-                return Err(Error::Length { name: name.into(), saved: saved.len() });
-            }
             // A page that has not changed is not written: it is in no increment.
             for (saved, now) in saved.chunks_mut(PAGE).zip(field.bytes().chunks(PAGE)) {
                 if saved != now {
@@ -235,6 +247,6 @@ impl Rank {
                 }
             }
         }
-        self.job.save()
+        Ok(())
     }
 }

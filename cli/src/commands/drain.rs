@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use job::{Job, Jobs, Rank, RankState};
+use job::{Generation, Job, Jobs, RankState};
 use serde::Serialize;
 use steadfast::NodeId;
+use steadfast::admin::{AdminError, Client};
 use steadfast::status::DeploymentsStatus;
 
 use super::at::At;
@@ -23,8 +24,9 @@ other node may take a replica, it still leaves, provided that another replica ha
 only replica of a group with its state stays; the command names the group. Replicas and programs
 that are not deployed (from the node's configuration or `steadfast run`) stay.
 
-Ranks of jobs save, and go on elsewhere once another node has their images. A rank that saves nothing
-stays until it ends.
+Ranks of jobs save, and go on elsewhere once another node has their images; copies of images that
+are nowhere else leave, too. A rank that saves nothing stays until it ends. Ask a node with [jobs]:
+others know of no ranks.
 
 The node stays drained, also after restarts, until `steadfast return`.
 
@@ -82,11 +84,13 @@ struct Progress {
     stuck: Vec<String>,
     /// Ranks of jobs that still run there, and whether each has saved anything.
     ranks: Vec<(String, bool)>,
+    /// Ranks whose newest state is there alone.
+    copies: Vec<String>,
 }
 
 impl Progress {
     fn is_empty(&self) -> bool {
-        self.left.is_empty() && self.ranks.is_empty()
+        self.left.is_empty() && self.ranks.is_empty() && self.copies.is_empty()
     }
 
     /// All that is left, for people.
@@ -126,8 +130,7 @@ fn drain(args: &Args) -> Result<(), Failure> {
     let mut told = None;
     loop {
         let deployments = admin.deployments().map_err(Failure::failed)?;
-        // A node without [jobs] knows of none.
-        let jobs = admin.jobs(None, Duration::ZERO).ok().and_then(|status| status.jobs);
+        let jobs = jobs(&mut admin, until)?;
         let progress = progress(&deployments, jobs.as_ref(), node);
         if told.as_ref() != Some(&progress) {
             say(args, &progress)?;
@@ -154,15 +157,39 @@ fn progress(it: &DeploymentsStatus, jobs: Option<&Jobs>, node: NodeId) -> Progre
             && others.clone().all(|place| !place.synced)
     });
     let stuck = lonely.map(|it| it.deployment.group.clone()).collect();
-    let jobs = jobs.into_iter().flat_map(Jobs::jobs);
-    let ranks = jobs.flat_map(|(_, job)| (0..).zip(&job.ranks).map(move |it| (job, it)));
-    let there =
-        ranks.filter(|(_, (_, rank))| matches!(rank.state, RankState::At(at) if at.node == node));
-    let told = |(job, (number, rank)): (&Job, (u32, &Rank))| {
-        let saved = rank.images.restorable().next().is_some();
-        (format!("rank {number} of {}", job.spec.name), saved)
-    };
-    Progress { node, stuck, left, ranks: there.map(told).collect() }
+    let named = |job: &Job, number: u32| format!("rank {number} of {}", job.spec.name);
+    let (mut ranks, mut copies) = (Vec::new(), Vec::new());
+    for (_, job) in jobs.into_iter().flat_map(Jobs::jobs) {
+        for (number, rank) in (0..).zip(&job.ranks) {
+            let state = rank.images.restorable().next();
+            if matches!(rank.state, RankState::At(at) if at.node == node) {
+                ranks.push((named(job, number), state.is_some()));
+            } else if state.is_some_and(|state| state.iter().any(|image| is_only_at(image, node))) {
+                copies.push(named(job, number));
+            }
+        }
+    }
+    Progress { node, stuck, left, ranks, copies }
+}
+
+fn is_only_at(image: &Generation, node: NodeId) -> bool {
+    image.holders.iter().all(|holder| holder.node == node)
+}
+
+/// The book of jobs, once the node has it; `None`: the node has no part in it.
+fn jobs(admin: &mut Client, until: Instant) -> Result<Option<Jobs>, Failure> {
+    loop {
+        match admin.jobs(None, Duration::ZERO) {
+            Ok(status) if status.current => return Ok(status.jobs),
+            Err(AdminError::Refused(_)) => return Ok(None),
+            Err(error) => return Err(Failure::failed(error)),
+            Ok(_) if Instant::now() >= until => {
+                let why = "the node does not have the book of jobs: is there a quorum (`steadfast status`)?";
+                return Err(Failure::Failed(why.into()));
+            }
+            Ok(_) => std::thread::sleep(ASK),
+        }
+    }
 }
 
 fn say(args: &Args, progress: &Progress) -> Result<(), Failure> {
@@ -178,7 +205,7 @@ fn say(args: &Args, progress: &Progress) -> Result<(), Failure> {
 }
 
 fn unfinished(progress: &Progress, within: u64) -> String {
-    let Progress { node, stuck, ranks, .. } = progress;
+    let Progress { node, stuck, ranks, copies, .. } = progress;
     let mut text =
         format!("{node} still has {} after {within} s; the drain continues", progress.told());
     if !stuck.is_empty() {
@@ -192,6 +219,9 @@ fn unfinished(progress: &Progress, within: u64) -> String {
         text += ". A rank that has saved nothing stays until it ends, or its job is stopped (`steadfast job kill`)";
     } else if !ranks.is_empty() {
         text += ". Other ranks leave when a node that may have them has their images (`steadfast job show`)";
+    }
+    if !copies.is_empty() {
+        text += ". Copies leave when another node with [jobs] has room for them";
     }
     text
 }

@@ -159,14 +159,17 @@ fn list(how: &How) -> Result<(), Failure> {
 }
 
 fn show_one(name: &str, how: &How) -> Result<(), Failure> {
-    let status = known(&how.at)?.1;
+    let (mut node, status) = known(&how.at)?;
     let (_, job) = reach::named(&status, name)?;
     if how.json {
         let json = serde_json::to_string_pretty(job).map_err(Failure::failed)?;
         return print(&format!("{json}\n"));
     }
     let jobs = status.jobs.as_ref().expect("it has the job");
-    print(&show::show(jobs, job, Time(wall_clock())))
+    // A cluster without a manager drains nothing.
+    let deployments = node.deployments().map(|it| it.nodes).unwrap_or_default();
+    let drained = deployments.into_iter().filter(|it| it.drained).map(|it| it.node).collect();
+    print(&show::show(jobs, job, &drained, Time(wall_clock())))
 }
 
 fn steer(

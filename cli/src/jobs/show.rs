@@ -1,10 +1,11 @@
 //! How jobs stand, for people.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
 use job::{Job, JobState, Jobs, Rank, RankState, Recovery, Why};
-use wire::Time;
+use wire::{NodeId, Time};
 
 use super::waits;
 
@@ -33,7 +34,7 @@ pub fn list(jobs: &Jobs, now: Time) -> String {
 }
 
 /// All about a job.
-pub fn show(jobs: &Jobs, job: &Job, now: Time) -> String {
+pub fn show(jobs: &Jobs, job: &Job, drained: &BTreeSet<NodeId>, now: Time) -> String {
     let spec = &job.spec;
     let mut text = format!("{}: {}\n", spec.name, state(job, now));
     let _ = writeln!(
@@ -50,7 +51,7 @@ pub fn show(jobs: &Jobs, job: &Job, now: Time) -> String {
     for (number, rank) in job.ranks.iter().enumerate() {
         let _ = writeln!(text, "{}", line(number, rank, now));
     }
-    for reason in waits::reasons(jobs, job) {
+    for reason in waits::reasons(jobs, job, drained) {
         let _ = writeln!(text, "  {reason}");
     }
     let recoveries: Vec<(usize, &Recovery)> = (0..)
@@ -203,7 +204,7 @@ pub fn span(time: Duration) -> String {
 mod tests {
     use job::{Command, End, Moments, Progress, Spec};
     use wire::rank::Step;
-    use wire::{Incarnation, Member, NodeId};
+    use wire::{Incarnation, Member};
 
     use super::*;
 
@@ -237,7 +238,7 @@ mod tests {
         };
         take(3 * SECOND, &Command::Progress(vec![progress]));
         let now = Time(63 * SECOND);
-        let text = show(&jobs, jobs.job(job).unwrap(), now);
+        let text = show(&jobs, jobs.job(job).unwrap(), &BTreeSet::new(), now);
         for expected in [
             "matmul: running for 62 s",
             "computes   n3",

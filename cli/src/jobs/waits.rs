@@ -3,35 +3,59 @@
 use std::collections::BTreeSet;
 
 use job::{Host, Job, JobState, Jobs, Rank, RankState};
+use wire::{Member, NodeId};
 
-/// A line for each rank that waits for something that a user may have to do.
-pub fn reasons(jobs: &Jobs, job: &Job) -> Vec<String> {
+/// A line for each rank that waits for something that a user may have to do. `drained`: nodes that are
+/// being emptied.
+pub fn reasons(jobs: &Jobs, job: &Job, drained: &BTreeSet<NodeId>) -> Vec<String> {
     if job.state != JobState::Running {
         return Vec::new();
     }
     let waiting = job.ranks.iter().enumerate().filter(|(_, it)| it.state == RankState::Waiting);
-    let told = |(number, rank)| Some(format!("rank {number} waits: {}", reason(jobs, job, rank)?));
+    let told = |(number, rank)| {
+        Some(format!("rank {number} waits: {}", reason(jobs, job, rank, drained)?))
+    };
     waiting.filter_map(told).collect()
 }
 
-fn reason(jobs: &Jobs, job: &Job, rank: &Rank) -> Option<String> {
+fn reason(jobs: &Jobs, job: &Job, rank: &Rank, drained: &BTreeSet<NodeId>) -> Option<String> {
     let hosts: Vec<_> = jobs.hosts().collect();
     if hosts.is_empty() {
         return Some("no node's agent is there: has a node a [jobs] section?".into());
     }
-    if !hosts.iter().any(|(_, host)| job.fits(host)) {
+    let fitting: Vec<_> = hosts.iter().filter(|(_, host)| job.fits(host)).collect();
+    if fitting.is_empty() {
         return Some(unsuitable(job, &hosts.iter().map(|(_, host)| *host).collect::<Vec<_>>()));
     }
-    if rank.images.generations().next().is_some() && rank.images.restorable().next().is_none() {
-        let away = rank.images.generations().flat_map(|image| image.away.iter());
-        let away: BTreeSet<String> = away.map(ToString::to_string).collect();
-        let nodes = away.into_iter().collect::<Vec<_>>().join(", ");
-        return Some(format!("its state is at {nodes} alone, which is away"));
+    let offered: Vec<Member> =
+        fitting.iter().map(|(node, _)| *node).filter(|it| !drained.contains(&it.node)).collect();
+    if offered.is_empty() {
+        let nodes = list(fitting.iter().map(|(node, _)| node.node));
+        return Some(format!(
+            "all hosts that may have it are drained: `steadfast return` of {nodes}"
+        ));
     }
-    let newest = rank.images.restorable().next()?;
-    let has = |node| newest.iter().all(|image| image.holders.contains(&node));
-    let fits = hosts.iter().any(|(node, host)| job.fits(host) && has(*node));
-    (!fits).then(|| "its state is on its way to a node that may have it".into())
+    let unfit = list(fitting.iter().map(|(node, _)| node.node).filter(|it| rank.is_unfit(*it)));
+    let began =
+        (!unfit.is_empty()).then(|| format!("it could not begin at {unfit} (the reason is below)"));
+    if rank.images.generations().next().is_none() {
+        return began;
+    }
+    let Some(newest) = rank.images.restorable().next() else {
+        let away = rank.images.generations().flat_map(|image| image.away.iter().copied());
+        let away = list(away);
+        return Some(format!("its state is at {away} alone, which is away"));
+    };
+    let has = |node: &Member| newest.iter().all(|image| image.holders.contains(node));
+    match offered.iter().any(has) {
+        true => began,
+        false => Some("its state is on its way to a node that may have it".into()),
+    }
+}
+
+fn list(nodes: impl Iterator<Item = NodeId>) -> String {
+    let nodes: BTreeSet<NodeId> = nodes.collect();
+    nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The demand that no host meets, the first of them.
@@ -57,8 +81,8 @@ fn unsuitable(job: &Job, hosts: &[&Host]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use job::{Command, Spec};
-    use wire::{Incarnation, Member, NodeId, Time};
+    use job::{Command, End, Spec};
+    use wire::{Incarnation, Time};
 
     use super::*;
 
@@ -76,7 +100,7 @@ mod tests {
             take(&Command::Gone { node: node(1) });
             take(&Command::Introduce { node: node(2), host });
         }
-        reasons(&jobs, jobs.job(job).unwrap()).concat()
+        reasons(&jobs, jobs.job(job).unwrap(), &BTreeSet::new()).concat()
     }
 
     #[test]
@@ -90,5 +114,27 @@ mod tests {
         let text = told(Spec::default(), amd(), Some(Host::default()));
         assert!(text.contains("(AMD avx2): `steadfast job resume sum --any-processor`"), "{text}");
         assert_eq!(told(Spec::default(), amd(), Some(amd())), "");
+    }
+
+    #[test]
+    fn a_rank_that_could_not_begin_or_has_only_drained_hosts_says_so() {
+        let mut jobs = Jobs::default();
+        let node = |number| Member { node: NodeId(number), incarnation: Incarnation(1) };
+        let mut take = |command: &Command| jobs.take(Time(1), command).unwrap();
+        let (name, command) = ("sum".into(), vec!["sum".into()]);
+        let spec = Spec { name, command, ranks: 1, copies: 1, ..Spec::default() };
+        let job = take(&Command::Submit(spec)).job.unwrap();
+        for number in 1..=2 {
+            take(&Command::Introduce { node: node(number), host: Host::default() });
+        }
+        take(&Command::Start { job, rank: 0, start: 1, node: node(1) });
+        let end = End::NotStarted("no such program".into());
+        take(&Command::Ended { job, rank: 0, start: 1, end, at: Time(1) });
+        let told = |drained: &[u32]| {
+            let drained = drained.iter().copied().map(NodeId).collect();
+            reasons(&jobs, jobs.job(job).unwrap(), &drained).concat()
+        };
+        assert!(told(&[]).contains("could not begin at n1 "), "{}", told(&[]));
+        assert!(told(&[1, 2]).contains("`steadfast return` of n1, n2"), "{}", told(&[1, 2]));
     }
 }

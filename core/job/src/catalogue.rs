@@ -41,6 +41,16 @@ pub struct Catalogue {
     anew: bool,
     /// The nodes at which each image is to be.
     copies: u8,
+    /// A state that another node gets before the rank goes there: the next one, or that of this image.
+    awaited: Awaited,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Awaited {
+    #[default]
+    Nothing,
+    Next,
+    Image(u64),
 }
 
 impl Catalogue {
@@ -69,6 +79,11 @@ impl Catalogue {
         self.from().and_then(|newest| self.chain(newest)).map_or(0, |chain| chain.len())
     }
 
+    /// The next state is needed until this is said again, or not any more.
+    pub(crate) fn await_next(&mut self, wanted: bool) {
+        self.awaited = if wanted { Awaited::Next } else { Awaited::Nothing };
+    }
+
     /// A start goes on from the newest state that can be restored, or anew. Later images, which
     /// nobody has now, are of a past that does not happen: they count no more.
     pub(crate) fn begin(&mut self, planted: Planted) {
@@ -76,7 +91,7 @@ impl Catalogue {
         if !planted.is(Bug::MixPasts) {
             self.generations.retain(|number, _| Some(*number) <= newest);
         }
-        self.from = newest;
+        (self.from, self.awaited) = (newest, Awaited::Nothing);
     }
 
     /// Another image is whole at its first holder. One that is here already is as good.
@@ -103,6 +118,9 @@ impl Catalogue {
             self.make_room(parent.map(|parent| parent.place.generation))?;
         }
         (self.last, self.from, self.anew) = (place.generation, None, false);
+        if self.awaited == Awaited::Next {
+            self.awaited = Awaited::Image(self.last);
+        }
         self.generations.insert(self.last, generation);
         Ok(())
     }
@@ -224,6 +242,13 @@ impl Catalogue {
         self.restorable().find(|state| state.iter().all(safe))
     }
 
+    /// The oldest state that has yet to get all its copies. Who copies it must have the time.
+    fn next_safe(&self) -> Option<Vec<&Generation>> {
+        let safe = self.safest().map_or(0, |state| state[0].place.generation);
+        let newer = self.restorable().take_while(|state| state[0].place.generation > safe);
+        newer.last()
+    }
+
     /// The images of the states that are kept, among them one with all copies, if there is. One that
     /// is held nowhere is kept as well, while it is newer than these or there are fewer: its holder
     /// may come back, and it may have the results.
@@ -236,6 +261,10 @@ impl Catalogue {
         let from = self.from.and_then(|number| self.generations.get(&number));
         states.extend(from.and_then(|it| self.chain(it)));
         states.extend(self.safest());
+        states.extend(self.next_safe());
+        if let Awaited::Image(number) = self.awaited {
+            states.extend(self.generations.get(&number).and_then(|it| self.chain(it)));
+        }
         let newest = states[0][0].place.generation;
         let newer = self.generations.range(newest + 1..).filter_map(|(_, it)| self.chain(it));
         let newer: Vec<Vec<&Generation>> = newer.collect();

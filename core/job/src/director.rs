@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 
 use wire::{Duration, Member, NodeId, Time};
 
-use crate::{Command, Generation, Host, Job, JobState, Jobs, Rank, RankState};
+use crate::seats::Seats;
+use crate::sight::Sight;
+use crate::{Command, Generation, Job, JobState, Jobs, Rank, RankState};
 
 /// A command that the book does not show is repeated after this time.
 pub const AGAIN: Duration = Duration::from_millis(200);
@@ -16,24 +18,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// The cluster at one moment, where a majority is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sight {
-    /// The lives of nodes that are in the component.
-    pub members: Vec<Member>,
-    /// Nodes that are to be emptied.
-    pub drained: BTreeSet<NodeId>,
-    /// How much the hosts have to do, in twentieths of what they can.
-    pub loads: BTreeMap<NodeId, u32>,
-}
-
-impl Sight {
-    /// This life of a node is there, and may have ranks.
-    fn offers(&self, node: Member) -> bool {
-        self.members.contains(&node) && !self.drained.contains(&node.node)
-    }
-}
 
 /// The director of the node that has the group's primary.
 #[derive(Clone, Debug, Default)]
@@ -91,6 +75,8 @@ impl Director {
         let mut seats = Seats::new(sight, book);
         let mut waits = BTreeMap::new();
         for (number, job) in book.jobs().filter(|(_, job)| job.state == JobState::Running) {
+            // The first of a job's starts says of which kind all its hosts are.
+            let mut kind = job.kind.clone();
             for (place, rank) in (0..).zip(&job.ranks) {
                 if rank.state != RankState::Waiting {
                     continue;
@@ -101,7 +87,8 @@ impl Director {
                 if now < since + pause(rank) {
                     continue;
                 }
-                if let Some(node) = seats.choose(job, rank) {
+                if let Some((node, host)) = seats.choose(job, kind.as_deref(), rank) {
+                    kind.get_or_insert_with(|| host.kind.clone());
                     let start = rank.start + 1;
                     wanted.push(Command::Start { job: number, rank: place, start, node });
                 }
@@ -112,7 +99,8 @@ impl Director {
 }
 
 /// The nodes that are to have a rank's images: where it is to go on or runs, where it may, those that
-/// have them already, and those that have the least to keep (`star.txt`, section 3.3: the degree of replication is kept).
+/// have them already, and those that have the least to keep (`star.txt`, section 3.3: the degree of
+/// replication is kept).
 fn keepers(sight: &Sight, book: &Jobs, job: &Job, rank: &Rank) -> BTreeSet<NodeId> {
     let newest = rank.images.restorable().next();
     let has = |node: Member| {
@@ -145,83 +133,5 @@ fn pause(rank: &Rank) -> Duration {
     match rank.fruitless() {
         0 | 1 => Duration::ZERO,
         times => (FIRST_PAUSE * (1 << (times - 2).min(10))).min(LONGEST_PAUSE),
-    }
-}
-
-/// Nodes that may have a rank, with what they have.
-struct Seats<'a> {
-    seats: Vec<Seat<'a>>,
-}
-
-struct Seat<'a> {
-    node: Member,
-    host: &'a Host,
-    load: u32,
-    ranks: u32,
-}
-
-impl Seat<'_> {
-    fn suits(&self, job: &Job, rank: &Rank) -> bool {
-        job.fits(self.host) && !rank.is_unfit(self.node.node)
-    }
-
-    /// The less, the more room it has.
-    fn room(&self) -> (u32, u32, Member) {
-        let each = self.host.processors.max(1);
-        (self.ranks * 20 / each + self.load, self.ranks, self.node)
-    }
-}
-
-impl<'a> Seats<'a> {
-    fn new(sight: &Sight, book: &'a Jobs) -> Seats<'a> {
-        let ranks = || book.jobs().flat_map(|(_, job)| &job.ranks);
-        let is_of = |rank: &Rank, node: Member| {
-            let goes = rank.moves.is_some_and(|moves| moves.to == node.node);
-            goes || rank.state == RankState::At(node)
-        };
-        let seats = book.hosts().filter(|(node, _)| sight.offers(*node)).map(|(node, host)| Seat {
-            node,
-            host,
-            load: sight.loads.get(&node.node).copied().unwrap_or(0),
-            ranks: ranks().filter(|rank| is_of(rank, node)).count() as u32,
-        });
-        Seats { seats: seats.collect() }
-    }
-
-    /// Where a rank is to run: where all of its state is; then where it has the most room.
-    fn choose(&mut self, job: &Job, rank: &Rank) -> Option<Member> {
-        let state = rank.images.restorable().next();
-        // Its state is nowhere now: it waits for who has it.
-        if state.is_none() && rank.images.generations().next().is_some() {
-            return None;
-        }
-        let has = |node: &Member| {
-            let has_all =
-                |state: &Vec<&Generation>| state.iter().all(|image| image.holders.contains(node));
-            state.as_ref().is_none_or(has_all)
-        };
-        let valid = |seat: &&mut Seat<'_>| seat.suits(job, rank) && has(&seat.node);
-        // Where it ends again and again it may be the host's fault.
-        let blamed = |seat: &Seat<'_>| rank.fruitless() > 1 && rank.ran == Some(seat.node.node);
-        let seats = self.seats.iter_mut().filter(valid);
-        let seat = seats.min_by_key(|seat| (blamed(seat), seat.room()))?;
-        seat.ranks += 1;
-        Some(seat.node)
-    }
-
-    /// Where a rank is to go on whose node is being emptied: where it was to, or where it keeps images,
-    /// or where there is the most room. One that has never saved would lose all its work: it stays,
-    /// until it has.
-    fn refuge(&mut self, sight: &Sight, job: &Job, rank: &Rank) -> Option<NodeId> {
-        let RankState::At(node) = rank.state else { return None };
-        if !sight.drained.contains(&node.node) {
-            return None;
-        }
-        let goes = |seat: &Seat<'_>| rank.moves.is_some_and(|moves| moves.to == seat.node.node);
-        let keeps = |seat: &Seat<'_>| rank.keepers.contains(&seat.node.node);
-        let seats = self.seats.iter_mut().filter(|seat| seat.suits(job, rank));
-        let seat = seats.min_by_key(|seat| (!goes(seat), !keeps(seat), seat.room()))?;
-        seat.ranks += u32::from(!goes(seat));
-        Some(seat.node.node)
     }
 }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use wire::limits::MAX_NAME;
 
-use crate::{MAX_LABELS, MAX_PROCESSOR};
+use crate::{MAX_LABELS, MAX_PROCESSOR, Spec};
 
 /// A host, as its agent introduces it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,5 +31,13 @@ impl Host {
             && self.kind.len() <= MAX_PROCESSOR
             && self.labels.len() <= MAX_LABELS
             && self.labels.iter().all(|it| it.len() <= MAX_NAME)
+    }
+
+    /// Whether it has what a rank of such a job needs. `kind`: that of the processors where the job
+    /// began.
+    pub fn suits(&self, spec: &Spec, kind: Option<&str>) -> bool {
+        spec.labels.iter().all(|label| self.labels.contains(label))
+            && spec.memory <= self.memory
+            && (spec.any_processor || kind.is_none_or(|kind| *kind == self.kind))
     }
 }

@@ -68,10 +68,13 @@ pub enum JobState {
 impl Job {
     /// Whether a host has what its ranks need.
     pub fn fits(&self, host: &Host) -> bool {
-        let spec = &self.spec;
-        spec.labels.iter().all(|label| host.labels.contains(label))
-            && spec.memory <= host.memory
-            && (spec.any_processor || self.kind.as_ref().is_none_or(|kind| *kind == host.kind))
+        host.suits(&self.spec, self.kind.as_deref())
+    }
+
+    /// Nothing of it was ever done: no rank runs, has saved or has finished.
+    fn is_untouched(&self) -> bool {
+        let saved = |rank: &Rank| rank.images.next() > 1;
+        self.ranks.iter().all(|rank| rank.state == RankState::Waiting && !saved(rank))
     }
 }
 
@@ -160,9 +163,10 @@ impl Jobs {
             Command::Resume { job } => self.resume(now, *job),
             Command::Forget { job } => self.forget(*job),
             Command::Loosen { job, processor, program } => {
-                let spec = &mut self.jobs.get_mut(job).ok_or(Void::Unknown)?.spec;
-                spec.any_processor |= processor;
-                spec.program.take_if(|_| *program);
+                let job = self.jobs.get_mut(job).ok_or(Void::Unknown)?;
+                job.spec.any_processor |= processor;
+                job.spec.program.take_if(|_| *program);
+                job.ranks.iter_mut().for_each(Rank::may_begin_anywhere);
                 Ok(())
             }
             Command::Save { job } => {
@@ -334,7 +338,13 @@ impl Jobs {
     ) -> Result<(), Void> {
         self.check_life(node)?;
         let (planted, twice) = (self.planted, self.planted.is(Bug::StartTwice));
-        let rank = self.running(job)?.ranks.get_mut(rank as usize).ok_or(Void::Unknown)?;
+        let host = self.hosts.get(&node.node).map(|(_, host)| host.clone());
+        let job = self.running(job)?;
+        // The director may not have known where another rank began.
+        if host.as_ref().is_some_and(|host| !job.fits(host)) {
+            return Err(Void::State);
+        }
+        let rank = job.ranks.get_mut(rank as usize).ok_or(Void::Unknown)?;
         let again = twice && start == rank.start && matches!(rank.state, RankState::At(_));
         if start != rank.start + 1 && !again {
             return Err(Void::Stale);
@@ -346,9 +356,7 @@ impl Jobs {
             return Err(Void::State);
         }
         rank.begin(now, start, node, planted);
-        let kind = self.hosts.get(&node.node).map(|(_, host)| host.kind.clone());
-        let job = self.running(job)?;
-        job.kind = job.kind.take().or(kind);
+        job.kind = job.kind.take().or(host.map(|host| host.kind));
         Ok(())
     }
 
@@ -387,8 +395,6 @@ impl Jobs {
         (end, at): (&End, Time),
     ) -> Result<(), Void> {
         let job = self.jobs.get_mut(&number).ok_or(Void::Unknown)?;
-        let suiting = self.hosts.iter().filter(|(_, (_, host))| job.fits(host));
-        let suiting: BTreeSet<NodeId> = suiting.map(|(node, _)| *node).collect();
         let it = job.ranks.get_mut(rank as usize).ok_or(Void::Unknown)?;
         if it.start != start || !matches!(it.state, RankState::At(_)) {
             return Err(Void::Stale);
@@ -402,6 +408,12 @@ impl Jobs {
             return Ok(());
         }
         it.over(now, Why::Ended(end.clone()), at);
+        if matches!(end, End::NotStarted(_)) && job.is_untouched() {
+            job.kind = None;
+        }
+        let suiting = self.hosts.iter().filter(|(_, (_, host))| job.fits(host));
+        let suiting: BTreeSet<NodeId> = suiting.map(|(node, _)| *node).collect();
+        let it = &mut job.ranks[rank as usize];
         // One that a user has stopped is no failure of the program.
         if job.state == JobState::Running && it.fails(end, &suiting) {
             (job.state, job.since) = (JobState::Failing(rank, end.clone()), now);

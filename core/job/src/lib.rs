@@ -31,6 +31,8 @@ mod key;
 mod moving;
 mod progress;
 mod rank;
+mod seats;
+mod sight;
 mod spec;
 
 pub use agent::{Agent, Output, Word};
@@ -40,13 +42,14 @@ pub use bug::Bug;
 pub use bug::Planted;
 pub use catalogue::{Catalogue, Generation};
 pub use command::{Command, Taken, Void};
-pub use director::{Director, Sight};
+pub use director::Director;
 pub use host::Host;
 pub use jobs::{Job, JobState, Jobs};
 pub use key::Key;
 pub use moving::Move;
 pub use progress::{End, Moments, Progress, Recovery, Why};
 pub use rank::{Rank, RankState};
+pub use sight::Sight;
 pub use spec::{Refusal, Spec};
 
 /// The most jobs of a cluster.

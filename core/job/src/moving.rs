@@ -15,14 +15,19 @@ pub struct Move {
     pub to: NodeId,
     /// A state is awaited there that is newer than this image.
     after: u64,
-    /// All but what has changed since is there.
-    near: bool,
+    /// States that have come there.
+    came: u8,
 }
+
+/// States that come to the other node at most, before the rank leaves.
+const LONGEST: u8 = 8;
 
 /// The next step of a move.
 pub(crate) enum Step {
     /// The rank is to save once more.
     Save,
+    /// It has saved meanwhile: that is to come, too.
+    Wait,
     /// All of its state is there: its start is over.
     Leave,
 }
@@ -30,7 +35,7 @@ pub(crate) enum Step {
 impl Move {
     /// A rank with these images is to go to this node.
     pub(crate) fn new(to: NodeId, images: &Catalogue) -> Move {
-        Move { to, after: images.next() - 1, near: false }
+        Move { to, after: images.next() - 1, came: 0 }
     }
 
     /// A copy has come to a node: perhaps it is the one that was awaited.
@@ -41,7 +46,15 @@ impl Move {
             state[0].place.generation > self.after && all
         });
         self.after = awaited?[0].place.generation;
-        // The second state is small, so little is computed twice while it goes over.
-        if core::mem::replace(&mut self.near, true) { Some(Step::Leave) } else { Some(Step::Save) }
+        self.came += 1;
+        let newest = images.restorable().next().map(|state| state[0].place.generation);
+        match self.came {
+            1 => Some(Step::Save),
+            // One that saves again and again is not waited for.
+            LONGEST.. => Some(Step::Leave),
+            // An increment is small, so little is computed twice while it goes over.
+            _ if newest == Some(self.after) => Some(Step::Leave),
+            _ => Some(Step::Wait),
+        }
     }
 }

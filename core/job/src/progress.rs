@@ -18,7 +18,7 @@ pub enum End {
     Killed(i32),
     /// Its image was damaged: it is to begin with another one.
     Damaged,
-    /// It made no progress for as long as its job allows, and was ended.
+    /// It reached no safe point for as long as its job allows, and was ended.
     Stalled,
     /// It could not begin: the reason.
     NotStarted(String),
@@ -31,7 +31,7 @@ impl core::fmt::Display for End {
             End::Failed(status) => write!(f, "it ended with exit status {status}"),
             End::Killed(signal) => write!(f, "it was ended by signal {signal}"),
             End::Damaged => f.write_str("its image was damaged"),
-            End::Stalled => f.write_str("it made no progress for too long, and was ended"),
+            End::Stalled => f.write_str("it reached no safe point for too long, and was ended"),
             End::NotStarted(why) => write!(f, "it could not be started: {why}"),
         }
     }

@@ -37,7 +37,7 @@ pub struct Rank {
     /// Starts that ended since it was further than ever: by signals, and by themselves.
     killed: u32,
     failed: u32,
-    /// Nodes at which it could not begin: not tried again until all others were.
+    /// Nodes at which it could not begin: tried again only after all others.
     unfit: BTreeSet<NodeId>,
 }
 
@@ -68,6 +68,11 @@ impl Rank {
     /// It could not begin at this node.
     pub fn is_unfit(&self, node: NodeId) -> bool {
         self.unfit.contains(&node)
+    }
+
+    /// The program or its hosts are others by now.
+    pub(crate) fn may_begin_anywhere(&mut self) {
+        self.unfit.clear();
     }
 
     /// The node is another one by now.
@@ -105,6 +110,7 @@ impl Rank {
         if self.moves.map(|moves| moves.to) != to {
             self.moves = to.map(|to| Move::new(to, &self.images));
             self.saves += u64::from(to.is_some());
+            self.images.await_next(to.is_some());
         }
         Ok(())
     }
@@ -113,7 +119,11 @@ impl Rank {
     pub(crate) fn arrived(&mut self, now: Time, planted: Planted) {
         let step = self.moves.as_mut().and_then(|moves| moves.arrived(&self.images, planted));
         match step {
-            Some(Step::Save) => self.saves += 1,
+            Some(Step::Save) => {
+                self.saves += 1;
+                self.images.await_next(true);
+            }
+            Some(Step::Wait) => self.images.await_next(true),
             Some(Step::Leave) => self.over(now, Why::Moved, now),
             None => {}
         }
@@ -130,10 +140,11 @@ impl Rank {
     /// what it needs.
     pub(crate) fn fails(&mut self, end: &End, suiting: &BTreeSet<NodeId>) -> bool {
         match end {
-            // The program may be at others: once around counts as one failure.
+            // The program may be at others: once around counts as one failure. Some of them may not
+            // be there.
             End::NotStarted(_) => {
-                self.unfit.extend(self.ran);
-                if suiting.is_subset(&self.unfit) {
+                let again = self.ran.is_some_and(|node| !self.unfit.insert(node));
+                if again || suiting.is_subset(&self.unfit) {
                     self.unfit.clear();
                     self.failed += 1;
                 }

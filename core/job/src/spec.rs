@@ -39,7 +39,8 @@ pub struct Spec {
     pub any_processor: bool,
     /// The SHA-256 of its program: a host with another one does not run it. `None`: any will do.
     pub program: Option<[u8; 32]>,
-    /// How long a rank may take for a turn before it is ended and started again. Zero: for ever.
+    /// How long a rank may reach no safe point before it is ended and started again, a second at least.
+    /// Zero: for ever.
     pub stall: Duration,
 }
 
@@ -64,6 +65,9 @@ pub enum Refusal {
     /// Too many ranks, or none.
     #[error("a job has 1 to {MAX_RANKS} ranks, not {0}")]
     Ranks(u32),
+    /// A rank says once in 100 ms that it was at a safe point.
+    #[error("a rank may reach no safe point for 1 s or more (--stall), not for {0:?}")]
+    Stall(Duration),
     /// Too many copies, or none.
     #[error("an image has 1 to {MAX_COPIES} copies, not {0}")]
     Copies(u8),
@@ -96,6 +100,9 @@ impl Spec {
         }
         if !(1..=MAX_COPIES).contains(&self.copies) {
             return Err(Refusal::Copies(self.copies));
+        }
+        if !self.stall.is_zero() && self.stall < Duration::from_secs(1) {
+            return Err(Refusal::Stall(self.stall));
         }
         Ok(())
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use image::{Parent, Place};
 use steadfast_job::{
-    Command, Director, End, Host, JobState, Jobs, MAX_FAILED, Rank, RankState, Sight, Spec, Why,
+    Command, Director, End, Host, JobState, Jobs, MAX_FAILED, Rank, RankState, Sight, Spec, Void,
+    Why,
 };
 use wire::{Duration, Incarnation, Member, NodeId, Time};
 
@@ -181,6 +182,83 @@ fn a_job_stays_with_the_processors_where_it_began_unless_a_user_says_otherwise()
     world.take(&Command::Loosen { job, processor: true, program: false });
     world.direct();
     assert_eq!(world.at(), Some(2));
+}
+
+#[test]
+fn the_ranks_of_a_job_begin_at_hosts_of_one_kind() {
+    let mut book = Jobs::default();
+    let command = vec!["sum".into()];
+    let spec = Spec { name: "sum".into(), command, ranks: 2, copies: 1, ..Spec::default() };
+    let job = book.take(Time(1), &Command::Submit(spec)).unwrap().job.unwrap();
+    for (number, kind) in [(1, "a"), (2, "b")] {
+        let host = Host { kind: kind.into(), processors: 1, ..Host::default() };
+        book.take(Time(1), &Command::Introduce { node: node(number), host }).unwrap();
+    }
+    let sight = Sight { members: vec![node(1), node(2)], ..Sight::default() };
+    let commands = Director::default().look(Time(1), &sight, &book);
+    let starts = commands.iter().filter(|it| matches!(it, Command::Start { .. }));
+    for start in starts {
+        book.take(Time(1), start).unwrap();
+    }
+    let at = |rank: usize| book.job(job).unwrap().ranks[rank].state;
+    assert_eq!((at(0), at(1)), (RankState::At(node(1)), RankState::At(node(1))));
+    // Two directors may each have chosen a first one.
+    let mut other = book.clone();
+    let end = End::Killed(9);
+    other.take(Time(1), &Command::Ended { job, rank: 1, start: 1, end, at: Time(1) }).unwrap();
+    let wrong = Command::Start { job, rank: 1, start: 2, node: node(2) };
+    assert_eq!(other.take(Time(1), &wrong), Err(Void::State));
+}
+
+#[test]
+fn a_program_that_is_at_hosts_of_another_kind_is_found() {
+    let mut world = World::new(Spec::default(), &["a", "b"]);
+    world.direct();
+    assert_eq!(world.at(), Some(1));
+    world.ends(End::NotStarted("no such program".into()));
+    world.direct();
+    assert_eq!(world.at(), Some(2));
+    world.save(true);
+    world.ends(End::Killed(9));
+    world.direct();
+    assert_eq!((world.at(), world.rank().fruitless()), (Some(2), 1));
+}
+
+#[test]
+fn a_rank_that_cannot_begin_is_tried_there_again_if_no_other_host_comes() {
+    let mut world = World::new(Spec::default(), &["a", "a", "a"]);
+    world.direct();
+    world.sight.drained.insert(NodeId(2));
+    world.ends(End::NotStarted("no such program".into()));
+    world.sight.members.retain(|member| member.node != NodeId(3));
+    world.direct();
+    assert_eq!((world.at(), world.rank().fruitless()), (Some(1), 0));
+    world.ends(End::NotStarted("no such program".into()));
+    assert_eq!(world.rank().fruitless(), 1);
+}
+
+#[test]
+fn a_rank_that_saves_all_the_time_leaves_with_its_newest_state_or_after_eight() {
+    let mut world = World::new(Spec::default(), &["a", "a"]);
+    world.direct();
+    world.sight.drained.insert(NodeId(1));
+    world.direct();
+    let mut last = world.save(true);
+    let mut saves = 1;
+    while world.at() == Some(1) {
+        assert!(saves < 9, "it never leaves");
+        // Another image is there before the last one is copied, and others go.
+        let next = world.save(true);
+        world.direct();
+        assert!(world.rank().images.generations().any(|it| it.place == last), "who copies it?");
+        world.get(last, 2);
+        (last, saves) = (next, saves + 1);
+    }
+    assert_eq!(saves, 9);
+    world.get(last, 2);
+    world.direct();
+    assert_eq!(world.at(), Some(2));
+    assert_eq!(world.book.to_restore(world.job, 0)[0].place, last);
 }
 
 #[test]

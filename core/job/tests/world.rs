@@ -6,7 +6,7 @@ use image::{Parent, Place, Root};
 use steadfast_job::{
     Command, End, JobState, Jobs, KEPT, MAX_COMMAND, Planted, RankState, Spec, Void,
 };
-use wire::{Incarnation, Member, NodeId, Random, Time};
+use wire::{Duration, Incarnation, Member, NodeId, Random, Time};
 
 const NODES: u64 = 4;
 const RANKS: u32 = 3;
@@ -299,6 +299,7 @@ fn an_impossible_job_is_refused_with_the_remedy() {
         (Spec { copies: 5, ..spec() }, "1 to 4 copies"),
         (Spec { name: "a/b".into(), ..spec() }, "no slash"),
         (Spec { folder: "x".repeat(MAX_COMMAND), ..spec() }, "put what is long into a file"),
+        (Spec { stall: Duration::from_millis(50), ..spec() }, "1 s or more (--stall)"),
         (Spec { labels: vec![String::new(); 17], ..spec() }, "at most 16 labels"),
     ] {
         let void = book.take(Time(1), &Command::Submit(wrong)).unwrap_err();

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::thread;
 
 use image::{Parent, Place, Root};
@@ -26,6 +25,7 @@ use crate::records::Records;
 use crate::writers::{self, Write};
 
 mod rank;
+mod stall;
 mod starting;
 mod watching;
 
@@ -107,7 +107,9 @@ struct Driver {
     /// Jobs that were forgotten, and of which something may be left here.
     forgotten: Vec<u64>,
     /// Programs that were found to be those of jobs.
-    programs: Arc<Mutex<Programs>>,
+    programs: Programs,
+    /// Starts whose programs are being read, and whether they are to save as soon as they can.
+    reading: BTreeMap<Key, bool>,
     /// When the book was told how far ranks are, and that it has not yet answered.
     told: Time,
     telling: bool,
@@ -152,7 +154,8 @@ impl Driver {
             commands,
             writes,
             forgotten: Vec::new(),
-            programs: Arc::default(),
+            programs: Programs::default(),
+            reading: BTreeMap::new(),
             told: monotonic(),
             telling: false,
         })
@@ -190,7 +193,7 @@ impl Driver {
                 self.forgotten.clone_from(&assignment.forgotten);
                 for task in &assignment.tasks {
                     if let Some(rank) = self.ranks.get_mut(&task.key()) {
-                        rank.stall = task.spec.stall;
+                        rank.stall.most = task.spec.stall;
                     }
                 }
                 self.agent.assign(wall(), assignment);
@@ -213,7 +216,8 @@ impl Driver {
             }
             Event::Ended(key, end) => self.ended(key, end),
             Event::Saved(place, parent, saved) => self.agent.handle_saved(place, parent, saved),
-            Event::Ready(key, ready) => self.ready(key, ready),
+            Event::Read(task, path, read) => self.read(*task, path, read),
+            Event::Restored(key, restored) => self.restored(key, restored),
             Event::Fetched(place, fetched) => self.agent.handle_fetched(place, fetched),
             Event::Damaged(place) => {
                 tracing::warn!(%place, "a copy has rotted");
@@ -227,6 +231,7 @@ impl Driver {
         match output {
             Output::Start(task) => self.start(task),
             Output::Kill(key) => {
+                self.reading.remove(&key);
                 let Some(rank) = self.ranks.get_mut(&key) else {
                     return self.agent.handle_ended(key, End::Killed(0), wall());
                 };
@@ -288,10 +293,14 @@ impl Driver {
             (Frame::Snapshot(snapshot), Some(file)) => {
                 let (step, full) = (snapshot.step, snapshot.full);
                 (rank.snapshot, rank.snapped) = (Some((snapshot, file)), wall());
-                (rank.step, rank.moved) = (step, monotonic());
+                rank.step = step;
+                rank.stall.waits();
                 self.agent.handle_snapshot(key, step, full);
             }
-            (Frame::Finish, _) => self.agent.handle_finish(key, wall()),
+            (Frame::Finish, _) => {
+                rank.stall.waits();
+                self.agent.handle_finish(key, wall());
+            }
             (Frame::Farewell(_), _) => rank.link = None,
             (frame, _) => {
                 tracing::warn!(?frame, "a rank says what is not for it to say");
@@ -304,7 +313,7 @@ impl Driver {
     fn ended(&mut self, key: Key, end: End) {
         let mut end = end;
         if let Some(rank) = self.ranks.remove(&key) {
-            if rank.stalled {
+            if rank.stall.ended {
                 end = End::Stalled;
             }
             let name = rank.task.as_ref().map(|task| task.spec.name.clone());
@@ -335,6 +344,11 @@ impl Driver {
     }
 
     fn tell(&mut self, key: Key, word: Word) {
+        if word == Word::Save
+            && let Some(owes_save) = self.reading.get_mut(&key)
+        {
+            *owes_save = true;
+        }
         let Some(rank) = self.ranks.get_mut(&key) else { return };
         match word {
             Word::Saved(outcome, full) => {
@@ -343,7 +357,7 @@ impl Driver {
                     rank.progress.save_us = u32::try_from(took).unwrap_or(u32::MAX);
                     (rank.progress.saved, rank.changed) = (wall(), true);
                 }
-                rank.moved = monotonic();
+                rank.stall.reached(monotonic());
                 rank.tell(&Frame::Saved(Saved { step: rank.step, outcome, full }));
             }
             Word::Save => rank.wish_for_save(),

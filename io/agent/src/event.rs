@@ -1,15 +1,17 @@
 //! Reports to the agent's main thread.
 
 use std::fs::File;
+use std::io;
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
 use image::{Parent, Place, Root};
-use job::{Assignment, Command, End, Key, Taken, Void};
+use job::{Assignment, Command, End, Key, Taken, Task, Void};
 use wire::rank::{Frame, TOKEN};
 
-use crate::images::Restored;
+use crate::images::{RestoreError, Restored};
 use crate::link::Link;
-use crate::ready::Unready;
+use crate::program::{Digested, Stamp};
 
 /// Tells an agent to stop.
 #[derive(Clone, Debug)]
@@ -43,8 +45,10 @@ pub(crate) enum Event {
     Ended(Key, End),
     /// An image is written, or not.
     Saved(Place, Option<Parent>, Result<(Root, u64), String>),
-    /// A start's program is right, and its state is read if it has one; or not.
-    Ready(Key, Result<Option<Restored>, Unready>),
+    /// A job's program was read, for this start.
+    Read(Box<Task>, PathBuf, io::Result<(Stamp, Digested)>),
+    /// A state is read, or not.
+    Restored(Key, Result<Restored, RestoreError>),
     /// A copy of this image is here, or is not.
     Fetched(Place, Result<Root, String>),
     /// An image was found damaged.

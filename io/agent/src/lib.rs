@@ -27,7 +27,6 @@ mod options;
 pub mod prints;
 mod process;
 pub mod program;
-mod ready;
 mod records;
 mod writers;
 

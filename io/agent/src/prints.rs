@@ -16,6 +16,9 @@ pub const MOST: u64 = 64 << 20;
 /// Bytes that stay.
 const KEPT: u64 = MOST / 2;
 
+/// File systems make holes of so many bytes, or of less.
+const BLOCK: u64 = 64 << 10;
+
 /// Forgets the oldest bytes of a file that has too many.
 pub(crate) fn limit(path: &Path) -> io::Result<()> {
     let file = match File::options().write(true).open(path) {
@@ -27,7 +30,8 @@ pub(crate) fn limit(path: &Path) -> io::Result<()> {
     if data.blocks() * 512 <= MOST {
         return Ok(());
     }
-    let forgotten = data.len().saturating_sub(KEPT);
+    // A hole of whole blocks: of half a one the rest would be read as zeros.
+    let forgotten = data.len().saturating_sub(KEPT) / BLOCK * BLOCK;
     fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, forgotten)?;
     Ok(())
 }
@@ -66,14 +70,15 @@ mod tests {
         }
         limit(&path).unwrap();
         assert_eq!(go_to(&File::open(&path).unwrap(), 0).unwrap(), 0, "it has as much as it may");
-        file.write_all(&line).unwrap();
+        file.write_all(&line[..12_345]).unwrap();
         limit(&path).unwrap();
         file.write_all(b"the end").unwrap();
         let mut reader = File::open(&path).unwrap();
-        assert_eq!(go_to(&reader, 0).unwrap(), MOST + (1 << 20) - KEPT);
+        assert_eq!(go_to(&reader, 0).unwrap(), KEPT);
         let mut left = Vec::new();
         reader.read_to_end(&mut left).unwrap();
-        assert!(left.len() as u64 == KEPT + 7 && left.ends_with(b"xthe end"));
+        assert_eq!(left.len() as u64, MOST - KEPT + 12_345 + 7);
+        assert!(left.starts_with(b"xx") && left.ends_with(b"xthe end"));
         assert!(fs::metadata(&path).unwrap().blocks() * 512 < MOST);
         fs::write(&path, "").unwrap();
         assert_eq!(go_to(&File::open(&path).unwrap(), 0).unwrap(), 0);

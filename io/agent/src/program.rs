@@ -13,6 +13,14 @@ use sha2::{Digest, Sha256};
 const INTERPRETERS: [&str; 10] =
     ["python", "pypy", "bash", "sh", "dash", "perl", "ruby", "julia", "Rscript", "node"];
 
+/// Their options that have a value behind them, and those after which no script comes.
+const VALUED: [&str; 4] = ["-W", "-X", "-o", "-O"];
+const SCRIPTLESS: [&str; 3] = ["-c", "-e", "-m"];
+
+/// Programs that start others: nothing is known of these.
+const STARTERS: [&str; 9] =
+    ["env", "nice", "numactl", "setsid", "stdbuf", "taskset", "time", "timeout", "uv"];
+
 /// The file that says what a job computes: its program, or the script that an interpreter runs.
 /// `None`: it is not to be told from the command, as with `python -m`.
 pub fn file_of(spec: &Spec) -> Option<PathBuf> {
@@ -22,15 +30,27 @@ pub fn file_of(spec: &Spec) -> Option<PathBuf> {
     // python3.11 is one as well.
     let bare = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
     if INTERPRETERS.contains(&bare) {
-        let script = arguments.iter().find(|word| !word.starts_with('-'))?;
-        return Some(folder.join(script)).filter(|path| path.is_file());
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                word if SCRIPTLESS.contains(&word) => return None,
+                word if VALUED.contains(&word) => _ = words.next(),
+                word if word.starts_with('-') => {}
+                script => return Some(folder.join(script)).filter(|path| path.is_file()),
+            }
+        }
+        return None;
+    }
+    if STARTERS.contains(&bare) {
+        return None;
     }
     if program.contains('/') {
         return Some(folder.join(program)).filter(|path| path.is_file());
     }
     let path = spec.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
     let mut folders = path?.split(':');
-    folders.find_map(|folder| Some(Path::new(folder).join(program)).filter(|it| is_program(it)))
+    // An empty one is the present folder, which is the job's.
+    folders.find_map(|path| Some(folder.join(path).join(program)).filter(|it| is_program(it)))
 }
 
 fn is_program(path: &Path) -> bool {
@@ -50,36 +70,66 @@ pub fn digest(path: &Path) -> io::Result<[u8; 32]> {
 /// Programs that were read, each as long as its file is the same.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
-    read: HashMap<PathBuf, (Stamp, [u8; 32])>,
+    read: HashMap<PathBuf, (Stamp, Digested)>,
 }
 
-/// Marks that change with a file: its device and number, its length, and the time of its last change.
-type Stamp = (u64, u64, u64, i64, i64);
+pub(crate) type Digested = Result<[u8; 32], String>;
 
-fn stamp(data: &Metadata) -> Stamp {
-    (data.dev(), data.ino(), data.len(), data.ctime(), data.ctime_nsec())
+/// Marks that change with a file: its device and number, its length, and the time of its last change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(u64, u64, u64, i64, i64);
+
+impl Stamp {
+    fn of(data: &Metadata) -> Stamp {
+        Stamp(data.dev(), data.ino(), data.len(), data.ctime(), data.ctime_nsec())
+    }
+}
+
+/// Whether this host has a job's program.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It has.
+    Right,
+    /// It has another one, or none: the reason, and the remedy.
+    Wrong(String),
+    /// It has to be read first: [`read`] does.
+    Unread(PathBuf),
+}
+
+/// Reads a program, which may take a while.
+pub(crate) fn read(path: &Path) -> io::Result<(Stamp, Digested)> {
+    let stamp = Stamp::of(&fs::metadata(path)?);
+    Ok((stamp, digest(path).map_err(|error| error.to_string())))
 }
 
 impl Programs {
-    /// This host has the program with which the job was submitted.
-    pub fn check(&mut self, spec: &Spec) -> Result<(), String> {
-        let Some(wanted) = spec.program else { return Ok(()) };
-        let found = file_of(spec).ok_or("this host does not have the program")?;
-        let told = |error: io::Error| format!("{}: {error}", found.display());
-        let stamp = stamp(&fs::metadata(&found).map_err(told)?);
-        let is = match self.read.get(&found) {
-            Some((of, is)) if *of == stamp => *is,
-            _ => digest(&found).map_err(told)?,
+    /// Looks at what this host has instead of the program with which the job was submitted.
+    pub fn look(&self, spec: &Spec) -> Look {
+        let Some(wanted) = spec.program else { return Look::Right };
+        let Some(found) = file_of(spec) else {
+            let words =
+                spec.command.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(" ");
+            let why = "this host has no such program: copy it to the same path, or choose hosts by --label";
+            return Look::Wrong(format!("{why}: {words}"));
         };
-        self.read.insert(found.clone(), (stamp, is));
-        if is == wanted {
-            return Ok(());
+        let known = self.read.get(&found);
+        let same = |stamp: &Stamp| fs::metadata(&found).is_ok_and(|it| Stamp::of(&it) == *stamp);
+        match known.filter(|(stamp, _)| same(stamp)) {
+            Some((_, Ok(is))) if *is == wanted => Look::Right,
+            Some((_, Ok(_))) => Look::Wrong(format!(
+                "the program has changed since the job was submitted: put it back, or `steadfast job resume {} \
+                 --any-program`: {}",
+                spec.name,
+                found.display()
+            )),
+            Some((_, Err(why))) => Look::Wrong(format!("{}: {why}", found.display())),
+            None => Look::Unread(found),
         }
-        Err(format!(
-            "{} is not what the job was submitted with: put that back, or `steadfast job resume {} --any-program`",
-            found.display(),
-            spec.name
-        ))
+    }
+
+    /// A program was read.
+    pub fn learn(&mut self, path: PathBuf, read: (Stamp, Digested)) {
+        self.read.insert(path, read);
     }
 }
 
@@ -92,7 +142,7 @@ mod tests {
             name: "sum".into(),
             command: command.split(' ').map(String::from).collect(),
             folder: folder.to_string_lossy().into_owned(),
-            environment: vec![("PATH".into(), format!("/none:{}", folder.display()))],
+            environment: vec![("PATH".into(), "/none::/usr/bin".into())],
             ..Spec::default()
         }
     }
@@ -108,7 +158,10 @@ mod tests {
         for (command, file) in [
             ("python sum.py 100", Some("sum.py")),
             ("/usr/bin/python3.11 -u sum.py", Some("sum.py")),
+            ("python -W ignore -X dev sum.py", Some("sum.py")),
             ("python -m sums", None),
+            ("bash -c ls", None),
+            ("env python sum.py", None),
             ("bash run.sh", Some("run.sh")),
             ("sum sum.py", Some("sum")),
             ("./sum", Some("sum")),
@@ -128,16 +181,26 @@ mod tests {
         fs::write(&script, "one").unwrap();
         let mut job = spec(folder.path(), "python sum.py");
         let mut programs = Programs::default();
-        programs.check(&job).unwrap();
+        let mut look = |job: &Spec| match programs.look(job) {
+            Look::Unread(path) => {
+                programs.learn(path.clone(), read(&path).unwrap());
+                assert!(programs.look(job) != Look::Unread(path), "it is known now");
+                (programs.look(job), true)
+            }
+            known => (known, false),
+        };
+        assert_eq!(look(&job), (Look::Right, false), "any will do");
         job.program = Some(digest(&script).unwrap());
-        programs.check(&job).unwrap();
-        programs.check(&job).unwrap();
+        assert_eq!(look(&job), (Look::Right, true));
+        assert_eq!(look(&job), (Look::Right, false));
         fs::write(folder.path().join("new"), "two").unwrap();
         fs::rename(folder.path().join("new"), &script).unwrap();
-        assert!(programs.check(&job).unwrap_err().contains("job resume sum --any-program"));
+        let (Look::Wrong(why), true) = look(&job) else { panic!("it is another one") };
+        assert!(why.contains("job resume sum --any-program"), "{why}");
         fs::remove_file(&script).unwrap();
-        assert!(programs.check(&job).unwrap_err().contains("does not have"));
+        let (Look::Wrong(why), false) = look(&job) else { panic!("there is none") };
+        assert!(why.contains("no such program") && why.contains("python sum.py"), "{why}");
         job.program = None;
-        programs.check(&job).unwrap();
+        assert_eq!(look(&job), (Look::Right, false));
     }
 }

@@ -22,6 +22,9 @@ const LISTEN: Duration = Duration::from_millis(1);
 /// How long a rank goes on without an agent. Its node may be gone, and the rank is started elsewhere.
 const ALONE: Duration = Duration::from_secs(10);
 
+/// A checkpoint that failed is tried again after so long.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// The agent, and what is saved by it.
 #[derive(Debug)]
 pub(crate) struct Agent {
@@ -38,6 +41,8 @@ pub(crate) struct Agent {
     /// The next snapshot is to be a full one; a checkpoint is wanted.
     full: bool,
     wanted: bool,
+    /// When one that failed is tried again.
+    again: Option<Duration>,
     told: Duration,
     listened: Duration,
     /// The last checkpoint that failed, and why.
@@ -93,6 +98,7 @@ impl Agent {
             saving: None,
             full: welcome.full || !welcome.restored,
             wanted: false,
+            again: None,
             told: Duration::ZERO,
             listened: Duration::ZERO,
             failed: None,
@@ -124,6 +130,7 @@ impl Agent {
             self.told = now;
             self.tell(now, step)?;
         }
+        self.wanted |= self.again.take_if(|at| now >= *at).is_some();
         let due = self.wanted || self.cadence.is_due(now);
         Ok(due && self.saving.is_none() && self.link.is_some())
     }
@@ -204,6 +211,8 @@ impl Agent {
                 (self.full, self.failed) = (full, outcome.err());
                 if self.failed.is_some() {
                     self.cadence.again(now);
+                    // Somebody may have wished for it.
+                    self.again = Some(now + AGAIN);
                 }
                 Ok(())
             }

@@ -38,14 +38,14 @@ pub enum JobError {
     },
     /// A field of the state has become longer or shorter.
     #[error(
-        "field {name:?} of the state had {saved} bytes at first, and has another length now: give it \
-         all its room at first"
+        "the state that is to be saved has no field {name:?} of the form {form:?}, as that of \
+         job::run: give all turns that state, and its vectors all their room at first"
     )]
-    Length {
+    Field {
         /// Its name.
         name: String,
-        /// Its bytes at first.
-        saved: usize,
+        /// Its form at first.
+        form: String,
     },
     /// A name is the system's own.
     #[error("names that begin with \"steadfast.\" are not for programs: {0:?}")]

@@ -32,6 +32,26 @@ pub(crate) struct Mapping {
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for Mapping {}
 
+/// Addresses of a mapping, for a thread that has memory made there before it is needed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    begin: usize,
+    reserved: usize,
+}
+
+impl Room {
+    /// The kernel makes memory for these bytes, and maps it: a write there is no fault then.
+    pub fn populate(self, from: usize, length: usize) -> io::Result<()> {
+        if from.checked_add(length).is_none_or(|end| end > self.reserved) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let begin = ptr::without_provenance_mut(self.begin + from);
+        // SAFETY: the advice changes no byte, whatever is mapped there by now.
+        unsafe { madvise(begin, length, Advice::LinuxPopulateWrite)? };
+        Ok(())
+    }
+}
+
 impl Mapping {
     /// A file in memory without a name.
     pub fn file_named(name: &str) -> io::Result<File> {
@@ -116,6 +136,11 @@ impl Mapping {
     /// this lives.
     pub fn pointer(&self) -> *mut u8 {
         self.begin.as_ptr()
+    }
+
+    /// Its addresses.
+    pub fn room(&self) -> Room {
+        Room { begin: self.begin.as_ptr().addr(), reserved: self.reserved }
     }
 
     /// The file, for another process to read.

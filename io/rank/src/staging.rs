@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io;
 use std::thread;
 
-use rustix::fs::{FallocateFlags, fallocate};
 use wire::rank::{Array, MAX_PIECES, PAGE, Snapshot, Span};
 
 use crate::arena::Arena;
@@ -39,12 +38,12 @@ impl Staging {
             return;
         }
         let from = std::mem::replace(&mut self.prepared, bytes);
-        let Ok(file) = self.mapping.file().try_clone() else { return };
+        let room = self.mapping.room();
         let body = move || {
             os::sched::yield_to_others();
             for at in (from..bytes).step_by(AT_ONCE) {
-                let count = (AT_ONCE as u64).min(bytes - at);
-                if fallocate(&file, FallocateFlags::empty(), at, count).is_err() {
+                let count = (AT_ONCE as u64).min((bytes - at).next_multiple_of(PAGE));
+                if room.populate(at as usize, count as usize).is_err() {
                     return;
                 }
             }

@@ -203,7 +203,7 @@ pub struct Run {
     /// Let ranks start although the program, or the script, has changed since the job was submitted.
     #[arg(long)]
     pub any_program: bool,
-    /// End a rank that does not come further for so long, such as 10min, and start it again.
+    /// End a rank that reaches no safe point (a turn) for so long, such as 10min, and start it again.
     #[arg(long, value_name = "TIME", value_parser = submit::span)]
     pub stall: Option<Duration>,
     /// A variable of the ranks' environment: NAME=VALUE, or NAME for the value that it has here. PATH,

@@ -5,9 +5,10 @@ use std::fs::File;
 use job::{Moments, Progress, Task};
 use os::clock::{monotonic, wall_clock};
 use rustix::process::Pid;
+use wire::Time;
 use wire::rank::{Frame, Snapshot, Step, TOKEN};
-use wire::{Duration, Time};
 
+use super::stall::Stall;
 use crate::images::Restored;
 use crate::link::Link;
 
@@ -37,10 +38,7 @@ pub(super) struct Rank {
     /// It was told that the book knows of its end; when it is ended by force.
     pub finished: bool,
     pub ends_by: Time,
-    /// How long it may stand still; zero: for ever. Since when it does; it was ended for that.
-    pub stall: Duration,
-    pub moved: Time,
-    pub stalled: bool,
+    pub stall: Stall,
 }
 
 impl Rank {
@@ -63,9 +61,7 @@ impl Rank {
             owes_save: false,
             finished: false,
             ends_by: Time::FAR,
-            stall: Duration::ZERO,
-            moved: Time::ZERO,
-            stalled: false,
+            stall: Stall::default(),
         }
     }
 
@@ -83,10 +79,9 @@ impl Rank {
         }
     }
 
-    /// It was let in, and has come no further for longer than it may.
+    /// It was let in, and has reached no safe point for longer than it may.
     pub fn stands_still(&self, now: Time) -> bool {
-        let works = self.welcomed && self.link.is_some() && !self.finished && !self.stalled;
-        works && !self.stall.is_zero() && now.since(self.moved) > self.stall
+        self.welcomed && self.link.is_some() && self.stall.is_over(now)
     }
 
     /// The rank is so far. True: this is the first that is heard of it.
@@ -101,9 +96,9 @@ impl Rank {
             self.progress.rate = u64::try_from(turns * 1_000_000_000 / span).unwrap_or(u64::MAX);
             self.measured = (now, step.step);
         }
-        if self.progress.step != step {
-            (self.changed, self.moved) = (true, now);
-        }
+        // It says so at safe points alone.
+        self.stall.reached(now);
+        self.changed |= self.progress.step != step;
         self.progress.step = step;
         let first = self.moments.computes == Time::ZERO;
         if first {

@@ -1,6 +1,7 @@
 //! How a rank begins: its process, while its state is read; and how it is let in.
 
 use std::io;
+use std::path::PathBuf;
 use std::thread;
 
 use job::{End, Key, Task};
@@ -15,7 +16,7 @@ use crate::event::Event;
 use crate::images::{self, RestoreError, Restored};
 use crate::link::Link;
 use crate::process;
-use crate::ready::{Unready, prepare};
+use crate::program::{self, Digested, Look, Stamp};
 
 /// How long a rank is expected to live, for checkpoints as they pay.
 const AGE: Duration = Duration::from_secs(24 * 3_600);
@@ -28,13 +29,50 @@ fn not_started(why: &str) -> End {
 }
 
 impl Driver {
+    /// A rank is to start: it does when it is known that this host has its program.
     pub(super) fn start(&mut self, task: Task) {
-        let key = task.key();
-        if let Err(error) = self.begin(&task) {
-            tracing::warn!(job = task.spec.name, rank = task.rank, %error, "a rank cannot start");
-            self.ranks.remove(&key);
-            self.agent.handle_ended(key, not_started(&error.to_string()), wall());
+        match self.programs.look(&task.spec) {
+            Look::Right => {
+                if let Err(error) = self.begin(&task) {
+                    self.ranks.remove(&task.key());
+                    self.cannot_start(&task, &error.to_string());
+                }
+            }
+            Look::Wrong(why) => self.cannot_start(&task, &why),
+            Look::Unread(path) => {
+                self.reading.entry(task.key()).or_insert(false);
+                let (events, own) = (self.events.clone(), Box::new(task.clone()));
+                let body = move || {
+                    let read = program::read(&path);
+                    let _ = events.send(Event::Read(own, path, read));
+                };
+                let spawned = thread::Builder::new().name("steadfast read".into()).spawn(body);
+                if let Err(error) = spawned {
+                    self.reading.remove(&task.key());
+                    self.cannot_start(&task, &error.to_string());
+                }
+            }
         }
+    }
+
+    /// A program was read. The start may be over by now.
+    pub(super) fn read(&mut self, task: Task, path: PathBuf, read: io::Result<(Stamp, Digested)>) {
+        if !self.reading.contains_key(&task.key()) {
+            return;
+        }
+        match read {
+            Ok(read) => {
+                self.programs.learn(path, read);
+                self.start(task);
+            }
+            Err(error) => self.cannot_start(&task, &format!("{}: {error}", path.display())),
+        }
+    }
+
+    fn cannot_start(&mut self, task: &Task, why: &str) {
+        tracing::warn!(job = task.spec.name, rank = task.rank, why, "a rank cannot start");
+        self.reading.remove(&task.key());
+        self.agent.handle_ended(task.key(), not_started(why), wall());
     }
 
     /// The process begins while its state is read.
@@ -44,14 +82,18 @@ impl Driver {
         self.records.write(task.key(), &token, None, false)?;
         let log = images::log_of(&self.options.folder, job, rank);
         let mut new = Rank::new(token, None, Some(task.clone()));
-        (new.moments.begun, new.stall) = (wall(), task.spec.stall);
-        new.reads = true;
-        let folder = images::folder_of(&self.options.folder, job, rank);
-        let (events, programs, own) = (self.events.clone(), self.programs.clone(), task.clone());
-        let body = move || {
-            let _ = events.send(Event::Ready(own.key(), prepare(&programs, &own, &folder)));
-        };
-        thread::Builder::new().name("steadfast read".into()).spawn(body)?;
+        (new.moments.begun, new.stall.most) = (wall(), task.spec.stall);
+        new.owes_save = self.reading.remove(&task.key()).unwrap_or(false);
+        if let Some((place, root)) = task.from {
+            new.reads = true;
+            let folder = images::folder_of(&self.options.folder, job, rank);
+            let (events, key) = (self.events.clone(), task.key());
+            let body = move || {
+                let restored = images::restore(&folder, place, root);
+                let _ = events.send(Event::Restored(key, restored));
+            };
+            thread::Builder::new().name("steadfast read".into()).spawn(body)?;
+        }
         let child = process::start(task, (&self.socket, &token), &log)
             .map_err(|error| io::Error::other(format!("{}: {error}", task.spec.command[0])))?;
         let pid = Pid::from_child(&child);
@@ -62,24 +104,17 @@ impl Driver {
         self.records.write(task.key(), &token, Some(pid), false).inspect_err(|_| process::kill(pid))
     }
 
-    /// A start is ready, or cannot be. If its state is damaged, another one is to be used.
-    pub(super) fn ready(&mut self, key: Key, ready: Result<Option<Restored>, Unready>) {
+    /// A state is read. If it is damaged, another one is to be used.
+    pub(super) fn restored(&mut self, key: Key, restored: Result<Restored, RestoreError>) {
         let Some(rank) = self.ranks.get_mut(&key) else { return };
         rank.reads = false;
-        match ready {
+        match restored {
             Ok(state) => {
-                if state.is_some() {
-                    rank.moments.restored = wall();
-                }
-                rank.state = state;
+                rank.moments.restored = wall();
+                rank.state = Some(state);
                 self.welcome(key);
             }
-            Err(Unready::Program(why)) => {
-                tracing::warn!(job = key.job, rank = key.rank, why, "a rank cannot start");
-                rank.pid.into_iter().for_each(process::kill);
-                self.agent.handle_ended(key, not_started(&why), wall());
-            }
-            Err(Unready::State(error)) => {
+            Err(error) => {
                 let from = rank.task.as_ref().and_then(|task| task.from);
                 let Some((newest, _)) = from else { return };
                 tracing::warn!(place = %newest, %error, "a state cannot be restored");
@@ -110,7 +145,7 @@ impl Driver {
             link.tell(&Frame::Farewell(why.into()), None);
             return rank.pid.into_iter().for_each(process::kill);
         }
-        (rank.link, rank.moved) = (Some(link), monotonic());
+        rank.link = Some(link);
         if !rank.reads {
             self.welcome(key);
         }
@@ -119,6 +154,7 @@ impl Driver {
     /// Lets a rank in, once both are there: it and its state.
     fn welcome(&mut self, key: Key) {
         let Some(rank) = self.ranks.get_mut(&key) else { return };
+        rank.stall.reached(monotonic());
         let Some(link) = &rank.link else { return };
         if !std::mem::replace(&mut rank.welcomed, true) {
             let written = self.records.write(key, &rank.token, rank.pid, true);

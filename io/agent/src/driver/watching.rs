@@ -16,10 +16,14 @@ impl Driver {
         let now = monotonic();
         for (key, rank) in &mut self.ranks {
             if rank.stands_still(now) {
-                rank.stalled = true;
-                tracing::warn!(job = key.job, rank = key.rank, "no progress: it is ended");
+                rank.stall.ended = true;
+                tracing::warn!(
+                    job = key.job,
+                    rank = key.rank,
+                    "no safe point for too long: it is ended"
+                );
             }
-            if rank.ends_by <= now || rank.stalled {
+            if rank.ends_by <= now || rank.stall.ended {
                 rank.pid.into_iter().for_each(process::kill);
             }
         }

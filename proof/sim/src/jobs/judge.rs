@@ -15,7 +15,9 @@ use crate::disk::Troubles;
 impl World {
     /// A word was ordered, and the book has taken it.
     pub(super) fn judge(&mut self, command: &Command) -> Verdict {
-        let Judge { starts, kept, .. } = &mut self.judge;
+        let Judge { starts, kept, kinds, .. } = &mut self.judge;
+        // Where nothing was ever done, any kind will do again.
+        kinds.retain(|job, _| self.order.book.job(*job).is_some_and(|it| it.kind.is_some()));
         let mut of = None;
         match command {
             Command::Submit(spec) => {
@@ -30,6 +32,11 @@ impl World {
             }
             Command::Introduce { node, .. } => starts.introduced(*node)?,
             Command::Start { job, rank, start, node } => {
+                let kind = self.options.kinds[index(node.node)];
+                let same = *kinds.entry(*job).or_insert(kind) == kind;
+                demand(same, "hosts are valid", || {
+                    format!("a rank of {job} begins at {node}, of another kind")
+                })?;
                 starts.started((*job, *rank), *start, *node)?;
                 of = Some((*job, *rank, Cause::Start));
             }

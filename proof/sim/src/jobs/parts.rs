@@ -50,4 +50,6 @@ pub struct Judge {
     pub starts: Starts,
     pub kept: Kept,
     pub states: BTreeMap<u64, JobState>,
+    /// The kind of processors where each job began.
+    pub kinds: BTreeMap<u64, u8>,
 }
