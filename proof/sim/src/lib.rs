@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod campaign;
+pub mod channels;
 pub mod check;
 pub mod clock;
 pub mod cluster;

@@ -33,7 +33,7 @@ struct Arguments {
     #[arg(long)]
     jobs: Option<usize>,
     /// Only this kind of world; else three of four seeds are clusters, one of 32 with disks,
-    /// and one of 32 is of jobs.
+    /// one of 32 is of jobs, and one of channels.
     #[arg(long)]
     world: Option<WorldName>,
     /// After so many failures no further seed is begun.
@@ -71,6 +71,7 @@ enum WorldName {
     Links,
     Stores,
     Jobs,
+    Channels,
 }
 
 impl Arguments {
@@ -91,6 +92,7 @@ impl Arguments {
             WorldName::Links => World::Links,
             WorldName::Stores => World::Stores,
             WorldName::Jobs => World::Jobs,
+            WorldName::Channels => World::Channels,
         });
         Settings { world, ..Settings::default() }
     }
@@ -119,6 +121,7 @@ impl Arguments {
             Some(WorldName::Links) => " --world links",
             Some(WorldName::Stores) => " --world stores",
             Some(WorldName::Jobs) => " --world jobs",
+            Some(WorldName::Channels) => " --world channels",
         };
         format!("cargo run --release -p steadfast-sim -- --seed {seed}{world}")
     }

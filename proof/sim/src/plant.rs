@@ -22,6 +22,8 @@ pub struct Plant {
     pub manager: manager::Planted,
     /// In the book of jobs, and in agents.
     pub job: job::Planted,
+    /// In channels between ranks.
+    pub channel: channel::Planted,
     /// In what reads images.
     pub image: image::Planted,
 }
@@ -69,6 +71,9 @@ impl Plant {
         }
         if self.job.bug().is_some() || self.image.bug().is_some() {
             return Some(World::Jobs);
+        }
+        if self.channel.bug().is_some() {
+            return Some(World::Channels);
         }
         if self.store.bug().is_some_and(|bug| store::Bug::OF_CLUSTERS.contains(&bug)) {
             return Some(World::Decay);

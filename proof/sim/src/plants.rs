@@ -7,7 +7,7 @@ use crate::run::{Outcome, Plant, Settings, run_seed};
 /// A planted mistake must be found within so many seeds.
 pub const WITHIN: u64 = 4_000;
 
-/// All mistakes of ring, engine, seal, store, client, manager, job and image by name.
+/// All mistakes of the machines by name.
 #[cfg(feature = "planted-bugs")]
 pub fn all() -> Vec<(String, Plant)> {
     let none = Plant::default();
@@ -30,8 +30,10 @@ pub fn all() -> Vec<(String, Plant)> {
         .map(|bug| (format!("job::{bug:?}"), Plant { job: Some(bug).into(), ..none }));
     let image = image::Bug::all()
         .map(|bug| (format!("image::{bug:?}"), Plant { image: Some(bug).into(), ..none }));
+    let channel = channel::Bug::all()
+        .map(|bug| (format!("channel::{bug:?}"), Plant { channel: Some(bug).into(), ..none }));
     let whole = ring.chain(engine).chain(seal).chain(store).chain(client).chain(manager);
-    whole.chain(job).chain(image).collect()
+    whole.chain(job).chain(image).chain(channel).collect()
 }
 
 /// Without the feature `planted-bugs` the machines have none.

@@ -2,7 +2,7 @@
 
 use crate::draw::Draw;
 use crate::options::{Options, World};
-use crate::{cluster, interruptions, jobs, links, rings, stores};
+use crate::{channels, cluster, interruptions, jobs, links, rings, stores};
 
 pub use crate::outcome::{Outcome, Summary};
 pub use crate::panics::{catch_panics, guarded};
@@ -23,13 +23,14 @@ pub struct Settings {
 
 /// The world in which a seed is run if nobody says otherwise: every fourth is one of bare rings,
 /// and every eighth of those has two networks; every 32nd is one of a store, every 32nd a cluster
-/// with disks, and every 32nd one of jobs.
+/// with disks, every 32nd one of jobs, and every 32nd one of channels.
 pub fn world_of(seed: u64) -> World {
     match (seed % 4, seed % 32) {
         (_, 31) => World::Links,
         (_, 30) => World::Stores,
         (_, 29) => World::Disks,
         (_, 28) => World::Jobs,
+        (_, 27) => World::Channels,
         (3, _) => World::Rings,
         _ => World::Cluster,
     }
@@ -61,5 +62,6 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
         World::Links => links::run(&mut draw, plant, settings.aloud),
         World::Stores => stores::run(&mut draw, plant, settings.aloud),
         World::Jobs => jobs::run(&mut draw, plant, settings.aloud),
+        World::Channels => channels::run(&mut draw, plant, settings.aloud),
     }
 }

@@ -19,6 +19,7 @@ pub mod hung;
 pub mod kept;
 pub mod linearizable;
 pub mod liveness;
+pub mod messages;
 pub mod moves;
 pub mod multicast;
 pub mod nested;

@@ -23,6 +23,8 @@ pub enum World {
     Stores,
     /// Jobs: their book, director and agents, and ranks with images on disks.
     Jobs,
+    /// Channels between ranks, which save, die and go on.
+    Channels,
 }
 
 impl World {

@@ -1,0 +1,59 @@
+//! Channels between the ranks of a job (`star.txt`, sections 4.2 and 4.3): only the rank that failed
+//! goes back, and no message is lost or taken twice.
+//!
+//! Each ordered pair of ranks has a channel, and its messages have numbers from 1. The sender keeps
+//! them in its *log* until no state of the receiver needs them that may be restored, and its own
+//! images have the log. So any ranks may die at once:
+//!
+//! - A receiver that goes back asks for the messages that it had not taken by then; they are in logs.
+//! - A sender that goes back has the log of its image, and sends the later messages once more: the
+//!   same ones, because it is deterministic. Whoever has taken them drops them by their numbers.
+//! - A *choice* is what a rank's program cannot know by itself: from whom the next message comes, if
+//!   any will do. Choices are noted at another host. A message leaves when all choices before it are
+//!   noted, so nobody has a message that its sender would not send again.
+//!
+//! [`Channels`] is one rank's part. It is pure: where bytes lie is the driver's, by a place of its own
+//! (`P`) with each message; what is to be done is said by what it returns.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod bug;
+mod channels;
+mod choices;
+mod error;
+mod received;
+mod seen;
+mod sent;
+mod vector;
+
+#[cfg(feature = "planted-bugs")]
+pub use bug::Bug;
+pub use bug::Planted;
+pub use channels::{Channels, Taken};
+pub use choices::Choice;
+pub use error::ChannelError;
+pub use received::Arrival;
+pub use seen::Seen;
+pub use vector::Vector;
+
+/// The most messages that a program may take of a channel before older ones of the same channel, by
+/// their tags.
+pub const MAX_AHEAD: usize = 65_536;
+
+/// Messages of each channel whose checks are remembered, to see that a sender sends the same again.
+pub const CHECKED: usize = 4_096;
+
+/// The head of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Head {
+    /// Its number in its channel, from 1.
+    pub number: u64,
+    /// The program's word for it.
+    pub tag: u32,
+    /// Its bytes.
+    pub length: u64,
+    /// A checksum of these.
+    pub check: u32,
+}
