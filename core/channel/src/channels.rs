@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::Head;
 use crate::bug::{Bug, Planted};
-use crate::choices::{Choice, Choices};
+use crate::choices::{Choice, Choices, Notes};
 use crate::error::ChannelError;
 use crate::received::{Arrival, Received};
 use crate::sent::Sent;
@@ -23,15 +23,25 @@ pub struct Taken<P> {
     pub place: P,
 }
 
+/// The messages and choices that no state needs which may be restored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needless {
+    /// Messages of each rank up to this one.
+    pub messages: Vec<u64>,
+    /// Choices up to this one.
+    pub choices: u64,
+}
+
 /// The channels of one start of a rank.
 #[derive(Clone, Debug)]
 pub struct Channels<P> {
     sent: Vec<Sent<P>>,
     received: Vec<Received<P>>,
     choices: Choices,
-    /// Images that may be restored, by their generations: up to which message of each rank all were
-    /// taken by then.
-    states: BTreeMap<u64, Vec<u64>>,
+    /// Images that may be restored, by their generations, and what each does not need.
+    states: BTreeMap<u64, Needless>,
+    /// The rank that was chosen last.
+    last: u32,
     /// Choices that were made, and are to be noted.
     unsaid: Vec<(u64, Choice)>,
     planted: Planted,
@@ -46,29 +56,35 @@ impl<P> Channels<P> {
             received: (0..many).map(|_| Received::default()).collect(),
             choices: Choices::default(),
             states: BTreeMap::new(),
+            last: 0,
             unsaid: Vec::new(),
             planted: Planted::default(),
         }
     }
 
-    /// One that begins anew, after an earlier start that has left no image. `choices`: those that were
-    /// noted.
-    pub fn again(ranks: u32, choices: impl IntoIterator<Item = Choice>) -> Channels<P> {
-        Channels { choices: Choices::restored(0, Vec::new(), choices), ..Channels::new(ranks) }
+    /// One that begins anew, after an earlier start that has left no image.
+    ///
+    /// # Errors
+    /// Notes are missing.
+    pub fn again(ranks: u32, notes: Notes) -> Result<Channels<P>, ChannelError> {
+        Ok(Channels {
+            choices: Choices::restored((0, 0), Vec::new(), notes)?,
+            ..Channels::new(ranks)
+        })
     }
 
     /// One that goes on from an image. `logs`: the messages in it, to each rank. `generation`: its
-    /// number. `choices`: those that were noted after the image's.
+    /// number. `notes`: its choices at another host.
     ///
     /// # Errors
-    /// The logs are not those of the vector.
+    /// The logs are not those of the vector, or notes are missing.
     pub fn restored(
         vector: Vector,
         logs: Vec<Vec<(Head, P)>>,
         generation: u64,
-        choices: impl IntoIterator<Item = Choice>,
+        notes: Notes,
     ) -> Result<Channels<P>, ChannelError> {
-        let below = vector.seen.iter().map(Seen::below).collect();
+        let needless = needless(&vector);
         let mut sent = Vec::new();
         for (log, (first, last)) in logs.into_iter().zip(&vector.sent) {
             let numbers = log.iter().map(|(head, _)| head.number);
@@ -80,13 +96,15 @@ impl<P> Channels<P> {
         if sent.len() != vector.sent.len() || vector.seen.len() != sent.len() {
             return Err(ChannelError::Vector("an image lacks a log".into()));
         }
-        let choices = Choices::restored(vector.choices, vector.unnoted, choices);
+        let made = (vector.choices, vector.needless);
+        let choices = Choices::restored(made, vector.unnoted, notes)?;
         let mut channels = Channels {
             sent,
             received: vector.seen.into_iter().map(Received::restored).collect(),
-            unsaid: choices.unnoted().collect(),
+            unsaid: choices.behind(choices.noted()).collect(),
             choices,
-            states: BTreeMap::from([(generation, below)]),
+            states: BTreeMap::from([(generation, needless)]),
+            last: 0,
             planted: Planted::default(),
         };
         channels.open_all();
@@ -216,47 +234,42 @@ impl<P> Channels<P> {
         from: Option<u32>,
         tag: Option<u32>,
     ) -> Result<Option<Taken<P>>, ChannelError> {
-        let from = match from {
-            Some(from) => from,
-            None => match self.any(tag)? {
-                Some(from) => from,
-                None => return Ok(None),
-            },
-        };
-        let place = self.check(from)?;
-        let received = &mut self.received[place];
-        if received.first(tag).is_none() {
+        let Some(rank) = (match from {
+            Some(from) => Some(from),
+            None => self.any(tag)?,
+        }) else {
             return Ok(None);
-        }
+        };
+        let place = self.check(rank)?;
+        let received = &self.received[place];
+        let Some(first) = received.first(tag) else { return Ok(None) };
         if received.seen().ahead() >= MAX_AHEAD
-            && let Some(oldest) = received.oldest()
+            && let Some(oldest) = received.oldest().filter(|oldest| oldest.number < first.number)
         {
-            return Err(ChannelError::Ahead(from, oldest.tag));
+            return Err(ChannelError::Ahead(rank, oldest.tag));
         }
-        let taken = received.take(tag);
-        Ok(taken.map(|(head, place)| Taken { from, head, place }))
+        if from.is_none() {
+            self.choose(Choice::From(rank))?;
+            self.last = rank;
+        }
+        let taken = self.received[place].take(tag);
+        Ok(taken.map(|(head, place)| Taken { from: rank, head, place }))
     }
 
-    /// The rank whose message is taken where any will do.
-    fn any(&mut self, tag: Option<u32>) -> Result<Option<u32>, ChannelError> {
-        let there = |received: &Received<P>| received.first(tag).is_some();
-        let first = (0..).zip(&self.received).find(|(_, it)| there(it)).map(|(from, _)| from);
-        let earlier = match self.choices.earlier() {
-            Some(_) if self.planted.is(Bug::ReplayOutOfOrder) => first.map(Choice::From),
-            earlier => earlier,
+    /// The rank whose message is taken where any will do: the next one that has one, behind the last.
+    fn any(&self, tag: Option<u32>) -> Result<Option<u32>, ChannelError> {
+        let there = |from: &u32| {
+            self.received.get(*from as usize).is_some_and(|it| it.first(tag).is_some())
         };
-        let from = match earlier {
+        let many = self.received.len() as u32;
+        let first = (1..=many).map(|after| (self.last + after) % many).find(there);
+        match self.choices.earlier() {
+            Some(_) if self.planted.is(Bug::ReplayOutOfOrder) => Ok(first),
             // The one that it had chosen may have yet to come.
-            Some(Choice::From(from)) => {
-                Some(from).filter(|from| self.received.get(*from as usize).is_some_and(there))
-            }
-            Some(_) => return Err(ChannelError::Choice(self.choices.made() + 1)),
-            None => first,
-        };
-        if let Some(from) = from {
-            self.choose(Choice::From(from))?;
+            Some(Choice::From(from)) => Ok(Some(from).filter(there)),
+            Some(_) => Err(ChannelError::Choice(self.choices.made() + 1)),
+            None => Ok(first),
         }
-        Ok(from)
     }
 
     /// Whether a message is there: a choice.
@@ -317,6 +330,22 @@ impl<P> Channels<P> {
         self.open_all();
     }
 
+    /// Another host is to have the notes, from now on: all are to be noted there.
+    pub fn move_notes(&mut self) {
+        self.choices.move_notes();
+        self.unsaid = self.choices.behind(self.choices.noted()).collect();
+    }
+
+    /// All that was chosen is noted: what follows on it may be seen outside.
+    pub fn is_noted(&self) -> bool {
+        self.choices.noted() >= self.choices.made()
+    }
+
+    /// The other host has all choices that this one knows, also those that only an earlier start has made.
+    pub fn has_all_noted(&self) -> bool {
+        self.choices.behind(self.choices.noted()).next().is_none()
+    }
+
     /// It does what an earlier start has done.
     pub fn replays(&self) -> bool {
         self.choices.earlier().is_some()
@@ -341,24 +370,32 @@ impl<P> Channels<P> {
             sent: self.sent.iter().map(logged).collect(),
             seen: self.received.iter().map(seen).collect(),
             choices: self.choices.made(),
-            unnoted: self.choices.unnoted().map(|(_, choice)| choice).collect(),
+            needless: self.choices.needless(),
+            unnoted: self.choices.unnoted(),
         }
     }
 
     /// An image with this vector may be restored from now on.
     pub fn committed(&mut self, generation: u64, vector: &Vector) {
-        self.states.insert(generation, vector.seen.iter().map(Seen::below).collect());
+        self.states.insert(generation, needless(vector));
     }
 
-    /// No image before this one may be restored any more. Returns, for each rank, up to which of its
-    /// messages none will be asked for again: nothing, if the image is one of an earlier start.
-    pub fn retired(&mut self, oldest: u64) -> &[u64] {
+    /// No image before this one may be restored any more. Returns what is of no use now; `None`: the
+    /// image is one of an earlier start, of which this one knows nothing.
+    pub fn retired(&mut self, oldest: u64) -> Option<&Needless> {
         self.states = self.states.split_off(&oldest);
         // By the oldest: a newer one may be found damaged.
         let state = match self.planted.is(Bug::TrimByNewest) {
             true => self.states.values().next_back(),
             false => self.states.get(&oldest),
         };
-        state.map_or(&[], Vec::as_slice)
+        let state = state?;
+        self.choices.forget(state.choices);
+        Some(state)
     }
+}
+
+fn needless(vector: &Vector) -> Needless {
+    let messages = vector.seen.iter().map(Seen::below).collect();
+    Needless { messages, choices: vector.choices }
 }

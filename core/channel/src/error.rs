@@ -41,6 +41,16 @@ pub enum ChannelError {
         /// Its tag.
         tag: u32,
     },
+    /// Choices are lost, and others may know what followed on them.
+    #[error("choices up to {wanted} are needed, and those from {from} to {to} are noted")]
+    Notes {
+        /// The first that is noted.
+        from: u64,
+        /// The last.
+        to: u64,
+        /// The last that is needed.
+        wanted: u64,
+    },
     /// The program asks for what it did not ask for before.
     #[error("the program is not deterministic: it makes choice {0} in another way than before")]
     Choice(u64),

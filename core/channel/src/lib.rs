@@ -31,8 +31,8 @@ mod vector;
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
 pub use bug::Planted;
-pub use channels::{Channels, Taken};
-pub use choices::Choice;
+pub use channels::{Channels, Needless, Taken};
+pub use choices::{Choice, Notes};
 pub use error::ChannelError;
 pub use received::Arrival;
 pub use seen::Seen;
@@ -42,7 +42,7 @@ pub use vector::Vector;
 /// their tags.
 pub const MAX_AHEAD: usize = 65_536;
 
-/// Messages of each channel whose checks are remembered, to see that a sender sends the same again.
+/// Messages of each channel whose heads are remembered, to see that a sender sends the same again.
 pub const CHECKED: usize = 4_096;
 
 /// The head of a message.

@@ -28,8 +28,8 @@ pub(crate) struct Received<P> {
     /// Those that the program has not taken, the oldest first.
     waiting: VecDeque<(Head, P)>,
     seen: Seen,
-    /// Checks of the last messages that have come.
-    checks: VecDeque<u32>,
+    /// Heads of the last messages that have come.
+    heads: VecDeque<Head>,
 }
 
 impl<P> Default for Received<P> {
@@ -41,8 +41,8 @@ impl<P> Default for Received<P> {
 impl<P> Received<P> {
     /// Messages that were not taken by then come once more.
     pub fn restored(seen: Seen) -> Received<P> {
-        let (waiting, checks) = (VecDeque::new(), VecDeque::new());
-        Received { start: 0, last: seen.below(), waiting, seen, checks }
+        let (waiting, heads) = (VecDeque::new(), VecDeque::new());
+        Received { start: 0, last: seen.below(), waiting, seen, heads }
     }
 
     /// The first message that has not come.
@@ -71,7 +71,7 @@ impl<P> Received<P> {
             return Ok(Arrival::Old);
         }
         self.start = self.start.max(start);
-        let Head { number, tag, check, .. } = head;
+        let Head { number, tag, .. } = head;
         if number > self.last + 1 {
             return Err(ChannelError::Gap { from, wanted: self.last + 1, first: number });
         }
@@ -81,17 +81,17 @@ impl<P> Received<P> {
                 return Ok(Arrival::New);
             }
             let age = (self.last - number) as usize;
-            let known = self.checks.len().checked_sub(age + 1).map(|at| self.checks[at]);
-            return match known.is_none_or(|known| known == check) {
+            let known = self.heads.len().checked_sub(age + 1).map(|at| self.heads[at]);
+            return match known.is_none_or(|known| known == head) {
                 true => Ok(Arrival::Again),
                 false => Err(ChannelError::Diverged { from, number, tag }),
             };
         }
         self.last = number;
-        if self.checks.len() == CHECKED {
-            self.checks.pop_front();
+        if self.heads.len() == CHECKED {
+            self.heads.pop_front();
         }
-        self.checks.push_back(check);
+        self.heads.push_back(head);
         if self.seen.has(number) {
             return Ok(Arrival::Again);
         }
@@ -113,7 +113,7 @@ impl<P> Received<P> {
         if self.seen.below() > self.last {
             // The next ones were taken before the state was saved: they may be in no log any more.
             self.last = self.seen.below();
-            self.checks.clear();
+            self.heads.clear();
         }
         Some((head, place))
     }
@@ -156,9 +156,10 @@ mod tests {
     fn another_message_of_the_same_number_and_a_gap_and_an_old_start_are_seen() {
         let (mut it, none) = (Received::default(), Planted::default());
         it.arrived(9, 2, head(1), (), none).unwrap();
-        let other = Head { check: 5, ..head(1) };
-        let diverged = ChannelError::Diverged { from: 9, number: 1, tag: 1 };
-        assert_eq!(it.arrived(9, 2, other, (), none), Err(diverged));
+        for other in [Head { check: 5, ..head(1) }, Head { length: 9, ..head(1) }] {
+            let diverged = ChannelError::Diverged { from: 9, number: 1, tag: 1 };
+            assert_eq!(it.arrived(9, 2, other, (), none), Err(diverged));
+        }
         assert!(matches!(it.arrived(9, 2, head(3), (), none), Err(ChannelError::Gap { .. })));
         assert_eq!(it.arrived(9, 1, head(2), (), none), Ok(Arrival::Old));
         it.starts(3);

@@ -19,6 +19,8 @@ pub struct Vector {
     pub seen: Vec<Seen>,
     /// Choices that were made.
     pub choices: u64,
+    /// Those up to this one were needed by no state.
+    pub needless: u64,
     /// The last of them, which were not yet noted at another host.
     pub unnoted: Vec<Choice>,
 }
@@ -41,7 +43,8 @@ impl Vector {
             return Err(wrong("they are of a job with another number of ranks"));
         }
         let possible = |(first, last): &(u64, u64)| *first > 0 && *first <= last.saturating_add(1);
-        if vector.unnoted.len() as u64 > vector.choices {
+        let unnoted = vector.unnoted.len() as u64;
+        if vector.choices.checked_sub(unnoted).is_none_or(|noted| noted < vector.needless) {
             return Err(wrong("more choices are to be noted than were made"));
         }
         if !vector.sent.iter().all(possible) || !vector.seen.iter().all(Seen::is_possible) {

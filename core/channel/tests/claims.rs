@@ -1,12 +1,16 @@
 //! The claims of `star.txt`, sections 4.2 and 4.3, one for each test. With faults of all kinds they are
 //! tried by the simulator's world `channels`.
 
-use steadfast_channel::{Arrival, ChannelError, Channels, Choice, Head, Taken, Vector};
+use steadfast_channel::{Arrival, ChannelError, Channels, Choice, Head, Notes, Taken, Vector};
 
 type Rank = Channels<&'static str>;
 
 const FIRST: u32 = 0;
 const OTHER: u32 = 1;
+
+fn noted<const MANY: usize>(choices: [Choice; MANY]) -> Notes {
+    Notes { after: 0, choices: choices.to_vec() }
+}
 
 /// A message goes from one rank's log to the other.
 fn carry(from: (&Rank, u32, u64), to: (&mut Rank, u32)) -> Vec<Arrival> {
@@ -26,11 +30,17 @@ fn took(rank: &mut Rank, from: u32) -> Option<&'static str> {
     rank.take(Some(from), None).unwrap().map(|Taken { place, .. }| place)
 }
 
+/// The choices of a rank that are noted, if all are that may be.
+fn notes(rank: &Rank) -> Notes {
+    let made = rank.vector().choices;
+    Notes { after: made - rank.vector().unnoted.len() as u64, choices: Vec::new() }
+}
+
 /// Saved, and restored from that.
 fn restored(rank: &Rank, generation: u64) -> Rank {
     let vector = Vector::decode(&rank.vector().encode(), 2).unwrap();
     let log = |to| rank.whole_log(to, rank.first(to)).map(|(head, words)| (head, *words)).collect();
-    Rank::restored(vector, vec![log(FIRST), log(OTHER)], generation, []).unwrap()
+    Rank::restored(vector, vec![log(FIRST), log(OTHER)], generation, notes(rank)).unwrap()
 }
 
 /// "A recovered process refers to this backup to access old messages. Thus, old valid senders are not
@@ -101,15 +111,15 @@ fn a_log_goes_when_no_state_of_the_receiver_needs_it() {
         let vector = receiver.vector();
         receiver.committed(generation, &vector);
     }
-    let below = receiver.retired(1)[FIRST as usize];
+    let below = receiver.retired(1).unwrap().messages[FIRST as usize];
     assert_eq!(sender.release(OTHER, below).map(|(_, words)| words).collect::<Vec<_>>(), ["one"]);
     assert_eq!((sender.first(OTHER), sender.logged()), (2, 3));
     let gone = sender.log(OTHER, 1).err();
     assert!(matches!(gone, Some(ChannelError::Gap { wanted: 1, first: 2, .. })), "{gone:?}");
     // A later start does not know what an earlier one's states need.
     let mut later = restored(&receiver, 3);
-    assert_eq!(later.retired(2), []);
-    assert_eq!(later.retired(3), [2, 0]);
+    assert_eq!(later.retired(2), None);
+    assert_eq!(later.retired(3).unwrap().messages, [2, 0]);
 }
 
 /// A choice that nobody knows may be made otherwise after a loss: so what follows on it waits.
@@ -129,8 +139,30 @@ fn a_message_leaves_when_the_choices_before_it_are_noted() {
 }
 
 #[test]
+fn notes_move_to_another_host_and_go_when_no_state_needs_them() {
+    let mut rank = Rank::new(2);
+    for number in 1..=3 {
+        rank.number(|| number).unwrap();
+        let vector = rank.vector();
+        rank.committed(number, &vector);
+    }
+    assert_eq!((rank.unsaid().len(), rank.is_noted()), (3, false));
+    rank.noted(3);
+    assert!(rank.is_noted());
+    assert_eq!(rank.retired(2).unwrap().choices, 2);
+    rank.move_notes();
+    assert_eq!((rank.unsaid(), rank.is_noted()), (vec![(3, Choice::Number(3))], false));
+    let lost = Notes { after: 0, choices: Vec::new() };
+    // An image that was made before any of them was needless.
+    let vector = Vector { needless: 0, ..rank.vector() };
+    let lost = Rank::restored(vector, vec![Vec::new(), Vec::new()], 3, lost);
+    assert!(matches!(lost, Err(ChannelError::Notes { wanted: 2, .. })), "{lost:?}");
+}
+
+#[test]
 fn a_rank_that_goes_back_chooses_as_before() {
-    let mut rank = Rank::again(3, [Choice::From(2), Choice::There(false), Choice::Number(3)]);
+    let mut rank =
+        Rank::again(3, noted([Choice::From(2), Choice::There(false), Choice::Number(3)])).unwrap();
     let head = Head { number: 1, tag: 7, length: 1, check: 1 };
     rank.arrived(OTHER, 1, head, "other").unwrap();
     assert_eq!(rank.take(None, None), Ok(None), "it had taken one of rank 2");
@@ -149,7 +181,7 @@ fn a_program_that_does_not_repeat_itself_is_named() {
     let error = receiver.arrived(OTHER, 2, other, "y").unwrap_err();
     assert_eq!(error, ChannelError::Diverged { from: OTHER, number: 1, tag: 7 });
     assert!(error.to_string().contains("message 1 of rank 1 (tag 7)"), "{error}");
-    let mut rank = Rank::again(2, [Choice::Number(3)]);
+    let mut rank = Rank::again(2, noted([Choice::Number(3)])).unwrap();
     assert_eq!(rank.probe(None, None), Err(ChannelError::Choice(1)));
     assert_eq!(rank.number(|| 5), Ok(3));
 }
@@ -163,6 +195,35 @@ fn nonsense_is_refused() {
     let bytes = Rank::new(3).vector().encode();
     assert!(matches!(Vector::decode(&bytes, 2), Err(ChannelError::Vector(_))));
     send(&mut rank, OTHER, "one");
-    let lost = Rank::restored(rank.vector(), vec![Vec::new(), Vec::new()], 1, []);
+    let lost = Rank::restored(rank.vector(), vec![Vec::new(), Vec::new()], 1, Notes::default());
     assert!(matches!(lost, Err(ChannelError::Vector(_))), "its log is missing");
+}
+
+#[test]
+fn who_takes_from_anybody_leaves_nobody_out() {
+    let mut rank: Channels<()> = Channels::new(3);
+    let head = |number| Head { number, tag: 7, length: 0, check: 0 };
+    for number in 1..=2 {
+        for from in 0..3 {
+            rank.arrived(from, 1, head(number), ()).unwrap();
+        }
+    }
+    let took: Vec<u32> = (0..6).map(|_| rank.take(None, None).unwrap().unwrap().from).collect();
+    assert_eq!(took, [1, 2, 0, 1, 2, 0]);
+}
+
+#[test]
+fn too_many_messages_that_are_taken_early_are_refused_until_the_oldest_is_taken() {
+    let mut rank: Channels<()> = Channels::new(2);
+    let head = |number: u64| Head { number, tag: u32::from(number > 1), length: 0, check: 0 };
+    for number in 1..=steadfast_channel::MAX_AHEAD as u64 + 2 {
+        rank.arrived(1, 1, head(number), ()).unwrap();
+    }
+    for _ in 0..steadfast_channel::MAX_AHEAD {
+        rank.take(Some(1), Some(1)).unwrap().unwrap();
+    }
+    assert_eq!(rank.take(None, Some(1)), Err(ChannelError::Ahead(1, 0)));
+    assert!(rank.unsaid().is_empty(), "nothing was chosen");
+    assert_eq!(rank.take(Some(1), Some(0)).unwrap().unwrap().head.number, 1);
+    assert!(rank.take(None, Some(1)).unwrap().is_some());
 }

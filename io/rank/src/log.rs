@@ -14,7 +14,7 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use channel::Head;
 
@@ -30,6 +30,12 @@ const RELEASED: usize = 128;
 
 /// The header, before the ring.
 const HEADER: usize = 4_096;
+
+/// No log has so many bytes, ever.
+const FAR: u64 = 1 << 62;
+
+/// Looks for the next message that are made at once.
+const TRIES: usize = 4;
 
 /// A record's head; records begin at multiples of it.
 const HEAD: usize = 32;
@@ -49,8 +55,9 @@ pub struct Writer {
     memory: Memory,
     file: File,
     ring: Ring,
-    /// Bytes written and let go, ever.
+    /// Bytes written, published and let go, ever.
     written: u64,
+    published: u64,
     released: u64,
 }
 
@@ -68,8 +75,8 @@ pub struct Reader {
 pub struct Found {
     /// The head in its record.
     pub head: Head,
-    /// Where its bytes begin in the memory.
-    at: usize,
+    /// Where its record begins, of all bytes ever.
+    from: u64,
 }
 
 /// A log that its reader cannot believe.
@@ -106,7 +113,7 @@ impl Writer {
         let (memory, file) = Memory::create("steadfast log", HEADER + capacity)?;
         memory.word(0).store(MAGIC, Ordering::Relaxed);
         let ring = Ring { capacity: capacity as u64 };
-        Ok(Writer { memory, file, ring, written: 0, released: 0 })
+        Ok(Writer { memory, file, ring, written: 0, published: 0, released: 0 })
     }
 
     /// The memory, for the receiver.
@@ -137,15 +144,13 @@ impl Writer {
             return Err(Full::Now);
         }
         if skipped > 0 {
-            self.memory.write(at, &[0; 8]);
+            self.memory.word(at).store(0, Ordering::Relaxed);
             (at, _) = self.ring.at(self.written + skipped);
         }
-        let mut head = [0; HEAD];
-        head[..8].copy_from_slice(&number.to_le_bytes());
-        head[8..12].copy_from_slice(&tag.to_le_bytes());
-        head[12..16].copy_from_slice(&check.to_le_bytes());
-        head[16..24].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
-        self.memory.write(at, &head);
+        let mark = u64::from(tag) | u64::from(check) << 32;
+        for (place, word) in [number, mark, bytes.len() as u64].into_iter().enumerate() {
+            self.memory.word(at + 8 * place).store(word, Ordering::Relaxed);
+        }
         self.memory.write(at + HEAD, bytes);
         self.written += skipped + record;
         Ok(self.written)
@@ -153,13 +158,17 @@ impl Writer {
 
     /// The receiver may see all before this place.
     pub fn publish(&mut self, until: u64) {
-        self.memory.word(PUBLISHED).store(until.min(self.written), Ordering::Release);
+        self.published = self.published.max(until.min(self.written));
+        self.memory.word(PUBLISHED).store(self.published, Ordering::Release);
     }
 
     /// Nobody needs what is before this place.
     pub fn release(&mut self, until: u64) {
         self.released = self.released.max(until.min(self.written));
+        self.publish(self.released);
         self.memory.word(RELEASED).store(self.released, Ordering::Release);
+        // Before anything is written there: a reader that finds new bytes finds this word as well.
+        fence(Ordering::SeqCst);
     }
 }
 
@@ -175,53 +184,73 @@ impl Reader {
             let why = "the memory is no log of messages of this version";
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
-        let read = memory.word(RELEASED).load(Ordering::Acquire);
-        Ok(Reader { memory, ring: Ring { capacity: capacity as u64 }, read })
+        let ring = Ring { capacity: capacity as u64 };
+        Ok(Reader { memory, ring, read: 0 })
     }
 
-    /// The next message, if there is one.
+    /// A word of the header, as it is now.
+    fn word(&self, at: usize) -> Result<u64, Broken> {
+        // Only relaxed loads are defined where the memory cannot be written.
+        let word = self.memory.word(at).load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        let fits = word.is_multiple_of(HEAD as u64) && word < FAR;
+        if fits { Ok(word) } else { Err(Broken(self.read)) }
+    }
+
+    /// The next message, if there is one. Those that were let go are passed over.
     ///
     /// # Errors
     /// The log makes no sense.
     pub fn advance(&mut self) -> Result<Option<Found>, Broken> {
-        let published = self.memory.word(PUBLISHED).load(Ordering::Acquire);
-        let broken = Broken(self.read);
-        let many = published.checked_sub(self.read).ok_or(broken)?;
-        if many > self.ring.capacity || many % HEAD as u64 != 0 {
-            return Err(broken);
+        // The second time behind the end of the ring; again if the writer lets go meanwhile.
+        for _ in 0..TRIES {
+            self.read = self.read.max(self.word(RELEASED)?);
+            let published = self.word(PUBLISHED)?;
+            if published <= self.read {
+                return Ok(None);
+            }
+            let (at, left) = self.ring.at(self.read);
+            let head = self.head(at);
+            if self.word(RELEASED)? > self.read {
+                continue;
+            }
+            let broken = Broken(self.read);
+            if published - self.read > self.ring.capacity {
+                return Err(broken);
+            }
+            if head.number == 0 {
+                self.read += left;
+                if self.read >= published {
+                    return Err(broken);
+                }
+                continue;
+            }
+            let record = record(head.length).filter(|record| *record <= left).ok_or(broken)?;
+            if record > published - self.read {
+                return Err(broken);
+            }
+            let from = self.read;
+            self.read += record;
+            return Ok(Some(Found { head, from }));
         }
-        if many == 0 {
-            return Ok(None);
-        }
-        let (mut at, left) = self.ring.at(self.read);
-        let mut head = self.head(at);
-        if head.number == 0 {
-            self.read += left;
-            (at, _) = self.ring.at(self.read);
-            head = self.head(at);
-        }
-        let end = record(head.length).and_then(|record| self.read.checked_add(record));
-        let end = end.filter(|end| *end <= published && head.number > 0).ok_or(broken)?;
-        let (_, left) = self.ring.at(self.read);
-        if end - self.read > left {
-            return Err(broken);
-        }
-        self.read = end;
-        Ok(Some(Found { head, at: at + HEAD }))
+        Ok(None)
     }
 
     fn head(&self, at: usize) -> Head {
-        let mut bytes = [0; HEAD];
-        self.memory.read(at, &mut bytes);
-        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
-        let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
-        Head { number: word(0), tag: half(8), check: half(12), length: word(16) }
+        let word = |place: usize| self.memory.word(at + place).load(Ordering::Relaxed);
+        let (number, mark, length) = (word(0), word(8), word(16));
+        // Little-endian: the tag comes first.
+        Head { number, tag: mark as u32, check: (mark >> 32) as u32, length }
     }
 
-    /// Copies the bytes of a message, as many as there is room for.
-    pub fn copy(&self, found: Found, to: &mut [u8]) {
+    /// Copies the bytes of a message, as many as there is room for. False: it was let go meanwhile, and
+    /// they are nothing.
+    pub fn copy(&self, found: Found, to: &mut [u8]) -> bool {
         let many = to.len().min(found.head.length as usize);
-        self.memory.read(found.at, &mut to[..many]);
+        let (at, _) = self.ring.at(found.from);
+        self.memory.read(at + HEAD, &mut to[..many]);
+        fence(Ordering::Acquire);
+        self.word(RELEASED).is_ok_and(|released| released <= found.from)
     }
 }
 
@@ -259,7 +288,7 @@ mod tests {
                 let head = Head { number, tag: 7, check: 3, length: message.len() as u64 };
                 assert_eq!(found.head, head);
                 let mut copy = vec![0; message.len()];
-                reader.copy(found, &mut copy);
+                assert!(reader.copy(found, &mut copy));
                 assert_eq!(copy, message);
             }
         }
@@ -299,7 +328,7 @@ mod tests {
         let mut reader = Reader::open(writer.file()).unwrap();
         let (told, taken) = std::sync::mpsc::channel();
         let body = move || {
-            for number in 1..20_000 {
+            for number in 1..4_000 {
                 let found = loop {
                     match reader.advance().unwrap() {
                         Some(found) => break found,
@@ -308,13 +337,13 @@ mod tests {
                 };
                 assert_eq!(found.head.number, number);
                 let mut copy = vec![0; found.head.length as usize];
-                reader.copy(found, &mut copy);
+                assert!(reader.copy(found, &mut copy));
                 assert_eq!(copy, bytes(number));
                 told.send(reader.read).unwrap();
             }
         };
         let reads = thread::spawn(body);
-        for number in 1..20_000 {
+        for number in 1..4_000 {
             let message = bytes(number);
             while let Err(full) = writer.push((number, 0, 0), &message) {
                 assert_eq!(full, Full::Now);
@@ -336,10 +365,44 @@ mod tests {
         let writer = Writer::new(1 << 14).unwrap();
         assert!(writer.file().try_clone().unwrap().write(b"x").is_err());
         writer.file().set_len(0).unwrap_err();
-        for (word, value) in [(PUBLISHED, 33), (PUBLISHED, 1 << 40), (PUBLISHED, 64)] {
-            writer.memory.word(word).store(value, Ordering::Release);
+        let (published, released) = (writer.memory.word(PUBLISHED), writer.memory.word(RELEASED));
+        for forged in [
+            (33, 0),
+            (1 << 40, 0),
+            (64, 0),
+            ((1 << 14) + 31, (1 << 14) - 1),
+            (u64::MAX - 31, u64::MAX - 63),
+            (u64::MAX, 0),
+        ] {
+            published.store(forged.0, Ordering::Release);
+            released.store(forged.1, Ordering::Release);
             let mut reader = Reader::open(writer.file()).unwrap();
-            assert!(reader.advance().is_err(), "{value}");
+            assert!(reader.advance().is_err(), "{forged:?}");
         }
+    }
+
+    #[test]
+    fn a_reader_passes_over_what_was_let_go() {
+        let mut writer = Writer::new(1 << 13).unwrap();
+        let mut reader = Reader::open(writer.file()).unwrap();
+        let mut found = None;
+        for number in 1..100 {
+            let end = writer.push((number, 0, 0), &[number as u8; 1_000]).unwrap();
+            // The first is not looked at for long.
+            found = found.or_else(|| reader.advance().unwrap());
+            writer.publish(end);
+            if number % 4 == 0 {
+                writer.release(end);
+            }
+        }
+        let old = found.unwrap();
+        assert_eq!(old.head.number, 1);
+        assert!(!reader.copy(old, &mut [0; 1_000]), "it is overwritten");
+        assert_eq!(reader.advance().unwrap().unwrap().head.number, 97);
+        // One that may not leave yet is let go: nobody needs it.
+        let end = writer.push((100, 0, 0), b"gated").unwrap();
+        writer.release(end);
+        let mut later = Reader::open(writer.file()).unwrap();
+        assert_eq!((later.advance(), reader.advance()), (Ok(None), Ok(None)));
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! There is no time: one happening follows on the other, in an order that the seed draws.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use channel::{Arrival, ChannelError, Head, Planted};
 use wire::Time;
@@ -52,6 +52,8 @@ struct World {
     /// Words that messages are needed no more: sender, receiver, up to which.
     releases: VecDeque<(u32, u32, u64)>,
     messages: Messages,
+    /// Ranks whose notes were lost last, until they are told again or the rank dies.
+    exposed: BTreeSet<u32>,
     kills: u64,
     taken: u64,
 }
@@ -86,7 +88,7 @@ pub fn run(draw: &mut Draw, plant: Plant, aloud: bool) -> Outcome {
 impl World {
     fn new(options: Options, planted: Planted, draw: Draw, trace: Trace) -> World {
         let ranks = options.ranks;
-        let mut world = World {
+        World {
             options,
             planted,
             draw,
@@ -95,15 +97,15 @@ impl World {
             links: BTreeMap::new(),
             releases: VecDeque::new(),
             messages: Messages::new(ranks),
+            exposed: BTreeSet::new(),
             kills: 0,
             taken: 0,
-        };
-        (0..ranks).for_each(|rank| world.start(rank));
-        world
+        }
     }
 
     /// Until all have ended: how each has.
     fn run(&mut self, faults: bool) -> Result<Vec<u64>, crate::check::Violation> {
+        (0..self.options.ranks).try_for_each(|rank| self.start(rank))?;
         let phase = if faults { self.options.phase } else { 0 };
         for _ in 0..phase {
             self.happen(true)?;
@@ -139,7 +141,15 @@ impl World {
         let other = self.draw.between(0, u64::from(self.options.ranks) - 1) as u32;
         self.trace.note(Time::ZERO, 60, one as usize, [u64::from(other), self.taken]);
         if faults && self.draw.permille(self.options.kills) {
-            self.kill(one);
+            match self.draw.permille(self.options.moved)
+                && self.ranks[one as usize].process.is_some()
+            {
+                true => {
+                    self.ranks[one as usize].lose_notes();
+                    self.exposed.insert(one);
+                }
+                false => self.kill(one),
+            }
             return Ok(());
         }
         if self.draw.permille(self.options.saves) {
@@ -154,17 +164,18 @@ impl World {
                 self.release();
                 Ok(())
             }
-            _ if self.ranks[one as usize].process.is_none() => {
-                self.start(one);
-                Ok(())
-            }
+            _ if self.ranks[one as usize].process.is_none() => self.start(one),
             _ => Ok(()),
         }
     }
 
     fn kill(&mut self, one: u32) {
         for number in 0..self.options.ranks {
-            if number == one || self.draw.permille(10 * self.options.others) {
+            let also = self.draw.permille(10 * self.options.others);
+            // Its notes are being told to another host: two hosts are not lost at once.
+            let exposed = self.exposed.contains(&number) && !self.ranks[number as usize].is_noted();
+            if (number == one || also) && !exposed {
+                self.exposed.remove(&number);
                 self.kills += 1;
                 self.ranks[number as usize].die();
                 self.say(|| format!("rank {number} is killed"));
@@ -172,11 +183,11 @@ impl World {
         }
     }
 
-    fn start(&mut self, number: u32) {
+    fn start(&mut self, number: u32) -> Verdict {
         let (ranks, planted) = (self.options.ranks, self.planted);
         let damaged = self.draw.permille(10 * self.options.damaged);
         let rank = &mut self.ranks[number as usize];
-        let mark = rank.begin(number, ranks, damaged, planted);
+        let mark = rank.begin(number, ranks, damaged, planted)?;
         let start = rank.start;
         self.messages.back(number, &mark);
         self.say(|| format!("rank {number} begins its start {start} at {mark:?}"));
@@ -195,6 +206,7 @@ impl World {
             let next = self.wanted(number, other).saturating_sub(back);
             self.links.entry((number, other)).or_default().next = next;
         }
+        Ok(())
     }
 
     /// The first message from a rank that another one has not got.
@@ -277,7 +289,7 @@ impl World {
 
     fn save(&mut self, number: u32) {
         let mark = self.messages.mark(number);
-        let below = self.ranks[number as usize].save(mark);
+        let below = self.ranks[number as usize].save(mark).messages;
         self.releases.extend((0..).zip(below).map(|(sender, below)| (sender, number, below)));
     }
 

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -37,7 +37,9 @@ impl Memory {
 
     /// Another process's memory, to be read. It has to be sealed: else a read could end this process.
     pub fn open(file: &File) -> io::Result<Memory> {
-        let sealed = fcntl_get_seals(file)?.contains(SealFlags::SHRINK);
+        let seals = fcntl_get_seals(file)?;
+        let written = seals.intersects(SealFlags::FUTURE_WRITE | SealFlags::WRITE);
+        let sealed = seals.contains(SealFlags::SHRINK) && written;
         let length = usize::try_from(file.metadata()?.len()).ok().filter(|it| *it >= 4_096);
         match length.filter(|_| sealed) {
             Some(length) => Memory::map(file, length, false),
@@ -63,38 +65,41 @@ impl Memory {
         self.length
     }
 
-    /// A word that others may read or write meanwhile. Of a reader's mapping it can only be loaded.
+    /// A word that others may read or write meanwhile. Of a reader's mapping it can only be loaded,
+    /// relaxed.
     ///
     /// # Panics
     /// It is not in the memory, or not aligned.
     pub fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= self.length, "a word lies in the memory");
-        // SAFETY: it is in the mapping, aligned as the page is, and accessed as an atomic alone.
+        // SAFETY: it is in the mapping, aligned as the page is, and all of the memory is accessed as
+        // such words alone.
         unsafe { AtomicU64::from_ptr(self.begin.as_ptr().add(at).cast()) }
     }
 
-    /// # Panics
-    /// The bytes are not in the memory, or it is a reader's.
-    pub fn write(&mut self, at: usize, bytes: &[u8]) {
-        let fits = at.checked_add(bytes.len()).is_some_and(|end| end <= self.length);
-        assert!(self.writable && fits, "bytes lie in the memory");
-        // SAFETY: they lie in the mapping, which is writable. Readers look there only after these
-        // bytes are published.
-        unsafe {
-            ptr::copy_nonoverlapping(bytes.as_ptr(), self.begin.as_ptr().add(at), bytes.len())
-        };
-    }
-
-    /// Copies out. What a broken peer changes meanwhile comes out mixed, and nothing else happens: no
-    /// reference to these bytes exists.
+    /// Writes these bytes, and zeros up to the next word. A word at a time, as others may read here.
     ///
     /// # Panics
-    /// They are not in the memory.
+    /// They are not in the memory, it is a reader's, or the place is not a word's.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) {
+        assert!(self.writable, "a reader writes nothing");
+        for (place, chunk) in (at..).step_by(8).zip(bytes.chunks(8)) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.word(place).store(u64::from_ne_bytes(word), Ordering::Relaxed);
+        }
+    }
+
+    /// Copies bytes out, a word at a time. A broken peer may change them meanwhile: then they come out
+    /// mixed, and nothing else happens.
+    ///
+    /// # Panics
+    /// They are not in the memory, or the place is not a word's.
     pub fn read(&self, at: usize, to: &mut [u8]) {
-        let fits = at.checked_add(to.len()).is_some_and(|end| end <= self.length);
-        assert!(fits, "bytes lie in the memory");
-        // SAFETY: they lie in the mapping, and the target is another memory.
-        unsafe { ptr::copy_nonoverlapping(self.begin.as_ptr().add(at), to.as_mut_ptr(), to.len()) };
+        for (place, chunk) in (at..).step_by(8).zip(to.chunks_mut(8)) {
+            let word = self.word(place).load(Ordering::Relaxed).to_ne_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
     }
 }
 

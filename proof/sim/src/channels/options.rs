@@ -12,6 +12,8 @@ pub struct Options {
     /// Ranks are killed: of 1,000 happenings; and each other one with the same blow, of 100.
     pub kills: u64,
     pub others: u64,
+    /// The host with a rank's notes dies instead, of 1,000 kills.
+    pub moved: u64,
     /// Ranks save, of 1,000.
     pub saves: u64,
     /// The newest image is damaged, of 100 starts.
@@ -28,6 +30,7 @@ impl Options {
             phase: draw.pick(&[500, 2_000, 6_000]),
             kills: draw.pick(&[2, 10, 40]),
             others: draw.pick(&[0, 30, 100]),
+            moved: draw.pick(&[0, 100, 300]),
             saves: draw.pick(&[5, 50, 150]),
             damaged: draw.pick(&[0, 25, 60]),
             back: draw.pick(&[0, 4, 100]),

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use channel::{Channels, Choice, Head, Planted, Vector};
+use channel::{Channels, Choice, Head, Needless, Notes, Planted, Vector};
 
 use super::program::Program;
 use crate::check::messages::Mark;
-use crate::check::{Verdict, demand};
+use crate::check::{Verdict, Violation, demand};
 
 /// Images that are kept.
 const KEPT: usize = 2;
@@ -39,36 +39,46 @@ pub struct Rank {
     /// One that is being saved.
     saving: Option<Image>,
     /// Its choices at another host; on their way there, and the answers on theirs, each with the start.
-    notes: Vec<Choice>,
+    notes: Notes,
     notes_out: VecDeque<(u64, u64, Choice)>,
     answers: VecDeque<(u64, u64)>,
+    /// The needless, as it was told last.
+    needless: Needless,
 }
 
 impl Rank {
     /// A process begins, from the newest image, or from the one before if that is damaged. How far it
     /// was then.
-    pub fn begin(&mut self, number: u32, ranks: u32, damaged: bool, planted: Planted) -> Mark {
+    pub fn begin(
+        &mut self,
+        number: u32,
+        ranks: u32,
+        damaged: bool,
+        planted: Planted,
+    ) -> Result<Mark, Violation> {
         if damaged && self.images.len() == KEPT {
             self.images.pop_last();
         }
+        // From now on, notes of earlier starts are refused.
         self.start += 1;
-        self.notes_out.clear();
-        self.answers.clear();
         let image = self.images.last_key_value().map(|(number, image)| (*number, image.clone()));
-        let made = image.as_ref().map_or(0, |(_, image)| image.vector.choices) as usize;
-        let notes = self.notes.get(made..).unwrap_or_default().to_vec();
+        let notes = self.notes.clone();
         let (channels, program, mark) = match image {
             Some((generation, image)) => {
                 let vector = Vector::decode(&image.vector.encode(), ranks);
                 let vector = vector.expect("it was saved so");
                 let channels = Channels::restored(vector, image.logs, generation, notes);
-                (channels.expect("it was saved so"), image.program, image.mark)
+                (channels, image.program, image.mark)
             }
             None => (Channels::again(ranks, notes), Program::new(number), Mark::default()),
         };
+        let channels = channels.map_err(|error| Violation {
+            property: "choices are repeated",
+            text: format!("rank {number} cannot go on: {error}"),
+        })?;
         let channels = channels.planted(planted);
         self.process = Some(Process { start: self.start, channels, program });
-        mark
+        Ok(mark)
     }
 
     pub fn die(&mut self) {
@@ -88,14 +98,23 @@ impl Rank {
         const PROPERTY: &str = "choices are repeated";
 
         if let Some((start, at, choice)) = self.notes_out.pop_front() {
-            let known = self.notes.get(at as usize - 1).copied();
+            if start < self.start {
+                return Ok(());
+            }
+            let Notes { after, choices } = &mut self.notes;
+            let Some(place) = at.checked_sub(*after + 1) else {
+                // One that nobody needs is as good as noted.
+                self.answers.push_back((start, at));
+                return Ok(());
+            };
+            let known = choices.get(place as usize).copied();
             demand(known.is_none_or(|known| known == choice), PROPERTY, || {
                 format!("rank {number} chooses {choice:?}, and had chosen {known:?}")
             })?;
             if known.is_none() {
-                let next = self.notes.len() as u64 + 1;
+                let next = *after + choices.len() as u64 + 1;
                 demand(at == next, PROPERTY, || format!("choice {at} is noted before {next}"))?;
-                self.notes.push(choice);
+                choices.push(choice);
             }
             self.answers.push_back((start, at));
         } else if let Some((start, at)) = self.answers.pop_front()
@@ -106,10 +125,25 @@ impl Rank {
         Ok(())
     }
 
-    /// The process saves, or what it has saved is on stable storage. Returns, for each rank, up to
-    /// which of its messages are needed no more.
-    pub fn save(&mut self, mark: Mark) -> Vec<u64> {
-        let Some(process) = &mut self.process else { return Vec::new() };
+    /// The host with the notes dies, if the rank can tell them again: another one gets them.
+    pub fn lose_notes(&mut self) {
+        let Some(process) = &mut self.process else { return };
+        process.channels.move_notes();
+        self.notes_out.clear();
+        self.answers.clear();
+        let after = self.needless.choices;
+        self.notes = Notes { after, choices: Vec::new() };
+        self.say();
+    }
+
+    /// All choices that were noted once are.
+    pub fn is_noted(&self) -> bool {
+        self.process.as_ref().is_none_or(|process| process.channels.has_all_noted())
+    }
+
+    /// The process saves, or what it has saved is on stable storage. Returns what is needed no more.
+    pub fn save(&mut self, mark: Mark) -> Needless {
+        let Some(process) = &mut self.process else { return Needless::default() };
         let Some(image) = self.saving.take() else {
             let vector = process.channels.vector();
             let log = |(to, (first, _)): (u32, &(u64, u64))| {
@@ -119,10 +153,10 @@ impl Rank {
             let logs = (0..).zip(&vector.sent).map(log).collect();
             let (program, start) = (process.program.clone(), process.start);
             self.saving = Some(Image { vector, logs, program, start, mark });
-            return Vec::new();
+            return Needless::default();
         };
         if image.start != process.start {
-            return Vec::new();
+            return Needless::default();
         }
         self.last += 1;
         process.channels.committed(self.last, &image.vector);
@@ -130,12 +164,15 @@ impl Rank {
         while self.images.len() > KEPT {
             self.images.pop_first();
         }
-        match self.images.first_key_value() {
-            // With one image alone, all may have to begin anew.
-            Some((oldest, _)) if self.images.len() == KEPT => {
-                process.channels.retired(*oldest).to_vec()
-            }
-            _ => Vec::new(),
-        }
+        // With one image alone, all may have to begin anew.
+        let oldest = self.images.first_key_value().filter(|_| self.images.len() == KEPT);
+        let needless = oldest.and_then(|(oldest, _)| process.channels.retired(*oldest));
+        let Some(needless) = needless.cloned() else { return Needless::default() };
+        let many = needless.choices.saturating_sub(self.notes.after);
+        let there = many.min(self.notes.choices.len() as u64);
+        self.notes.choices.drain(..there as usize);
+        self.notes.after += many;
+        self.needless.clone_from(&needless);
+        needless
     }
 }
