@@ -82,8 +82,8 @@ struct Progress {
     left: Vec<String>,
     /// Those of them that no other node may have.
     stuck: Vec<String>,
-    /// Ranks of jobs that still run there, and whether each has saved anything.
-    ranks: Vec<(String, bool)>,
+    /// Ranks of jobs that still run there.
+    ranks: Vec<String>,
     /// Ranks whose newest state is there alone.
     copies: Vec<String>,
 }
@@ -95,11 +95,9 @@ impl Progress {
 
     /// All that is left, for people.
     fn told(&self) -> String {
-        let groups = self.left.iter().map(String::as_str);
-        groups
-            .chain(self.ranks.iter().map(|(rank, _)| rank.as_str()))
-            .collect::<Vec<_>>()
-            .join(", ")
+        let copies = self.copies.iter().map(|rank| format!("the only copy of {rank}"));
+        let all = self.left.iter().chain(&self.ranks).cloned().chain(copies);
+        all.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -163,7 +161,7 @@ fn progress(it: &DeploymentsStatus, jobs: Option<&Jobs>, node: NodeId) -> Progre
         for (number, rank) in (0..).zip(&job.ranks) {
             let state = rank.images.restorable().next();
             if matches!(rank.state, RankState::At(at) if at.node == node) {
-                ranks.push((named(job, number), state.is_some()));
+                ranks.push(named(job, number));
             } else if state.is_some_and(|state| state.iter().any(|image| is_only_at(image, node))) {
                 copies.push(named(job, number));
             }
@@ -215,13 +213,43 @@ fn unfinished(progress: &Progress, within: u64) -> String {
              replica stays: add a node, or withdraw the group"
         );
     }
-    if ranks.iter().any(|(_, saved)| !saved) {
-        text += ". A rank that has saved nothing stays until it ends, or its job is stopped (`steadfast job kill`)";
-    } else if !ranks.is_empty() {
-        text += ". Other ranks leave when a node that may have them has their images (`steadfast job show`)";
+    if !ranks.is_empty() {
+        text += ". Ranks leave when another node may have them and has their images (`steadfast job show`, \
+                 `steadfast nodes`); one that saves nothing stays until it ends, or its job is stopped (`steadfast job kill`)";
     }
     if !copies.is_empty() {
         text += ". Copies leave when another node with [jobs] has room for them";
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_left_is_named() {
+        let node = NodeId(1);
+        let none = || Progress {
+            node,
+            left: Vec::new(),
+            stuck: Vec::new(),
+            ranks: Vec::new(),
+            copies: Vec::new(),
+        };
+        assert!(none().is_empty());
+        let ranks = vec!["rank 0 of sum".into()];
+        let copies = vec!["rank 1 of sum".into()];
+        let progress = Progress { left: vec!["orders".into()], ranks, copies, ..none() };
+        assert!(!progress.is_empty());
+        let text = unfinished(&progress, 5);
+        for words in [
+            "orders, rank 0 of sum, the only copy of rank 1 of sum after 5 s",
+            "steadfast job kill",
+            "has room",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!Progress { copies: vec!["rank 1 of sum".into()], ..none() }.is_empty());
+    }
 }
