@@ -385,13 +385,14 @@ impl<P> Channels<P> {
     pub fn retired(&mut self, oldest: u64) -> Option<&Needless> {
         self.states = self.states.split_off(&oldest);
         // By the oldest: a newer one may be found damaged.
-        let state = match self.planted.is(Bug::TrimByNewest) {
-            true => self.states.values().next_back(),
-            false => self.states.get(&oldest),
+        let oldest = match self.planted.is(Bug::TrimByNewest) {
+            true => *self.states.last_key_value()?.0,
+            false => oldest,
         };
-        let state = state?;
-        self.choices.forget(state.choices);
-        Some(state)
+        self.choices.forget(self.states.get(&oldest)?.choices);
+        // Messages that waited for choices which nobody needs may leave.
+        self.open_all();
+        self.states.get(&oldest)
     }
 }
 

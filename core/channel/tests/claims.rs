@@ -152,11 +152,16 @@ fn notes_move_to_another_host_and_go_when_no_state_needs_them() {
     assert_eq!(rank.retired(2).unwrap().choices, 2);
     rank.move_notes();
     assert_eq!((rank.unsaid(), rank.is_noted()), (vec![(3, Choice::Number(3))], false));
-    let lost = Notes { after: 0, choices: Vec::new() };
     // An image that was made before any of them was needless.
+    let lost = Notes { after: 0, choices: Vec::new() };
     let vector = Vector { needless: 0, ..rank.vector() };
     let lost = Rank::restored(vector, vec![Vec::new(), Vec::new()], 3, lost);
     assert!(matches!(lost, Err(ChannelError::Notes { wanted: 2, .. })), "{lost:?}");
+    send(&mut rank, OTHER, "gated");
+    assert_eq!(rank.left(OTHER), 0);
+    // All states have the choice by now: nobody will be told of it.
+    rank.retired(3).unwrap();
+    assert_eq!(rank.left(OTHER), 1);
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl World {
         self.say(|| "ALL HEALS".into());
         let mut left = WITHIN;
         while !self.is_done() {
-            demand(left > 0, "liveness", || "ranks wait for ever".into())?;
+            demand(left > 0, "liveness", || format!("ranks wait for ever: {}", self.told()))?;
             left -= 1;
             self.happen(false)?;
         }
@@ -130,6 +130,23 @@ impl World {
         let Options { kind, ranks, .. } = self.options;
         let done = self.processes().filter(|process| process.program.is_done(kind, ranks));
         done.count() == self.ranks.len()
+    }
+
+    /// Each rank's channels: to each other rank the first message in the log, the last that may leave,
+    /// and the first that is wanted there.
+    fn told(&self) -> String {
+        let mut text = String::new();
+        for (number, rank) in (0..).zip(&self.ranks) {
+            let Some(process) = &rank.process else { continue };
+            let (channels, replays) = (&process.channels, process.channels.replays());
+            let noted = channels.is_noted();
+            text += &format!("rank {number} (replays: {replays}, noted: {noted})");
+            for to in 0..self.options.ranks {
+                let (first, left) = (channels.first(to), channels.left(to));
+                text += &format!(" to {to}: {first}..={left}, {};", self.wanted(number, to));
+            }
+        }
+        text
     }
 
     fn say(&self, words: impl FnOnce() -> String) {
