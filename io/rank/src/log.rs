@@ -211,6 +211,8 @@ impl Reader {
             }
             let (at, left) = self.ring.at(self.read);
             let head = self.head(at);
+            // The head is read before this word: else it could be one that was written since.
+            fence(Ordering::Acquire);
             if self.word(RELEASED)? > self.read {
                 continue;
             }
