@@ -60,6 +60,8 @@ fn news_of(config: Config, wanted: impl Fn(&ReserveNews) -> bool) -> Option<(Res
             "{number} calls have used up the reserve, and it is not told"
         );
         caller.expect("busy", number, b"", "done");
+        let standing = node.status().realtime.runtime_us;
+        assert!(!matches!(standing, Grant::Refused(_)), "at call {number}: {standing:?}");
         events.try_iter().find_map(|(_, event)| match event {
             Event::Reserve { news, .. } if wanted(&news) => {
                 Some((news, node.status().realtime.runtime_us))

@@ -36,6 +36,11 @@ impl Learning {
         (!runtime_most.is_zero()).then_some(Learning { learner, asking: None })
     }
 
+    /// A change was asked for, or the former reserve again, and the daemon has yet to answer.
+    pub fn is_asking(&self) -> bool {
+        self.asking.is_some()
+    }
+
     /// Looks at the calling thread's use, and asks for another reserve if it is due: the daemon, or
     /// the kernel where none has answered.
     pub fn look(

@@ -93,8 +93,13 @@ impl Pacing {
         let mut granted = self.granted.clone();
         if let Some((standing, _)) = self.keeper.as_ref().and_then(Keeper::glance) {
             let alone = || self.granted.runtime_us.clone();
-            (granted.runtime_us, granted.network_mb_s) =
-                reserve::granted(&self.requests, standing, alone);
+            let (runtime, network) = reserve::granted(&self.requests, standing, alone);
+            // A refused change leaves the former reserve in force.
+            let changing = self.learning.as_ref().is_some_and(Learning::is_asking);
+            if !(changing && matches!(runtime, Grant::Refused(_))) {
+                granted.runtime_us = runtime;
+            }
+            granted.network_mb_s = network;
         }
         granted
     }
