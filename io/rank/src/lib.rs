@@ -5,11 +5,10 @@
 //! - [`Arena`]: named arrays in one shared memory file.
 //! - [`Tracker`]: which pages have changed. The kernel tells, where it can; else the pages are
 //!   compared with a copy. What is in force is found by trial, and said.
-//! - [`log`]: messages to another rank, in memory that both see.
 //! - [`Staging`]: a copy of what has changed, for which alone the program waits.
 //!
-//! Unsafe code is in `mapping` and `log/memory` (memory that the kernel maps) and `tracker/written`
-//! (what the kernel tells of it), and nowhere else.
+//! Unsafe code is in `mapping` (memory that the kernel maps) and `tracker/written` (what the kernel
+//! tells of it), and nowhere else.
 #![deny(unsafe_code)]
 
 mod agent;
@@ -18,7 +17,6 @@ mod cadence;
 mod error;
 mod job;
 mod link;
-pub mod log;
 mod mapping;
 mod staging;
 mod stretch;

@@ -24,9 +24,10 @@ const BELOW: &[(&str, &str)] = &[
     ("io/qosd", "os qos wire"),
     ("io/config", "engine manager monitor os qos registry ring seal wire"),
     ("io/admin", "config engine job manager os qos registry ring seal store tls wire"),
-    ("io/agent", "admin image job os rank tls wire"),
+    ("io/memlog", "channel"),
+    ("io/agent", "admin image job memlog os rank tls wire"),
     ("io/supervisor", "admin config engine os qos qosd wire"),
-    ("io/rank", "channel os wire"),
+    ("io/rank", "channel memlog os wire"),
     ("io/tls", "wire"),
     ("io/client", "tls wire"),
     (

@@ -72,7 +72,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
         "an allocator that counts, for programs of experiments alone",
     ),
     ("io/rank/src/mapping.rs", "memory that the kernel maps"),
-    ("io/rank/src/log/memory.rs", "memory that one process writes and others read"),
+    ("io/memlog/src/memory.rs", "memory that one process writes and others read"),
     ("io/rank/src/tracker/written.rs", "the calls that tell which pages are written"),
     ("io/rank/tests/limited.rs", "limits that a test takes for one of its threads"),
     ("io/os/src/memory.rs", "how the kernel gives and takes the pages of a buffer"),

@@ -4,14 +4,15 @@
 use std::fs::File;
 use std::io;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::slice;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// A shared mapping of a memory file of a fixed length.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     begin: NonNull<u8>,
     length: usize,
     writable: bool,
@@ -25,29 +26,45 @@ unsafe impl Send for Memory {}
 impl Memory {
     /// Zeros, which only this mapping can change.
     pub fn create(name: &str, length: usize) -> io::Result<(Memory, File)> {
+        // Later mappings are for readers; this one stays writable.
+        Memory::sealed(name, length, SealFlags::FUTURE_WRITE)
+    }
+
+    /// Zeros, which all who have the file can change.
+    pub fn create_shared(name: &str, length: usize) -> io::Result<(Memory, File)> {
+        Memory::sealed(name, length, SealFlags::empty())
+    }
+
+    fn sealed(name: &str, length: usize, seals: SealFlags) -> io::Result<(Memory, File)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = File::from(memfd_create(name, flags)?);
         file.set_len(length as u64)?;
         let memory = Memory::map(&file, length, true)?;
-        // Later mappings are for readers; this one stays writable.
-        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE;
-        fcntl_add_seals(&file, seals | SealFlags::SEAL)?;
+        let seals = seals | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        fcntl_add_seals(&file, seals)?;
         Ok((memory, file))
     }
 
     /// Another process's memory, to be read. It has to be sealed: else a read could end this process.
     pub fn open(file: &File) -> io::Result<Memory> {
         let seals = fcntl_get_seals(file)?;
-        let written = seals.intersects(SealFlags::FUTURE_WRITE | SealFlags::WRITE);
-        let sealed = seals.contains(SealFlags::SHRINK) && written;
+        Memory::check(file, seals.intersects(SealFlags::FUTURE_WRITE | SealFlags::WRITE))
+            .and_then(|length| Memory::map(file, length, false))
+    }
+
+    /// Memory that all who have the file can change.
+    pub fn open_shared(file: &File) -> io::Result<Memory> {
+        Memory::check(file, true).and_then(|length| Memory::map(file, length, true))
+    }
+
+    /// The length of a file that nobody can make shorter.
+    fn check(file: &File, sealed: bool) -> io::Result<usize> {
+        let stays = fcntl_get_seals(file)?.contains(SealFlags::SHRINK) && sealed;
         let length = usize::try_from(file.metadata()?.len()).ok().filter(|it| *it >= 4_096);
-        match length.filter(|_| sealed) {
-            Some(length) => Memory::map(file, length, false),
-            None => {
-                let why = "the memory is not sealed, or too short";
-                Err(io::Error::new(io::ErrorKind::InvalidData, why))
-            }
-        }
+        length.filter(|_| stays).ok_or_else(|| {
+            let why = "the memory is not sealed, or too short";
+            io::Error::new(io::ErrorKind::InvalidData, why)
+        })
     }
 
     fn map(file: &File, length: usize, writable: bool) -> io::Result<Memory> {
@@ -77,16 +94,40 @@ impl Memory {
         unsafe { AtomicU64::from_ptr(self.begin.as_ptr().add(at).cast()) }
     }
 
+    /// Half a word, which all may change.
+    ///
+    /// # Panics
+    /// It is not in the memory, or not aligned.
+    pub fn half(&self, at: usize) -> &AtomicU32 {
+        assert!(at.is_multiple_of(4) && at + 4 <= self.length, "half a word lies in the memory");
+        // SAFETY: as above; what is accessed by halves is never accessed by words.
+        unsafe { AtomicU32::from_ptr(self.begin.as_ptr().add(at).cast()) }
+    }
+
+    /// The words from this one on, as many as so many bytes touch.
+    fn words(&self, at: usize, bytes: usize) -> &[AtomicU64] {
+        let many = bytes.div_ceil(8);
+        let fits = at.is_multiple_of(8) && at <= self.length && many <= (self.length - at) / 8;
+        assert!(fits, "words lie in the memory");
+        // SAFETY: as in `word`: they are in the mapping, and aligned.
+        unsafe { slice::from_raw_parts(self.begin.as_ptr().add(at).cast(), many) }
+    }
+
     /// Writes these bytes, and zeros up to the next word. A word at a time, as others may read here.
     ///
     /// # Panics
     /// They are not in the memory, it is a reader's, or the place is not a word's.
     pub fn write(&mut self, at: usize, bytes: &[u8]) {
         assert!(self.writable, "a reader writes nothing");
-        for (place, chunk) in (at..).step_by(8).zip(bytes.chunks(8)) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.word(place).store(u64::from_ne_bytes(word), Ordering::Relaxed);
+        let (whole, rest) = bytes.as_chunks::<8>();
+        let words = self.words(at, bytes.len());
+        for (word, chunk) in words.iter().zip(whole) {
+            word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
+        }
+        if !rest.is_empty() {
+            let mut chunk = [0; 8];
+            chunk[..rest.len()].copy_from_slice(rest);
+            words[whole.len()].store(u64::from_ne_bytes(chunk), Ordering::Relaxed);
         }
     }
 
@@ -96,9 +137,14 @@ impl Memory {
     /// # Panics
     /// They are not in the memory, or the place is not a word's.
     pub fn read(&self, at: usize, to: &mut [u8]) {
-        for (place, chunk) in (at..).step_by(8).zip(to.chunks_mut(8)) {
-            let word = self.word(place).load(Ordering::Relaxed).to_ne_bytes();
-            chunk.copy_from_slice(&word[..chunk.len()]);
+        let words = self.words(at, to.len());
+        let (whole, rest) = to.as_chunks_mut::<8>();
+        for (word, chunk) in words.iter().zip(&mut *whole) {
+            *chunk = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        if !rest.is_empty() {
+            let word = words[whole.len()].load(Ordering::Relaxed).to_ne_bytes();
+            rest.copy_from_slice(&word[..rest.len()]);
         }
     }
 }

@@ -1,0 +1,170 @@
+//! The receiver's end of a log.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{Ordering, fence};
+
+use channel::Head;
+
+use crate::memory::Memory;
+use crate::ring::{Broken, HEAD, HEADER, MAGIC, PUBLISHED, RELEASED, Ring, record};
+
+/// No log has so many bytes, ever.
+const FAR: u64 = 1 << 62;
+
+/// Looks for the next message that are made at once.
+const TRIES: usize = 4;
+
+/// The receiver's end.
+#[derive(Debug)]
+pub struct Reader {
+    memory: Memory,
+    ring: Ring,
+    /// Bytes read, ever.
+    read: u64,
+}
+
+/// A message, where it lies in its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The head in its record.
+    pub head: Head,
+    /// Where its record begins, of all bytes ever.
+    from: u64,
+}
+
+impl Reader {
+    /// The log in this memory, from the oldest message on.
+    ///
+    /// # Errors
+    /// It is none, or its memory could be taken away.
+    pub fn open(file: &File) -> io::Result<Reader> {
+        let memory = Memory::open(file)?;
+        let capacity = memory.length().saturating_sub(HEADER);
+        if !capacity.is_power_of_two() || memory.word(0).load(Ordering::Relaxed) != MAGIC {
+            let why = "the memory is no log of messages of this version";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        let ring = Ring { capacity: capacity as u64 };
+        Ok(Reader { memory, ring, read: 0 })
+    }
+
+    /// The bytes that the log has room for.
+    pub fn capacity(&self) -> u64 {
+        self.ring.capacity
+    }
+
+    /// Bytes read or passed over, ever.
+    pub fn place(&self) -> u64 {
+        self.read
+    }
+
+    /// A word of the header, as it is now.
+    fn word(&self, at: usize) -> Result<u64, Broken> {
+        // Only relaxed loads are defined where the memory cannot be written.
+        let word = self.memory.word(at).load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        let fits = word.is_multiple_of(HEAD as u64) && word < FAR;
+        if fits { Ok(word) } else { Err(Broken(self.read)) }
+    }
+
+    /// All before this place was let go.
+    ///
+    /// # Errors
+    /// The log makes no sense.
+    pub fn released(&self) -> Result<u64, Broken> {
+        self.word(RELEASED)
+    }
+
+    /// Where what was published begins that is not read, and how many bytes that are.
+    fn unread(&mut self) -> Result<u64, Broken> {
+        self.read = self.read.max(self.word(RELEASED)?);
+        Ok(self.word(PUBLISHED)?.saturating_sub(self.read))
+    }
+
+    /// The next message, if there is one. Those that were let go are passed over.
+    ///
+    /// # Errors
+    /// The log makes no sense.
+    pub fn advance(&mut self) -> Result<Option<Found>, Broken> {
+        // The second time behind the end of the ring; again if the writer lets go meanwhile.
+        for _ in 0..TRIES {
+            let unread = self.unread()?;
+            if unread == 0 {
+                return Ok(None);
+            }
+            let (at, left) = self.ring.at(self.read);
+            let head = self.head(at);
+            // The head is read before this word: else it could be one that was written since.
+            fence(Ordering::Acquire);
+            if self.word(RELEASED)? > self.read {
+                continue;
+            }
+            let broken = Broken(self.read);
+            if unread > self.ring.capacity {
+                return Err(broken);
+            }
+            if head.number == 0 {
+                self.read += left;
+                if left >= unread {
+                    return Err(broken);
+                }
+                continue;
+            }
+            let record = record(head.length).filter(|record| *record <= left).ok_or(broken)?;
+            if record > unread {
+                return Err(broken);
+            }
+            let from = self.read;
+            self.read += record;
+            return Ok(Some(Found { head, from }));
+        }
+        Ok(None)
+    }
+
+    fn head(&self, at: usize) -> Head {
+        let word = |place: usize| self.memory.word(at + place).load(Ordering::Relaxed);
+        let (number, mark, length) = (word(0), word(8), word(16));
+        // Little-endian: the tag comes first.
+        Head { number, tag: mark as u32, check: (mark >> 32) as u32, length }
+    }
+
+    /// Copies the bytes of a message from this one on, a multiple of 8: as many as there is room for.
+    /// False: it was let go meanwhile, and they are nothing.
+    pub fn copy(&self, found: Found, from: usize, to: &mut [u8]) -> bool {
+        let many = to.len().min((found.head.length as usize).saturating_sub(from));
+        let (at, _) = self.ring.at(found.from);
+        self.memory.read(at + HEAD + from, &mut to[..many]);
+        fence(Ordering::Acquire);
+        self.word(RELEASED).is_ok_and(|released| released <= found.from)
+    }
+
+    /// Copies what comes next in the ring, whatever it is, at most so many bytes: for a
+    /// [mirror](crate::Mirror). Returns where it begins; `None`: there is nothing now.
+    ///
+    /// # Errors
+    /// The log makes no sense.
+    pub fn copy_next(&mut self, most: usize, to: &mut Vec<u8>) -> Result<Option<u64>, Broken> {
+        for _ in 0..TRIES {
+            let unread = self.unread()?;
+            if unread == 0 {
+                return Ok(None);
+            }
+            if unread > self.ring.capacity {
+                return Err(Broken(self.read));
+            }
+            let (at, left) = self.ring.at(self.read);
+            let many = unread.min(left).min((most - most % HEAD) as u64);
+            to.resize(many as usize, 0);
+            self.memory.read(at, to);
+            fence(Ordering::Acquire);
+            if self.word(RELEASED)? > self.read {
+                continue;
+            }
+            let from = self.read;
+            self.read += many;
+            return Ok(Some(from));
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,158 @@
+//! The sender's end of a log.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{Ordering, fence};
+
+use crate::memory::Memory;
+use crate::ring::{HEAD, HEADER, MAGIC, PUBLISHED, RELEASED, Ring, record};
+
+/// Why a message does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// It will, when the receiver needs older ones no more.
+    Now,
+    /// It never will: a log takes messages of half its size.
+    Ever,
+}
+
+/// The sender's end.
+#[derive(Debug)]
+pub struct Writer {
+    memory: Memory,
+    file: File,
+    ring: Ring,
+    /// Bytes written, published and let go, ever.
+    written: u64,
+    published: u64,
+    released: u64,
+}
+
+impl Writer {
+    /// An empty log of so many bytes, rounded up to a power of two. Memory is taken as it is written.
+    ///
+    /// # Errors
+    /// The system has no memory file of this size.
+    pub fn new(capacity: usize) -> io::Result<Writer> {
+        Writer::beginning_at(capacity, 0)
+    }
+
+    /// One whose first byte has this number, a multiple of 32.
+    pub(crate) fn beginning_at(capacity: usize, at: u64) -> io::Result<Writer> {
+        let capacity = capacity.max(HEADER).next_power_of_two();
+        let (memory, file) = Memory::create("steadfast log", HEADER + capacity)?;
+        memory.word(0).store(MAGIC, Ordering::Relaxed);
+        let ring = Ring { capacity: capacity as u64 };
+        let mut writer = Writer { memory, file, ring, written: at, published: 0, released: 0 };
+        writer.release(at);
+        Ok(writer)
+    }
+
+    /// The memory, for the receiver.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Bytes that the log has now.
+    pub fn bytes(&self) -> u64 {
+        self.written - self.released
+    }
+
+    /// Bytes that it has room for.
+    pub fn capacity(&self) -> u64 {
+        self.ring.capacity
+    }
+
+    /// Bytes written, ever.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Writes a message of two parts: the first has a multiple of 8 bytes, or the second none. It is to
+    /// be seen when it is [published](Writer::publish). Returns the place behind it.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    ///
+    /// # Panics
+    /// The first part has another length.
+    pub fn push(
+        &mut self,
+        (number, tag, check): (u64, u32, u32),
+        [first, second]: [&[u8]; 2],
+    ) -> Result<u64, Full> {
+        assert!(first.len().is_multiple_of(8) || second.is_empty(), "the second part is aligned");
+        let length = first.len() as u64 + second.len() as u64;
+        let record = record(length).filter(|it| *it <= self.ring.capacity / 2);
+        let record = record.ok_or(Full::Ever)?;
+        let (mut at, left) = self.ring.at(self.written);
+        let skipped = if record > left { left } else { 0 };
+        if self.bytes() + skipped + record > self.ring.capacity {
+            return Err(Full::Now);
+        }
+        if skipped > 0 {
+            self.memory.word(at).store(0, Ordering::Relaxed);
+            (at, _) = self.ring.at(self.written + skipped);
+        }
+        let mark = u64::from(tag) | u64::from(check) << 32;
+        for (place, word) in [number, mark, length].into_iter().enumerate() {
+            self.memory.word(at + 8 * place).store(word, Ordering::Relaxed);
+        }
+        self.memory.write(at + HEAD, first);
+        if !second.is_empty() {
+            self.memory.write(at + HEAD + first.len(), second);
+        }
+        self.written += skipped + record;
+        Ok(self.written)
+    }
+
+    /// The receiver may see all before this place.
+    pub fn publish(&mut self, until: u64) {
+        self.published = self.published.max(until.min(self.written));
+        self.memory.word(PUBLISHED).store(self.published, Ordering::Release);
+    }
+
+    /// Nobody needs what is before this place.
+    pub fn release(&mut self, until: u64) {
+        self.released = self.released.max(until.min(self.written));
+        self.publish(self.released);
+        self.memory.word(RELEASED).store(self.released, Ordering::Release);
+        // Before anything is written there: a reader that finds new bytes finds this word as well.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Copies of the ring what lies there from this byte on, for an image.
+    ///
+    /// # Panics
+    /// They are not in the ring, or the place is not a word's.
+    pub fn copy_ring(&self, from: usize, to: &mut [u8]) {
+        self.memory.read(HEADER + from, to);
+    }
+
+    /// Copies the bytes of a message that ends at this place and has so many bytes.
+    pub fn copy(&self, end: u64, to: &mut [u8]) {
+        let begin = end - record(to.len() as u64).expect("it was written");
+        let (at, _) = self.ring.at(begin);
+        self.memory.read(at + HEAD, to);
+    }
+
+    /// Writes a piece of another log's ring, which comes next.
+    pub(crate) fn push_raw(&mut self, bytes: &[u8]) -> bool {
+        let (at, left) = self.ring.at(self.written);
+        let length = bytes.len() as u64;
+        let fits = length <= left && self.bytes() + length <= self.ring.capacity;
+        if !fits || !bytes.len().is_multiple_of(HEAD) {
+            return false;
+        }
+        self.memory.write(at, bytes);
+        self.written += length;
+        true
+    }
+
+    /// Other words in the header: published and let go.
+    #[cfg(test)]
+    pub(crate) fn forge(&self, (published, released): (u64, u64)) {
+        self.memory.word(PUBLISHED).store(published, Ordering::Release);
+        self.memory.word(RELEASED).store(released, Ordering::Release);
+    }
+}
