@@ -3,14 +3,13 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::Head;
 use crate::bug::{Bug, Planted};
-use crate::choices::{Choice, Choices, Notes};
+use crate::choices::{Choices, Notes};
 use crate::error::ChannelError;
 use crate::received::{Arrival, Received};
 use crate::sent::Sent;
 use crate::vector::Vector;
-use crate::{MAX_AHEAD, Seen};
+use crate::{Choice, Head, MAX_AHEAD, Seen};
 
 /// A message that the program takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,6 +179,11 @@ impl<P> Channels<P> {
     /// All messages to a rank in the log, from this number on: what an image has of it.
     pub fn whole_log(&self, to: u32, from: u64) -> impl Iterator<Item = (Head, &P)> {
         self.sent.get(to as usize).into_iter().flat_map(move |sent| sent.from(from))
+    }
+
+    /// Another log has the messages to a rank from now on: their places.
+    pub fn places_mut(&mut self, to: u32) -> impl Iterator<Item = (Head, &mut P)> {
+        self.sent.get_mut(to as usize).into_iter().flat_map(Sent::places_mut)
     }
 
     /// Bytes of all messages in logs.

@@ -3,20 +3,9 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
+use wire::rank::Choice;
 
 use crate::error::ChannelError;
-
-/// A choice, as it is noted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Choice {
-    /// The next message came from this rank.
-    From(u32),
-    /// A message was there, or not yet.
-    There(bool),
-    /// A number from outside: a clock, a random one.
-    Number(u64),
-}
 
 /// The notes of a rank at another host, for its next start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

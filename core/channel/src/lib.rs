@@ -32,15 +32,19 @@ mod vector;
 pub use bug::Bug;
 pub use bug::Planted;
 pub use channels::{Channels, Needless, Taken};
-pub use choices::{Choice, Notes};
+pub use choices::Notes;
 pub use error::ChannelError;
 pub use received::Arrival;
 pub use seen::Seen;
 pub use vector::Vector;
+pub use wire::rank::Choice;
 
 /// The most messages that a program may take of a channel before older ones of the same channel, by
 /// their tags.
 pub const MAX_AHEAD: usize = 65_536;
+
+/// Tags from this one on are taken by themselves alone, and never as any tag.
+pub const OWN_TAGS: u32 = 1 << 31;
 
 /// Messages of each channel whose heads are remembered, to see that a sender sends the same again.
 pub const CHECKED: usize = 4_096;

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use crate::bug::{Bug, Planted};
 use crate::error::ChannelError;
 use crate::seen::Seen;
-use crate::{CHECKED, Head};
+use crate::{CHECKED, Head, OWN_TAGS};
 
 /// The fate of a message that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,13 +101,12 @@ impl<P> Received<P> {
 
     /// The oldest message of this tag that waits.
     pub fn first(&self, tag: Option<u32>) -> Option<&Head> {
-        self.waiting.iter().map(|(head, _)| head).find(|head| tag.is_none_or(|it| it == head.tag))
+        self.waiting.iter().map(|(head, _)| head).find(|head| fits(head, tag))
     }
 
     /// Takes it.
     pub fn take(&mut self, tag: Option<u32>) -> Option<(Head, P)> {
-        let fits = |(head, _): &(Head, P)| tag.is_none_or(|it| it == head.tag);
-        let at = self.waiting.iter().position(fits)?;
+        let at = self.waiting.iter().position(|(head, _)| fits(head, tag))?;
         let (head, place) = self.waiting.remove(at)?;
         self.seen.take(head.number);
         if self.seen.below() > self.last {
@@ -122,6 +121,11 @@ impl<P> Received<P> {
     pub fn oldest(&self) -> Option<&Head> {
         self.waiting.front().map(|(head, _)| head)
     }
+}
+
+/// Any tag is any one that does not ask to be taken by itself.
+fn fits(head: &Head, tag: Option<u32>) -> bool {
+    tag.map_or(head.tag < OWN_TAGS, |tag| tag == head.tag)
 }
 
 #[cfg(test)]

@@ -92,6 +92,11 @@ impl<P> Sent<P> {
         self.log.drain(..many).map(|entry| (entry.head, entry.place))
     }
 
+    /// The places of all messages in the log.
+    pub fn places_mut(&mut self) -> impl Iterator<Item = (Head, &mut P)> {
+        self.log.iter_mut().map(|entry| (entry.head, &mut entry.place))
+    }
+
     /// The messages in the log from this one on.
     pub fn from(&self, number: u64) -> impl Iterator<Item = (Head, &P)> {
         let skip = number.saturating_sub(self.first()) as usize;

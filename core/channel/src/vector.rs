@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::choices::Choice;
+use crate::Choice;
 use crate::error::ChannelError;
 use crate::seen::Seen;
 

@@ -14,10 +14,18 @@
 //! | 7 | [`Finish`](Frame::Finish) | rank to agent: the work is done |
 //! | 8 | [`Finished`](Frame::Finished) | agent to rank, to kind 7: that is known; it may end |
 //! | 9 | [`Farewell`](Frame::Farewell) | both ways, before the stream is closed |
+//! | 10 | [`Bell`](Frame::Bell) | both ways, with a file: rings for the reader of messages to a rank |
+//! | 11 | [`Log`](Frame::Log) | both ways, with a file: messages to a rank, or of it |
+//! | 12 | [`Needless`](Frame::Needless) | both ways: messages that nobody needs any more |
+//! | 13 | [`Oldest`](Frame::Oldest) | agent to rank: earlier images will not be restored |
+//! | 14 | [`Choices`](Frame::Choices) | rank to agent: note these; agent to rank, behind kind 2 |
+//! | 15 | [`Noted`](Frame::Noted) | agent to rank, to kind 14 |
+//! | 16 | [`Waits`](Frame::Waits) | rank to agent: it waits for a message |
 //!
 //! A file is a descriptor (SCM_RIGHTS) that is sent with its frame's first byte.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -32,8 +40,8 @@ mod messages;
 use layout::Reader;
 
 pub use messages::{
-    Array, Every, Hello, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_PIECES, PAGE, Saved, Snapshot, Span, Step,
-    TOKEN, Welcome,
+    Array, Choice, Choices, Every, Hello, Log, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_CHOICES, MAX_PIECES,
+    MAX_RANKS, PAGE, Saved, Snapshot, Span, Step, TOKEN, Welcome,
 };
 
 /// The environment variable in which a rank finds the path of its agent's socket.
@@ -69,6 +77,21 @@ pub enum Frame {
     Finished,
     /// The stream ends. | reason |
     Farewell(String),
+    /// To be rung when something was published for this rank; its file comes with it. | rank (4) |
+    Bell(u32),
+    /// A log of messages; its file comes with it.
+    Log(Log),
+    /// Ranks, and a message of each: nobody needs those of that rank to this one up to there. To a
+    /// rank: nobody needs those of this rank to that one. | rank (4), number (8) | ...
+    Needless(Vec<(u32, u64)>),
+    /// Images before this generation will not be restored. | generation (8) |
+    Oldest(u64),
+    /// What the program could not know by itself.
+    Choices(Choices),
+    /// All choices up to this one are noted elsewhere. | number (8) |
+    Noted(u64),
+    /// The rank waits for a message.
+    Waits,
 }
 
 impl Frame {
@@ -76,7 +99,7 @@ impl Frame {
     pub fn has_file(&self) -> bool {
         match self {
             Frame::Welcome(welcome) => welcome.restored,
-            Frame::Snapshot(_) => true,
+            Frame::Snapshot(_) | Frame::Bell(_) | Frame::Log(_) => true,
             _ => false,
         }
     }
@@ -101,6 +124,26 @@ impl Frame {
                 body.put_slice(reason.as_bytes());
                 9
             }
+            Frame::Bell(rank) => {
+                body.put_u32_le(*rank);
+                10
+            }
+            Frame::Log(Log { rank, start }) => {
+                body.put_u32_le(*rank);
+                body.put_u64_le(*start);
+                11
+            }
+            Frame::Needless(needless) => layout::needless(&mut body, needless),
+            Frame::Oldest(generation) => {
+                body.put_u64_le(*generation);
+                13
+            }
+            Frame::Choices(choices) => layout::choices(&mut body, choices),
+            Frame::Noted(number) => {
+                body.put_u64_le(*number);
+                15
+            }
+            Frame::Waits => 16,
         };
         let mut frame = BytesMut::with_capacity(FRAME_OVERHEAD + body.len());
         frame.put_slice(FrameHeader::new(body.len(), kind).as_bytes());
@@ -113,7 +156,7 @@ impl Frame {
     /// # Errors
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let Some((kind, body)) = take_frame(buffer, 1..=9)? else { return Ok(None) };
+        let Some((kind, body)) = take_frame(buffer, 1..=16)? else { return Ok(None) };
         let mut reader = Reader(&body);
         let frame = match kind {
             1 => Frame::Hello(reader.hello()?),
@@ -125,6 +168,13 @@ impl Frame {
             7 => Frame::Finish,
             8 => Frame::Finished,
             9 => Frame::Farewell(reader.rest(MAX_REASON, "reason")?),
+            10 => Frame::Bell(reader.u32()?),
+            11 => Frame::Log(Log { rank: reader.u32()?, start: reader.u64()? }),
+            12 => Frame::Needless(reader.needless()?),
+            13 => Frame::Oldest(reader.u64()?),
+            14 => Frame::Choices(reader.choices()?),
+            15 => Frame::Noted(reader.u64()?),
+            16 => Frame::Waits,
             kind => return Err(Malformed::Kind(kind)),
         };
         reader.end()?;

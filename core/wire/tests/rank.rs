@@ -7,7 +7,7 @@ use expect_test::expect;
 use steadfast_wire as wire;
 use wire::limits::MAX_FRAME;
 use wire::rank::{
-    Array, Every, Frame, Hello, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_PIECES, PAGE, Saved, Snapshot,
+    Array, Choice, Choices, Every, Frame, Hello, Log, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_PIECES, PAGE, Saved, Snapshot,
     Span, Step, Welcome,
 };
 use wire::{Malformed, Random};
@@ -40,23 +40,37 @@ fn welcome() -> Welcome {
         step: 7,
         every: Every::Micros(10_000_000),
         age_us: 9,
+        generation: 5,
+        noted: 2,
         arrays: vec![array("a", 16)],
     }
 }
 
+fn saved(generation: u64, outcome: Result<(), String>) -> Saved {
+    Saved { step: 7, generation, outcome, full: false }
+}
+
 fn samples() -> Vec<(&'static str, Frame)> {
     let token = std::array::from_fn(|place| place as u8);
+    let choices = [Choice::From(3), Choice::There(true), Choice::Number(1 << 40)];
     vec![
         ("hello", Frame::Hello(Hello::new(token))),
         ("welcome", Frame::Welcome(welcome())),
         ("snapshot", snapshot(&[(0, PAGE, 2 * PAGE), (1, 0, 16)])),
-        ("saved", Frame::Saved(Saved { step: 7, outcome: Ok(()), full: false })),
-        ("not saved", Frame::Saved(Saved { step: 7, outcome: Err("full".into()), full: true })),
+        ("saved", Frame::Saved(saved(6, Ok(())))),
+        ("not saved", Frame::Saved(Saved { full: true, ..saved(0, Err("full".into())) })),
         ("step", Frame::Step(Step { step: 8, steps: 100 })),
         ("save", Frame::Save),
         ("finish", Frame::Finish),
         ("finished", Frame::Finished),
         ("farewell", Frame::Farewell("bye".into())),
+        ("bell", Frame::Bell(3)),
+        ("log", Frame::Log(Log { rank: 3, start: 2 })),
+        ("needless", Frame::Needless(vec![(0, 17), (3, 4)])),
+        ("oldest", Frame::Oldest(4)),
+        ("choices", Frame::Choices(Choices { after: 9, choices: choices.into() })),
+        ("noted", Frame::Noted(12)),
+        ("waits", Frame::Waits),
     ]
 }
 
@@ -76,15 +90,22 @@ fn the_bytes_are_these() {
     }
     expect![[r#"
         hello: 28000000010000005346524b01000000000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f
-        welcome: 490000000200000001050100020000000400000001000000000000000300000000000000070000000000000080969800000000000900000000000000010008001000000000000000613c66382028322c29
+        welcome: 59000000020000000105010002000000040000000100000000000000030000000000000007000000000000008096980000000000090000000000000005000000000000000200000000000000010008001000000000000000613c66382028322c29
         snapshot: 6a000000030000000700000000000000000000002c0100000200000002000000010008000030000000000000613c66382028322c29010008001000000000000000623c66382028322c2900000000001000000000000000200000000000000100000000000000000000001000000000000000
-        saved: 0a0000000400000007000000000000000100
-        not saved: 0e000000040000000700000000000000000166756c6c
+        saved: 1200000004000000070000000000000006000000000000000100
+        not saved: 160000000400000007000000000000000000000000000000000166756c6c
         step: 100000000500000008000000000000006400000000000000
         save: 0000000006000000
         finish: 0000000007000000
         finished: 0000000008000000
         farewell: 0300000009000000627965
+        bell: 040000000a00000003000000
+        log: 0c0000000b000000030000000200000000000000
+        needless: 180000000c000000000000001100000000000000030000000400000000000000
+        oldest: 080000000d0000000400000000000000
+        choices: 230000000e0000000900000000000000010300000000000000020100000000000000030000000000010000
+        noted: 080000000f0000000c00000000000000
+        waits: 0000000010000000
     "#]]
     .assert_eq(&seen);
 }

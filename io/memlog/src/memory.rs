@@ -7,6 +7,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use channel::Head;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -22,6 +23,9 @@ pub(crate) struct Memory {
 //
 // SAFETY: who has the `Memory` has the mapping; `write` needs it exclusively.
 unsafe impl Send for Memory {}
+
+// SAFETY: `write` needs it exclusively, and all else are atomic loads and stores.
+unsafe impl Sync for Memory {}
 
 impl Memory {
     /// Zeros, which only this mapping can change.
@@ -92,6 +96,17 @@ impl Memory {
         // SAFETY: it is in the mapping, aligned as the page is, and all of the memory is accessed as
         // such words alone.
         unsafe { AtomicU64::from_ptr(self.begin.as_ptr().add(at).cast()) }
+    }
+
+    /// The head of a record that begins here.
+    ///
+    /// # Panics
+    /// It is not in the memory, or not aligned.
+    pub fn head(&self, at: usize) -> Head {
+        let word = |place: usize| self.word(at + place).load(Ordering::Relaxed);
+        let (number, mark, length) = (word(0), word(8), word(16));
+        // Little-endian: the tag comes first.
+        Head { number, tag: mark as u32, check: (mark >> 32) as u32, length }
     }
 
     /// Half a word, which all may change.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use channel::Head;
@@ -18,19 +19,48 @@ const TRIES: usize = 4;
 /// The receiver's end.
 #[derive(Debug)]
 pub struct Reader {
-    memory: Memory,
-    ring: Ring,
+    log: Arc<Mapped>,
     /// Bytes read, ever.
     read: u64,
 }
 
+/// A log that is mapped, as long as somebody has messages of it.
+#[derive(Debug)]
+struct Mapped {
+    memory: Memory,
+    ring: Ring,
+}
+
 /// A message, where it lies in its log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Found {
     /// The head in its record.
     pub head: Head,
     /// Where its record begins, of all bytes ever.
     from: u64,
+    log: Arc<Mapped>,
+}
+
+impl Found {
+    /// Copies its bytes from this one on, a multiple of 8: as many as there is room for. False: it was
+    /// let go meanwhile, and they are nothing.
+    pub fn copy(&self, from: usize, to: &mut [u8]) -> bool {
+        let many = to.len().min((self.head.length as usize).saturating_sub(from));
+        let (at, _) = self.log.ring.at(self.from);
+        self.log.memory.read(at + HEAD + from, &mut to[..many]);
+        fence(Ordering::Acquire);
+        self.log.word(RELEASED).is_some_and(|released| released <= self.from)
+    }
+}
+
+impl Mapped {
+    /// A word of the header, as it is now, if it makes sense.
+    fn word(&self, at: usize) -> Option<u64> {
+        // Only relaxed loads are defined where the memory cannot be written.
+        let word = self.memory.word(at).load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        Some(word).filter(|word| word.is_multiple_of(HEAD as u64) && *word < FAR)
+    }
 }
 
 impl Reader {
@@ -46,12 +76,12 @@ impl Reader {
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
         let ring = Ring { capacity: capacity as u64 };
-        Ok(Reader { memory, ring, read: 0 })
+        Ok(Reader { log: Arc::new(Mapped { memory, ring }), read: 0 })
     }
 
     /// The bytes that the log has room for.
     pub fn capacity(&self) -> u64 {
-        self.ring.capacity
+        self.log.ring.capacity
     }
 
     /// Bytes read or passed over, ever.
@@ -59,13 +89,8 @@ impl Reader {
         self.read
     }
 
-    /// A word of the header, as it is now.
     fn word(&self, at: usize) -> Result<u64, Broken> {
-        // Only relaxed loads are defined where the memory cannot be written.
-        let word = self.memory.word(at).load(Ordering::Relaxed);
-        fence(Ordering::Acquire);
-        let fits = word.is_multiple_of(HEAD as u64) && word < FAR;
-        if fits { Ok(word) } else { Err(Broken(self.read)) }
+        self.log.word(at).ok_or(Broken(self.read))
     }
 
     /// All before this place was let go.
@@ -93,15 +118,15 @@ impl Reader {
             if unread == 0 {
                 return Ok(None);
             }
-            let (at, left) = self.ring.at(self.read);
-            let head = self.head(at);
+            let (at, left) = self.log.ring.at(self.read);
+            let head = self.log.memory.head(at);
             // The head is read before this word: else it could be one that was written since.
             fence(Ordering::Acquire);
             if self.word(RELEASED)? > self.read {
                 continue;
             }
             let broken = Broken(self.read);
-            if unread > self.ring.capacity {
+            if unread > self.log.ring.capacity {
                 return Err(broken);
             }
             if head.number == 0 {
@@ -117,26 +142,9 @@ impl Reader {
             }
             let from = self.read;
             self.read += record;
-            return Ok(Some(Found { head, from }));
+            return Ok(Some(Found { head, from, log: self.log.clone() }));
         }
         Ok(None)
-    }
-
-    fn head(&self, at: usize) -> Head {
-        let word = |place: usize| self.memory.word(at + place).load(Ordering::Relaxed);
-        let (number, mark, length) = (word(0), word(8), word(16));
-        // Little-endian: the tag comes first.
-        Head { number, tag: mark as u32, check: (mark >> 32) as u32, length }
-    }
-
-    /// Copies the bytes of a message from this one on, a multiple of 8: as many as there is room for.
-    /// False: it was let go meanwhile, and they are nothing.
-    pub fn copy(&self, found: Found, from: usize, to: &mut [u8]) -> bool {
-        let many = to.len().min((found.head.length as usize).saturating_sub(from));
-        let (at, _) = self.ring.at(found.from);
-        self.memory.read(at + HEAD + from, &mut to[..many]);
-        fence(Ordering::Acquire);
-        self.word(RELEASED).is_ok_and(|released| released <= found.from)
     }
 
     /// Copies what comes next in the ring, whatever it is, at most so many bytes: for a
@@ -150,13 +158,13 @@ impl Reader {
             if unread == 0 {
                 return Ok(None);
             }
-            if unread > self.ring.capacity {
+            if unread > self.log.ring.capacity {
                 return Err(Broken(self.read));
             }
-            let (at, left) = self.ring.at(self.read);
+            let (at, left) = self.log.ring.at(self.read);
             let many = unread.min(left).min((most - most % HEAD) as u64);
             to.resize(many as usize, 0);
-            self.memory.read(at, to);
+            self.log.memory.read(at, to);
             fence(Ordering::Acquire);
             if self.word(RELEASED)? > self.read {
                 continue;

@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io;
 use std::sync::atomic::{Ordering, fence};
 
+use channel::Head;
+
 use crate::memory::Memory;
-use crate::ring::{HEAD, HEADER, MAGIC, PUBLISHED, RELEASED, Ring, record};
+use crate::ring::{Broken, HEAD, HEADER, MAGIC, PUBLISHED, RELEASED, Ring, record};
 
 /// Why a message does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +136,53 @@ impl Writer {
         let begin = end - record(to.len() as u64).expect("it was written");
         let (at, _) = self.ring.at(begin);
         self.memory.read(at + HEAD, to);
+    }
+
+    /// Bytes let go and written, ever.
+    pub fn place(&self) -> (u64, u64) {
+        (self.released, self.written)
+    }
+
+    /// A log with this ring and these bytes let go and written. Nothing is published.
+    ///
+    /// # Errors
+    /// There is no such ring, or no memory for it.
+    pub fn restored(ring: &[u8], (released, written): (u64, u64)) -> io::Result<Writer> {
+        let capacity = ring.len() as u64;
+        let whole = |place: u64| place.is_multiple_of(HEAD as u64) && place < 1 << 62;
+        let fits = written.checked_sub(released).is_some_and(|bytes| bytes <= capacity);
+        let possible = capacity.is_power_of_two() && ring.len() >= HEADER;
+        if !fits || !possible || !whole(released) || !whole(written) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "there is no such log"));
+        }
+        let mut writer = Writer::beginning_at(ring.len(), released)?;
+        writer.memory.write(HEADER, ring);
+        writer.written = written;
+        Ok(writer)
+    }
+
+    /// The messages in the log, each with the place behind it.
+    ///
+    /// # Errors
+    /// A restored one makes no sense.
+    pub fn records(&self) -> Result<Vec<(Head, u64)>, Broken> {
+        let (mut at, mut records) = (self.released, Vec::new());
+        while at < self.written {
+            let (place, left) = self.ring.at(at);
+            let head = self.memory.head(place);
+            let length = match head.number {
+                0 => left,
+                _ => record(head.length).filter(|length| *length <= left).ok_or(Broken(at))?,
+            };
+            at += length;
+            if at > self.written || head.number == 0 && at == self.written {
+                return Err(Broken(at));
+            }
+            if head.number > 0 {
+                records.push((head, at));
+            }
+        }
+        Ok(records)
     }
 
     /// Writes a piece of another log's ring, which comes next.

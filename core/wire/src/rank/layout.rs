@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use bytes::{Buf, BufMut, BytesMut};
 
 use super::messages::{
-    Array, Every, Hello, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_PIECES, PAGE, Saved, Snapshot, Span,
-    TOKEN, Welcome,
+    Array, Choice, Choices, Every, Hello, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_CHOICES, MAX_PIECES,
+    MAX_RANKS, PAGE, Saved, Snapshot, Span, TOKEN, Welcome,
 };
 use crate::Malformed;
 use crate::codec::at_most;
@@ -41,7 +41,7 @@ pub(super) fn welcome(body: &mut BytesMut, it: &Welcome) -> u8 {
         Every::Never => 0,
         Every::Micros(micros) => micros.clamp(1, AUTO - 1),
     };
-    for number in [it.job, it.start, it.step, every, it.age_us] {
+    for number in [it.job, it.start, it.step, every, it.age_us, it.generation, it.noted] {
         body.put_u64_le(number);
     }
     put_arrays(body, &it.arrays);
@@ -65,11 +65,34 @@ pub(super) fn snapshot(body: &mut BytesMut, it: &Snapshot) -> u8 {
 
 pub(super) fn saved(body: &mut BytesMut, it: &Saved) -> u8 {
     body.put_u64_le(it.step);
+    body.put_u64_le(it.generation);
     body.put_slice(&[u8::from(it.outcome.is_ok()), u8::from(it.full)]);
     if let Err(reason) = &it.outcome {
         body.put_slice(reason.as_bytes());
     }
     4
+}
+
+pub(super) fn needless(body: &mut BytesMut, needless: &[(u32, u64)]) -> u8 {
+    for (rank, number) in needless {
+        body.put_u32_le(*rank);
+        body.put_u64_le(*number);
+    }
+    12
+}
+
+pub(super) fn choices(body: &mut BytesMut, it: &Choices) -> u8 {
+    body.put_u64_le(it.after);
+    for choice in &it.choices {
+        let (kind, value) = match *choice {
+            Choice::From(rank) => (1, u64::from(rank)),
+            Choice::There(there) => (2, u64::from(there)),
+            Choice::Number(number) => (3, number),
+        };
+        body.put_u8(kind);
+        body.put_u64_le(value);
+    }
+    14
 }
 
 fn put_arrays(body: &mut BytesMut, arrays: &[Array]) {
@@ -92,7 +115,7 @@ impl Reader<'_> {
         Ok(*taken)
     }
 
-    fn u32(&mut self) -> Result<u32, Malformed> {
+    pub fn u32(&mut self) -> Result<u32, Malformed> {
         self.take().map(u32::from_le_bytes)
     }
 
@@ -154,6 +177,8 @@ impl Reader<'_> {
             step,
             every,
             age_us: self.u64()?,
+            generation: self.u64()?,
+            noted: self.u64()?,
             arrays: self.arrays(arrays)?,
         })
     }
@@ -170,12 +195,40 @@ impl Reader<'_> {
     }
 
     pub fn saved(&mut self) -> Result<Saved, Malformed> {
-        let step = self.u64()?;
+        let (step, generation) = (self.u64()?, self.u64()?);
         let [saved @ (0 | 1), full @ (0 | 1)] = self.take()? else {
             return Err(Malformed::Field("saved flags"));
         };
         let outcome = if saved == 1 { Ok(()) } else { Err(self.rest(MAX_REASON, "reason")?) };
-        Ok(Saved { step, outcome, full: full == 1 })
+        Ok(Saved { step, generation, outcome, full: full == 1 })
+    }
+
+    pub fn needless(&mut self) -> Result<Vec<(u32, u64)>, Malformed> {
+        at_most(self.0.len(), MAX_RANKS * 12, "ranks")?;
+        let mut needless = Vec::new();
+        while !self.0.is_empty() {
+            needless.push((self.u32()?, self.u64()?));
+        }
+        Ok(needless)
+    }
+
+    pub fn choices(&mut self) -> Result<Choices, Malformed> {
+        let (after, mut choices) = (self.u64()?, Vec::new());
+        at_most(self.0.len(), MAX_CHOICES * 9, "choices")?;
+        while !self.0.is_empty() {
+            let [kind] = self.take()?;
+            let value = self.u64()?;
+            choices.push(match (kind, value) {
+                (1, rank) => {
+                    let rank = u32::try_from(rank);
+                    Choice::From(rank.map_err(|_| Malformed::Field("choice"))?)
+                }
+                (2, 0 | 1) => Choice::There(value == 1),
+                (3, number) => Choice::Number(number),
+                _ => return Err(Malformed::Field("choice")),
+            });
+        }
+        Ok(Choices { after, choices })
     }
 
     fn arrays(&mut self, count: usize) -> Result<Vec<Array>, Malformed> {

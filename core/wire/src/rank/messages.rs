@@ -19,6 +19,12 @@ pub const MAX_ARRAY_NAME: usize = 256;
 /// The most pieces of a snapshot. A rank with more of them joins neighbours.
 pub const MAX_PIECES: usize = 16_384;
 
+/// The most ranks that a frame names.
+pub const MAX_RANKS: usize = 1_024;
+
+/// The most choices in a frame.
+pub const MAX_CHOICES: usize = 65_536;
+
 /// Bytes of a page: each array begins at a multiple of it in a file, and each piece in its array.
 pub const PAGE: u64 = 4_096;
 
@@ -99,14 +105,16 @@ pub enum Every {
 /// The agent lets a rank in.
 ///
 /// ```text
-///  0         1       2       4      8       12    20      28     36       44     52
-/// +---------+-------+-------+------+-------+-----+-------+------+--------+------+--------
-/// | version | flags | arrays| rank | ranks | job | start | step | every  | age  | arrays
-/// +---------+-------+-------+------+-------+-----+-------+------+--------+------+--------
+///  0         1       2       4      8       12    20      28     36      44    52           60
+/// +---------+-------+-------+------+-------+-----+-------+------+-------+-----+------------+-------
+/// | version | flags | arrays| rank | ranks | job | start | step | every | age | generation | noted
+/// +---------+-------+-------+------+-------+-----+-------+------+-------+-----+------------+-------
+///  68       arrays
 /// flags  bit 0: there is a state, and its file comes with this frame
 ///        bit 1: save full images only         bit 2: wait until an image is saved
 /// every  microseconds; 0: only when asked; all bits set: as it pays
 /// age    microseconds that a rank is expected to live, for `auto`
+/// noted  so many choices of earlier starts follow, in frames of kind 14
 /// ```
 ///
 /// In the file each array begins at a page, in the order of the list.
@@ -134,6 +142,10 @@ pub struct Welcome {
     pub every: Every,
     /// Microseconds that a rank is expected to live.
     pub age_us: u64,
+    /// The number of the state's image; 0: there is none.
+    pub generation: u64,
+    /// Choices of earlier starts that are noted, and follow in frames of their own.
+    pub noted: u64,
     /// The arrays of the state.
     pub arrays: Vec<Array>,
 }
@@ -164,15 +176,17 @@ pub struct Snapshot {
 /// The end of a checkpoint.
 ///
 /// ```text
-///  0      8        9      10
-/// +------+--------+------+--------
-/// | step | saved? | full?| reason
-/// +------+--------+------+--------
+///  0      8            16       17     18
+/// +------+------------+--------+------+--------
+/// | step | generation | saved? | full?| reason
+/// +------+------------+--------+------+--------
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
     /// The snapshot's.
     pub step: u64,
+    /// The image's number; 0: there is none.
+    pub generation: u64,
     /// The rank will go on from it. Else: why there is no image.
     pub outcome: Result<(), String>,
     /// The next snapshot is to be a full one.
@@ -193,4 +207,47 @@ pub struct Step {
     pub step: u64,
     /// All turns; 0: nobody knows.
     pub steps: u64,
+}
+
+/// A log of messages. Its file comes with it.
+///
+/// ```text
+///  0      4       12
+/// +------+-------+
+/// | rank | start |
+/// +------+-------+
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// From a rank: messages to this one. To a rank: messages of this one.
+    pub rank: u32,
+    /// The sender's start.
+    pub start: u64,
+}
+
+/// A choice: what a program cannot know by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Choice {
+    /// The next message came from this rank.
+    From(u32),
+    /// A message was there, or not yet.
+    There(bool),
+    /// A number from outside: a clock, a random one.
+    Number(u64),
+}
+
+/// Choices, one after the other.
+///
+/// ```text
+///  0       8
+/// +-------+----------+-----------+------
+/// | after | kind (1) | value (8) | ...     kind 1: rank; 2: 0 or 1; 3: a number
+/// +-------+----------+-----------+------
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// The number of the choice before the first of these.
+    pub after: u64,
+    /// They.
+    pub choices: Vec<Choice>,
 }
