@@ -154,6 +154,11 @@ impl<P> Channels<P> {
         self.sent.get(to as usize).map_or(0, Sent::left)
     }
 
+    /// The last message to a rank.
+    pub fn last(&self, to: u32) -> u64 {
+        self.sent.get(to as usize).map_or(0, Sent::last)
+    }
+
     /// The first message to a rank that is in the log, or the next one.
     pub fn first(&self, to: u32) -> u64 {
         self.sent.get(to as usize).map_or(1, Sent::first)

@@ -70,6 +70,17 @@ impl Writer {
         self.written
     }
 
+    /// A message of so many bytes has room now.
+    pub fn has_room(&self, length: u64) -> bool {
+        let (_, left) = self.ring.at(self.written);
+        let fits = |record: u64| {
+            let skipped = if record > left { left } else { 0 };
+            record <= self.ring.capacity / 2
+                && self.bytes() + skipped + record <= self.ring.capacity
+        };
+        record(length).is_some_and(fits)
+    }
+
     /// Writes a message of two parts: the first has a multiple of 8 bytes, or the second none. It is to
     /// be seen when it is [published](Writer::publish). Returns the place behind it.
     ///

@@ -4,13 +4,15 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use wire::rank::{Array, Frame, Saved, Step, TOKEN, Welcome};
+use channel::Notes;
+use wire::rank::{Frame, Saved, Step, TOKEN, Welcome};
 
 use crate::arena::Arena;
 use crate::cadence::Cadence;
 use crate::error::JobError;
 use crate::link::{Link, LinkError};
-use crate::staging::Staging;
+use crate::messages::Messages;
+use crate::staging::{Extra, Staging};
 use crate::tracker::{Kind, Tracker};
 
 /// How often the agent is told how far the rank is, and is looked for when it is gone.
@@ -57,13 +59,16 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Waits to be let in: the welcome, and the file of the state, if there is one.
+    /// Waits to be let in: the welcome, the file of the state, if there is one, and what earlier
+    /// starts have chosen.
     pub fn wait(
         path: PathBuf,
         token: [u8; TOKEN],
-    ) -> Result<(Opened, Welcome, Option<File>), JobError> {
+    ) -> Result<(Opened, Welcome, Option<File>, Notes), JobError> {
         match Link::open(&path, token) {
-            Ok((link, welcome, file)) => Ok((Opened { path, token, link }, welcome, file)),
+            Ok((link, welcome, file, notes)) => {
+                Ok((Opened { path, token, link }, welcome, file, notes))
+            }
             Err(LinkError::Refused(reason)) => Err(JobError::Over(reason)),
             Err(LinkError::Io(source)) => {
                 Err(JobError::Agent { path: path.display().to_string(), source })
@@ -120,16 +125,23 @@ impl Agent {
     }
 
     /// A safe point of a rank that is so far. True: a checkpoint is due.
-    pub fn look(&mut self, now: Duration, step: Step, arena: &Arena) -> Result<bool, JobError> {
+    pub fn look(
+        &mut self,
+        now: Duration,
+        step: Step,
+        arena: &Arena,
+        messages: &mut Messages,
+    ) -> Result<bool, JobError> {
         self.staging.prepare(arena.memory().bytes().len() as u64);
         if now >= self.listened + LISTEN {
             self.listened = now;
-            self.listen(now)?;
+            self.listen(now, messages)?;
         }
         if now >= self.told + TELL || self.told.is_zero() {
             self.told = now;
-            self.tell(now, step)?;
+            self.tell(now, Frame::Step(step), messages)?;
         }
+        self.pass_on(now, messages)?;
         self.wanted |= self.again.take_if(|at| now >= *at).is_some();
         let due = self.wanted || self.cadence.is_due(now);
         Ok(due && self.saving.is_none() && self.link.is_some())
@@ -140,13 +152,13 @@ impl Agent {
         &mut self,
         began: Instant,
         arena: &Arena,
-        notes: &[(Array, &[u8])],
+        beside: &[Extra<'_>],
         step: u64,
     ) -> Result<(), JobError> {
         let begun = began.elapsed();
         let changed = self.tracker.changed(arena)?;
         let changed = (!self.full).then_some(&changed[..]);
-        let mut snapshot = self.staging.take(arena, notes, step, changed)?;
+        let mut snapshot = self.staging.take(arena, beside, step, changed)?;
         let now = began.elapsed();
         snapshot.stop_us = u32::try_from((now - begun).as_micros()).unwrap_or(u32::MAX);
         self.cadence.begin(now);
@@ -159,11 +171,11 @@ impl Agent {
     }
 
     /// Waits until what was copied is saved.
-    pub fn settle(&mut self, began: Instant) -> Result<(), JobError> {
+    pub fn settle(&mut self, began: Instant, messages: &mut Messages) -> Result<(), JobError> {
         while self.saving.is_some() {
             let Some(link) = &mut self.link else { break };
             match link.wait() {
-                Ok(frame) => self.hear(began.elapsed(), frame)?,
+                Ok(frame) => self.hear(began.elapsed(), frame, messages)?,
                 Err(error) => self.lost(began.elapsed(), error)?,
             }
         }
@@ -171,36 +183,89 @@ impl Agent {
     }
 
     /// Says that the work is done, until the job knows. False: the agent is gone.
-    pub fn say_finished(&mut self, began: Instant) -> Result<bool, JobError> {
+    pub fn say_finished(
+        &mut self,
+        began: Instant,
+        messages: &mut Messages,
+    ) -> Result<bool, JobError> {
+        self.pass_on(began.elapsed(), messages)?;
         let Some(link) = &mut self.link else { return Ok(false) };
         if let Err(error) = link.send(&Frame::Finish, None) {
             self.lost(began.elapsed(), error)?;
         }
         while let Some(link) = &mut self.link {
             match link.wait() {
-                Ok(Frame::Finished) => return Ok(true),
-                Ok(frame) => self.hear(began.elapsed(), frame)?,
+                Ok((Frame::Finished, _)) => return Ok(true),
+                Ok(frame) => {
+                    self.hear(began.elapsed(), frame, messages)?;
+                    self.pass_on(began.elapsed(), messages)?;
+                }
                 Err(error) => self.lost(began.elapsed(), error)?,
             }
         }
         Ok(false)
     }
 
-    /// Hears what there is to hear.
-    fn listen(&mut self, now: Duration) -> Result<(), JobError> {
-        while let Some(link) = &mut self.link {
-            match link.poll() {
-                Ok(Some(frame)) => self.hear(now, frame)?,
-                Ok(None) => return Ok(()),
-                Err(error) => self.lost(now, error)?,
+    /// A rank that waits for a message says so at first, and hears what there is to hear. True: there
+    /// was something.
+    pub fn attend(
+        &mut self,
+        now: Duration,
+        waits: bool,
+        messages: &mut Messages,
+    ) -> Result<bool, JobError> {
+        let heard = self.listen(now, messages)?;
+        self.pass_on(now, messages)?;
+        if now >= self.told + TELL {
+            self.told = now;
+            if self.link.is_none() || waits {
+                self.tell(now, Frame::Waits, messages)?;
             }
         }
-        Ok(())
+        Ok(heard)
     }
 
-    fn hear(&mut self, now: Duration, frame: Frame) -> Result<(), JobError> {
+    /// The rank has come further.
+    pub fn tell_step(&mut self, now: Duration, step: Step, messages: &mut Messages) -> Result<(), JobError> {
+        self.tell(now, Frame::Step(step), messages)
+    }
+
+    /// What is to be said because of messages.
+    pub fn pass_on(&mut self, now: Duration, messages: &mut Messages) -> Result<(), JobError> {
+        let mut broken = None;
+        for (frame, file) in messages.words() {
+            let Some(link) = &mut self.link else { continue };
+            if let Err(error) = link.send(&frame, file.as_ref()) {
+                broken = Some(error);
+                break;
+            }
+        }
+        broken.map_or(Ok(()), |error| self.lost(now, error))
+    }
+
+    /// Hears what there is to hear. True: there was something.
+    fn listen(&mut self, now: Duration, messages: &mut Messages) -> Result<bool, JobError> {
+        let mut heard = false;
+        while let Some(link) = &mut self.link {
+            match link.poll() {
+                Ok(Some(frame)) => self.hear(now, frame, messages)?,
+                Ok(None) => return Ok(heard),
+                Err(error) => self.lost(now, error)?,
+            }
+            heard = true;
+        }
+        Ok(heard)
+    }
+
+    fn hear(
+        &mut self,
+        now: Duration,
+        (frame, file): (Frame, Option<File>),
+        messages: &mut Messages,
+    ) -> Result<(), JobError> {
         match frame {
-            Frame::Saved(Saved { outcome, full, .. }) => {
+            Frame::Saved(Saved { outcome, full, generation, .. }) => {
+                messages.saved(outcome.is_ok().then_some(generation));
                 if let Some((begun, stop)) = self.saving.take()
                     && outcome.is_ok()
                 {
@@ -221,18 +286,23 @@ impl Agent {
                 Ok(())
             }
             Frame::Farewell(reason) => Err(JobError::Over(reason)),
-            _ => Ok(()),
+            frame => messages.hear(frame, file),
         }
     }
 
-    /// Tells how far the rank is, or looks for an agent.
-    fn tell(&mut self, now: Duration, step: Step) -> Result<(), JobError> {
+    /// Tells how the rank is, or looks for an agent.
+    fn tell(
+        &mut self,
+        now: Duration,
+        frame: Frame,
+        messages: &mut Messages,
+    ) -> Result<(), JobError> {
         match &mut self.link {
-            Some(link) => match link.send(&Frame::Step(step), None) {
+            Some(link) => match link.send(&frame, None) {
                 Ok(()) => Ok(()),
                 Err(error) => self.lost(now, error),
             },
-            None => self.look_for(now),
+            None => self.look_for(now, messages),
         }
     }
 
@@ -248,12 +318,13 @@ impl Agent {
         Ok(())
     }
 
-    fn look_for(&mut self, now: Duration) -> Result<(), JobError> {
+    fn look_for(&mut self, now: Duration, messages: &mut Messages) -> Result<(), JobError> {
         match Link::open(&self.path, self.token) {
             Ok((link, ..)) => {
                 // A copy that was made meanwhile went to nobody.
                 (self.link, self.saving, self.wanted) = (Some(link), None, true);
-                Ok(())
+                messages.offer_again()?;
+                self.pass_on(now, messages)
             }
             Err(LinkError::Refused(reason)) => Err(JobError::Over(reason)),
             Err(LinkError::Io(_)) if now >= self.alone + ALONE => {
@@ -264,9 +335,9 @@ impl Agent {
     }
 
     /// Waits for another agent, if this one is gone.
-    pub fn find_again(&mut self, began: Instant) -> Result<(), JobError> {
+    pub fn find_again(&mut self, began: Instant, messages: &mut Messages) -> Result<(), JobError> {
         while self.link.is_none() {
-            self.look_for(began.elapsed())?;
+            self.look_for(began.elapsed(), messages)?;
             if self.link.is_none() {
                 std::thread::sleep(TELL);
             }

@@ -66,6 +66,37 @@ pub enum JobError {
     /// An image could not be saved, where the job demands it.
     #[error("the checkpoint failed: {0}")]
     NotSaved(String),
+    /// The ranks cannot go on with what they have sent each other.
+    #[error(transparent)]
+    Channel(#[from] channel::ChannelError),
+    /// The program does not do what it did before.
+    #[error(
+        "the program is not deterministic: outside the turns of its loops it does not send, receive          or ask what it did before"
+    )]
+    Otherwise,
+    /// The channels in the state make no sense.
+    #[error("the messages in the state make no sense: ask for an older one, or begin anew")]
+    Messages,
+    /// A log that another rank writes makes no sense.
+    #[error("messages of rank {0}: {1}")]
+    Broken(u32, memlog::Broken),
+    /// The bytes of a message are not there any more.
+    #[error("rank {0} has let this message go: read messages before the next safe point")]
+    Gone(u32),
+    /// There are too many messages outside loops.
+    #[error(
+        "a rank keeps {0} MiB of messages that come outside its loops, for its next start: have          them only where it begins anew (if job.fresh)"
+    )]
+    Preamble(usize),
+    /// A message is too long.
+    #[error("a message has at most 1 GiB, this one has {0} bytes: send it in parts")]
+    LongMessage(u64),
+    /// Nobody else is there.
+    #[error("there is no agent, so nobody else is there: start ranks by `steadfast job run`")]
+    Nobody,
+    /// It waits for itself.
+    #[error("the only rank waits for a message that nobody sends")]
+    Deadlock,
     /// The system refuses memory, or a file.
     #[error("{0}")]
     Io(#[from] io::Error),

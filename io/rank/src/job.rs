@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use channel::Notes;
 use wire::rank::{
     Array, Every, MAX_ARRAY_NAME, MAX_ARRAYS, RANK_VARIABLE, RANKS_VARIABLE, SOCKET_VARIABLE,
     TOKEN, TOKEN_VARIABLE, Welcome,
@@ -14,6 +15,8 @@ use wire::rank::{
 use crate::agent::{Agent, Opened, Outcome};
 use crate::arena::Arena;
 use crate::error::JobError;
+use crate::messages::{LOG, Message, Messages};
+use crate::staging::{Bytes, Extra};
 use crate::tracker::Kind;
 use crate::turns::Turns;
 
@@ -23,11 +26,17 @@ const PREFIX: &str = "steadfast.";
 /// The note that has the loops.
 const LOOPS: &str = "steadfast.loops";
 
+/// The note that has what was sent and received.
+const CHANNELS: &str = "steadfast.channels";
+
 /// Results are notes whose names begin so.
 pub const RESULT: &str = "steadfast.result.";
 
 /// Small objects are notes whose names begin so.
 const OBJECT: &str = "steadfast.object.";
+
+/// How long a rank waits for a message before it looks for its agent.
+const WAIT: Duration = Duration::from_millis(100);
 
 /// How often results are tried to be saved that could not be.
 const TRIES: u32 = 3;
@@ -40,8 +49,9 @@ pub struct Job {
     arena: Arena,
     /// Arrays of the state that the program has asked for.
     claimed: Vec<bool>,
-    notes: BTreeMap<String, (String, Vec<u8>)>,
+    notes: Notebook,
     turns: Turns,
+    messages: Messages,
     began: Instant,
     agent: Option<Agent>,
 }
@@ -58,23 +68,27 @@ impl Job {
         };
         let token = env::var(TOKEN_VARIABLE).ok().and_then(|text| from_hex(&text));
         let token = token.ok_or(JobError::Environment(TOKEN_VARIABLE))?;
-        let (opened, welcome, file) = Opened::wait(path, token)?;
-        let (arena, notes) = match file {
+        let (opened, welcome, file, choices) = Opened::wait(path, token)?;
+        let (arena, mut notes) = match file {
             Some(file) => restored(file, &welcome)?,
             None => (Arena::new(Vec::new())?, BTreeMap::new()),
         };
         let loops = notes.get(LOOPS).and_then(|(_, bytes)| Turns::decode(bytes));
+        let messages = messages(&welcome, &mut notes, choices)?;
         let agent = Agent::new(opened, &welcome, &arena)?;
         let claimed = vec![false; arena.arrays().len()];
-        Ok(Job {
+        let mut job = Job {
             place: welcome,
             claimed,
             arena,
             notes,
             turns: loops.unwrap_or_default(),
+            messages,
             began: Instant::now(),
             agent: Some(agent),
-        })
+        };
+        job.pass_on()?;
+        Ok(job)
     }
 
     /// A job of one rank without an agent; the environment may say another place.
@@ -95,10 +109,14 @@ impl Job {
             step: 0,
             every: Every::Never,
             age_us: 0,
+            generation: 0,
+            noted: 0,
             arrays: Vec::new(),
         };
+        let messages = messages(&place, &mut BTreeMap::new(), Notes::default())?;
         Ok(Job {
             place,
+            messages,
             arena: Arena::new(Vec::new())?,
             claimed: Vec::new(),
             notes: BTreeMap::new(),
@@ -216,9 +234,9 @@ impl Job {
 
     /// There is room for more arrays, beside the note with the loops.
     fn check_room(&self, more: usize) -> Result<(), JobError> {
-        let loops = usize::from(!self.notes.contains_key(LOOPS));
+        let loops = [LOOPS, CHANNELS].into_iter().filter(|it| !self.notes.contains_key(*it)).count();
         let all = self.arena.arrays().len() + self.notes.len() + loops + more;
-        if all > MAX_ARRAYS { Err(JobError::Many(MAX_ARRAYS - 1)) } else { Ok(()) }
+        if all > MAX_ARRAYS { Err(JobError::Many(MAX_ARRAYS - 2)) } else { Ok(()) }
     }
 
     /// The small object of this name.
@@ -237,6 +255,7 @@ impl Job {
     /// Begins a loop of so many turns, or goes on with it: its depth, and the first turn that is to
     /// be done. Loops are known by their order, which has to be the same at each start.
     pub fn begin_loop(&mut self, turns: u64) -> (usize, u64) {
+        self.messages.begin_loop();
         self.turns.begin(turns)
     }
 
@@ -246,13 +265,15 @@ impl Job {
     /// # Errors
     /// This start is over.
     pub fn turn(&mut self, depth: usize, turn: u64) -> Result<bool, JobError> {
-        self.turns.turn(depth, turn);
+        let another = self.turns.turn(depth, turn);
+        self.messages.turn(depth, another);
         self.look()
     }
 
     /// A loop is over: it has done all turns, or was left.
     pub fn end_loop(&mut self, depth: usize) {
         self.turns.end(depth);
+        self.messages.end_loop(depth);
     }
 
     /// Here the rank may be saved. True: a checkpoint is due, and [`save`](Job::save) is to be called
@@ -262,12 +283,101 @@ impl Job {
     /// This start is over.
     pub fn safe_point(&mut self) -> Result<bool, JobError> {
         self.turns.point();
+        self.messages.point();
         self.look()
     }
 
     fn look(&mut self) -> Result<bool, JobError> {
         let Some(agent) = &mut self.agent else { return Ok(false) };
-        agent.look(self.began.elapsed(), self.turns.step(), &self.arena)
+        let (now, step) = (self.began.elapsed(), self.turns.step());
+        self.messages.say_choices();
+        agent.look(now, step, &self.arena, &mut self.messages)
+    }
+
+    /// Sends a message to a rank, in two parts that follow on each other: the first has a multiple of 8
+    /// bytes. It returns when the message is in the log, from where the receiver has it, whatever
+    /// fails. A full log waits for the receiver's images.
+    ///
+    /// # Errors
+    /// There is no such rank, the message is longer than 1 GiB, or this start is over.
+    pub fn send(&mut self, to: u32, tag: u32, parts: [&[u8]; 2]) -> Result<(), JobError> {
+        if self.agent.is_none() && to != self.place.rank {
+            return Err(JobError::Nobody);
+        }
+        while !self.messages.send(to, tag, parts)? {
+            if self.agent.is_none() {
+                return Err(JobError::Deadlock);
+            }
+            self.wait(None, WAIT)?;
+        }
+        self.pass_on()
+    }
+
+    /// Waits for the oldest message of a rank, or of any; of this tag, or of any below
+    /// [`OWN_TAGS`](channel::OWN_TAGS). `None`: it has not come within this time.
+    ///
+    /// # Errors
+    /// There is no such rank, another rank cannot be believed, or this start is over.
+    pub fn receive(
+        &mut self,
+        from: Option<u32>,
+        tag: Option<u32>,
+        within: Duration,
+    ) -> Result<Option<Message>, JobError> {
+        if let Some(message) = self.messages.take(from, tag)? {
+            return Ok(Some(message));
+        }
+        if self.agent.is_none() {
+            return Err(if self.messages.is_alone() { JobError::Deadlock } else { JobError::Nobody });
+        }
+        let begun = Instant::now();
+        while let Some(left) = within.checked_sub(begun.elapsed()) {
+            self.wait(from, left.min(WAIT))?;
+            if let Some(message) = self.messages.take(from, tag)? {
+                if begun.elapsed() >= WAIT {
+                    self.say_on()?;
+                }
+                return Ok(Some(message));
+            }
+        }
+        Ok(None)
+    }
+
+    fn wait(&mut self, from: Option<u32>, most: Duration) -> Result<(), JobError> {
+        let Job { messages, agent, began, .. } = self;
+        messages.wait(from, most, |messages| {
+            let Some(agent) = agent else { return Ok(false) };
+            agent.attend(began.elapsed(), true, messages)
+        })
+    }
+
+    /// Another agent may have to be told that the rank waits no more.
+    fn say_on(&mut self) -> Result<(), JobError> {
+        let (now, step) = (self.began.elapsed(), self.turns.step());
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        agent.tell_step(now, step, &mut self.messages)
+    }
+
+    fn pass_on(&mut self) -> Result<(), JobError> {
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        agent.pass_on(self.began.elapsed(), &mut self.messages)
+    }
+
+    /// Whether a message of this rank, or any, and of this tag, or any, is there now. What the program
+    /// does with the answer, a later start does as well: it gets the same.
+    ///
+    /// # Errors
+    /// There is no such rank, or another rank cannot be believed.
+    pub fn probe(&mut self, from: Option<u32>, tag: Option<u32>) -> Result<bool, JobError> {
+        self.messages.probe(from, tag)
+    }
+
+    /// A number from outside, such as a time, or what it was in an earlier start.
+    ///
+    /// # Errors
+    /// The program does not do what it did before.
+    pub fn number(&mut self, now: u64) -> Result<u64, JobError> {
+        self.messages.number(now)
     }
 
     /// Saves what the rank has: copies what has changed, and goes on while it is written. Where the
@@ -287,12 +397,16 @@ impl Job {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         let begun = self.began;
         self.notes.insert(LOOPS.into(), (String::new(), self.turns.encode()));
-        let notes: Vec<(Array, &[u8])> = self.notes.iter().map(note).collect();
-        agent.snapshot(begun, &self.arena, &notes, self.turns.count())
+        let state = self.messages.save()?.encode();
+        self.notes.insert(CHANNELS.into(), (String::new(), state));
+        let notes = self.notes.iter().map(note).chain(self.messages.rings());
+        let beside: Vec<Extra<'_>> = notes.collect();
+        agent.snapshot(begun, &self.arena, &beside, self.turns.count())
     }
 
     fn settle(&mut self) -> Result<(), JobError> {
-        self.agent.as_mut().map_or(Ok(()), |agent| agent.settle(self.began))
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        agent.settle(self.began, &mut self.messages)
     }
 
     /// The work is done: results are saved, and the job knows. The process may end then. The arrays are
@@ -319,29 +433,49 @@ impl Job {
                 }
             }
             let Some(agent) = &mut self.agent else { break };
-            if saved && agent.say_finished(self.began)? {
+            if saved && agent.say_finished(self.began, &mut self.messages)? {
                 self.agent = None;
                 break;
             }
-            agent.find_again(self.began)?;
+            agent.find_again(self.began, &mut self.messages)?;
         }
         Ok(())
     }
 }
 
 /// A note as an array beside the arena.
-fn note<'a>((name, (form, bytes)): (&'a String, &'a (String, Vec<u8>))) -> (Array, &'a [u8]) {
-    (Array { name: name.clone(), form: form.clone(), length: bytes.len() as u64 }, bytes)
+fn note<'a>((name, (form, bytes)): (&'a String, &'a (String, Vec<u8>))) -> Extra<'a> {
+    let array = Array { name: name.clone(), form: form.clone(), length: bytes.len() as u64 };
+    Extra { array, bytes: Bytes::Slice(bytes), changed: None }
 }
 
-type Notes = BTreeMap<String, (String, Vec<u8>)>;
+type Notebook = BTreeMap<String, (String, Vec<u8>)>;
 
 /// Notes are behind all arrays.
-fn restored(file: File, welcome: &Welcome) -> Result<(Arena, Notes), JobError> {
+fn restored(file: File, welcome: &Welcome) -> Result<(Arena, Notebook), JobError> {
     let first = welcome.arrays.iter().position(|array| array.name.starts_with(PREFIX));
     let mut arena = Arena::restored(file, welcome.arrays.clone())?;
     let notes = arena.split_off(first.unwrap_or(welcome.arrays.len()));
     Ok((arena, notes.into_iter().map(|(it, bytes)| (it.name, (it.form, bytes))).collect()))
+}
+
+/// The channels of a start, from the notes in its state.
+fn messages(place: &Welcome, notes: &mut Notebook, choices: Notes) -> Result<Messages, JobError> {
+    let ranks = (place.rank, place.ranks.max(1));
+    let names = notes.keys().filter(|name| name.starts_with(LOG));
+    let names: Vec<String> = names.cloned().collect();
+    let ring = |name: String| {
+        let (_, bytes) = notes.remove(&name)?;
+        Some((name.strip_prefix(LOG)?.parse().ok()?, bytes))
+    };
+    let rings = names.into_iter().filter_map(ring).collect();
+    match notes.remove(CHANNELS) {
+        Some((_, state)) => {
+            let starts = (place.start, place.generation);
+            Messages::restored(ranks, starts, &state, rings, choices)
+        }
+        None => Messages::new(ranks, place.start, choices),
+    }
 }
 
 fn from_hex(text: &str) -> Option<[u8; TOKEN]> {

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use channel::Notes;
 use os::passing::{receive, send};
 use rustix::io::Errno;
 use wire::rank::{Frame, Hello, TOKEN, Welcome};
@@ -49,32 +50,50 @@ impl From<Errno> for LinkError {
 }
 
 impl Link {
-    /// Introduces a rank, and waits to be let in; the file of its state, if there is one.
+    /// Introduces a rank, and waits to be let in; the file of its state, if there is one; what earlier
+    /// starts have chosen.
     pub fn open(
         path: &Path,
         token: [u8; TOKEN],
-    ) -> Result<(Link, Welcome, Option<File>), LinkError> {
+    ) -> Result<(Link, Welcome, Option<File>, Notes), LinkError> {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(WELCOME_WITHIN))?;
         let mut link = Link { stream, input: BytesMut::new(), files: VecDeque::new() };
         link.send(&Frame::Hello(Hello::new(token)), None)?;
         match link.wait()? {
-            Frame::Welcome(welcome) => {
-                let file = if welcome.restored { Some(link.file()?) } else { None };
+            (Frame::Welcome(welcome), file) => {
+                let notes = link.notes(welcome.noted)?;
                 link.stream.set_read_timeout(None)?;
-                Ok((link, welcome, file))
+                Ok((link, welcome, file, notes))
             }
-            Frame::Farewell(reason) => Err(LinkError::Refused(reason)),
-            other => Err(broken(&format!("it begins with {other:?}"))),
+            (Frame::Farewell(reason), _) => Err(LinkError::Refused(reason)),
+            (other, _) => Err(broken(&format!("it begins with {other:?}"))),
         }
+    }
+
+    /// So many choices of earlier starts.
+    fn notes(&mut self, many: u64) -> Result<Notes, LinkError> {
+        let mut notes = Notes::default();
+        while (notes.choices.len() as u64) < many {
+            match self.wait()? {
+                (Frame::Choices(mut some), _) => {
+                    if notes.choices.is_empty() {
+                        notes.after = some.after;
+                    }
+                    notes.choices.append(&mut some.choices);
+                }
+                (other, _) => return Err(broken(&format!("notes were to come, not {other:?}"))),
+            }
+        }
+        Ok(notes)
     }
 
     pub fn send(&mut self, frame: &Frame, file: Option<&File>) -> Result<(), LinkError> {
         Ok(send(&self.stream, &frame.encode(), file.map(AsFd::as_fd))?)
     }
 
-    /// The next frame, as soon as it is there.
-    pub fn wait(&mut self) -> Result<Frame, LinkError> {
+    /// The next frame, with its file, as soon as it is there.
+    pub fn wait(&mut self) -> Result<(Frame, Option<File>), LinkError> {
         loop {
             if let Some(frame) = self.take()? {
                 return Ok(frame);
@@ -84,7 +103,7 @@ impl Link {
     }
 
     /// The next frame, if one is there.
-    pub fn poll(&mut self) -> Result<Option<Frame>, LinkError> {
+    pub fn poll(&mut self) -> Result<Option<(Frame, Option<File>)>, LinkError> {
         loop {
             if let Some(frame) = self.take()? {
                 return Ok(Some(frame));
@@ -98,8 +117,13 @@ impl Link {
         }
     }
 
-    fn take(&mut self) -> Result<Option<Frame>, LinkError> {
-        Frame::take(&mut self.input).map_err(|malformed| broken(&malformed.to_string()))
+    fn take(&mut self) -> Result<Option<(Frame, Option<File>)>, LinkError> {
+        let taken = Frame::take(&mut self.input);
+        let Some(frame) = taken.map_err(|malformed| broken(&malformed.to_string()))? else {
+            return Ok(None);
+        };
+        let file = if frame.has_file() { Some(self.file()?) } else { None };
+        Ok(Some((frame, file)))
     }
 
     fn read(&mut self, wait: bool) -> Result<(), LinkError> {
@@ -115,7 +139,7 @@ impl Link {
 
     fn file(&mut self) -> Result<File, LinkError> {
         let file = self.files.pop_front().map(File::from);
-        file.ok_or_else(|| broken("the file of a state did not come"))
+        file.ok_or_else(|| broken("the file of a frame did not come"))
     }
 }
 

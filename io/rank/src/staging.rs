@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::thread;
 
+use memlog::Writer;
 use wire::rank::{Array, MAX_PIECES, PAGE, Snapshot, Span};
 
 use crate::arena::Arena;
@@ -13,6 +14,37 @@ use crate::stretch::{Stretch, coarsen};
 
 /// Bytes for which memory is asked at a time.
 const AT_ONCE: usize = 4 << 20;
+
+/// An array beside the arena.
+#[derive(Debug)]
+pub struct Extra<'a> {
+    /// It.
+    pub array: Array,
+    /// Its bytes.
+    pub bytes: Bytes<'a>,
+    /// Its stretches that have changed since the last image, from and to; `None`: all of it.
+    pub changed: Option<Vec<(u64, u64)>>,
+}
+
+/// The bytes of an array beside the arena.
+#[derive(Clone, Copy, Debug)]
+pub enum Bytes<'a> {
+    /// Here.
+    Slice(&'a [u8]),
+    /// The ring of this log.
+    Ring(&'a Writer),
+}
+
+impl Bytes<'_> {
+    /// Copies those from this one on.
+    fn copy(self, from: u64, to: &mut [u8]) {
+        let from = from as usize;
+        match self {
+            Bytes::Slice(bytes) => to.copy_from_slice(&bytes[from..from + to.len()]),
+            Bytes::Ring(writer) => writer.copy_ring(from, to),
+        }
+    }
+}
 
 /// Memory of earlier copies is used again: new memory costs more than the copy.
 #[derive(Debug)]
@@ -51,49 +83,54 @@ impl Staging {
         let _ = thread::Builder::new().name("steadfast staging".into()).spawn(body);
     }
 
-    /// Copies these stretches of the arena, and all of the notes, which are arrays beside it; `None`:
-    /// all of the arena. `step`: how far the rank is.
+    /// Copies these stretches of the arena, and what has changed of the arrays beside it; `None`: all
+    /// of both. `step`: how far the rank is.
     ///
     /// # Errors
     /// There is no memory for it.
     pub fn take(
         &mut self,
         arena: &Arena,
-        notes: &[(Array, &[u8])],
+        beside: &[Extra<'_>],
         step: u64,
         changed: Option<&[Stretch]>,
     ) -> io::Result<Snapshot> {
         let all = [Stretch::new(0, arena.memory().bytes().len() as u64)];
         let mut spans = arena.spans(changed.unwrap_or(&all));
-        let room = MAX_PIECES - notes.len();
+        let room = MAX_PIECES - 2 * beside.len();
         let mut grain = PAGE;
         while spans.len() > room {
             // More than a frame has room for: neighbours are saved together.
             grain *= 2;
             spans = arena.spans(&coarsen(changed.unwrap_or(&all), grain));
         }
-        let arrays = arena.arrays().cloned().chain(notes.iter().map(|(array, _)| array.clone()));
+        let arrays = arena.arrays().cloned().chain(beside.iter().map(|it| it.array.clone()));
         let mut snapshot = Snapshot {
             step,
             full: changed.is_none(),
             stop_us: 0,
             arrays: arrays.collect(),
-            spans: Vec::with_capacity(spans.len() + notes.len()),
+            spans: Vec::with_capacity(spans.len() + beside.len()),
         };
-        let of_arena = spans.iter().map(|(array, from, to)| {
-            (*array, *from, &arena.bytes(*array)[*from as usize..*to as usize])
+        let of_arena = spans.into_iter().map(|(array, from, to)| {
+            (Bytes::Slice(arena.bytes(array)), span(array, (from, to)))
         });
         let first = arena.arrays().len();
-        let of_notes = notes.iter().enumerate().map(|(note, (_, bytes))| (first + note, 0, *bytes));
-        let all = || of_arena.clone().chain(of_notes.clone()).filter(|(_, _, it)| !it.is_empty());
-        let length: usize = all().map(|(_, _, bytes)| bytes.len()).sum();
-        self.mapping.grow(length.next_multiple_of(PAGE as usize))?;
+        let of_others = beside.iter().enumerate().flat_map(|(number, it)| {
+            let changed = it.changed.clone().filter(|_| !snapshot.full);
+            let stretches = changed.unwrap_or_else(|| vec![(0, it.array.length)]);
+            stretches.into_iter().map(move |stretch| (it.bytes, span(first + number, stretch)))
+        });
+        let all: Vec<(Bytes<'_>, Span)> =
+            of_arena.chain(of_others).filter(|(_, span)| span.length > 0).collect();
+        let length: u64 = all.iter().map(|(_, span)| span.length).sum();
+        self.mapping.grow((length as usize).next_multiple_of(PAGE as usize))?;
         let mut begin = 0;
-        for (array, offset, bytes) in all() {
-            self.mapping.bytes_mut()[begin..begin + bytes.len()].copy_from_slice(bytes);
-            begin += bytes.len();
-            let (array, length) = (array as u32, bytes.len() as u64);
-            snapshot.spans.push(Span { array, offset, length });
+        for (bytes, span) in all {
+            let end = begin + span.length as usize;
+            bytes.copy(span.offset, &mut self.mapping.bytes_mut()[begin..end]);
+            begin = end;
+            snapshot.spans.push(span);
         }
         Ok(snapshot)
     }
@@ -102,4 +139,8 @@ impl Staging {
     pub fn file(&self) -> &File {
         self.mapping.file()
     }
+}
+
+fn span(array: usize, (from, to): (u64, u64)) -> Span {
+    Span { array: array as u32, offset: from, length: to - from }
 }

@@ -44,20 +44,20 @@ impl Turns {
         (self.open.len() - 1, next)
     }
 
-    /// The loop of this depth is about to do a turn: all before are done.
-    pub fn turn(&mut self, depth: usize, turn: u64) {
+    /// The loop of this depth is about to do a turn: all before are done. False: it is the turn at
+    /// which it was.
+    pub fn turn(&mut self, depth: usize, turn: u64) -> bool {
         // Loops within, which were left, are over with their turn.
         self.open.truncate(depth + 1);
-        let Some((place, inner)) = self.open.last_mut() else { return };
+        let Some((place, inner)) = self.open.last_mut() else { return false };
         *inner = 0;
-        if let Some(at) = self.at.get_mut(place)
-            && at.0 != turn
-        {
-            at.0 = turn;
-            self.count += 1;
-            let within = format!("{place}.");
-            self.at.retain(|other, _| !other.starts_with(&within));
-        }
+        let at = self.at.get_mut(place).filter(|at| at.0 != turn);
+        let Some(at) = at else { return false };
+        at.0 = turn;
+        self.count += 1;
+        let within = format!("{place}.");
+        self.at.retain(|other, _| !other.starts_with(&within));
+        true
     }
 
     /// The loop of this depth is over, whether it was left or has done all its turns.

@@ -1,0 +1,388 @@
+//! Messages to and from the other ranks: channels, in logs that the ranks of a host share.
+
+use std::fs::File;
+use std::hint::spin_loop;
+use std::io;
+use std::time::{Duration, Instant};
+
+use channel::{Arrival, ChannelError, Channels, Choice, Notes, OWN_TAGS};
+use memlog::{Bell, Found, Reader};
+use wire::rank::{Choices, Frame, Log};
+
+use crate::error::JobError;
+use crate::journal::{Event, Journal};
+
+mod message;
+mod outgoing;
+mod saved;
+mod spin;
+
+pub use message::Message;
+use message::{Body, Place};
+use outgoing::Outgoing;
+pub(crate) use saved::LOG;
+use spin::Spin;
+
+/// Messages of a channel that are looked at in one go.
+const AT_ONCE: usize = 64;
+
+/// Messages from one rank.
+#[derive(Debug, Default)]
+struct Incoming {
+    reader: Option<Reader>,
+    start: u64,
+}
+
+/// The channels of this process, and what is to be said to its agent because of them.
+#[derive(Debug)]
+pub(crate) struct Messages {
+    rank: u32,
+    start: u64,
+    channels: Channels<Place>,
+    journal: Journal<Body>,
+    bell: Bell,
+    sent: Vec<Option<Outgoing>>,
+    comes: Vec<Incoming>,
+    /// The channels as they were saved last, until it is known whether they count.
+    saving: Option<channel::Vector>,
+    words: Vec<(Frame, Option<File>)>,
+    spin: Spin,
+}
+
+impl Messages {
+    /// Those of a rank that begins: of a job of so many ranks, in its start of this number. `notes`:
+    /// what earlier starts have chosen.
+    pub fn new(
+        (rank, ranks): (u32, u32),
+        start: u64,
+        notes: Notes,
+    ) -> Result<Messages, JobError> {
+        let channels = Channels::again(ranks, notes)?;
+        let sent = (0..ranks).map(|_| None).collect();
+        Messages::of((rank, start), channels, Journal::default(), sent)
+    }
+
+    fn of(
+        (rank, start): (u32, u64),
+        channels: Channels<Place>,
+        journal: Journal<Body>,
+        sent: Vec<Option<Outgoing>>,
+    ) -> Result<Messages, JobError> {
+        let mut messages = Messages {
+            rank,
+            start,
+            channels,
+            journal,
+            bell: Bell::new()?,
+            comes: sent.iter().map(|_| Incoming::default()).collect(),
+            sent,
+            saving: None,
+            words: Vec::new(),
+            spin: Spin::default(),
+        };
+        messages.publish()?;
+        messages.offer()?;
+        Ok(messages)
+    }
+
+    /// Another agent has come: it gets all that the last one had.
+    pub fn offer_again(&mut self) -> Result<(), JobError> {
+        self.offer()?;
+        self.channels.move_notes();
+        self.say_choices();
+        Ok(())
+    }
+
+    /// Has the agent know all that there is.
+    fn offer(&mut self) -> Result<(), JobError> {
+        self.words.clear();
+        if self.sent.len() > 1 {
+            self.words.push((Frame::Bell(self.rank), Some(self.bell.file().try_clone()?)));
+        }
+        (0..self.sent.len()).try_for_each(|to| self.offer_log(to))
+    }
+
+    /// Has the receiver get this log.
+    fn offer_log(&mut self, to: usize) -> Result<(), JobError> {
+        let Some(outgoing) = &self.sent[to] else { return Ok(()) };
+        let file = outgoing.file().try_clone()?;
+        if to == self.rank as usize {
+            self.comes[to] = Incoming { reader: Some(Reader::open(&file)?), start: self.start };
+        } else {
+            let log = Log { rank: to as u32, start: self.start };
+            self.words.push((Frame::Log(log), Some(file)));
+        }
+        Ok(())
+    }
+
+    /// The words for the agent that there are now.
+    pub fn words(&mut self) -> impl Iterator<Item = (Frame, Option<File>)> + '_ {
+        self.words.drain(..)
+    }
+
+    /// Nobody is there to whom something could be sent.
+    pub fn is_alone(&self) -> bool {
+        self.sent.len() == 1
+    }
+
+    // Sending.
+
+    /// Sends a message of two parts, the first of a multiple of 8 bytes. False: the log is full.
+    pub fn send(&mut self, to: u32, tag: u32, parts: [&[u8]; 2]) -> Result<bool, JobError> {
+        let check = crc32c::crc32c_append(crc32c::crc32c(parts[0]), parts[1]);
+        let length = parts[0].len() as u64 + parts[1].len() as u64;
+        if length > outgoing::LONGEST {
+            return Err(JobError::LongMessage(length));
+        }
+        if self.journal.repeats() {
+            return match self.journal.repeat() {
+                Some(Event::Sent(a, b, c, d)) if (*a, *b, *c, *d) == (to, tag, length, check) => {
+                    Ok(true)
+                }
+                _ => Err(JobError::Otherwise),
+            };
+        }
+        let many = self.sent.len() as u32;
+        let outgoing = self.sent.get_mut(to as usize);
+        let outgoing = outgoing.ok_or(ChannelError::NoRank(to, many))?;
+        let made = outgoing.is_none();
+        let outgoing = outgoing.get_or_insert(Outgoing::new()?);
+        let number = self.channels.last(to) + 1;
+        let grown = outgoing.grow(length, &mut self.channels, to)?;
+        let Some(end) = outgoing.push((number, tag, check), parts) else { return Ok(false) };
+        self.channels.send(to, (tag, length, check), Place::Sent(end))?;
+        self.journal.happened(Event::Sent(to, tag, length, check));
+        if made || grown {
+            self.offer_log(to as usize)?;
+        }
+        match self.channels.left(to) >= number {
+            true => self.sent[to as usize].iter_mut().for_each(|it| it.publish(end)),
+            false => self.say_choices(),
+        }
+        Ok(true)
+    }
+
+    /// Messages that may leave now do.
+    fn publish(&mut self) -> Result<(), JobError> {
+        for (to, outgoing) in (0..).zip(&mut self.sent) {
+            let Some(outgoing) = outgoing else { continue };
+            let last = self.channels.whole_log(to, self.channels.left(to)).next();
+            if let Some((head, Place::Sent(end))) = last
+                && head.number == self.channels.left(to)
+            {
+                outgoing.publish(*end);
+            }
+        }
+        Ok(())
+    }
+
+    /// Choices are to be noted.
+    pub fn say_choices(&mut self) {
+        let unsaid = self.channels.unsaid();
+        let Some((first, _)) = unsaid.first() else { return };
+        let after = first - 1;
+        let choices = unsaid.into_iter().map(|(_, choice)| choice).collect();
+        self.words.push((Frame::Choices(Choices { after, choices }), None));
+    }
+
+    // Receiving.
+
+    /// Takes the oldest message of a rank, or of any; of a tag, or of any below [`OWN_TAGS`].
+    pub fn take(
+        &mut self,
+        from: Option<u32>,
+        tag: Option<u32>,
+    ) -> Result<Option<Message>, JobError> {
+        if self.journal.repeats() {
+            let fits = |rank: u32, its: u32| {
+                from.is_none_or(|from| from == rank)
+                    && tag.map_or(its < OWN_TAGS, |tag| tag == its)
+            };
+            return match self.journal.repeat() {
+                Some(Event::Came(from, tag, body)) if fits(*from, *tag) => {
+                    Ok(Some(Message { from: *from, tag: *tag, body: body.clone() }))
+                }
+                _ => Err(JobError::Otherwise),
+            };
+        }
+        let taken = match self.channels.take(from, tag)? {
+            None if self.poll(from)? > 0 => {
+                self.channels.take(from, tag)?
+            }
+            taken => taken,
+        };
+        let Some(taken) = taken else { return Ok(None) };
+        let Place::Came(found) = taken.place else { return Err(JobError::Otherwise) };
+        let (from, tag, body) = (taken.from, taken.head.tag, Body::There(found));
+        self.journal.happened(Event::Came(from, tag, body.clone()));
+        Ok(Some(Message { from, tag, body }))
+    }
+
+    /// Looks for messages of a rank, or of any: how many have come.
+    pub fn poll(&mut self, from: Option<u32>) -> Result<usize, JobError> {
+        let many = self.comes.len() as u32;
+        let ranks = match from {
+            Some(from) => from..(from + 1).min(many),
+            None => 0..many,
+        };
+        let mut come = 0;
+        for rank in ranks {
+            let Incoming { reader, start } = &mut self.comes[rank as usize];
+            let Some(reader) = reader else { continue };
+            for _ in 0..AT_ONCE {
+                let found = reader.advance().map_err(|broken| JobError::Broken(rank, broken))?;
+                let Some(found) = found else { break };
+                come += usize::from(arrived(&mut self.channels, rank, *start, found)?);
+            }
+        }
+        Ok(come)
+    }
+
+    /// Waits until somebody rings, for messages of this rank or any: first awake, if that has paid.
+    /// `asleep`: what else is to be looked at before it sleeps; true if it found something.
+    pub fn wait(
+        &mut self,
+        from: Option<u32>,
+        most: Duration,
+        asleep: impl FnOnce(&mut Messages) -> Result<bool, JobError>,
+    ) -> Result<(), JobError> {
+        let begun = Instant::now();
+        let budget = self.spin.budget().min(most);
+        while begun.elapsed() < budget {
+            for _ in 0..16 {
+                spin_loop();
+            }
+            if self.poll(from)? > 0 {
+                self.spin.learn(true);
+                return Ok(());
+            }
+        }
+        self.spin.learn(false);
+        self.say_choices();
+        let heard = self.bell.begin();
+        let found = self.poll(from)? > 0 || asleep(self)?;
+        if !found {
+            self.bell.sleep(heard, most);
+        }
+        self.bell.end();
+        Ok(())
+    }
+
+    /// Whether a message is there.
+    pub fn probe(&mut self, from: Option<u32>, tag: Option<u32>) -> Result<bool, JobError> {
+        if self.journal.repeats() {
+            return match self.journal.repeat() {
+                Some(Event::Chose(Choice::There(there))) => Ok(*there),
+                _ => Err(JobError::Otherwise),
+            };
+        }
+        self.poll(from)?;
+        let there = self.channels.probe(from, tag)?;
+        self.journal.happened(Event::Chose(Choice::There(there)));
+        Ok(there)
+    }
+
+    /// A number from outside, or the one that was there before.
+    pub fn number(&mut self, now: u64) -> Result<u64, JobError> {
+        if self.journal.repeats() {
+            return match self.journal.repeat() {
+                Some(Event::Chose(Choice::Number(number))) => Ok(*number),
+                _ => Err(JobError::Otherwise),
+            };
+        }
+        let number = self.channels.number(|| now)?;
+        self.journal.happened(Event::Chose(Choice::Number(number)));
+        Ok(number)
+    }
+
+    // Loops.
+
+    /// A loop begins, or goes on.
+    pub fn begin_loop(&mut self) {
+        self.journal.begin_loop();
+    }
+
+    /// The loop of this depth is at a turn.
+    pub fn turn(&mut self, depth: usize, another: bool) {
+        self.journal.turn(depth, another);
+    }
+
+    /// The loop of this depth is over.
+    pub fn end_loop(&mut self, depth: usize) {
+        self.journal.end_loop(depth);
+    }
+
+    /// A safe point of the program's own.
+    pub fn point(&mut self) {
+        self.journal.point();
+    }
+
+    // The agent.
+
+    /// The agent says something of messages.
+    pub fn hear(&mut self, frame: Frame, file: Option<File>) -> Result<(), JobError> {
+        match (frame, file) {
+            (Frame::Log(Log { rank, start }), Some(file)) => self.come(rank, start, &file)?,
+            (Frame::Bell(rank), Some(file)) => {
+                if let Some(Some(outgoing)) = self.sent.get_mut(rank as usize) {
+                    outgoing.rings(Bell::open(file)?);
+                }
+            }
+            (Frame::Needless(needless), _) => {
+                needless.into_iter().for_each(|(to, number)| self.release(to, number));
+            }
+            (Frame::Noted(number), _) => {
+                self.channels.noted(number);
+                self.publish()?;
+            }
+            (Frame::Oldest(generation), _) => self.retired(generation),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Messages of a rank come through this log from now on.
+    fn come(&mut self, from: u32, start: u64, file: &File) -> io::Result<()> {
+        let Some(incoming) = self.comes.get_mut(from as usize) else { return Ok(()) };
+        if start >= incoming.start {
+            *incoming = Incoming { reader: Some(Reader::open(file)?), start };
+            self.channels.starts(from, start);
+        }
+        Ok(())
+    }
+
+    /// A rank needs no messages up to this one any more.
+    fn release(&mut self, to: u32, number: u64) {
+        let last = self.channels.release(to, number).last();
+        if let Some((_, Place::Sent(end))) = last
+            && let Some(outgoing) = &mut self.sent[to as usize]
+        {
+            outgoing.release(end);
+        }
+    }
+
+    /// Images before this one are not restored: what only these need is needless.
+    fn retired(&mut self, generation: u64) {
+        let Some(needless) = self.channels.retired(generation) else { return };
+        let messages: Vec<(u32, u64)> = (0..).zip(needless.messages.iter().copied()).collect();
+        let own = messages[self.rank as usize].1;
+        let others = messages.into_iter().filter(|(rank, below)| *rank != self.rank && *below > 0);
+        let others: Vec<(u32, u64)> = others.collect();
+        self.release(self.rank, own);
+        if !others.is_empty() {
+            self.words.push((Frame::Needless(others), None));
+        }
+        let _ = self.publish();
+    }
+}
+
+fn arrived(
+    channels: &mut Channels<Place>,
+    from: u32,
+    start: u64,
+    found: Found,
+) -> Result<bool, JobError> {
+    let head = found.head;
+    let arrival = channels.arrived(from, start, head, Place::Came(found));
+    Ok(arrival? == Arrival::New)
+}

@@ -1,0 +1,104 @@
+//! The log of the messages to one rank.
+
+use std::fs::File;
+use std::io;
+
+use channel::Channels;
+use memlog::{Bell, Writer};
+
+use super::message::Place;
+
+/// Bytes of a log at first.
+const FIRST: usize = 64 << 10;
+
+/// The most bytes of a log. Beyond them its sender waits until the receiver has saved.
+const MOST: u64 = 256 << 20;
+
+/// Messages of more bytes than this are beyond the limit of a job.
+pub(super) const LONGEST: u64 = 1 << 30;
+
+/// The messages to one rank that it may need again.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    writer: Writer,
+    /// Wakes the receiver.
+    bell: Option<Bell>,
+    /// How much of the ring was saved last, and is being saved: its bytes, and those written by then.
+    pub saved: Option<(u64, u64)>,
+    pub saving: Option<(u64, u64)>,
+}
+
+impl Outgoing {
+    pub fn new() -> io::Result<Outgoing> {
+        Writer::new(FIRST).map(Outgoing::of)
+    }
+
+    pub fn of(writer: Writer) -> Outgoing {
+        Outgoing { writer, bell: None, saved: None, saving: None }
+    }
+
+    pub fn file(&self) -> &File {
+        self.writer.file()
+    }
+
+    pub fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
+    /// There is to be room for another message. True: the messages are in another log now.
+    pub fn grow(
+        &mut self,
+        length: u64,
+        channels: &mut Channels<Place>,
+        to: u32,
+    ) -> io::Result<bool> {
+        if self.writer.has_room(length) {
+            return Ok(false);
+        }
+        let wanted = (2 * self.writer.capacity()).max(4 * length);
+        // A long message has its room in any case.
+        let most = if length > MOST / 4 { 4 * LONGEST } else { MOST };
+        if wanted > most {
+            return Ok(false);
+        }
+        let mut larger = Writer::new(usize::try_from(wanted).map_err(io::Error::other)?)?;
+        let mut bytes = Vec::new();
+        for (head, place) in channels.places_mut(to) {
+            let Place::Sent(end) = place else { continue };
+            bytes.resize(head.length as usize, 0);
+            self.writer.copy(*end, &mut bytes);
+            let pushed = larger.push((head.number, head.tag, head.check), [&bytes, &[]]);
+            *end = pushed.map_err(|_| io::Error::other("a larger log has no room"))?;
+        }
+        let left = channels.left(to);
+        let last = channels.whole_log(to, left).next();
+        if let Some((head, Place::Sent(end))) = last
+            && head.number == left
+        {
+            larger.publish(*end);
+        }
+        self.writer = larger;
+        Ok(true)
+    }
+
+    /// Writes a message; `None`: there is no room for it now.
+    pub fn push(&mut self, mark: (u64, u32, u32), parts: [&[u8]; 2]) -> Option<u64> {
+        self.writer.push(mark, parts).ok()
+    }
+
+    /// The receiver may see all before this place.
+    pub fn publish(&mut self, end: u64) {
+        self.writer.publish(end);
+        self.bell.iter().for_each(Bell::ring);
+    }
+
+    /// The receiver has this bell.
+    pub fn rings(&mut self, bell: Bell) {
+        bell.ring();
+        self.bell = Some(bell);
+    }
+
+    pub fn release(&mut self, end: u64) {
+        self.writer.release(end);
+    }
+}
