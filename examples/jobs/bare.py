@@ -46,7 +46,7 @@ def save(turn, total, **results):
     while (answer := receive())[0] != SAVED:
         pass
     os.close(file)
-    return answer[1][8] == 1
+    return answer[1][16] == 1
 
 
 if "STEADFAST_JOB_SOCKET" not in os.environ:

@@ -5,6 +5,7 @@
 mod buffer;
 mod exit;
 mod functions;
+mod messages;
 mod process;
 mod range;
 
@@ -20,6 +21,8 @@ mod _native {
         array, connect, finish, forget, fresh, get, leave, put, rank, ranks, result, safe_point,
         save, saved_by_agent, start, tracker,
     };
+    #[pymodule_export]
+    use super::messages::{number, probe, recv, recv_into, send};
     #[pymodule_export]
     use super::process::JobError;
     #[pymodule_export]

@@ -20,8 +20,11 @@ use crate::{Assignment, Command, Host, Kept, Key, Taken, Task, Void};
 /// A word for a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// Its last snapshot is saved, or not, and why; and whether the next one is to be full.
-    Saved(Result<(), String>, bool),
+    /// Its last snapshot is saved, as the image of this number, or not, and why; and whether the next
+    /// one is to be full.
+    Saved(Result<u64, String>, bool),
+    /// Images before this one will not be restored.
+    Oldest(u64),
     /// It is to save at its next safe point.
     Save,
     /// That it has finished is in the book.
@@ -68,6 +71,10 @@ struct Run {
     killed: bool,
     /// It has finished its work, and the book is to know.
     finishing: bool,
+    /// It has done its work, and waits for other ranks.
+    done: bool,
+    /// Images before this one are not restored.
+    oldest: u64,
     /// Each image is a full one.
     full: bool,
     /// The process is gone.
@@ -150,6 +157,10 @@ impl Agent {
             match self.runs.get_mut(&key) {
                 Some(run) => {
                     (run.full, run.next) = (task.spec.full, run.next.max(task.next));
+                    if run.oldest < task.oldest {
+                        run.oldest = task.oldest;
+                        self.outputs.push_back(Output::Tell(key, Word::Oldest(task.oldest)));
+                    }
                     if run.saves < task.saves {
                         run.saves = task.saves;
                         self.outputs.push_back(Output::Tell(key, Word::Save));
@@ -186,6 +197,9 @@ impl Agent {
             let wanted = assignment.tasks.iter().any(|task| task.key() == *key);
             if !wanted && !run.killed && !run.ended && !self.planted.is(Bug::LeaveOldStart) {
                 run.killed = true;
+                if run.done && assignment.finished.contains(key) {
+                    self.outputs.push_back(Output::Tell(*key, Word::Finished));
+                }
                 self.outputs.push_back(Output::Kill(*key));
             }
         }
@@ -328,12 +342,15 @@ impl Agent {
         }
     }
 
-    /// A rank has finished its work.
-    pub fn handle_finish(&mut self, key: Key, at: Time) {
-        if let Some(run) = self.runs.get_mut(&key)
-            && !mem::replace(&mut run.finishing, true)
-        {
-            let Key { job, rank, start } = key;
+    /// A rank has finished its work. `waits`: others may need what it has sent, so it stays until
+    /// they have finished as well.
+    pub fn handle_finish(&mut self, key: Key, at: Time, waits: bool) {
+        let Some(run) = self.runs.get_mut(&key).filter(|run| !run.killed) else { return };
+        let Key { job, rank, start } = key;
+        if waits {
+            run.done = true;
+            self.say(Command::Done { job, rank, start, at });
+        } else if !mem::replace(&mut run.finishing, true) {
             self.say(Command::Ended { job, rank, start, end: End::Finished, at });
         }
     }
@@ -400,7 +417,7 @@ impl Agent {
         run.chain = if full { 1 } else { run.chain + 1 };
         (run.below, run.saving, run.next) = (Some(image), None, place.generation + 1);
         let full = run.full || run.chain == MAX_CHAIN;
-        self.outputs.push_back(Output::Tell(key, Word::Saved(Ok(()), full)));
+        self.outputs.push_back(Output::Tell(key, Word::Saved(Ok(place.generation), full)));
     }
 
     /// There is no image. The next one is a full one.
@@ -422,7 +439,8 @@ impl Run {
     fn of(task: &Task) -> Run {
         let below = task.from.map(|(place, root)| Parent { place, root });
         let (next, saves, full) = (task.next, task.saves, task.spec.full);
-        Run { below, chain: task.chain, next, saves, full, ..Run::default() }
+        let (chain, oldest) = (task.chain, task.oldest);
+        Run { below, chain, next, saves, full, oldest, ..Run::default() }
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Assignment {
     pub tasks: Vec<Task>,
     /// Starts that the book has there, and that are to end: their jobs were stopped.
     pub ending: Vec<Key>,
+    /// Starts that have finished there.
+    pub finished: Vec<Key>,
     /// All images that count, wherever they are.
     pub images: Vec<Kept>,
     /// The jobs that the book has, and those that it has forgotten: what agents have of these and is
@@ -46,6 +48,8 @@ pub struct Task {
     pub chain: usize,
     /// The number of the rank's next image.
     pub next: u64,
+    /// Images before this one will not be restored.
+    pub oldest: u64,
     /// How often a user has asked this start for a checkpoint.
     pub saves: u64,
 }
@@ -104,6 +108,9 @@ impl Jobs {
                         from: holders.filter_map(|holder| self.copies_of(*holder)).collect(),
                     });
                 }
+                if it.state == RankState::Finished && it.ran == Some(node.node) {
+                    assignment.finished.push(Key { job: number, rank, start: it.start });
+                }
                 if it.state != RankState::At(node) {
                     continue;
                 }
@@ -120,6 +127,7 @@ impl Jobs {
                     from: from.map(|image| (image.place, image.root)),
                     chain: it.images.length(),
                     next: it.images.next(),
+                    oldest: it.images.oldest(),
                     saves: it.saves,
                 });
             }

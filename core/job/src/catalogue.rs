@@ -219,6 +219,12 @@ impl Catalogue {
         self.generations.values().rev().filter(spare).map(|it| it.place)
     }
 
+    /// States before this one are not gone back to: what only they need of other ranks is let go. 0:
+    /// the rank may have to begin anew.
+    pub fn oldest(&self) -> u64 {
+        self.restorable().nth(KEPT - 1).map_or(0, |state| state[0].place.generation)
+    }
+
     /// The newest states that can be restored, each as the images that make it whole, the newest
     /// first.
     pub fn restorable(&self) -> impl Iterator<Item = Vec<&Generation>> + '_ {

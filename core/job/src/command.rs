@@ -112,6 +112,18 @@ pub enum Command {
         /// When, by the node's clock.
         at: Time,
     },
+    /// The node: the rank has done its work, and waits, because others may need what it has sent. All
+    /// ranks of a job that wait so, or have finished, finish together.
+    Done {
+        /// The job.
+        job: u64,
+        /// The rank.
+        rank: u32,
+        /// The start.
+        start: u64,
+        /// When, by the node's clock.
+        at: Time,
+    },
     /// The director: this life of a node is over, with all that runs there. What it holds counts
     /// again as soon as its next life says so.
     Gone {

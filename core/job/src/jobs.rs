@@ -76,6 +76,24 @@ impl Job {
         let saved = |rank: &Rank| rank.images.next() > 1;
         self.ranks.iter().all(|rank| rank.state == RankState::Waiting && !saved(rank))
     }
+
+    /// It is finished when all its ranks are. Those that wait for others finish together: but for one
+    /// whose results are gone, which goes on from an older state.
+    fn finish(&mut self, now: Time, at: Time) {
+        let finished = |rank: &Rank| rank.state == RankState::Finished;
+        if !self.ranks.iter().all(|rank| finished(rank) || rank.done) {
+            return;
+        }
+        for rank in self.ranks.iter_mut().filter(|rank| rank.done) {
+            match rank.images.has_last() {
+                true => (rank.state, rank.moves, rank.done) = (RankState::Finished, None, false),
+                false => rank.over(now, Why::Ended(End::Finished), at),
+            }
+        }
+        if self.ranks.iter().all(finished) {
+            (self.state, self.since) = (JobState::Finished, now);
+        }
+    }
 }
 
 impl Jobs {
@@ -193,6 +211,7 @@ impl Jobs {
             Command::Ended { job, rank, start, end, at } => {
                 self.ended(now, (*job, *rank), *start, (end, *at))
             }
+            Command::Done { job, rank, start, at } => self.done(now, (*job, *rank), *start, *at),
             Command::Gone { node } => self.gone(now, *node),
             Command::Commit { place, root, bytes, step, parent, holder } => {
                 let generation = Generation {
@@ -387,6 +406,24 @@ impl Jobs {
         Ok(())
     }
 
+    fn done(
+        &mut self,
+        now: Time,
+        (number, rank): (u64, u32),
+        start: u64,
+        at: Time,
+    ) -> Result<(), Void> {
+        let job = self.jobs.get_mut(&number).ok_or(Void::Unknown)?;
+        let it = job.ranks.get_mut(rank as usize).ok_or(Void::Unknown)?;
+        if it.start != start || !matches!(it.state, RankState::At(_)) {
+            return Err(Void::Stale);
+        }
+        it.done = true;
+        job.finish(now, at);
+        (0..job.spec.ranks).for_each(|rank| self.check_lost(now, number, rank));
+        Ok(())
+    }
+
     fn ended(
         &mut self,
         now: Time,
@@ -402,9 +439,7 @@ impl Jobs {
         // Without its last image its results are gone: then it goes on from an older one.
         if *end == End::Finished && it.images.has_last() {
             (it.state, it.moves) = (RankState::Finished, None);
-            if job.ranks.iter().all(|rank| rank.state == RankState::Finished) {
-                (job.state, job.since) = (JobState::Finished, now);
-            }
+            job.finish(now, at);
             return Ok(());
         }
         it.over(now, Why::Ended(end.clone()), at);

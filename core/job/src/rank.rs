@@ -30,6 +30,8 @@ pub struct Rank {
     pub keepers: BTreeSet<NodeId>,
     /// Its node is being emptied: it is to go on elsewhere.
     pub moves: Option<Move>,
+    /// It has done its work, and waits for the others.
+    pub done: bool,
     /// Its last recoveries, the oldest first.
     pub recoveries: VecDeque<Recovery>,
     /// How far it was at most, by its images.
@@ -82,7 +84,7 @@ impl Rank {
 
     /// Its start is over.
     pub(crate) fn over(&mut self, now: Time, why: Why, seen: Time) {
-        (self.state, self.moves) = (RankState::Waiting, None);
+        (self.state, self.moves, self.done) = (RankState::Waiting, None, false);
         if self.recoveries.len() == MAX_RECOVERIES {
             self.recoveries.pop_front();
         }

@@ -81,8 +81,9 @@ pub enum Frame {
     Bell(u32),
     /// A log of messages; its file comes with it.
     Log(Log),
-    /// Ranks, and a message of each: nobody needs those of that rank to this one up to there. To a
-    /// rank: nobody needs those of this rank to that one. | rank (4), number (8) | ...
+    /// Ranks, and a message of each: nobody needs those of that rank to this one up to there; by the
+    /// rank itself, a choice of its own. To a rank: nobody needs those of it to that rank.
+    /// | rank (4), number (8) | ...
     Needless(Vec<(u32, u64)>),
     /// Images before this generation will not be restored. | generation (8) |
     Oldest(u64),

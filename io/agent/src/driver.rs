@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
@@ -16,14 +17,17 @@ use crate::copies::{Door, Giver, Taker};
 use crate::door;
 use crate::error::AgentError;
 use crate::event::{Event, Stop};
+use crate::exchange::Exchange;
 use crate::images;
 use crate::ledger::Ledger;
+use crate::notes::Notes;
 use crate::options::{Options, Port};
 use crate::process;
 use crate::program::Programs;
 use crate::records::Records;
 use crate::writers::{self, Write};
 
+mod messages;
 mod rank;
 mod stall;
 mod starting;
@@ -100,6 +104,8 @@ struct Driver {
     socket: PathBuf,
     records: Records,
     ranks: BTreeMap<Key, Rank>,
+    exchange: Exchange<Arc<File>>,
+    notes: Notes,
     events: Sender<Event>,
     taker: Taker,
     commands: Sender<Command>,
@@ -149,6 +155,8 @@ impl Driver {
             socket,
             records,
             ranks,
+            exchange: Exchange::default(),
+            notes: Notes::default(),
             events,
             taker,
             commands,
@@ -191,6 +199,9 @@ impl Driver {
         match event {
             Event::Wanted(assignment) => {
                 self.forgotten.clone_from(&assignment.forgotten);
+                let goes_on = |job| assignment.jobs.contains(&job);
+                self.exchange.keep(goes_on);
+                self.notes.keep(goes_on);
                 for task in &assignment.tasks {
                     if let Some(rank) = self.ranks.get_mut(&task.key()) {
                         rank.stall.most = task.spec.stall;
@@ -299,8 +310,15 @@ impl Driver {
             }
             (Frame::Finish, _) => {
                 rank.stall.waits();
-                self.agent.handle_finish(key, wall());
+                let waits = self.exchange.has_sent((key.job, key.rank), key.start);
+                self.agent.handle_finish(key, wall(), waits);
             }
+            (Frame::Waits, _) => rank.stall.waits(),
+            (frame @ (Frame::Log(_) | Frame::Bell(_)), Some(file)) => {
+                self.offered(key, frame, file);
+            }
+            (Frame::Needless(needless), _) => self.needless(key, needless),
+            (Frame::Choices(choices), _) => self.chose(key, choices),
             (Frame::Farewell(_), _) => rank.link = None,
             (frame, _) => {
                 tracing::warn!(?frame, "a rank says what is not for it to say");
@@ -322,7 +340,7 @@ impl Driver {
         match end {
             // A program may know nothing of agents: then its exit status says it.
             End::Finished => {
-                self.agent.handle_finish(key, wall());
+                self.agent.handle_finish(key, wall(), false);
                 self.agent.handle_ended(key, end, wall());
             }
             end => self.agent.handle_ended(key, end, wall()),
@@ -358,8 +376,11 @@ impl Driver {
                     (rank.progress.saved, rank.changed) = (wall(), true);
                 }
                 rank.stall.reached(monotonic());
-                rank.tell(&Frame::Saved(Saved { step: rank.step, outcome, full }));
+                let generation = *outcome.as_ref().unwrap_or(&0);
+                let outcome = outcome.map(drop);
+                rank.tell(&Frame::Saved(Saved { step: rank.step, generation, outcome, full }));
             }
+            Word::Oldest(generation) => rank.tell(&Frame::Oldest(generation)),
             Word::Save => rank.wish_for_save(),
             Word::Finished => {
                 rank.finished = true;

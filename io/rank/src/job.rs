@@ -301,16 +301,34 @@ impl Job {
     /// # Errors
     /// There is no such rank, the message is longer than 1 GiB, or this start is over.
     pub fn send(&mut self, to: u32, tag: u32, parts: [&[u8]; 2]) -> Result<(), JobError> {
+        while !self.try_send(to, tag, parts)? {
+            self.await_room(WAIT)?;
+        }
+        Ok(())
+    }
+
+    /// The same, if there is room in the log now.
+    ///
+    /// # Errors
+    /// As [`send`](Job::send).
+    pub fn try_send(&mut self, to: u32, tag: u32, parts: [&[u8]; 2]) -> Result<bool, JobError> {
         if self.agent.is_none() && to != self.place.rank {
             return Err(JobError::Nobody);
         }
-        while !self.messages.send(to, tag, parts)? {
-            if self.agent.is_none() {
-                return Err(JobError::Deadlock);
-            }
-            self.wait(None, WAIT)?;
+        let sent = self.messages.send(to, tag, parts)?;
+        if !sent && self.agent.is_none() {
+            return Err(JobError::Deadlock);
         }
-        self.pass_on()
+        self.pass_on()?;
+        Ok(sent)
+    }
+
+    /// Waits, at most for so long, until there may be room in a log.
+    ///
+    /// # Errors
+    /// This start is over.
+    pub fn await_room(&mut self, within: Duration) -> Result<(), JobError> {
+        self.wait(None, within)
     }
 
     /// Waits for the oldest message of a rank, or of any; of this tag, or of any below
@@ -326,6 +344,9 @@ impl Job {
     ) -> Result<Option<Message>, JobError> {
         if let Some(message) = self.messages.take(from, tag)? {
             return Ok(Some(message));
+        }
+        if within.is_zero() && self.agent.is_some() {
+            return Ok(None);
         }
         if self.agent.is_none() {
             return Err(if self.messages.is_alone() { JobError::Deadlock } else { JobError::Nobody });

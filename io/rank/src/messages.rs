@@ -364,13 +364,14 @@ impl Messages {
     /// Images before this one are not restored: what only these need is needless.
     fn retired(&mut self, generation: u64) {
         let Some(needless) = self.channels.retired(generation) else { return };
-        let messages: Vec<(u32, u64)> = (0..).zip(needless.messages.iter().copied()).collect();
-        let own = messages[self.rank as usize].1;
-        let others = messages.into_iter().filter(|(rank, below)| *rank != self.rank && *below > 0);
-        let others: Vec<(u32, u64)> = others.collect();
+        let choices = needless.choices;
+        let mut messages: Vec<(u32, u64)> = (0..).zip(needless.messages.iter().copied()).collect();
+        // Its own word is for its choices: messages to itself it lets go by itself.
+        let own = std::mem::replace(&mut messages[self.rank as usize].1, choices);
         self.release(self.rank, own);
-        if !others.is_empty() {
-            self.words.push((Frame::Needless(others), None));
+        messages.retain(|(_, until)| *until > 0);
+        if !messages.is_empty() {
+            self.words.push((Frame::Needless(messages), None));
         }
         let _ = self.publish();
     }

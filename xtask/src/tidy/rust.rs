@@ -79,6 +79,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("io/os/src/sched.rs", "the calls that set and read the class of a thread"),
     ("core/ring/tests/allocations.rs", "an allocator that counts, for this test's program alone"),
     ("python/src/buffer.rs", "Python's arrays lie in a rank's memory"),
+    ("python/src/messages.rs", "Python's buffers are read and written"),
     ("python/src/exit.rs", "a process's exit status, and an end at once"),
     ("cli/src/demo/clock.rs", "tokio's registration of a timer's descriptor"),
 ];

@@ -3,6 +3,7 @@
 use std::fs::File;
 
 use job::{Moments, Progress, Task};
+use memlog::Bell;
 use os::clock::{monotonic, wall_clock};
 use rustix::process::Pid;
 use wire::Time;
@@ -18,6 +19,8 @@ pub(super) struct Rank {
     pub task: Option<Task>,
     pub pid: Option<Pid>,
     pub link: Option<Link>,
+    /// Wakes it, where it waits for messages.
+    pub bell: Option<Bell>,
     /// The state that it goes on from, while it was not handed over; and it is still being read.
     pub state: Option<Restored>,
     pub reads: bool,
@@ -48,6 +51,7 @@ impl Rank {
             task,
             pid,
             link: None,
+            bell: None,
             state: None,
             reads: false,
             snapshot: None,
@@ -66,15 +70,20 @@ impl Rank {
     }
 
     pub fn tell(&self, frame: &Frame) {
+        self.tell_with(frame, None);
+    }
+
+    pub fn tell_with(&self, frame: &Frame, file: Option<&File>) {
         if let Some(link) = &self.link {
-            link.tell(frame, None);
+            link.tell(frame, file);
+            self.bell.iter().for_each(Bell::ring);
         }
     }
 
     /// It is to save at its next safe point, now or as soon as it is let in.
     pub fn wish_for_save(&mut self) {
         match &self.link {
-            Some(link) if !self.reads => link.tell(&Frame::Save, None),
+            Some(_) if !self.reads => self.tell(&Frame::Save),
             _ => self.owes_save = true,
         }
     }

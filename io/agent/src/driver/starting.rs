@@ -163,7 +163,9 @@ impl Driver {
             }
         }
         let state = rank.state.take();
+        let (noted, pieces) = self.notes.begin((key.job, key.rank), key.start);
         let spec = rank.task.as_ref().map(|task| &task.spec);
+        let from = rank.task.as_ref().and_then(|task| task.from);
         let welcome = Welcome {
             version: PROTOCOL_VERSION,
             restored: state.is_some(),
@@ -176,9 +178,12 @@ impl Driver {
             step: state.as_ref().map_or(0, |state| state.step),
             every: spec.map(|spec| spec.every).unwrap_or_default(),
             age_us: u64::try_from(AGE.as_micros()).unwrap_or(u64::MAX),
+            generation: from.map_or(0, |(place, _)| place.generation),
+            noted,
             arrays: state.as_ref().map(|state| state.arrays.clone()).unwrap_or_default(),
         };
         link.tell(&Frame::Welcome(welcome), state.as_ref().map(|state| &state.file));
+        pieces.into_iter().for_each(|piece| link.tell(&Frame::Choices(piece), None));
         if std::mem::take(&mut rank.owes_save) {
             rank.wish_for_save();
         }

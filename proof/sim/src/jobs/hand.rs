@@ -278,6 +278,7 @@ impl World {
                 }
             }
             Word::Save => process.end.asked = true,
+            Word::Oldest(_) => {}
             Word::Finished => {
                 process.end.known = true;
                 let (step, state) = (process.step, process.state.clone().unwrap_or_default());

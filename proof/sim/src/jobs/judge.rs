@@ -45,6 +45,15 @@ impl World {
                 let finished = *end == End::Finished && kept.has_last((*job, *rank));
                 starts.ended((*job, *rank), *start, finished)?;
             }
+            Command::Done { job, .. } => {
+                let ranks = self.order.book.job(*job).map_or(&[][..], |it| &it.ranks);
+                for (rank, it) in (0..).zip(ranks) {
+                    let rests = !matches!(it.state, RankState::At(_));
+                    if let Some(start) = starts.runs((*job, rank)).filter(|_| rests) {
+                        starts.ended((*job, rank), start, kept.has_last((*job, rank)))?;
+                    }
+                }
+            }
             Command::Gone { node } => {
                 starts.gone(*node);
                 kept.gone(*node);

@@ -161,7 +161,7 @@ impl World {
         self.computes(node, key, computes.then_some(moments))?;
         self.agent(node, |agent| match word {
             Some((step, full)) => agent.handle_snapshot(key, step, full),
-            None if finishes => agent.handle_finish(key, now),
+            None if finishes => agent.handle_finish(key, now, together(key.job)),
             None => {}
         })
     }
@@ -185,7 +185,7 @@ impl World {
             Exit::Killed => agent.handle_ended(key, End::Killed(9), now),
             Exit::Failed => agent.handle_ended(key, End::Failed(1), now),
             Exit::Finished => {
-                agent.handle_finish(key, now);
+                agent.handle_finish(key, now, false);
                 agent.handle_ended(key, End::Finished, now);
             }
         })
@@ -203,6 +203,11 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// Ranks of every other job wait for each other at their end, as ranks that talk do.
+pub(super) fn together(job: u64) -> bool {
+    job.is_multiple_of(2)
 }
 
 impl Process {
