@@ -45,9 +45,9 @@ class Collectives(Messages):
         named = self._named(root)
         # By way of rank 0 the result is the same, bit by bit, at each root.
         result = self._joined(value, operation(op), Kind.REDUCE)
-        if named != 0 and self._rank() == 0:
+        if named != 0 and self.rank == 0:
             self._tell(named, Kind.REDUCE, *pack(result))
-        if self._rank() != named:
+        if self.rank != named:
             return None
         return result if named == 0 else self._hear(0, Kind.REDUCE)
 
@@ -57,21 +57,21 @@ class Collectives(Messages):
 
     def gather(self, value: Any, root: SupportsIndex = 0) -> list[Any] | None:
         """The values of all ranks, by rank, at the root; None at others."""
-        named, rank = self._named(root), self._rank()
+        named, rank = self._named(root), self.rank
         if rank != named:
             self._tell(named, Kind.GATHER, *pack(value))
             return None
-        ranks = range(self._ranks())
+        ranks = range(self.ranks)
         return [copied(value) if it == rank else self._hear(it, Kind.GATHER) for it in ranks]
 
     def allgather(self, value: Any) -> list[Any]:
         """The values of all ranks, by rank, at each."""
         packed = pack(value)
-        return self._exchanged([packed] * self._ranks(), Kind.ALLGATHER)
+        return self._exchanged([packed] * self.ranks, Kind.ALLGATHER)
 
     def scatter(self, values: Sequence[Any] | None, root: SupportsIndex = 0) -> Any:
-        """Of the root's values, one for each rank, this rank's."""
-        named, rank = self._named(root), self._rank()
+        """This rank's one of the root's values, which are one for each rank."""
+        named, rank = self._named(root), self.rank
         if rank != named:
             return self._hear(named, Kind.SCATTER)
         for to, value in enumerate(self._one_each(values)):
@@ -87,20 +87,14 @@ class Collectives(Messages):
         """Returns when each rank has come here."""
         self._spread(self._joined(None, lambda a, b: None, Kind.BARRIER), 0, None, Kind.BARRIER)
 
-    def _rank(self) -> int:
-        return self._transport().rank()
-
-    def _ranks(self) -> int:
-        return self._transport().ranks()
-
     def _tree(self, root: int) -> tuple[int | None, list[int]]:
         """In the binomial tree of this root: the rank above, and those below, the nearest first.
 
         A rank is above those from it on whose places have the lowest bit of its own cleared: so
         each subtree has neighbouring ranks.
         """
-        ranks = self._ranks()
-        place = (self._rank() - root) % ranks
+        ranks = self.ranks
+        place = (self.rank - root) % ranks
         below, reach = [], 1
         while not place & reach and place + reach < ranks:
             below.append((place + reach + root) % ranks)
@@ -137,7 +131,7 @@ class Collectives(Messages):
 
     def _exchanged(self, packets: "list[tuple[bytes, Buffer]]", kind: Kind) -> list[Any]:
         """The packets that all ranks have for this one, when it has sent its own."""
-        rank, ranks = self._rank(), self._ranks()
+        rank, ranks = self.rank, self.ranks
         head, data = packets[rank]
         values: list[Any] = [None] * ranks
         values[rank] = unpack(head, bytearray(data))
@@ -149,8 +143,8 @@ class Collectives(Messages):
 
     def _one_each(self, values: Sequence[Any] | None) -> list[Any]:
         found = [] if values is None else list(values)
-        if len(found) != self._ranks():
-            raise ValueError(f"{len(found)} values for {self._ranks()} ranks: one for each is sent")
+        if len(found) != self.ranks:
+            raise ValueError(f"{len(found)} values for {self.ranks} ranks: one for each is sent")
         return found
 
     def _tell(self, to: int, kind: Kind, head: bytes, data: "Buffer") -> None:

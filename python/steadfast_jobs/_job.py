@@ -7,7 +7,7 @@ import pickle
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, SupportsIndex
 
 from . import _native
@@ -58,18 +58,6 @@ class Job(Collectives):
     def _ready(self) -> Transport:
         self._connect()
         return _native
-
-    @property
-    def rank(self) -> int:
-        """Which rank this is, from 0."""
-        self._connect()
-        return _native.rank()
-
-    @property
-    def ranks(self) -> int:
-        """How many ranks the job has."""
-        self._connect()
-        return _native.ranks()
 
     @property
     def start(self) -> int:

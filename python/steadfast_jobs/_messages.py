@@ -130,6 +130,16 @@ class Messages:
         # Messages that were looked at and not received yet, with what was looked for.
         self._seen: list[tuple[Wanted, Arrived]] = []
 
+    @property
+    def rank(self) -> int:
+        """Which rank this is, from 0."""
+        return self._transport().rank()
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks the job has."""
+        return self._transport().ranks()
+
     def send(self, value: Any, to: SupportsIndex, tag: SupportsIndex = 0) -> None:
         """Sends a value to a rank, or to this one. It returns when the value is in the log.
 
@@ -151,13 +161,7 @@ class Messages:
         self, source: SupportsIndex = ANY, tag: SupportsIndex = ANY, into: Any = None
     ) -> Message:
         """As `recv`, with the rank that has sent the value, and its tag."""
-        receiving = self._begin(source, tag, into)
-        try:
-            return receiving.message()
-        finally:
-            # It has ended, also by an error.
-            if receiving in self._begun:
-                self._begun.remove(receiving)
+        return self._receive(source, tag, into).message()
 
     def sendrecv(
         self,
@@ -214,6 +218,17 @@ class Messages:
         self._begun.append(receiving)
         return receiving
 
+    def _receive(self, source: SupportsIndex, tag: SupportsIndex, into: Any) -> Receiving:
+        """A receive, with its message."""
+        receiving = self._begin(source, tag, into)
+        try:
+            self._progress(receiving, lambda: True)
+        finally:
+            # It has ended, also by an error.
+            if receiving in self._begun:
+                self._begun.remove(receiving)
+        return receiving
+
     def _progress(self, receiving: Receiving, may_take: Callable[[], bool]) -> bool:
         """Takes messages for it, and for those begun before it, as long as it may: has it one?"""
         while receiving.arrived is None:
@@ -262,8 +277,7 @@ class Messages:
 
     def _look(self, source: SupportsIndex, tag: SupportsIndex) -> Arrived:
         """Waits for such a message, and leaves it to the receive that follows in this turn."""
-        receiving = self._begin(source, tag, None)
-        self._progress(receiving, lambda: True)
+        receiving = self._receive(source, tag, None)
         arrived = receiving.taken()
         self._seen.insert(0, (receiving.wanted, arrived))
         return arrived

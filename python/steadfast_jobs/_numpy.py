@@ -79,7 +79,8 @@ def combine(name: str, mine: Any, theirs: Any) -> Any:
 
 def flat(buffer: Any, element: str | None) -> Any:
     """The elements of a buffer in a row, as they lie in its memory, of its own or this type."""
-    whole = numpy.asarray(buffer)
+    known = isinstance(buffer, (numpy.ndarray, numpy.generic))
+    whole = numpy.asarray(buffer if known else memoryview(buffer))
     if not whole.flags.forc:
         raise ValueError(_plain.NOT_CONTIGUOUS)
     row = (whole if whole.flags.c_contiguous else whole.T).reshape(-1)

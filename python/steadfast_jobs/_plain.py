@@ -69,8 +69,10 @@ def pack(value: Any) -> tuple[str, Any] | None:
         return None
     view = memoryview(value)
     name = _NAMES.get(view.format)
+    if name is None:
+        return None
     whole = view.c_contiguous and view.nbytes
-    return None if name is None else (_form(name, view.shape or ()), view if whole else view.tobytes())
+    return _form(name, view.shape or ()), view if whole else view.tobytes()
 
 
 def unpack(form: str, data: bytearray) -> Any:
