@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable
+from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex
 
 from ._native import JobError
@@ -293,19 +294,19 @@ class Messages:
             raise JobError(f"{what} was probed for: receive it in the same turn")
 
     def _wanted(self, source: SupportsIndex, tag: SupportsIndex) -> Wanted:
-        rank, number = source.__index__(), tag.__index__()
+        rank, number = index(source), index(tag)
         any_rank, any_tag = rank == ANY, number == ANY
         return Wanted(ANY if any_rank else self._named(rank), ANY if any_tag else _tag(number))
 
     def _named(self, rank: SupportsIndex) -> int:
-        number, ranks = rank.__index__(), self._transport().ranks()
+        number, ranks = index(rank), self._transport().ranks()
         if not 0 <= number < ranks:
             raise ValueError(f"there is no rank {number}: the job has {ranks}, from 0")
         return number
 
 
 def _tag(tag: SupportsIndex) -> int:
-    number = tag.__index__()
+    number = index(tag)
     if not 0 <= number < TAGS:
         raise ValueError(f"the tag {number} is not a number from 0 to {TAGS - 1}")
     return number

@@ -88,7 +88,8 @@ class Endpoint:
     def _found(self, source, tag):
         for message in self.box:
             wanted = source in (-1, message[0])
-            if wanted and (message[1] == tag or tag == -1 and message[1] < 2**31):
+            tagged = message[1] < 2**31 if tag == -1 else message[1] == tag
+            if wanted and tagged:
                 return message
         return None
 
