@@ -72,7 +72,7 @@ def pack(value: Any) -> tuple[str, Any] | None:
     if name is None:
         return None
     whole = view.c_contiguous and view.nbytes
-    return _form(name, view.shape or ()), view if whole else view.tobytes()
+    return _form(name, view.shape or ()), view.cast("B") if whole else view.tobytes()
 
 
 def unpack(form: str, data: bytearray) -> Any:

@@ -166,6 +166,13 @@ class World(Ranks):
             into[2 * comm.rank + 1] = 10 + comm.rank
             comm.Allgather(MPI.IN_PLACE, into)
             self.assertEqual(into.tolist(), whole)
+            here = comm.rank == 0
+            comm.Gather(MPI.IN_PLACE if here else mine, into if here else None)
+            comm.Scatter(into if here else None, MPI.IN_PLACE if here else mine)
+            self.assertEqual(into.tolist(), whole)
+            self.assertEqual(mine.tolist(), [comm.rank, 10 + comm.rank])
+            comm.Alltoall(MPI.IN_PLACE, into)
+            self.assertEqual(into.tolist(), whole[2 * comm.rank :][:2] * size)
             sent = elements([100 * comm.rank + to for to in range(size)])
             into = elements([0] * size)
             comm.Alltoall(sent, into)

@@ -42,7 +42,7 @@ class Endpoint:
         if not (0 <= to < self.ranks() and 0 <= tag < 2**32):
             raise ValueError(f"no rank {to} or tag {tag}")
         view = memoryview(data)
-        assert view.c_contiguous and type(head) is bytes
+        assert view.c_contiguous and (view.format, view.ndim) == ("B", 1) and type(head) is bytes
         self.sent.append((to, tag, view.nbytes))
         with self.network.changed:
             self.network.boxes[to].append((self.rank(), tag, head, view.tobytes()))
@@ -54,7 +54,8 @@ class Endpoint:
 
     def recv_into(self, source, tag, data):
         sent_by, tag, head, sent = self._next(source, tag)
-        into = memoryview(data).cast("B")
+        into = memoryview(data)
+        assert into.c_contiguous and (into.format, into.ndim) == ("B", 1) and not into.readonly
         if len(sent) > len(into):
             raise ValueError(f"{len(sent)} bytes into {len(into)}")
         into[: len(sent)] = sent
