@@ -8,7 +8,7 @@ from array import array
 from steadfast_jobs._collectives import Collectives
 from steadfast_jobs._mpi import Comm
 from test_messages import SIZES, Ranks, elements, np
-from together import run
+from together import Recorded, Repeated, run
 
 
 class Together(Ranks):
@@ -192,6 +192,26 @@ class Jobs(Ranks):
             sent = run(ranks, program)
             self.assertEqual(sum(sent), ranks - 1)
             self.assertLessEqual(max(sent), math.ceil(math.log2(ranks)))
+
+    def test_a_later_start_does_the_same(self):
+        def program(job):
+            turns = [job.now(), job.random_seed()]
+            begun = [job.irecv(tag=3) for _ in range(job.ranks)]
+            for to in range(job.ranks):
+                job.send((job.rank, turns[0]), to, tag=3)
+            while not begun[-1].test():
+                turns.append("tested")
+            turns += job.wait_all(begun)
+            turns += [job.probe(), job.allreduce(job.rank), job.alltoall(turns[-1:] * job.ranks)]
+            turns.append(job.reduce(job.rank / 7, root=job.ranks - 1))
+            job.barrier()
+            return turns, job._transport()
+
+        for ranks in SIZES:
+            for done, recorded in run(ranks, program, endpoint=Recorded):
+                repeated = Repeated(recorded)
+                self.assertEqual(program(Collectives(lambda it=repeated: it))[0], done)
+                self.assertEqual([*repeated.record], [])
 
     @unittest.skipIf(np is None, "needs NumPy")
     def test_shapes_and_types_stay(self):

@@ -95,15 +95,64 @@ class Endpoint:
         return None
 
 
-def run(ranks, function, make=Collectives):
-    """What `function` returns at each of so many ranks; it gets a job. No message is left."""
+class Recorded(Endpoint):
+    """Records what is done, and its outcome."""
+
+    def __init__(self, network, rank):
+        super().__init__(network, rank)
+        self.record = []
+
+    def send(self, to, tag, head, data):
+        super().send(to, tag, head, data)
+        self.record.append((("send", to, tag, head, bytes(data)), None))
+
+    def recv(self, source, tag):
+        self.record.append((("recv", source, tag), super().recv(source, tag)))
+        return self.record[-1][1]
+
+    def probe(self, source, tag):
+        self.record.append((("probe", source, tag), super().probe(source, tag)))
+        return self.record[-1][1]
+
+    def number(self, value):
+        self.record.append((("number",), super().number(value)))
+        return value
+
+
+class Repeated(Endpoint):
+    """A later start of a rank, alone: it does the same, and has the same outcome."""
+
+    def __init__(self, recorded):
+        super().__init__(Network(recorded.ranks()), recorded.rank())
+        self.record = iter(recorded.record)
+
+    def send(self, to, tag, head, data):
+        self._again("send", to, tag, head, bytes(data))
+
+    def recv(self, source, tag):
+        return self._again("recv", source, tag)
+
+    def probe(self, source, tag):
+        return self._again("probe", source, tag)
+
+    def number(self, value):
+        return self._again("number")
+
+    def _again(self, *done):
+        before, outcome = next(self.record)
+        assert done == before, f"{done} instead of {before}"
+        return outcome
+
+
+def run(ranks, function, make=Collectives, endpoint=Endpoint):
+    """Runs `function` at so many ranks, each with its job: its results. No message is left."""
     network = Network(ranks)
     results = [None] * ranks
 
     def rank(number):
-        endpoint = Endpoint(network, number)
+        own = endpoint(network, number)
         try:
-            job = make(lambda: endpoint)
+            job = make(lambda: own)
             results[number] = function(job)
         except BaseException as error:
             network.fail(error)
