@@ -102,7 +102,8 @@ class Receiving(Request):
     def message(self) -> Message:
         """The message, when it is there."""
         if self._message is None:
-            self._messages._progress(self, lambda: True)
+            if self.arrived is None:
+                self._messages._progress(self, lambda: True)
             source, tag, head, data, length = self.taken()
             if self.target is not None:
                 value = self.target.take(head, data, length)
@@ -146,7 +147,8 @@ class Messages:
 
         Arrays, bytes and texts go as they are, other objects as a pickle.
         """
-        self._put(*pack(value), to, tag)
+        head, data = pack(value)
+        self._transport().send(self._named(to), _tag(tag), head, data)
 
     def recv(
         self, source: SupportsIndex = ANY, tag: SupportsIndex = ANY, into: Any = None
@@ -210,17 +212,21 @@ class Messages:
         """64 random bits. A turn that is done again has the same ones."""
         return self._transport().number(int.from_bytes(os.urandom(8), "little"))
 
-    def _put(self, head: bytes, data: "Buffer", to: SupportsIndex, tag: SupportsIndex) -> None:
-        self._transport().send(self._named(to), _tag(tag), head, data)
+    def _receiving(self, source: SupportsIndex, tag: SupportsIndex, into: Any) -> Receiving:
+        target = into if into is None or isinstance(into, Target) else Target(into)
+        return Receiving(self, self._wanted(source, tag), target)
 
     def _begin(self, source: SupportsIndex, tag: SupportsIndex, into: Any) -> Receiving:
-        target = into if into is None or isinstance(into, Target) else Target(into)
-        receiving = Receiving(self, self._wanted(source, tag), target)
+        receiving = self._receiving(source, tag, into)
         self._begun.append(receiving)
         return receiving
 
     def _receive(self, source: SupportsIndex, tag: SupportsIndex, into: Any) -> Receiving:
         """A receive, with its message."""
+        if not self._begun:
+            receiving = self._receiving(source, tag, into)
+            receiving.arrived = self._take(receiving.wanted, receiving.target)
+            return receiving
         receiving = self._begin(source, tag, into)
         try:
             self._progress(receiving, lambda: True)

@@ -5,6 +5,8 @@ other objects but bytes and texts are pickled: only ranks of the same job write 
 """
 
 import pickle
+from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ._native import JobError
@@ -21,6 +23,14 @@ _WORDS = {_BYTES: "bytes", _BYTEARRAY: "a bytearray", _TEXT: "a text", _PICKLE: 
 _OBJECTS = frozenset((type(None), bool, int, float, complex, tuple, list, dict, set))
 
 
+@cache
+def _arrays() -> ModuleType:
+    # NumPy takes its time to be imported: programs without arrays do without.
+    from ._arrays import arrays
+
+    return arrays
+
+
 def pack(value: Any) -> "tuple[bytes, Buffer]":
     """The head and the bytes of a value."""
     kind = type(value)
@@ -31,9 +41,7 @@ def pack(value: Any) -> "tuple[bytes, Buffer]":
     if kind is str:
         return _TEXT, value.encode("utf-8", "surrogatepass")
     if kind not in _OBJECTS:
-        from ._arrays import arrays
-
-        if packed := arrays.pack(value):
+        if packed := _arrays().pack(value):
             form, memory = packed
             return _ARRAY + form.encode(), memory
     return _PICKLE, pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
@@ -43,9 +51,7 @@ def unpack(head: bytes, data: bytearray) -> Any:
     """The value of a message. An array lies in `data`, and may be written."""
     kind = head[:1]
     if kind == _ARRAY:
-        from ._arrays import arrays
-
-        return arrays.unpack(head[1:].decode(), data)
+        return _arrays().unpack(head[1:].decode(), data)
     if kind == _BYTES:
         return bytes(data)
     if kind == _BYTEARRAY:
@@ -72,11 +78,9 @@ class Target:
     """
 
     def __init__(self, array: Any, whole: bool = True) -> None:
-        from ._arrays import arrays
-
         self.array = array
         self.whole = whole
-        self._element, self.memory = arrays.target(array)
+        self._element, self.memory = _arrays().target(array)
 
     def take(self, head: bytes, data: bytearray | None, length: int) -> Any:
         """The array, with a message of this length in it; without `data` it is there already."""
