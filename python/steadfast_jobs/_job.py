@@ -7,10 +7,12 @@ import pickle
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, SupportsIndex
 
 from . import _native
+from ._collectives import Collectives
+from ._messages import Transport
 
 # Only the rank itself may speak to its agent, and no process that it starts.
 _AGENT = ("STEADFAST_JOB_SOCKET", "STEADFAST_JOB_TOKEN")
@@ -27,7 +29,7 @@ class Tracker(NamedTuple):
     """Why no better way is in force, and what it would take."""
 
 
-class Job:
+class Job(Collectives):
     """This process as a rank of a job; it finds its agent at its first use.
 
     The job is finished when the process ends with exit status 0, or by `finish()`. Where another
@@ -36,6 +38,7 @@ class Job:
     """
 
     def __init__(self) -> None:
+        super().__init__(self._ready)
         self._lock = threading.Lock()
         self._connected = False
         self._state: dict[Any, Any] | None = None
@@ -52,17 +55,9 @@ class Job:
                 os.register_at_fork(after_in_child=_native.forget)
                 self._connected = True
 
-    @property
-    def rank(self) -> int:
-        """Which rank this is, from 0."""
+    def _ready(self) -> Transport:
         self._connect()
-        return _native.rank()
-
-    @property
-    def ranks(self) -> int:
-        """How many ranks the job has."""
-        self._connect()
-        return _native.ranks()
+        return _native
 
     @property
     def start(self) -> int:
@@ -160,6 +155,7 @@ class Job:
     def save(self) -> None:
         """Saves the rank now. This returns when what has changed is copied."""
         self._connect()
+        self._all_received()
         self._keep_state()
         _native.save()
 

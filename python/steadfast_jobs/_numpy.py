@@ -1,5 +1,8 @@
 """Arrays by NumPy."""
 
+import ast
+from array import array
+from functools import lru_cache
 from typing import Any
 
 import numpy
@@ -34,6 +37,90 @@ def flatten(value: Any) -> tuple[str, bytes] | None:
     if value.dtype.hasobject:
         return None
     return f"{_name(value.dtype)} {value.shape}", value.tobytes()
+
+
+def pack(value: Any) -> tuple[str, Any] | None:
+    """The form and the memory of an array that is sent; None: it is none, or no plain one."""
+    if isinstance(value, (memoryview, array)):
+        value = numpy.asarray(value)
+    # Arrays of other kinds, such as masked ones, are more than their memory.
+    if type(value) not in (numpy.ndarray, numpy.memmap):
+        return None
+    name = _sent(value.dtype)
+    return None if name is None else (f"{name} {value.shape}", _bytes(value))
+
+
+def unpack(form: str, data: bytearray) -> Any:
+    """The array of a message, in the message's memory."""
+    dtype, shape = _read(form)
+    return numpy.ndarray(shape, dtype, data)
+
+
+def target(value: Any) -> tuple[str, memoryview]:
+    """The element type and the memory of an array that receives."""
+    into = numpy.asarray(value) if isinstance(value, (memoryview, array)) else value
+    name = _sent(into.dtype) if isinstance(into, numpy.ndarray) else None
+    if name is None or not (into.flags.c_contiguous and into.flags.writeable):
+        raise ValueError(_plain.NO_TARGET)
+    return name, memoryview(_bytes(into))
+
+
+def is_array(value: Any) -> bool:
+    """Operations go element by element."""
+    return isinstance(value, numpy.ndarray)
+
+
+def combine(name: str, mine: Any, theirs: Any) -> Any:
+    """Two arrays, joined element by element; in the memory of the second one where it fits."""
+    mine = numpy.asarray(mine)
+    same = mine.dtype == theirs.dtype and mine.shape == theirs.shape
+    return _OPERATIONS[name](mine, theirs, out=theirs if same else None)
+
+
+def flat(buffer: Any, element: str | None) -> Any:
+    """The elements of a buffer in a row, as they lie in its memory, of its own or this type."""
+    known = isinstance(buffer, (numpy.ndarray, numpy.generic))
+    whole = numpy.asarray(buffer if known else memoryview(buffer))
+    if not whole.flags.forc:
+        raise ValueError(_plain.NOT_CONTIGUOUS)
+    row = (whole if whole.flags.c_contiguous else whole.T).reshape(-1)
+    return row if element is None else row.view(numpy.uint8).view(element)
+
+
+_OPERATIONS: dict[str, numpy.ufunc] = {
+    "sum": numpy.add,
+    "prod": numpy.multiply,
+    "min": numpy.minimum,
+    "max": numpy.maximum,
+    "land": numpy.logical_and,
+    "lor": numpy.logical_or,
+    "lxor": numpy.logical_xor,
+    "band": numpy.bitwise_and,
+    "bor": numpy.bitwise_or,
+    "bxor": numpy.bitwise_xor,
+}
+
+
+def _bytes(array: Any) -> Any:
+    contiguous = array if array.flags.c_contiguous else array.copy("C")
+    return contiguous.reshape(-1).view(numpy.uint8)
+
+
+@lru_cache(maxsize=256)
+def _sent(dtype: numpy.dtype[Any]) -> str | None:
+    """The name of an element type; None: elements of it are no plain bytes, or lose by the name."""
+    if dtype.hasobject or dtype.itemsize == 0:
+        return None
+    name = _name(dtype)
+    return name if _read(f"{name} ()")[0] == dtype else None
+
+
+@lru_cache(maxsize=256)
+def _read(form: str) -> tuple[numpy.dtype[Any], tuple[int, ...]]:
+    name, _, shape = form.rpartition(" (")
+    described: Any = ast.literal_eval(name) if name.startswith("[") else name
+    lengths = (int(axis) for axis in shape.rstrip(",)").split(",") if axis)
+    return numpy.lib.format.descr_to_dtype(described), tuple(lengths)
 
 
 def _dtype(dtype: Any) -> numpy.dtype[Any]:
