@@ -1,10 +1,11 @@
-"""Kills ranks, agents and nodes under examples/jobs/matmul.py, and compares the results.
+"""Kills ranks, agents and nodes under examples/jobs, and compares results and standard output.
 
-    python python/tests/strikes.py --steadfast target/release/steadfast --rounds 50
+    python python/tests/strikes.py --steadfast target/release/steadfast --rounds 50 \\
+        matmul.py 6144 / ring.py 20000 / gauss.py 1500
 
 A round kills a rank, an agent, a node, or two of them at once. A job that ends is compared with an
-undisturbed run, bit by bit, and the next one begins. Prints how many turns were computed twice. Run
-by hand: it takes some seconds a round.
+undisturbed run, bit by bit, and the next one begins, of the next program. Prints how many turns
+were computed twice. Run by hand: it takes some seconds a round.
 """
 
 import argparse
@@ -19,30 +20,36 @@ import time
 from pathlib import Path
 
 RANKS = 4
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples/jobs/matmul.py"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples/jobs"
 
-# The example, with a line for each turn in a file of the rank's own.
+# An example, with a line for each turn in a file of the rank's own.
 COUNTED = """
-import os, runpy, sys
-from steadfast_jobs import job, _job
+import runpy, sys
+from steadfast_jobs import _job
+name, program = sys.argv[1:3]
+del sys.argv[1:3]
 inner = _job.Job.range
 def counted(self, *arguments):
+    depth, self.depth = getattr(self, "depth", 0), getattr(self, "depth", 0) + 1
     for turn in inner(self, *arguments):
-        with open(sys.argv[2] + f"-{self.rank}", "a") as turns:
-            turns.write(f"{turn}\\n")
+        if depth == 0:
+            with open(f"{name}-{self.rank}", "a") as turns:
+                turns.write(f"{turn}\\n")
         yield turn
+    self.depth = depth
 _job.Job.range = counted
-runpy.run_path(%r, run_name="__main__")
+sys.path.insert(0, program.rpartition("/")[0])
+runpy.run_path(program, run_name="__main__")
 """
 
 
 class Cluster:
     """The machine's own cluster in a folder of its own."""
 
-    def __init__(self, program, home, size):
-        self.program, self.home, self.size = program, Path(home), size
+    def __init__(self, program, home, options):
+        self.program, self.home, self.options = program, Path(home), options
         self.script = self.home / "counted.py"
-        self.script.write_text(COUNTED % str(EXAMPLE))
+        self.script.write_text(COUNTED)
 
     def steadfast(self, *arguments):
         environment = dict(os.environ, STEADFAST_HOME=str(self.home))
@@ -57,11 +64,14 @@ class Cluster:
                 sys.exit(f"{arguments}: {done.stderr}")
             time.sleep(0.1)
 
-    def submit(self, name):
-        script = [sys.executable, str(self.script), str(self.size), str(self.home / name)]
+    def submit(self, name, example):
+        script = [sys.executable, str(self.script), str(self.home / name)]
+        nodes = self.options.nodes
         self.steadfast(
-            *["job", "run", "-n", str(RANKS), "--nodes", "3", "--copies", "2"],
-            *["--every", "300ms", "--name", name, "--detach", "--", *script],
+            *["job", "run", "-n", str(RANKS), "--nodes", str(nodes)],
+            *["--copies", str(min(nodes, 2)), *self.options.job],
+            *["--every", "300ms", "--name", name, "--detach"],
+            *["--", *script, str(EXAMPLES / example[0]), *example[1:]],
         )
 
     def job(self, name):
@@ -70,11 +80,13 @@ class Cluster:
     def results(self, name):
         out = self.home / f"{name}-out"
         self.steadfast("job", "restore", name, "--results", "--out", str(out))
-        return {path.relative_to(out): path.read_bytes() for path in sorted(out.rglob("*.npy"))}
+        files = sorted(path for path in out.rglob("*") if path.is_file())
+        return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
     def turns(self, name):
         """Turns that were computed, and those among them that were computed before."""
-        lines = [(self.home / f"{name}-{rank}").read_text().split() for rank in range(RANKS)]
+        files = [self.home / f"{name}-{rank}" for rank in range(RANKS)]
+        lines = [file.read_text().split() for file in files if file.exists()]
         return sum(map(len, lines)), sum(len(it) - len(set(it)) for it in lines)
 
     def processes(self, word):
@@ -90,7 +102,7 @@ class Cluster:
 
     def strike(self, kind):
         words = {"rank": " " + str(self.script), "agent": " agent ", "node": " node "}
-        kinds = random.sample(["rank", "agent", "node"], 2) if kind == "two" else [kind]
+        kinds = random.choices(self.options.kinds, k=2) if kind == "two" else [kind]
         victims = [self.processes(words[kind]) for kind in kinds]
         for victim in [random.choice(some) for some in victims if some]:
             try:
@@ -136,42 +148,51 @@ def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--steadfast", required=True, help="the program")
     options.add_argument("--rounds", type=int, default=50)
-    options.add_argument("--size", type=int, default=6144, help="rows of the matrices")
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--nodes", type=int, default=3)
+    options.add_argument("--kinds", default="rank,agent,node", type=lambda text: text.split(","))
+    options.add_argument("--job", default=[], type=str.split, help="more options of `job run`")
+    options.add_argument("--pause", type=float, default=2, help="the most seconds between kills")
+    options.add_argument("examples", nargs="*", help="programs and arguments, with / between them")
     options = options.parse_args()
     random.seed(options.seed)
+    examples = [text.split() for text in " ".join(options.examples or ["matmul.py 6144"]).split("/")]
     with tempfile.TemporaryDirectory() as home:
-        cluster = Cluster(str(Path(options.steadfast).resolve()), home, options.size)
+        cluster = Cluster(str(Path(options.steadfast).resolve()), home, options)
         try:
-            strikes(cluster, options.rounds)
+            strikes(cluster, examples)
         finally:
             cluster.close()
 
 
-def strikes(cluster, rounds):
-    cluster.submit("calm")
-    wait(cluster, "calm")
-    wanted = cluster.results("calm")
-    assert len(wanted) == RANKS, wanted.keys()
+def strikes(cluster, examples):
+    options = cluster.options
+    wanted = []
+    for number, example in enumerate(examples):
+        cluster.submit(f"calm-{number}", example)
+        wait(cluster, f"calm-{number}")
+        wanted.append(cluster.results(f"calm-{number}"))
+        assert wanted[-1], f"{example} has no results"
     done = jobs = turns = twice = restarts = 0
-    while done < rounds:
-        name = f"struck-{jobs}"
-        cluster.submit(name)
+    kinds = [*options.kinds, "two"]
+    while done < options.rounds:
+        name, number = f"struck-{jobs}", jobs % len(examples)
+        cluster.submit(name, examples[number])
         over = False
-        while not over and done < rounds:
-            pause = time.time() + random.uniform(0.5, 2)
+        while not over and done < options.rounds:
+            pause = time.time() + random.uniform(options.pause / 4, options.pause)
             over = wait(cluster, name, lambda job: time.time() > pause)
             if not over:
-                cluster.strike(["rank", "agent", "node", "two"][done % 4])
+                cluster.strike(kinds[done % len(kinds)])
                 done += 1
         wait(cluster, name)
-        if cluster.results(name) != wanted:
-            sys.exit(f"{name}: the results differ from the undisturbed run's")
+        if cluster.results(name) != wanted[number]:
+            sys.exit(f"{name}: the results of {examples[number]} differ from the undisturbed run's")
         computed, again = cluster.turns(name)
         jobs, turns, twice = jobs + 1, turns + computed, twice + again
         restarts += sum(rank["start"] - 1 for rank in cluster.job(name)["ranks"])
         cluster.steadfast("job", "forget", name)
-        print(f"{done} rounds, {jobs} jobs, {restarts} restarts, {twice} of {turns} turns twice")
+        print(f"{done} rounds, {jobs} jobs, {restarts} restarts, {twice} of {turns} turns twice", flush=True)
     print(json.dumps(dict(rounds=done, jobs=jobs, restarts=restarts, turns=turns, twice=twice)))
 
 

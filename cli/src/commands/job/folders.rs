@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use agent::images::log_of;
 use agent::prints::go_to;
-use job::JobState;
+use job::{JobState, RankState};
 
 use super::options::Disk;
 use crate::commands::{Failure, print};
@@ -65,24 +65,30 @@ pub fn restore(
     let (number, folders, jobs) = on_disk(name, disk)?;
     let found = images::find(&folders, number, jobs.as_ref())?;
     let states = images::newest(&found, generation)?;
-    let mut missing: Vec<u32> = Vec::new();
-    let ranks = jobs.as_ref().and_then(|jobs| jobs.job(number)).map_or(0, |job| job.spec.ranks);
+    let (mut missing, mut files) = (Vec::new(), 0);
+    let job = jobs.as_ref().and_then(|jobs| jobs.job(number));
+    let ranks = job.map_or(0, |job| job.spec.ranks);
+    // A rank that has finished, and has never saved, had nothing to deliver.
+    let has_none = |rank: u32| {
+        let rank = job.and_then(|job| job.ranks.get(rank as usize));
+        rank.is_some_and(|it| it.state == RankState::Finished && it.images.next() == 1)
+    };
     for rank in 0..ranks.max(states.keys().last().map_or(0, |last| last + 1)) {
-        let written = match states.get(&rank) {
-            Some(state) => images::write(out, rank, state, results)?,
-            None => Vec::new(),
+        let Some(state) = states.get(&rank) else {
+            missing.extend(Some(rank).filter(|rank| !has_none(*rank)));
+            continue;
         };
-        if written.is_empty() {
-            missing.push(rank);
-        }
-        for path in written {
+        for path in images::write(out, rank, state, results)? {
             print(&format!("{}\n", path.display()))?;
+            files += 1;
         }
     }
     match missing.is_empty() {
-        true => Ok(()),
+        true if files > 0 => Ok(()),
+        true if results => Err(Failure::Failed("no rank has delivered a result yet".into())),
+        true => Err(Failure::Failed("no rank has saved an array yet".into())),
         false => Err(Failure::Failed(format!(
-            "this machine has nothing to write of ranks {missing:?}: --folder DIR names another folder, and `steadfast job verify {name}` reads the \
+            "this machine has no image of ranks {missing:?} that can be read: --folder DIR names another folder, and `steadfast job verify {name}` reads the \
              images"
         ))),
     }
