@@ -101,6 +101,11 @@ impl Reader {
         self.word(RELEASED)
     }
 
+    /// Something was published that is not read, or the log makes no sense.
+    pub fn has_more(&self) -> bool {
+        self.word(PUBLISHED).map_or(true, |published| published > self.read)
+    }
+
     /// Where what was published begins that is not read, and how many bytes that are.
     fn unread(&mut self) -> Result<u64, Broken> {
         self.read = self.read.max(self.word(RELEASED)?);

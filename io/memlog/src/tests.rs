@@ -243,3 +243,24 @@ fn a_log_is_restored_from_its_ring() {
     Writer::restored(&ring[1..], writer.place()).unwrap_err();
     Writer::restored(&[0; 1 << 13], writer.place()).unwrap().records().unwrap_err();
 }
+
+#[test]
+fn a_mirror_follows_a_log_that_has_let_go_what_was_not_read() {
+    let mut writer = Writer::new(1 << 13).unwrap();
+    let mut source = Reader::open(writer.file()).unwrap();
+    let mut mirror = Mirror::new(writer.capacity(), 0).unwrap();
+    let mut piece = Vec::new();
+    for number in 1..200 {
+        let end = writer.push((number, 0, 0), [&bytes(number)[..], &[]]);
+        let Ok(end) = end else {
+            writer.release(writer.written());
+            continue;
+        };
+        writer.publish(end);
+        if number % 7 == 0 {
+            let at = source.copy_next(1 << 12, &mut piece).unwrap();
+            mirror.release(source.released().unwrap().min(at.unwrap_or(u64::MAX)));
+            at.into_iter().for_each(|at| mirror.push(at, &piece).unwrap());
+        }
+    }
+}
