@@ -31,6 +31,8 @@ pub struct Assignment {
     pub jobs: Vec<u64>,
     /// Those that it has forgotten.
     pub forgotten: Vec<u64>,
+    /// Those that are finished.
+    pub over: Vec<u64>,
     /// The node's agent is known in this life of the node.
     pub introduced: bool,
 }
@@ -93,6 +95,7 @@ impl Jobs {
             version: self.version(),
             jobs: self.jobs().map(|(number, _)| number).chain(self.forgotten()).collect(),
             forgotten: self.forgotten().collect(),
+            over: self.jobs().filter(|(_, it)| it.state == JobState::Finished).map(|it| it.0).collect(),
             introduced: self.hosts().any(|(member, _)| member == node),
             agents: self.hosts().map(|(member, host)| (member, host.copies.clone())).collect(),
             ..Assignment::default()

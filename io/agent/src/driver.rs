@@ -317,7 +317,7 @@ impl Driver {
             }
             (Frame::Finish, _) => {
                 rank.stall.waits();
-                let waits = self.post.has_sent(key);
+                let waits = self.post.has_talked(key);
                 self.agent.handle_finish(key, wall(), waits);
             }
             (Frame::Waits, _) => rank.stall.waits(),

@@ -67,10 +67,11 @@ impl<F: Clone> Exchange<F> {
         both.collect()
     }
 
-    /// This start of a rank has sent messages.
-    pub fn has_sent(&self, (job, from): RankId, start: u64) -> bool {
+    /// This start of a rank has sent messages, or may have got some.
+    pub fn has_talked(&self, (job, rank): RankId, start: u64) -> bool {
         let its = |(route, log): (&Route, &Held<F>)| {
-            (route.job, route.from, log.start) == (job, from, start) && log.own
+            let sent = route.from == rank && log.start == start && log.own;
+            route.job == job && (sent || route.to == rank)
         };
         self.logs.iter().any(its)
     }
@@ -123,8 +124,8 @@ mod tests {
         assert_eq!(both, [log(1, 0, 2, 'f'), bell(0, 1, 'c')]);
         assert_eq!(exchange.log(route(0, 1), 1, 'b', true), [], "its first start is over");
         assert_eq!(exchange.bell((7, 0), 1, 'a'), []);
-        assert!(exchange.has_sent((7, 0), 2) && !exchange.has_sent((7, 0), 1));
-        assert!(!exchange.has_sent((7, 2), 1) && !exchange.has_sent((7, 1), 1));
+        assert!(exchange.has_talked((7, 0), 2) && exchange.has_talked((7, 1), 1));
+        assert!(!exchange.has_talked((7, 2), 1) && !exchange.has_talked((8, 0), 2));
         assert_eq!(exchange.own_logs().collect::<Vec<_>>(), [(route(0, 1), 2, 'f')]);
         exchange.drop_moved(|rank| rank == (7, 0));
         assert!(!exchange.has_own(&route(0, 1)));

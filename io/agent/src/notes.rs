@@ -98,13 +98,13 @@ impl Notes {
         self.0.get(&rank).is_some_and(|noted| noted.start == start)
     }
 
-    /// A later start of a rank begins: its earlier ones note nothing any more. It gets what is noted,
-    /// in pieces, and how much that is.
-    pub fn begin(&mut self, rank: RankId, start: u64) -> (u64, Vec<Choices>) {
+    /// A later start of a rank begins: its earlier ones note nothing any more. It gets the number
+    /// before the first that is noted, how many are, and they, in pieces.
+    pub fn begin(&mut self, rank: RankId, start: u64) -> (u64, u64, Vec<Choices>) {
         let noted = self.0.entry(rank).or_default();
         noted.start = noted.start.max(start);
-        let many = noted.choices.len() as u64;
-        (many, self.of(rank).1)
+        let (after, many) = (noted.after, noted.choices.len() as u64);
+        (after, many, self.of(rank).1)
     }
 
     /// Another agent has these, which may be more than there are here.
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_later_start_gets_what_earlier_ones_have_noted() {
         let (mut notes, rank) = (Notes::default(), (7, 0));
-        assert_eq!(notes.begin(rank, 1), (0, vec![]));
+        assert_eq!(notes.begin(rank, 1), (0, 0, vec![]));
         let note = |notes: &mut Notes, start, after, to| {
             notes.note(rank, start, (choices(after, to), false))
         };
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(note(&mut notes, 1, 2, 5), Some(5), "some are said twice");
         assert_eq!(note(&mut notes, 1, 7, 9), None, "some are missing");
         notes.forget(rank, 2);
-        assert_eq!(notes.begin(rank, 2), (3, vec![choices(2, 5)]));
+        assert_eq!(notes.begin(rank, 2), (2, 3, vec![choices(2, 5)]));
         assert_eq!(note(&mut notes, 1, 5, 6), None, "that start is over");
         assert_eq!(note(&mut notes, 2, 5, 6), Some(6));
         assert!(notes.is_by(rank, 2) && !notes.is_by(rank, 1));
@@ -162,9 +162,11 @@ mod tests {
         notes.keep(|job| job != 7);
         assert_eq!(note(&mut notes, 3, 6, 8), Some(8), "it has moved here");
         notes.adopt(rank, choices(5, 7));
-        assert_eq!(notes.begin(rank, 4), (2, vec![choices(6, 8)]));
+        assert_eq!(notes.begin(rank, 4), (6, 2, vec![choices(6, 8)]));
         notes.adopt(rank, choices(5, 9));
-        assert_eq!(notes.begin(rank, 5), (4, vec![choices(5, 9)]));
+        assert_eq!(notes.begin(rank, 5), (5, 4, vec![choices(5, 9)]));
+        notes.forget(rank, 9);
+        assert_eq!(notes.begin(rank, 6), (9, 0, vec![]), "none is needed, and that is told");
     }
 
     #[test]

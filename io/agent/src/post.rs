@@ -96,7 +96,8 @@ impl Post {
 
     /// The book says where ranks and agents are. Returns what ranks here are to get.
     pub fn assigned(&mut self, assignment: &Assignment) -> Deliveries {
-        let goes_on = |job| assignment.jobs.contains(&job) && !assignment.forgotten.contains(&job);
+        let is_over = |job| assignment.forgotten.contains(&job) || assignment.over.contains(&job);
+        let goes_on = |job| assignment.jobs.contains(&job) && !is_over(job);
         self.exchange.keep(goes_on);
         self.notes.keep(goes_on);
         self.bells.keep(goes_on);
@@ -203,9 +204,9 @@ impl Post {
         self.exchange.log(route, start, Arc::new(file), false)
     }
 
-    /// This start of a rank has sent messages.
-    pub fn has_sent(&self, key: Key) -> bool {
-        self.exchange.has_sent((key.job, key.rank), key.start)
+    /// This start of a rank has sent messages, or may have got some.
+    pub fn has_talked(&self, key: Key) -> bool {
+        self.exchange.has_talked((key.job, key.rank), key.start)
     }
 
     /// A rank here needs messages of others no more, or choices of its own. Returns the words for
@@ -293,7 +294,7 @@ impl Post {
     }
 
     /// A start begins: what is noted of earlier ones, which note nothing any more.
-    pub fn begin(&mut self, key: Key) -> (u64, Vec<Choices>) {
+    pub fn begin(&mut self, key: Key) -> (u64, u64, Vec<Choices>) {
         self.notes.begin((key.job, key.rank), key.start)
     }
 
@@ -316,8 +317,9 @@ impl Post {
             }
             Word::Forget(start, number) => self.notes.forget((start.job, start.rank), number),
             Word::Ask(start) => {
-                let (_, mut pieces) = self.notes.begin((start.job, start.rank), start.start);
-                let last = pieces.pop().unwrap_or_default();
+                let (none, _, mut pieces) = self.notes.begin((start.job, start.rank), start.start);
+                let none = Choices { after: none, choices: Vec::new() };
+                let last = pieces.pop().unwrap_or(none);
                 for Choices { after, choices } in pieces {
                     self.say(from, Word::Notes(start, after, choices, true));
                 }
@@ -349,7 +351,7 @@ impl Asking {
         }
         let end = |choices: &Choices| choices.after + choices.choices.len() as u64;
         if let Some(come) = self.coming.remove(&from)
-            && end(&come) > end(&self.best)
+            && end(&come) >= end(&self.best)
         {
             self.best = come;
         }

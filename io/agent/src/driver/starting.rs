@@ -164,7 +164,7 @@ impl Driver {
             }
         }
         let state = rank.state.take();
-        let (noted, pieces) = self.post.begin(key);
+        let (after, noted, pieces) = self.post.begin(key);
         let spec = rank.task.as_ref().map(|task| &task.spec);
         let from = rank.task.as_ref().and_then(|task| task.from);
         let welcome = Welcome {
@@ -180,6 +180,7 @@ impl Driver {
             every: spec.map(|spec| spec.every).unwrap_or_default(),
             age_us: u64::try_from(AGE.as_micros()).unwrap_or(u64::MAX),
             generation: from.map_or(0, |(place, _)| place.generation),
+            after,
             noted,
             arrays: state.as_ref().map(|state| state.arrays.clone()).unwrap_or_default(),
         };
