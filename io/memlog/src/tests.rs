@@ -115,7 +115,6 @@ fn a_log_that_makes_no_sense_is_refused_and_nobody_else_writes_there() {
     for forged in [
         (33, 0),
         (1 << 40, 0),
-        (64, 0),
         ((1 << 14) + 31, (1 << 14) - 1),
         (u64::MAX - 31, u64::MAX - 63),
         (u64::MAX, 0),
@@ -172,11 +171,13 @@ fn a_mirror_has_the_log_and_is_never_full_before_it() {
         };
         writer.publish(end);
         mirror.release(source.released().unwrap());
+        let mut found = None;
         while let Some(at) = source.copy_next(1_000, &mut piece).unwrap() {
-            assert!(piece.len() <= 1_000);
+            assert!(piece.len() <= 1_000 && found.is_none());
             mirror.push(at, &piece).unwrap();
+            found = reader.advance().unwrap();
         }
-        let found = reader.advance().unwrap().expect("it is there");
+        let found = found.expect("it is there");
         assert_eq!((found.head.number, found.head.length), (number, message.len() as u64 + 16));
         let mut copy = vec![0; message.len()];
         assert!(found.copy(16, &mut copy));
