@@ -295,6 +295,11 @@ impl Agent {
             || self.said.iter().any(commits)
     }
 
+    /// Images of a rank that runs here which come before this one will not be restored.
+    pub fn oldest(&self, key: Key) -> Option<u64> {
+        self.runs.get(&key).map(|run| run.oldest).filter(|oldest| *oldest > 0)
+    }
+
     /// A rank has a snapshot.
     pub fn handle_snapshot(&mut self, key: Key, step: u64, full: bool) {
         let Some(run) = self.runs.get_mut(&key).filter(|run| !run.killed && !run.ended) else {

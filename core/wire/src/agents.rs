@@ -4,12 +4,13 @@
 //!
 //! | kind | body |
 //! | --- | --- |
-//! | 1 | [`Hello`], first on the stream: version (1), three zeros, node (4), incarnation (8) |
+//! | 1 | [`Hello`], first on the stream: version (1), three zeros; node (4), incarnation (8) of both |
 //! | 2 | [`Open`]: another log is to be mirrored: postcard |
 //! | 3 | [`Piece`]: what comes next in a log: channel (4), at (8), the bytes |
 //! | 4 | [`Frame::Released`]: a log has let go: channel (4), at (8) |
 //! | 5 | [`Word`]: postcard |
 //! | 6 | [`Frame::Alive`]: there was nothing to say for a while |
+//! | 7 | [`Frame::Closed`]: nothing more comes of a log: channel (4) |
 //!
 //! The head of a frame is that of [`rank`](crate::rank) frames.
 
@@ -102,6 +103,8 @@ pub struct Hello {
     pub version: u8,
     /// Its node.
     pub from: Member,
+    /// The node that it looks for.
+    pub to: Member,
 }
 
 /// Any frame.
@@ -119,6 +122,8 @@ pub enum Frame {
     Word(Word),
     /// There was nothing to say for a while.
     Alive,
+    /// Nothing more comes of this log.
+    Closed(u32),
 }
 
 impl Frame {
@@ -126,10 +131,12 @@ impl Frame {
     pub fn encode(&self) -> Bytes {
         let mut body = BytesMut::new();
         let kind = match self {
-            Frame::Hello(Hello { version, from }) => {
+            Frame::Hello(Hello { version, from, to }) => {
                 body.put_slice(&[*version, 0, 0, 0]);
-                body.put_u32_le(from.node.0);
-                body.put_u64_le(from.incarnation.0);
+                for member in [from, to] {
+                    body.put_u32_le(member.node.0);
+                    body.put_u64_le(member.incarnation.0);
+                }
                 1
             }
             Frame::Open(open) => {
@@ -152,6 +159,10 @@ impl Frame {
                 5
             }
             Frame::Alive => 6,
+            Frame::Closed(channel) => {
+                body.put_u32_le(*channel);
+                7
+            }
         };
         let mut frame = BytesMut::with_capacity(FRAME_OVERHEAD + body.len());
         frame.put_slice(FrameHeader::new(body.len(), kind).as_bytes());
@@ -164,13 +175,13 @@ impl Frame {
     /// # Errors
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let Some((kind, mut body)) = take_frame(buffer, 1..=6)? else { return Ok(None) };
+        let Some((kind, mut body)) = take_frame(buffer, 1..=7)? else { return Ok(None) };
         let has = |bytes: usize, fits: fn(&usize, &usize) -> bool| {
             if fits(&body.len(), &bytes) { Ok(()) } else { Err(Malformed::Length) }
         };
         let frame = match kind {
             1 => {
-                has(16, usize::eq)?;
+                has(28, usize::eq)?;
                 let version = body.get_u8();
                 if version != PROTOCOL_VERSION {
                     return Err(Malformed::Version { theirs: version });
@@ -178,9 +189,11 @@ impl Frame {
                 if body.split_to(3)[..] != [0; 3] {
                     return Err(Malformed::Field("reserved"));
                 }
-                let node = NodeId(body.get_u32_le());
-                let from = Member { node, incarnation: Incarnation(body.get_u64_le()) };
-                Frame::Hello(Hello { version, from })
+                let mut member = || {
+                    let node = NodeId(body.get_u32_le());
+                    Member { node, incarnation: Incarnation(body.get_u64_le()) }
+                };
+                Frame::Hello(Hello { version, from: member(), to: member() })
             }
             2 => Frame::Open(read(&body)?),
             3 => {
@@ -196,9 +209,13 @@ impl Frame {
                 Frame::Released(body.get_u32_le(), body.get_u64_le())
             }
             5 => Frame::Word(read::<Word>(&body)?.checked()?),
-            _ => {
+            6 => {
                 has(0, usize::eq)?;
                 Frame::Alive
+            }
+            _ => {
+                has(4, usize::eq)?;
+                Frame::Closed(body.get_u32_le())
             }
         };
         Ok(Some(frame))
@@ -231,7 +248,7 @@ mod tests {
         let start = Start { job: 7, rank: 1, start: 3 };
         let choices = vec![Choice::From(3), Choice::Number(u64::MAX)];
         let frames = [
-            Frame::Hello(Hello { version: PROTOCOL_VERSION, from }),
+            Frame::Hello(Hello { version: PROTOCOL_VERSION, from, to: from }),
             Frame::Open(Open { channel: 4, route, start: 2, capacity: 1 << 20, at: 64 }),
             Frame::Bytes(Piece { channel: 4, at: 64, bytes: Bytes::from_static(&[7; 96]) }),
             Frame::Released(4, 96),
@@ -242,6 +259,7 @@ mod tests {
             Frame::Word(Word::Ask(start)),
             Frame::Word(Word::Notes(start, 8, choices, true)),
             Frame::Alive,
+            Frame::Closed(4),
         ];
         let mut stream = BytesMut::new();
         frames.iter().for_each(|frame| stream.extend_from_slice(&frame.encode()));

@@ -21,7 +21,7 @@ use crate::event::{Event, Stop};
 use crate::images;
 use crate::ledger::Ledger;
 use crate::options::{Options, Port};
-use crate::post::{self, Bells, Post};
+use crate::post::{self, Bells, Post, Visits};
 use crate::process;
 use crate::program::Programs;
 use crate::records::Records;
@@ -136,7 +136,7 @@ impl Driver {
         images::sweep(&options.folder).map_err(failed)?;
         let disk = images::list(&options.folder).map_err(failed)?.images;
         let bells = Bells::default();
-        let (host, taker) = open_door(&options, bells.clone(), &events)?;
+        let (host, taker) = open_door((me, &options), bells.clone(), &events)?;
         let post = Post::new(me, tls_of(&options), bells, events.clone());
         let begun = found.iter().map(|record| (record.key, record.pid.is_some()));
         let agent = Agent::new(me, host, disk, begun);
@@ -186,6 +186,7 @@ impl Driver {
             while let Some(output) = self.agent.poll_output() {
                 self.act(output);
             }
+            self.post();
             self.look_after_ranks();
         };
         // Without its node, no rank can commit anything: it goes on elsewhere.
@@ -200,9 +201,7 @@ impl Driver {
         match event {
             Event::Wanted(assignment) => {
                 self.forgotten.clone_from(&assignment.forgotten);
-                let deliveries = self.post.assigned(&assignment);
-                self.deliver(deliveries);
-                self.answered();
+                self.post.assigned(&assignment);
                 for task in &assignment.tasks {
                     if let Some(rank) = self.ranks.get_mut(&task.key()) {
                         rank.stall.most = task.spec.stall;
@@ -232,11 +231,9 @@ impl Driver {
             Event::Restored(key, restored) => self.restored(key, restored),
             Event::Fetched(place, fetched) => self.agent.handle_fetched(place, fetched),
             Event::Reached(agent) => self.post.reached(agent),
-            Event::Heard(from, word) => self.heard(from, word),
-            Event::Mirrored(route, start, file) => {
-                let deliveries = self.post.mirrored(route, start, file);
-                self.deliver(deliveries);
-            }
+            Event::Unreached(agent) => self.post.unreached(agent),
+            Event::Heard(from, word) => self.post.heard(from, word),
+            Event::Mirrored(route, start, file) => self.post.mirrored(route, start, file),
             Event::Damaged(place) => {
                 tracing::warn!(%place, "a copy has rotted");
                 self.agent.handle_damaged(place);
@@ -324,8 +321,8 @@ impl Driver {
             (frame @ (Frame::Log(_) | Frame::Bell(_)), Some(file)) => {
                 self.offered(key, frame, file);
             }
-            (Frame::Needless(needless), _) => self.needless(key, needless),
-            (Frame::Choices(choices), _) => self.chose(key, choices),
+            (Frame::Needless(needless), _) => self.post.needless(key, needless),
+            (Frame::Choices(choices), _) => self.post.chose(key, choices),
             (Frame::Farewell(_), _) => rank.link = None,
             (frame, _) => {
                 tracing::warn!(?frame, "a rank says what is not for it to say");
@@ -399,7 +396,7 @@ impl Driver {
 
 /// Lets other agents in: what the host's others are told, and what gets copies from them.
 fn open_door(
-    options: &Options,
+    (me, options): (Member, &Options),
     bells: Bells,
     events: &Sender<Event>,
 ) -> Result<(Host, Taker), AgentError> {
@@ -414,14 +411,14 @@ fn open_door(
         }
         None => (Door::Socket(path.clone()), path.to_string_lossy().into_owned()),
     };
-    let events = std::sync::Mutex::new(events.clone());
+    let (events, visits) = (std::sync::Mutex::new(events.clone()), Visits::default());
     let serve = move |purpose, stream, seat| match purpose {
         copies::MAGIC => giver.give(purpose, stream),
         wire::agents::MAGIC => {
             // It stays for as long as both agents do.
             drop(seat);
             let events = events.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            post::hear(stream, &events, &bells)
+            post::hear(stream, &events, (me, &bells, &visits))
         }
         _ => Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "nobody comes in so")),
     };

@@ -55,6 +55,8 @@ pub(crate) enum Event {
     Fetched(Place, Result<Root, String>),
     /// An agent was reached: words may have been lost before.
     Reached(Member),
+    /// An agent cannot be reached for long.
+    Unreached(Member),
     /// An agent says something about messages.
     Heard(Member, Word),
     /// A log of a rank elsewhere is mirrored here, for a rank that is here.

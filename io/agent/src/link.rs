@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 
-use os::passing::send;
+use os::passing::send_now;
+use rustix::net::{Shutdown, shutdown};
 use wire::rank::Frame;
 
 /// A rank's stream, for writing.
@@ -14,10 +15,12 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Tells it something, with a file. One that does not listen is lost by its own fault.
+    /// Tells it something, with a file. Nobody waits for one that does not listen: its stream ends, and
+    /// it comes in once more, as soon as it does.
     pub fn tell(&self, frame: &Frame, file: Option<&File>) {
-        if let Err(error) = send(&self.stream, &frame.encode(), file.map(AsFd::as_fd)) {
+        if let Err(error) = send_now(&self.stream, &frame.encode(), file.map(AsFd::as_fd)) {
             tracing::debug!(%error, "a rank does not hear");
+            let _ = shutdown(&self.stream, Shutdown::Both);
         }
     }
 }

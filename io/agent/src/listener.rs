@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 
 use bytes::BytesMut;
 use os::passing::receive;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::sockopt::{Timeout, set_socket_send_buffer_size, set_socket_timeout};
 use wire::PROTOCOL_VERSION;
 use wire::rank::{Frame, Hello};
 
@@ -17,15 +17,15 @@ use crate::link::Link;
 /// How long somebody may take to introduce itself.
 const HELLO_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// How long a rank may take to read what it is told. It reads at each safe point, and the socket
-/// has room for many words.
-const SEND_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
+/// Bytes of words that a rank may have yet to read: it reads at safe points.
+const UNREAD: usize = 1 << 20;
 
 /// Reports what somebody says, until the stream ends or makes no sense.
 pub(crate) fn receive_from(number: u64, stream: &OwnedFd, events: &Sender<Event>) {
     let (mut input, mut files) = (BytesMut::new(), VecDeque::new());
     let _ = set_socket_timeout(stream, Timeout::Recv, Some(HELLO_WITHIN));
-    let _ = set_socket_timeout(stream, Timeout::Send, Some(SEND_WITHIN));
+    // The system may permit less.
+    let _ = set_socket_send_buffer_size(stream, UNREAD);
     let Ok(writer) = stream.try_clone() else { return };
     let link = Link { number, stream: writer };
     let refuse = |why: String| link.tell(&Frame::Farewell(why), None);

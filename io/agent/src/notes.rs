@@ -33,8 +33,9 @@ impl Noted {
 pub(crate) struct Notes(BTreeMap<RankId, Noted>);
 
 impl Notes {
-    /// A rank's start has made these. `oldest`: earlier ones are not needed. Returns the last one that
-    /// is noted; `None`: a later start has read the notes by now, or some are missing.
+    /// A rank's start has made these. `oldest`: no earlier ones are needed than these and those that are
+    /// here behind them. Returns the last one that is noted; `None`: a later start has read the notes
+    /// by now, or some are missing.
     pub fn note(
         &mut self,
         rank: RankId,
@@ -45,14 +46,29 @@ impl Notes {
         if start < noted.start {
             return None;
         }
-        if said.after > noted.last() && (oldest || noted.choices.is_empty()) {
-            noted.choices.clear();
-            noted.after = said.after;
-        }
         noted.start = start;
-        let known = usize::try_from(noted.last().checked_sub(said.after)?).ok()?;
-        noted.choices.extend(said.choices.into_iter().skip(known));
+        let end = said.after + said.choices.len() as u64;
+        let (after, last) = (noted.after, noted.last());
+        let between = |from: u64, to: u64| usize::try_from(to.saturating_sub(from)).unwrap_or(0);
+        if end < after || said.after > last && !oldest {
+            return None;
+        }
+        if said.after > last {
+            (noted.after, noted.choices) = (said.after, said.choices.into());
+        } else if said.after < after && oldest {
+            let known = between(after, end).min(noted.choices.len());
+            let behind = noted.choices.split_off(known);
+            (noted.after, noted.choices) = (said.after, said.choices.into());
+            noted.choices.extend(behind);
+        } else {
+            noted.choices.extend(said.choices.into_iter().skip(between(said.after, last)));
+        }
         Some(noted.last())
+    }
+
+    /// The choice before the first one that is here.
+    pub fn after(&self, rank: RankId) -> u64 {
+        self.0.get(&rank).map_or(0, |noted| noted.after)
     }
 
     /// The rank runs at that agent, which is to hear how far its choices are noted.
@@ -69,15 +85,22 @@ impl Notes {
         its.map(start).collect()
     }
 
-    /// This agent is to have the choices of a rank here. True: it is another one than before.
-    pub fn set_partner(&mut self, rank: RankId, partner: Member) -> bool {
+    /// This agent is to have the choices of a rank here, or none is. True: it is another one than
+    /// before.
+    pub fn set_partner(&mut self, rank: RankId, partner: Option<Member>) -> bool {
         let Some(noted) = self.0.get_mut(&rank) else { return false };
-        noted.partner.replace(partner) != Some(partner)
+        noted.of = None;
+        std::mem::replace(&mut noted.partner, partner) != partner
     }
 
-    /// The ranks here whose choices another agent is to have, each with that agent.
-    pub fn own(&self) -> Vec<(RankId, Member)> {
-        self.0.iter().filter_map(|(rank, noted)| Some((*rank, noted.partner?))).collect()
+    /// All ranks of which something is noted, each with the agent that is to have it as well.
+    pub fn ranks(&self) -> Vec<(RankId, Option<Member>)> {
+        self.0.iter().map(|(rank, noted)| (*rank, noted.partner)).collect()
+    }
+
+    /// The last choice of a rank that is noted here.
+    pub fn last(&self, rank: RankId) -> u64 {
+        self.0.get(&rank).map_or(0, Noted::last)
     }
 
     /// All that is noted of a rank, in pieces, and by which start.
@@ -160,7 +183,11 @@ mod tests {
         assert!(notes.is_by(rank, 2) && !notes.is_by(rank, 1));
         assert_eq!(notes.note(rank, 2, (choices(8, 9), true)), Some(9), "7 and 8 are needless");
         notes.keep(|job| job != 7);
-        assert_eq!(note(&mut notes, 3, 6, 8), Some(8), "it has moved here");
+        assert_eq!(note(&mut notes, 3, 6, 8), None, "only the oldest begin");
+        assert_eq!(notes.note(rank, 3, (choices(6, 8), true)), Some(8), "it has moved here");
+        assert_eq!(notes.note(rank, 3, (choices(4, 7), true)), Some(8), "two were missing");
+        assert_eq!(notes.begin(rank, 3), (4, 4, vec![choices(4, 8)]));
+        notes.forget(rank, 6);
         notes.adopt(rank, choices(5, 7));
         assert_eq!(notes.begin(rank, 4), (6, 2, vec![choices(6, 8)]));
         notes.adopt(rank, choices(5, 9));
@@ -173,13 +200,15 @@ mod tests {
     fn a_partner_that_is_another_one_gets_all() {
         let member = |node| Member { node: NodeId(node), incarnation: Incarnation(1) };
         let (mut notes, rank) = (Notes::default(), (7, 0));
-        assert!(!notes.set_partner(rank, member(2)), "there is nothing yet");
-        notes.note(rank, 1, (choices(0, 3), false));
-        assert!(notes.set_partner(rank, member(2)) && !notes.set_partner(rank, member(2)));
-        assert_eq!((notes.own(), notes.of(rank)), (vec![(rank, member(2))], (1, vec![choices(0, 3)])));
-        assert!(notes.set_partner(rank, member(3)));
+        let set = |notes: &mut Notes, node| notes.set_partner(rank, Some(member(node)));
+        assert!(!set(&mut notes, 2), "there is nothing yet");
+        notes.note(rank, 1, (choices(0, 3), true));
+        assert!(set(&mut notes, 2) && !set(&mut notes, 2));
+        assert_eq!((notes.ranks(), notes.last(rank)), (vec![(rank, Some(member(2)))], 3));
+        assert_eq!(notes.of(rank), (1, vec![choices(0, 3)]));
+        assert!(set(&mut notes, 3));
         notes.set_of(rank, member(4));
-        assert!(notes.own().is_empty());
+        assert_eq!(notes.ranks(), [(rank, None)]);
         let start = Start { job: 7, rank: 0, start: 1 };
         assert_eq!(notes.noted_of(member(4)), [(start, 3)]);
     }

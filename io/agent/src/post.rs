@@ -4,8 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::mem;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use job::{Assignment, Key};
 use memlog::Bell;
@@ -17,12 +19,13 @@ use wire::rank::{Choices, Frame};
 use crate::event::Event;
 use crate::exchange::{Delivery, Exchange, RankId};
 use crate::notes::Notes;
+use crate::streams::SILENT;
 
 mod courier;
 mod visitor;
 
 use courier::{Courier, Parcel};
-pub(crate) use visitor::hear;
+pub(crate) use visitor::{Visits, hear};
 
 /// The bells of ranks here, for the threads to which other agents' couriers come.
 #[derive(Clone, Debug, Default)]
@@ -47,11 +50,13 @@ impl Bells {
     }
 }
 
-type Deliveries = Vec<Delivery<Arc<File>>>;
+/// A word for a rank here, with a file.
+pub(crate) type Outgoing = (RankId, Frame, Option<Arc<File>>);
 
 /// A start that waits until other agents have said what is noted of earlier ones.
 #[derive(Debug)]
 struct Asking {
+    since: Instant,
     /// Agents that have yet to answer.
     agents: BTreeSet<Member>,
     /// The longest notes that have come, and those of each agent that are still coming.
@@ -67,14 +72,19 @@ pub(crate) struct Post {
     pub bells: Bells,
     exchange: Exchange<Arc<File>>,
     notes: Notes,
-    /// Other agents, and where they are.
+    /// Other agents, and where they are; those that could not be reached for long.
     agents: BTreeMap<Member, String>,
+    away: BTreeSet<Member>,
     couriers: BTreeMap<Member, Courier>,
     /// Where each rank runs.
     places: BTreeMap<RankId, Member>,
     /// Logs that are carried: to whom, and of which start, by its file.
     carried: BTreeMap<Route, (Member, Arc<File>)>,
     asking: BTreeMap<Key, Asking>,
+    /// What receivers here need no more.
+    needless: BTreeMap<Route, u64>,
+    /// What ranks here are to be told.
+    words: Vec<Outgoing>,
 }
 
 impl Post {
@@ -87,47 +97,87 @@ impl Post {
             exchange: Exchange::default(),
             notes: Notes::default(),
             agents: BTreeMap::new(),
+            away: BTreeSet::new(),
             couriers: BTreeMap::new(),
             places: BTreeMap::new(),
             carried: BTreeMap::new(),
             asking: BTreeMap::new(),
+            needless: BTreeMap::new(),
+            words: Vec::new(),
         }
     }
 
-    /// The book says where ranks and agents are. Returns what ranks here are to get.
-    pub fn assigned(&mut self, assignment: &Assignment) -> Deliveries {
+    /// What ranks here are to be told by now.
+    pub fn words(&mut self) -> Vec<Outgoing> {
+        mem::take(&mut self.words)
+    }
+
+    fn deliver(&mut self, deliveries: Vec<Delivery<Arc<File>>>) {
+        let word = |Delivery { to, frame, file }| (to, frame, Some(file));
+        self.words.extend(deliveries.into_iter().map(word));
+    }
+
+    /// The book says where ranks and agents are.
+    pub fn assigned(&mut self, assignment: &Assignment) {
         let is_over = |job| assignment.forgotten.contains(&job) || assignment.over.contains(&job);
-        let goes_on = |job| assignment.jobs.contains(&job) && !is_over(job);
+        let newest = assignment.jobs.iter().max().copied();
+        // Others may have heard of a job before this agent.
+        let goes_on = |job| {
+            !is_over(job) && (assignment.jobs.contains(&job) || newest.is_none_or(|it| job > it))
+        };
         self.exchange.keep(goes_on);
         self.notes.keep(goes_on);
         self.bells.keep(goes_on);
         self.asking.retain(|key, _| goes_on(key.job));
-        let others = assignment.agents.iter().filter(|(agent, at)| {
-            *agent != self.me && !at.is_empty()
-        });
+        self.needless.retain(|route, _| goes_on(route.job));
+        let me = self.me;
+        let others = assignment.agents.iter().filter(|(agent, at)| *agent != me && !at.is_empty());
         self.agents = others.cloned().collect();
-        let partner = self.partner();
+        self.away.retain(|agent| self.agents.contains_key(agent));
         self.couriers.retain(|agent, _| self.agents.contains_key(agent));
-        self.places =
-            assignment.peers.iter().map(|(key, at)| ((key.job, key.rank), *at)).collect();
+        let places = assignment.peers.iter().map(|(key, at)| ((key.job, key.rank), *at));
+        let before = mem::replace(&mut self.places, places.collect());
         for asking in self.asking.values_mut() {
             asking.agents.retain(|agent| self.agents.contains_key(agent));
         }
-        for (rank, before) in self.notes.own() {
-            if let Some(partner) = partner.filter(|partner| *partner != before) {
-                self.notes.set_partner(rank, partner);
-                self.note_all(rank, partner);
-            }
-        }
-        let (places, me) = (&self.places, self.me);
+        self.choose_partner();
+        let places = &self.places;
         self.exchange.drop_moved(|rank| places.get(&rank).is_some_and(|at| *at != me));
-        self.carry_all()
+        self.carry_all();
+        // A sender that runs elsewhere by now may send what is needed no more.
+        let moved = |route: &Route| {
+            let sender = (route.job, route.from);
+            self.places.get(&sender) != before.get(&sender)
+        };
+        let again: Vec<(Route, u64)> =
+            self.needless.iter().filter(|(it, _)| moved(it)).map(|(it, to)| (*it, *to)).collect();
+        again.into_iter().for_each(|(route, number)| self.say_needless(route, number));
     }
 
-    /// The agent that notes the choices of ranks here: the next one.
+    /// The agent that notes the choices of ranks here: the next one that can be reached.
     fn partner(&self) -> Option<Member> {
-        let next = self.agents.range(self.me..).next().or_else(|| self.agents.first_key_value());
-        next.map(|(agent, _)| *agent)
+        let mut there = self.agents.keys().filter(|agent| !self.away.contains(agent)).copied();
+        let first = there.next()?;
+        Some(there.find(|agent| *agent > self.me).filter(|_| first < self.me).unwrap_or(first))
+    }
+
+    /// Ranks here have another partner, or none any more.
+    fn choose_partner(&mut self) {
+        let partner = self.partner();
+        for (rank, before) in self.notes.ranks() {
+            if self.places.get(&rank) != Some(&self.me) || before == partner {
+                continue;
+            }
+            self.notes.set_partner(rank, partner);
+            match partner {
+                Some(partner) => self.note_all(rank, partner),
+                // Nobody else can have them: this agent has.
+                None => {
+                    let noted = Frame::Noted(self.notes.last(rank));
+                    self.words.push((rank, noted, None));
+                }
+            }
+        }
     }
 
     fn courier(&mut self, to: Member) -> Option<&Courier> {
@@ -151,10 +201,17 @@ impl Post {
         }
     }
 
-    /// Each log whose reader is elsewhere is carried there.
-    fn carry_all(&mut self) -> Deliveries {
+    /// Each log whose reader is elsewhere is carried there, and no other.
+    fn carry_all(&mut self) {
         let logs: Vec<(Route, u64, Arc<File>)> = self.exchange.own_logs().collect();
-        let mut deliveries = Vec::new();
+        let (exchange, couriers) = (&self.exchange, &self.couriers);
+        self.carried.retain(|route, (agent, _)| {
+            let stays = exchange.has_own(route);
+            if let Some(courier) = couriers.get(agent).filter(|_| !stays) {
+                courier.take(Parcel::Close(*route));
+            }
+            stays
+        });
         for (route, start, file) in logs {
             let to = self.places.get(&(route.job, route.to)).copied();
             let to = to.filter(|to| *to != self.me && self.agents.contains_key(to));
@@ -175,33 +232,32 @@ impl Post {
             {
                 courier.take(Parcel::Log(route, start, file.clone()));
                 let bell = courier.bell();
-                let (rank, frame) = ((route.job, route.from), Frame::Bell(route.to));
-                deliveries.push(Delivery { to: rank, frame, file: bell });
+                self.words.push(((route.job, route.from), Frame::Bell(route.to), Some(bell)));
                 self.carried.insert(route, (to, file));
             }
         }
-        self.carried.retain(|route, _| self.exchange.has_own(route));
-        deliveries
     }
 
     /// A rank here has a log of messages to another one.
-    pub fn log(&mut self, key: Key, to: u32, file: File) -> Deliveries {
+    pub fn log(&mut self, key: Key, to: u32, file: File) {
         let route = Route { job: key.job, from: key.rank, to };
-        let mut deliveries = self.exchange.log(route, key.start, Arc::new(file), true);
-        deliveries.extend(self.carry_all());
-        deliveries
+        let deliveries = self.exchange.log(route, key.start, Arc::new(file), true);
+        self.deliver(deliveries);
+        self.carry_all();
     }
 
     /// A rank here has a bell.
-    pub fn bell(&mut self, key: Key, file: File) -> Deliveries {
+    pub fn bell(&mut self, key: Key, file: File) {
         let rank = (key.job, key.rank);
         self.bells.set(rank, file.try_clone().and_then(Bell::open).ok());
-        self.exchange.bell(rank, key.start, Arc::new(file))
+        let deliveries = self.exchange.bell(rank, key.start, Arc::new(file));
+        self.deliver(deliveries);
     }
 
     /// A courier has brought a log.
-    pub fn mirrored(&mut self, route: Route, start: u64, file: File) -> Deliveries {
-        self.exchange.log(route, start, Arc::new(file), false)
+    pub fn mirrored(&mut self, route: Route, start: u64, file: File) {
+        let deliveries = self.exchange.log(route, start, Arc::new(file), false);
+        self.deliver(deliveries);
     }
 
     /// This start of a rank has sent messages, or may have got some.
@@ -209,39 +265,46 @@ impl Post {
         self.exchange.has_talked((key.job, key.rank), key.start)
     }
 
-    /// A rank here needs messages of others no more, or choices of its own. Returns the words for
-    /// ranks here.
-    pub fn needless(&mut self, key: Key, needless: Vec<(u32, u64)>) -> Vec<(RankId, Frame)> {
-        let mut here = Vec::new();
+    /// A rank here needs messages of others no more, or choices of its own.
+    pub fn needless(&mut self, key: Key, needless: Vec<(u32, u64)>) {
         for (from, number) in needless {
-            let route = Route { job: key.job, from, to: key.rank };
-            match self.places.get(&(key.job, from)).copied() {
-                _ if from == key.rank => {
-                    self.notes.forget((key.job, key.rank), number);
-                    if let Some(partner) = self.partner() {
-                        self.say(partner, Word::Forget(start_of(key), number));
-                    }
+            if from == key.rank {
+                self.notes.forget((key.job, key.rank), number);
+                if let Some(partner) = self.partner() {
+                    self.say(partner, Word::Forget(start_of(key), number));
                 }
-                Some(at) if at != self.me => self.say(at, Word::Needless(route, number)),
-                _ => here.push(released(route, number)),
+            } else {
+                let route = Route { job: key.job, from, to: key.rank };
+                self.needless.insert(route, number);
+                self.say_needless(route, number);
             }
         }
-        here
     }
 
-    /// A rank here has made choices. Returns the last one that is noted.
-    pub fn chose(&mut self, key: Key, choices: Choices) -> Option<u64> {
-        let rank = (key.job, key.rank);
-        let noted = self.notes.note(rank, key.start, (choices.clone(), false));
-        let Some(partner) = self.partner() else { return noted };
-        noted?;
-        if self.notes.set_partner(rank, partner) {
-            self.note_all(rank, partner);
-        } else {
-            let Choices { after, choices } = choices;
-            self.say(partner, Word::Choices(start_of(key), after, choices, false));
+    /// The sender of a route hears that its receiver needs no messages up to this one.
+    fn say_needless(&mut self, route: Route, number: u64) {
+        match self.places.get(&(route.job, route.from)).copied() {
+            Some(at) if at != self.me => self.say(at, Word::Needless(route, number)),
+            _ => self.words.push(released(route, number)),
         }
-        None
+    }
+
+    /// A rank here has made choices.
+    pub fn chose(&mut self, key: Key, choices: Choices) {
+        let rank = (key.job, key.rank);
+        // The rank itself knows what is needed.
+        let Some(noted) = self.notes.note(rank, key.start, (choices.clone(), true)) else { return };
+        let partner = self.partner();
+        let another = self.notes.set_partner(rank, partner);
+        match partner {
+            None => self.words.push((rank, Frame::Noted(noted), None)),
+            Some(partner) if another => self.note_all(rank, partner),
+            Some(partner) => {
+                let oldest = choices.after <= self.notes.after(rank);
+                let Choices { after, choices } = choices;
+                self.say(partner, Word::Choices(start_of(key), after, choices, oldest));
+            }
+        }
     }
 
     /// All that is noted of a rank here goes to another agent.
@@ -255,7 +318,10 @@ impl Post {
 
     /// A courier has come to this agent: words may have been lost before.
     pub fn reached(&mut self, agent: Member) {
-        for (rank, _) in self.notes.own().into_iter().filter(|(_, partner)| *partner == agent) {
+        if self.away.remove(&agent) {
+            self.choose_partner();
+        }
+        for (rank, _) in self.notes.ranks().into_iter().filter(|(_, it)| *it == Some(agent)) {
             self.note_all(rank, agent);
         }
         for (start, number) in self.notes.noted_of(agent) {
@@ -264,26 +330,45 @@ impl Post {
         let asking = self.asking.iter().filter(|(_, asking)| asking.agents.contains(&agent));
         let asked: Vec<Key> = asking.map(|(key, _)| *key).collect();
         asked.into_iter().for_each(|key| self.say(agent, Word::Ask(start_of(key))));
+        let places = &self.places;
+        let there = |route: &Route| places.get(&(route.job, route.from)) == Some(&agent);
+        let again = self.needless.iter().filter(|(route, _)| there(route));
+        let again: Vec<(Route, u64)> = again.map(|(route, number)| (*route, *number)).collect();
+        again.into_iter().for_each(|(route, number)| self.say_needless(route, number));
+    }
+
+    /// An agent cannot be reached for long: nobody waits for it.
+    pub fn unreached(&mut self, agent: Member) {
+        if self.agents.contains_key(&agent) && self.away.insert(agent) {
+            tracing::warn!(%agent, "an agent cannot be reached: choices are noted elsewhere");
+            self.choose_partner();
+        }
+        for asking in self.asking.values_mut() {
+            asking.agents.remove(&agent);
+        }
     }
 
     /// A start of a rank is about to begin here: others are asked for what its earlier ones have
     /// noted. True: that is to be waited for.
     pub fn ask(&mut self, key: Key) -> bool {
-        if key.start == 1 || self.agents.is_empty() {
+        let there = self.agents.keys().filter(|agent| !self.away.contains(agent));
+        let agents: BTreeSet<Member> = there.copied().collect();
+        if key.start == 1 || agents.is_empty() {
             return false;
         }
-        let agents: BTreeSet<Member> = self.agents.keys().copied().collect();
         for agent in &agents {
             self.say(*agent, Word::Ask(start_of(key)));
         }
         let (best, coming) = (Choices::default(), BTreeMap::new());
-        self.asking.insert(key, Asking { agents, best, coming });
+        self.asking.insert(key, Asking { since: Instant::now(), agents, best, coming });
         true
     }
 
-    /// Starts for which all have answered by now.
+    /// Starts for which all have answered by now, or which have waited for too long.
     pub fn answered(&mut self) -> Vec<Key> {
-        let ready = |(key, asking): (&Key, &Asking)| asking.agents.is_empty().then_some(*key);
+        let ready = |(key, asking): (&Key, &Asking)| {
+            (asking.agents.is_empty() || asking.since.elapsed() > SILENT).then_some(*key)
+        };
         let ready: Vec<Key> = self.asking.iter().filter_map(ready).collect();
         for key in &ready {
             if let Some(asking) = self.asking.remove(key) {
@@ -295,13 +380,20 @@ impl Post {
 
     /// A start begins: what is noted of earlier ones, which note nothing any more.
     pub fn begin(&mut self, key: Key) -> (u64, u64, Vec<Choices>) {
-        self.notes.begin((key.job, key.rank), key.start)
+        let rank = (key.job, key.rank);
+        let notes = self.notes.begin(rank, key.start);
+        let partner = self.partner();
+        if let Some(partner) = partner.filter(|_| notes.1 > 0) {
+            self.notes.set_partner(rank, Some(partner));
+            self.note_all(rank, partner);
+        }
+        notes
     }
 
-    /// Another agent says something. Returns the words for ranks here.
-    pub fn heard(&mut self, from: Member, word: Word) -> Vec<(RankId, Frame)> {
+    /// Another agent says something.
+    pub fn heard(&mut self, from: Member, word: Word) {
         match word {
-            Word::Needless(route, number) => return vec![released(route, number)],
+            Word::Needless(route, number) => self.words.push(released(route, number)),
             Word::Choices(start, after, choices, oldest) => {
                 let rank = (start.job, start.rank);
                 let said = (Choices { after, choices }, oldest);
@@ -312,7 +404,7 @@ impl Post {
             }
             Word::Noted(Start { job, rank, start }, number) => {
                 if self.notes.is_by((job, rank), start) && self.partner() == Some(from) {
-                    return vec![((job, rank), Frame::Noted(number))];
+                    self.words.push(((job, rank), Frame::Noted(number), None));
                 }
             }
             Word::Forget(start, number) => self.notes.forget((start.job, start.rank), number),
@@ -331,7 +423,6 @@ impl Post {
                 }
             }
         }
-        Vec::new()
     }
 }
 
@@ -364,6 +455,6 @@ fn start_of(Key { job, rank, start }: Key) -> Start {
 }
 
 /// The receiver of a route needs no messages up to this one.
-fn released(route: Route, number: u64) -> (RankId, Frame) {
-    ((route.job, route.from), Frame::Needless(vec![(route.to, number)]))
+fn released(route: Route, number: u64) -> Outgoing {
+    ((route.job, route.from), Frame::Needless(vec![(route.to, number)]), None)
 }

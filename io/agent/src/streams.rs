@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use os::unix_socket::{Unheard, listen_at};
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::sockopt::{set_tcp_user_timeout, socket_peercred};
 use rustix::process::geteuid;
 use tls::{Client, Role, SecureStream, Server, Visitor};
 
@@ -166,5 +166,6 @@ fn timed(stream: &UnixStream) -> io::Result<()> {
 fn tcp(stream: &TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(SILENT))?;
     stream.set_write_timeout(Some(SILENT))?;
+    set_tcp_user_timeout(stream, SILENT.as_millis() as u32)?;
     stream.set_nodelay(true)
 }

@@ -12,6 +12,7 @@ use crate::memory::Memory;
 
 const RINGS: usize = 0;
 const ASLEEP: usize = 64;
+const CARRIES: usize = 128;
 
 /// Bytes of its memory.
 const LENGTH: usize = 4_096;
@@ -36,6 +37,17 @@ impl Bell {
     pub fn new() -> io::Result<Bell> {
         let (memory, file) = Memory::create_shared("steadfast bell", LENGTH)?;
         Ok(Bell { memory, file })
+    }
+
+    /// That of a reader which only carries messages to another host. It sleeps as soon as it has done
+    /// so.
+    ///
+    /// # Errors
+    /// The system has no memory file.
+    pub fn carrier() -> io::Result<Bell> {
+        let bell = Bell::new()?;
+        bell.memory.half(CARRIES).store(1, Ordering::Relaxed);
+        Ok(bell)
     }
 
     /// That of a reader.
@@ -64,6 +76,11 @@ impl Bell {
     /// The reader sleeps, or is about to.
     pub fn is_asleep(&self) -> bool {
         self.memory.half(ASLEEP).load(Ordering::Relaxed) != 0
+    }
+
+    /// Its reader only carries messages: it sleeps whether or not the receiver waits.
+    pub fn is_carrier(&self) -> bool {
+        self.memory.half(CARRIES).load(Ordering::Relaxed) != 0
     }
 
     /// The reader is about to sleep. What it finds after this, it need not sleep for; what it does

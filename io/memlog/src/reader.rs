@@ -71,7 +71,7 @@ impl Reader {
     pub fn open(file: &File) -> io::Result<Reader> {
         let memory = Memory::open(file)?;
         let capacity = memory.length().saturating_sub(HEADER);
-        if !capacity.is_power_of_two() || memory.word(0).load(Ordering::Relaxed) != MAGIC {
+        if capacity < HEADER || !capacity.is_power_of_two() || memory.word(0).load(Ordering::Relaxed) != MAGIC {
             let why = "the memory is no log of messages of this version";
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
@@ -123,16 +123,16 @@ impl Reader {
             if unread == 0 {
                 return Ok(None);
             }
+            let broken = Broken(self.read);
+            if unread > self.log.ring.capacity {
+                return Err(broken);
+            }
             let (at, left) = self.log.ring.at(self.read);
             let head = self.log.memory.head(at);
             // The head is read before this word: else it could be one that was written since.
             fence(Ordering::Acquire);
             if self.word(RELEASED)? > self.read {
                 continue;
-            }
-            let broken = Broken(self.read);
-            if unread > self.log.ring.capacity {
-                return Err(broken);
             }
             let record = match head.number {
                 0 => left,
@@ -154,30 +154,37 @@ impl Reader {
     }
 
     /// Copies what comes next in the ring, whatever it is, at most so many bytes: for a
-    /// [mirror](crate::Mirror). Returns where it begins; `None`: there is nothing now.
+    /// [mirror](crate::Mirror). Returns where it begins, and what the log has let go by then; `None`:
+    /// there is nothing now.
     ///
     /// # Errors
     /// The log makes no sense.
-    pub fn copy_next(&mut self, most: usize, to: &mut Vec<u8>) -> Result<Option<u64>, Broken> {
+    pub fn copy_next(
+        &mut self,
+        most: usize,
+        to: &mut Vec<u8>,
+    ) -> Result<Option<(u64, u64)>, Broken> {
         for _ in 0..TRIES {
             let unread = self.unread()?;
             if unread == 0 {
                 return Ok(None);
-            }
-            if unread > self.log.ring.capacity {
-                return Err(Broken(self.read));
             }
             let (at, left) = self.log.ring.at(self.read);
             let many = unread.min(left).min((most - most % HEAD) as u64);
             to.resize(many as usize, 0);
             self.log.memory.read(at, to);
             fence(Ordering::Acquire);
-            if self.word(RELEASED)? > self.read {
+            let released = self.word(RELEASED)?;
+            if released > self.read {
                 continue;
+            }
+            // A mirror has no room for more.
+            if self.read + unread - released > self.log.ring.capacity {
+                return Err(Broken(self.read));
             }
             let from = self.read;
             self.read += many;
-            return Ok(Some(from));
+            return Ok(Some((from, released)));
         }
         Ok(None)
     }

@@ -170,9 +170,9 @@ fn a_mirror_has_the_log_and_is_never_full_before_it() {
             }
         };
         writer.publish(end);
-        mirror.release(source.released().unwrap());
         let mut found = None;
-        while let Some(at) = source.copy_next(1_000, &mut piece).unwrap() {
+        while let Some((at, released)) = source.copy_next(1_000, &mut piece).unwrap() {
+            mirror.release(released);
             assert!(piece.len() <= 1_000 && found.is_none());
             mirror.push(at, &piece).unwrap();
             found = reader.advance().unwrap();
@@ -259,9 +259,11 @@ fn a_mirror_follows_a_log_that_has_let_go_what_was_not_read() {
         };
         writer.publish(end);
         if number % 7 == 0 {
-            let at = source.copy_next(1 << 12, &mut piece).unwrap();
-            mirror.release(source.released().unwrap().min(at.unwrap_or(u64::MAX)));
-            at.into_iter().for_each(|at| mirror.push(at, &piece).unwrap());
+            while let Some((at, released)) = source.copy_next(1 << 12, &mut piece).unwrap() {
+                // What was let go before it was read is passed over.
+                mirror.release(released);
+                mirror.push(at, &piece).unwrap();
+            }
         }
     }
 }

@@ -19,6 +19,23 @@ const FILES: usize = 4;
 /// # Errors
 /// The system's own: the other end is gone, or does not read.
 pub fn send(stream: impl AsFd, bytes: &[u8], file: Option<BorrowedFd<'_>>) -> Result<()> {
+    send_by(stream, bytes, file, SendFlags::NOSIGNAL)
+}
+
+/// The same without waiting.
+///
+/// # Errors
+/// As [`send`]; [`Errno::AGAIN`] if there is no room for all: some may have been written.
+pub fn send_now(stream: impl AsFd, bytes: &[u8], file: Option<BorrowedFd<'_>>) -> Result<()> {
+    send_by(stream, bytes, file, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+}
+
+fn send_by(
+    stream: impl AsFd,
+    bytes: &[u8],
+    file: Option<BorrowedFd<'_>>,
+    flags: SendFlags,
+) -> Result<()> {
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut sent = 0;
     while sent < bytes.len() {
@@ -28,7 +45,7 @@ pub fn send(stream: impl AsFd, bytes: &[u8], file: Option<BorrowedFd<'_>>) -> Re
             control.push(SendAncillaryMessage::ScmRights(&files));
         }
         let part = [IoSlice::new(&bytes[sent..])];
-        match sendmsg(&stream, &part, &mut control, SendFlags::NOSIGNAL) {
+        match sendmsg(&stream, &part, &mut control, flags) {
             Ok(length) => sent += length,
             Err(Errno::INTR) => {}
             Err(error) => return Err(error),

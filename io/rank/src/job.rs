@@ -354,7 +354,7 @@ impl Job {
         self.wait(None, within)?;
         let now = self.began.elapsed();
         let since = *self.full.get_or_insert(now);
-        let grows = now < since + FULL || self.messages.make_room(to);
+        let grows = now < since + FULL || self.messages.make_room(to, now - since);
         if grows || now < since + STUCK { Ok(()) } else { Err(JobError::Full(to)) }
     }
 

@@ -188,9 +188,10 @@ impl Messages {
         Ok(true)
     }
 
-    /// A log has been full for long: it grows if its receiver waits as well. False: it may grow no more.
-    pub fn make_room(&mut self, to: u32) -> bool {
-        self.sent.get_mut(to as usize).and_then(Option::as_mut).is_none_or(Outgoing::make_room)
+    /// A log has been full for so long: it grows if its receiver waits as well. False: it may grow no more.
+    pub fn make_room(&mut self, to: u32, full: Duration) -> bool {
+        let outgoing = self.sent.get_mut(to as usize).and_then(Option::as_mut);
+        outgoing.is_none_or(|outgoing| outgoing.make_room(full))
     }
 
     /// Messages that may leave now do.

@@ -2,17 +2,14 @@
 //! more. The messages themselves never come by here.
 
 use std::fs::File;
-use std::sync::Arc;
 
 use job::Key;
 use memlog::Bell;
-use wire::Member;
-use wire::agents::Word;
-use wire::rank::{Choices, Frame, Log};
+use wire::rank::{Frame, Log, MAX_RANKS};
 
 use super::Driver;
 use super::rank::Rank;
-use crate::exchange::{Delivery, RankId};
+use crate::exchange::RankId;
 
 impl Driver {
     /// The present start of a rank here.
@@ -24,62 +21,34 @@ impl Driver {
 
     /// A rank has a bell, or a log of messages to another one.
     pub(super) fn offered(&mut self, key: Key, frame: Frame, file: File) {
-        let deliveries = match frame {
-            Frame::Log(Log { rank, .. }) => self.post.log(key, rank, file),
+        match frame {
+            Frame::Log(Log { rank, .. }) => {
+                let ranks = self.ranks.get(&key).and_then(|it| it.task.as_ref());
+                let ranks = ranks.map_or(MAX_RANKS as u32, |task| task.spec.ranks);
+                if rank < ranks && rank != key.rank {
+                    self.post.log(key, rank, file);
+                }
+            }
             _ => {
                 if let Some(rank) = self.ranks.get_mut(&key) {
                     rank.bell = file.try_clone().and_then(Bell::open).ok();
                 }
-                self.post.bell(key, file)
-            }
-        };
-        self.deliver(deliveries);
-    }
-
-    /// Ranks here get what they are to get.
-    pub(super) fn deliver(&mut self, deliveries: Vec<Delivery<Arc<File>>>) {
-        for Delivery { to, frame, file } in deliveries {
-            if let Some(rank) = self.present(to) {
-                rank.tell_with(&frame, Some(&file));
+                self.post.bell(key, file);
             }
         }
     }
 
-    fn tell_all(&mut self, words: Vec<(RankId, Frame)>) {
-        for (to, frame) in words {
-            if let Some(rank) = self.present(to) {
-                rank.tell(&frame);
-            }
-        }
-    }
-
-    /// A rank needs messages of others no more, or choices of its own.
-    pub(super) fn needless(&mut self, key: Key, needless: Vec<(u32, u64)>) {
-        let words = self.post.needless(key, needless);
-        self.tell_all(words);
-    }
-
-    /// A rank has made choices.
-    pub(super) fn chose(&mut self, key: Key, choices: Choices) {
-        let noted = self.post.chose(key, choices);
-        if let (Some(noted), Some(rank)) = (noted, self.ranks.get(&key)) {
-            rank.tell(&Frame::Noted(noted));
-        }
-    }
-
-    /// Another agent says something.
-    pub(super) fn heard(&mut self, from: Member, word: Word) {
-        let words = self.post.heard(from, word);
-        self.tell_all(words);
-        self.answered();
-    }
-
-    /// Starts go on for which all agents have answered.
-    pub(super) fn answered(&mut self) {
+    /// Ranks here are told what they are to be told, and go on for which all agents have answered.
+    pub(super) fn post(&mut self) {
         for key in self.post.answered() {
             if let Some(rank) = self.ranks.get_mut(&key) {
                 rank.asks = false;
                 self.welcome(key);
+            }
+        }
+        for (to, frame, file) in self.post.words() {
+            if let Some(rank) = self.present(to) {
+                rank.tell_with(&frame, file.as_deref());
             }
         }
     }

@@ -186,6 +186,10 @@ impl Driver {
         };
         link.tell(&Frame::Welcome(welcome), state.as_ref().map(|state| &state.file));
         pieces.into_iter().for_each(|piece| link.tell(&Frame::Choices(piece), None));
+        // It may have been away when it was told.
+        if let Some(oldest) = self.agent.oldest(key) {
+            link.tell(&Frame::Oldest(oldest), None);
+        }
         if std::mem::take(&mut rank.owes_save) {
             rank.wish_for_save();
         }

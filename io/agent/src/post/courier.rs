@@ -21,6 +21,15 @@ use crate::streams::{self, SILENT, Stream};
 const AGAIN: Duration = Duration::from_millis(10);
 const SELDOM: Duration = Duration::from_secs(1);
 
+/// An agent that is not there for so long is counted on no more.
+const AWAY: Duration = Duration::from_secs(3);
+
+/// Bytes that are written at a time, so that no log waits long for others.
+const ROUND: usize = 1 << 20;
+
+/// The most bytes of a log that is carried.
+pub(super) const MAX_LOG: u64 = 4 << 30;
+
 /// Something to carry.
 #[derive(Debug)]
 pub(super) enum Parcel {
@@ -48,12 +57,13 @@ impl Courier {
         tls: Option<Client>,
         events: Sender<Event>,
     ) -> io::Result<Courier> {
-        let bell = Arc::new(Bell::new()?);
+        let bell = Arc::new(Bell::carrier()?);
         let file = Arc::new(bell.file().try_clone()?);
         let (parcels, taken) = channel();
         let own = bell.clone();
         let mut way = Way {
             me,
+            to,
             at,
             tls,
             parcels: taken,
@@ -63,11 +73,13 @@ impl Courier {
             stream: None,
             channels: Vec::new(),
             next: 0,
+            turn: 0,
             last: Instant::now(),
         };
         let body = move || {
-            way.run(|| {
-                let _ = events.send(Event::Reached(to));
+            way.run(|there| {
+                let event = if there { Event::Reached(to) } else { Event::Unreached(to) };
+                let _ = events.send(event);
             });
         };
         thread::Builder::new().name("steadfast courier".into()).spawn(body)?;
@@ -106,14 +118,17 @@ struct Channel {
 impl Channel {
     /// Adds what comes next in the log to the frames.
     fn carry(&mut self, frames: &mut Vec<u8>, bytes: &mut Vec<u8>) -> Result<(), Broken> {
-        let at = self.reader.copy_next(MAX_PIECE, bytes)?;
-        // Before bytes that were written where it has let go; those that come were there still.
-        let released = self.reader.released()?.min(at.unwrap_or(u64::MAX));
+        let next = self.reader.copy_next(MAX_PIECE, bytes)?;
+        let released = match next {
+            // Before bytes that were written where it has let go; those that come were there still.
+            Some((_, released)) => released,
+            None => self.reader.released()?,
+        };
         if released > self.released {
             self.released = released;
             frames.extend_from_slice(&Frame::Released(self.number, released).encode());
         }
-        if let Some(at) = at {
+        if let Some((at, _)) = next {
             let bytes = Bytes::copy_from_slice(bytes);
             let piece = Piece { channel: self.number, at, bytes };
             frames.extend_from_slice(&Frame::Bytes(piece).encode());
@@ -124,6 +139,7 @@ impl Channel {
 
 struct Way {
     me: Member,
+    to: Member,
     at: String,
     tls: Option<Client>,
     parcels: Receiver<Parcel>,
@@ -134,38 +150,43 @@ struct Way {
     channels: Vec<Channel>,
     /// The number of the next channel of this stream.
     next: u32,
+    /// The log that is carried first in the next round.
+    turn: usize,
     /// When something was written.
     last: Instant,
 }
 
 impl Way {
-    fn run(&mut self, reached: impl Fn()) {
-        let mut pause = AGAIN;
+    /// `told` hears whether the other agent is there.
+    fn run(&mut self, told: impl Fn(bool)) {
+        let (mut pause, mut broken) = (AGAIN, None::<Instant>);
         while self.take_parcels() {
-            if self.stream.is_none() {
-                match self.go() {
-                    Ok(()) => {
-                        pause = AGAIN;
-                        reached();
-                    }
-                    Err(error) => {
-                        tracing::debug!(at = self.at, %error, "another agent is not there");
-                        // Who says them says them again when it is reached.
-                        self.words.clear();
-                        if !self.rest(pause) {
-                            return;
-                        }
-                        pause = (2 * pause).min(SELDOM);
-                    }
-                }
-                continue;
-            }
-            match self.carry() {
+            let carried = match self.stream.is_some() {
+                true => self.carry(),
+                false => self.go().map(|()| {
+                    told(true);
+                    true
+                }),
+            };
+            match carried {
                 Ok(true) => {}
-                Ok(false) => self.sleep(),
+                Ok(false) => {
+                    // It has lasted until there was nothing more to carry.
+                    (pause, broken) = (AGAIN, None);
+                    self.sleep();
+                }
                 Err(error) => {
-                    tracing::info!(at = self.at, %error, "the way to another agent is broken");
+                    tracing::debug!(at = self.at, %error, "another agent is not there");
                     self.stream = None;
+                    // Who says them says them again when it is reached.
+                    self.words.clear();
+                    if broken.get_or_insert_with(Instant::now).elapsed() > AWAY {
+                        told(false);
+                    }
+                    if !self.rest(pause) {
+                        return;
+                    }
+                    pause = (2 * pause).min(SELDOM);
                 }
             }
         }
@@ -185,16 +206,17 @@ impl Way {
     fn take(&mut self, parcel: Parcel) {
         match parcel {
             Parcel::Log(route, start, file) => {
-                self.channels.retain(|channel| channel.route != route);
                 self.logs.insert(route, (start, file));
-                if let Err(error) = self.begin(route) {
+                if let Err(error) = self.close(route).and_then(|()| self.begin(route)) {
                     tracing::info!(at = self.at, %error, "the way to another agent is broken");
                     self.stream = None;
                 }
             }
             Parcel::Close(route) => {
                 self.logs.remove(&route);
-                self.channels.retain(|channel| channel.route != route);
+                if self.close(route).is_err() {
+                    self.stream = None;
+                }
             }
             Parcel::Word(word) => self.words.push_back(word),
         }
@@ -216,12 +238,22 @@ impl Way {
     fn go(&mut self) -> io::Result<()> {
         let mut stream = streams::go(&self.at, self.tls.as_ref())?;
         stream.write_all(&MAGIC)?;
-        let hello = Hello { version: PROTOCOL_VERSION, from: self.me };
+        let hello = Hello { version: PROTOCOL_VERSION, from: self.me, to: self.to };
         stream.write_all(&Frame::Hello(hello).encode())?;
         (self.stream, self.next) = (Some(stream), 0);
         self.channels.clear();
         let routes: Vec<Route> = self.logs.keys().copied().collect();
         routes.into_iter().try_for_each(|route| self.begin(route))
+    }
+
+    /// A log is carried no more.
+    fn close(&mut self, route: Route) -> io::Result<()> {
+        let Some(place) = self.channels.iter().position(|channel| channel.route == route) else {
+            return Ok(());
+        };
+        let number = self.channels.swap_remove(place).number;
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        stream.write_all(&Frame::Closed(number).encode())
     }
 
     /// Begins to carry a log. One that makes no sense is let be: its sender is broken.
@@ -231,7 +263,8 @@ impl Way {
         let reader = Reader::open(file);
         let reader = reader.and_then(|reader| {
             let at = reader.released().map_err(io::Error::other)?;
-            Ok((reader, at))
+            let fits = reader.capacity() <= MAX_LOG;
+            if fits { Ok((reader, at)) } else { Err(io::ErrorKind::FileTooLarge.into()) }
         });
         let (reader, at) = match reader {
             Ok(reader) => reader,
@@ -256,25 +289,32 @@ impl Way {
         for word in self.words.drain(..) {
             frames.extend_from_slice(&Frame::Word(word).encode());
         }
-        let (logs, mut bytes) = (&mut self.logs, Vec::new());
-        self.channels.retain_mut(|channel| match channel.carry(&mut frames, &mut bytes) {
-            Ok(()) => true,
-            Err(error) => {
+        let (many, mut bytes, mut bad) = (self.channels.len(), Vec::new(), Vec::new());
+        for round in 0..many {
+            let place = (self.turn + round) % many;
+            let channel = &mut self.channels[place];
+            if let Err(error) = channel.carry(&mut frames, &mut bytes) {
                 tracing::warn!(route = ?channel.route, %error, "a log cannot be read");
-                logs.remove(&channel.route);
-                false
+                bad.push(channel.route);
             }
-        });
+            if frames.len() >= ROUND {
+                self.turn = place + 1;
+                break;
+            }
+        }
         if frames.is_empty() && self.last.elapsed() > SILENT / 3 {
             frames.extend_from_slice(&Frame::Alive.encode());
         }
-        if frames.is_empty() {
-            return Ok(false);
+        if !frames.is_empty() {
+            self.last = Instant::now();
+            stream.write_all(&frames)?;
+            stream.flush()?;
         }
-        self.last = Instant::now();
-        stream.write_all(&frames)?;
-        stream.flush()?;
-        Ok(true)
+        for route in &bad {
+            self.logs.remove(route);
+            self.close(*route)?;
+        }
+        Ok(!frames.is_empty())
     }
 
     /// Sleeps until there is something, or it is time for a sign of life.

@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::BytesMut;
 use memlog::Mirror;
-use wire::Member;
+use wire::{Member, NodeId};
 use wire::agents::{Frame, Open, Piece, Route};
 
 use super::Bells;
+use super::courier::MAX_LOG;
 use crate::event::Event;
 use crate::exchange::RankId;
 use crate::streams::Stream;
@@ -17,18 +20,26 @@ use crate::streams::Stream;
 /// Bytes that are read at a time.
 const READ: usize = 256 << 10;
 
-/// The most logs on a stream, and the most bytes of one.
+/// The most logs on a stream.
 const MAX_LOGS: usize = 65_536;
-const MAX_LOG: u64 = 4 << 30;
 
-/// Hears a courier until its stream ends. The purpose of the stream is read.
+/// Hears a courier until its stream ends, or the same agent has opened a later one. The purpose of
+/// the stream is read.
 pub(crate) fn hear(
     mut stream: impl Stream,
     events: &Sender<Event>,
-    bells: &Bells,
+    (me, bells, visits): (Member, &Bells, &Visits),
 ) -> io::Result<()> {
     let (mut input, mut room) = (BytesMut::new(), vec![0; READ]);
-    let mut visitor = Visitor { from: None, mirrors: BTreeMap::new(), events, rung: BTreeSet::new() };
+    let mut visitor = Visitor {
+        me,
+        visits,
+        number: visits.next.fetch_add(1, Ordering::Relaxed),
+        from: None,
+        mirrors: BTreeMap::new(),
+        events,
+        rung: BTreeSet::new(),
+    };
     loop {
         while let Some(frame) = Frame::take(&mut input).map_err(io::Error::other)? {
             visitor.take(frame)?;
@@ -42,7 +53,18 @@ pub(crate) fn hear(
     }
 }
 
+/// The last stream of each node: what an earlier one brings counts no more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Visits {
+    next: Arc<AtomicU64>,
+    last: Arc<Mutex<BTreeMap<NodeId, u64>>>,
+}
+
 struct Visitor<'a> {
+    me: Member,
+    visits: &'a Visits,
+    /// The number of this stream.
+    number: u64,
     from: Option<Member>,
     mirrors: BTreeMap<u32, (Mirror, Route)>,
     events: &'a Sender<Event>,
@@ -55,6 +77,12 @@ impl Visitor<'_> {
         let wrong = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why));
         let (from, word) = match (frame, self.from) {
             (Frame::Hello(hello), None) => {
+                if hello.to != self.me {
+                    return wrong("it looks for another agent, or another life of this one");
+                }
+                let mut last = self.visits.last.lock().unwrap_or_else(PoisonError::into_inner);
+                let last = last.entry(hello.from.node).or_default();
+                *last = self.number.max(*last);
                 self.from = Some(hello.from);
                 return Ok(());
             }
@@ -62,7 +90,11 @@ impl Visitor<'_> {
             (Frame::Bytes(Piece { channel, at, bytes }), Some(_)) => {
                 // A later log of the route may have taken its place.
                 let Some((mirror, route)) = self.mirrors.get_mut(&channel) else { return Ok(()) };
-                mirror.push(at, &bytes).map_err(io::Error::other)?;
+                if mirror.push(at, &bytes).is_err() {
+                    // Its writer is broken. Others come by the same stream.
+                    self.mirrors.remove(&channel);
+                    return Ok(());
+                }
                 self.rung.insert((route.job, route.to));
                 return Ok(());
             }
@@ -73,10 +105,23 @@ impl Visitor<'_> {
             }
             (Frame::Word(word), Some(from)) => (from, word),
             (Frame::Alive, Some(_)) => return Ok(()),
+            (Frame::Closed(channel), Some(_)) => {
+                self.mirrors.remove(&channel);
+                return Ok(());
+            }
             _ => return wrong("an agent begins with its hello, and says it once"),
         };
+        self.report(from.node, Event::Heard(from, word))
+    }
+
+    /// Reports to the main thread, if this is the node's last stream.
+    fn report(&self, node: NodeId, event: Event) -> io::Result<()> {
+        let last = self.visits.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.get(&node).is_some_and(|last| *last > self.number) {
+            return Err(io::Error::other("the agent has opened another stream"));
+        }
         // Without the main thread the agent is about to end.
-        let _ = self.events.send(Event::Heard(from, word));
+        let _ = self.events.send(event);
         Ok(())
     }
 
@@ -89,7 +134,7 @@ impl Visitor<'_> {
         let mirror = Mirror::new(open.capacity, open.at)?;
         let file = mirror.file().try_clone()?;
         self.mirrors.insert(open.channel, (mirror, open.route));
-        let _ = self.events.send(Event::Mirrored(open.route, open.start, file));
-        Ok(())
+        let node = self.from.map_or(self.me.node, |from| from.node);
+        self.report(node, Event::Mirrored(open.route, open.start, file))
     }
 }

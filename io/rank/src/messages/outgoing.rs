@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::time::Duration;
 
 use channel::Channels;
 use memlog::{Bell, Writer};
@@ -16,6 +17,9 @@ pub(super) const MOST: u64 = 256 << 20;
 
 /// The most bytes of a log whose receiver waits itself, and so reaches no safe point.
 const LIMIT: u64 = 4 << 30;
+
+/// A log to another host grows when it has been full for so long.
+const FAR_FULL: Duration = Duration::from_secs(10);
 
 /// Messages of more bytes than this are beyond the limit of a job.
 pub(super) const LONGEST: u64 = 1 << 30;
@@ -88,10 +92,14 @@ impl Outgoing {
         Ok(true)
     }
 
-    /// The log has been full for long. If its receiver waits for messages, it reaches no safe point, so
-    /// the log may grow beyond its usual limit. False: it has grown as far as it may.
-    pub fn make_room(&mut self) -> bool {
-        let waits = self.bell.as_ref().is_some_and(Bell::is_asleep);
+    /// The log has been full for so long. If its receiver waits for messages, it reaches no safe point,
+    /// so the log may grow beyond its usual limit. Of one at another host nobody here knows that. False:
+    /// it has grown as far as it may.
+    pub fn make_room(&mut self, full: Duration) -> bool {
+        let waits = self.bell.as_ref().is_some_and(|bell| match bell.is_carrier() {
+            true => full > FAR_FULL,
+            false => bell.is_asleep(),
+        });
         if waits && self.most <= self.writer.capacity() {
             self.most = (2 * self.writer.capacity()).min(LIMIT);
         }
