@@ -288,7 +288,10 @@ impl Job {
     }
 
     fn look(&mut self) -> Result<bool, JobError> {
-        let Some(agent) = &mut self.agent else { return Ok(false) };
+        let Some(agent) = &mut self.agent else {
+            self.messages.forget();
+            return Ok(false);
+        };
         let (now, step) = (self.began.elapsed(), self.turns.step());
         self.messages.say_choices();
         agent.look(now, step, &self.arena, &mut self.messages)
@@ -380,7 +383,7 @@ impl Job {
     }
 
     fn pass_on(&mut self) -> Result<(), JobError> {
-        let Some(agent) = &mut self.agent else { return Ok(()) };
+        let Some(agent) = &mut self.agent else { return self.messages.note_alone() };
         agent.pass_on(self.began.elapsed(), &mut self.messages)
     }
 

@@ -23,7 +23,7 @@ use outgoing::Outgoing;
 pub(crate) use saved::LOG;
 use spin::Spin;
 
-/// Messages of a channel that are looked at in one go.
+/// New messages of a channel that are looked at in one go.
 const AT_ONCE: usize = 64;
 
 /// Messages from one rank.
@@ -185,6 +185,25 @@ impl Messages {
         self.words.push((Frame::Choices(Choices { after, choices }), None));
     }
 
+    // Without an agent.
+
+    /// Nobody is there to note choices: messages need not wait for that.
+    pub fn note_alone(&mut self) -> Result<(), JobError> {
+        self.channels.unsaid();
+        self.words.clear();
+        self.channels.noted(u64::MAX);
+        self.publish()
+    }
+
+    /// A safe point of a rank that is never restored: what was taken and chosen is needed no more.
+    pub fn forget(&mut self) {
+        self.channels.unsaid();
+        let vector = self.channels.vector();
+        self.channels.committed(0, &vector);
+        self.retired(0);
+        self.words.clear();
+    }
+
     // Receiving.
 
     /// Takes the oldest message of a rank, or of any; of a tag, or of any below [`OWN_TAGS`].
@@ -205,11 +224,11 @@ impl Messages {
                 _ => Err(JobError::Otherwise),
             };
         }
-        let taken = match self.channels.take(from, tag)? {
-            None if self.poll(from)? > 0 => {
-                self.channels.take(from, tag)?
+        let taken = loop {
+            match self.channels.take(from, tag)? {
+                None if self.poll(from)? > 0 => {}
+                taken => break taken,
             }
-            taken => taken,
         };
         let Some(taken) = taken else { return Ok(None) };
         let Place::Came(found) = taken.place else { return Err(JobError::Otherwise) };
@@ -222,18 +241,21 @@ impl Messages {
     pub fn poll(&mut self, from: Option<u32>) -> Result<usize, JobError> {
         let many = self.comes.len() as u32;
         let ranks = match from {
-            Some(from) => from..(from + 1).min(many),
+            Some(from) => from..from.saturating_add(1).min(many),
             None => 0..many,
         };
         let mut come = 0;
         for rank in ranks {
             let Incoming { reader, start } = &mut self.comes[rank as usize];
             let Some(reader) = reader else { continue };
-            for _ in 0..AT_ONCE {
+            let mut new = 0;
+            // A log that has grown, or was restored, begins with many that had come before.
+            while new < AT_ONCE {
                 let found = reader.advance().map_err(|broken| JobError::Broken(rank, broken))?;
                 let Some(found) = found else { break };
-                come += usize::from(arrived(&mut self.channels, rank, *start, found)?);
+                new += usize::from(arrived(&mut self.channels, rank, *start, found)?);
             }
+            come += new;
         }
         Ok(come)
     }
@@ -276,7 +298,7 @@ impl Messages {
                 _ => Err(JobError::Otherwise),
             };
         }
-        self.poll(from)?;
+        while self.poll(from)? > 0 {}
         let there = self.channels.probe(from, tag)?;
         self.journal.happened(Event::Chose(Choice::There(there)));
         Ok(there)
