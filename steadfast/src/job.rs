@@ -34,11 +34,14 @@
 //! what differs is copied: some 50 ms for a gibibyte that has not changed. It takes as much memory
 //! again.
 
+mod collectives;
+mod messages;
 mod numbers;
 mod rank;
 
 pub use ::rank::JobError as Error;
 pub use steadfast_macros::State;
 
+pub use self::messages::{ANY, Status};
 pub use self::numbers::{Field, Number, State};
 pub use self::rank::{Rank, run};

@@ -24,7 +24,7 @@ pub trait Field {
 }
 
 /// A number, as NumPy knows it.
-pub trait Number: IntoBytes + FromBytes + Immutable {
+pub trait Number: IntoBytes + FromBytes + Immutable + Copy {
     /// Its kind: `f8`.
     const KIND: &'static str;
 }

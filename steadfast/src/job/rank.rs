@@ -12,7 +12,7 @@ const PAGE: usize = 4_096;
 /// This process as a rank of a job.
 #[derive(Debug)]
 pub struct Rank {
-    job: Job,
+    pub(super) job: Job,
     /// The fields of the state: names, forms, and the array of each.
     fields: Vec<(&'static str, String, usize)>,
 }
