@@ -30,6 +30,9 @@
 //! `steadfast job run -n 4 -- ./program` runs it as four ranks. By itself, the program is the only
 //! rank of a job that saves nothing.
 //!
+//! Ranks send each other messages ([`Rank::send`]) and join values ([`Rank::all_reduce`]). The example
+//! `heat` does both, and `messages` has each kind.
+//!
 //! The state is plain memory. Where a checkpoint is due, it is compared with what was saved last, and
 //! what differs is copied: some 50 ms for a gibibyte that has not changed. It takes as much memory
 //! again.

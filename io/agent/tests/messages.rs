@@ -34,8 +34,7 @@ fn saved(jobs: &Jobs, job: u64) -> Option<u64> {
 /// Kills some ranks, each time that more was saved, until the job has finished: how often.
 fn disturb(book: &Book, folder: &Path, (job, ranks): (u64, u32), seed: u64) -> u32 {
     let (mut random, mut before, mut killed) = (Random::new(seed), 0, 0);
-    let most = if cfg!(debug_assertions) { 12 } else { 24 };
-    while killed < most {
+    while killed < 12 {
         let now = wait(book, |jobs| match saved(jobs, job) {
             Some(images) if images <= before + u64::from(ranks) => None,
             now => Some(now),
@@ -85,8 +84,8 @@ fn check(ranks: u32, command: &[&str], names: &[&str], seeds: &[u64]) -> Vec<Vec
 
 #[test]
 fn heat_is_the_same_bit_by_bit_whichever_ranks_are_killed() {
-    let command = ["heat", "20000", "1000"];
-    let four = check(4, &command, &["cells", "residual"], &[1, 2, 3]);
+    let command = ["heat", "6000", "1000"];
+    let four = check(4, &command, &["cells", "residual"], &[1, 2]);
     let one = check(1, &command, &["cells"], &[]);
     let cells: Vec<u8> = four.iter().step_by(2).flatten().copied().collect();
     assert!(cells == one[0], "the rod is the same, in one part or in four");
@@ -98,8 +97,8 @@ fn each_kind_of_message_comes_once_whichever_ranks_are_killed() {
     let folder = tempfile::tempdir().unwrap();
     let book = Book::default();
     let agent = Running::start(&book, folder.path());
-    for seed in 1..4 {
-        let job = submit(&book, spec(&format!("seed-{seed}"), 5, &["messages", "2000"]));
+    for seed in 1..3 {
+        let job = submit(&book, spec(&format!("seed-{seed}"), 5, &["messages", "500"]));
         assert!(disturb(&book, folder.path(), (job, 5), seed) > 2, "seed {seed}");
         // Whoever came first, all have heard the same of it.
         let sums = results(&book, folder.path(), (job, 5), &["sum"]);

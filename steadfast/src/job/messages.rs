@@ -112,8 +112,8 @@ impl Rank {
         self.job.probe(source.into(), programs(tag.into())?)
     }
 
-    /// Records a number from outside, such as a time or a random seed. A turn that is done again gets
-    /// the one that was recorded.
+    /// Records a number from outside, such as a time or a random seed: it returns this one, or, in a turn
+    /// that is done again, the one that was recorded.
     ///
     /// # Errors
     /// The program does not do what it did before.
