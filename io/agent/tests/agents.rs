@@ -9,11 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use job::{Command, End, JobState, Jobs, RankState, Spec};
+use rustix::process::Signal;
 use steadfast_agent::images::{folder_of, log_of};
 use steadfast_agent::local::Book;
 use wire::rank::Every;
 
-use support::{Running, delivered, example, finished, kill, processes, submit, wait};
+use support::{Running, delivered, example, finished, processes, signal, submit, wait};
 
 fn spec(name: &str, turns: u64, pause_us: u64) -> Spec {
     let program = example("sums");
@@ -62,7 +63,10 @@ fn ranks_that_are_killed_go_on_from_their_images() {
     for round in 1..4 {
         // Each has come further than before.
         wait(&book, |jobs| saved(jobs, job, round % 2, u64::from(round) * 4));
-        processes(folder.path()).get(&(round % 2)).into_iter().for_each(|pid| kill(*pid));
+        processes(folder.path())
+            .get(&(round % 2))
+            .into_iter()
+            .for_each(|pid| signal(*pid, Signal::KILL));
     }
     finished(&book, job);
     check(&book, folder.path(), job, 800);
@@ -129,8 +133,7 @@ fn a_rank_that_stands_still_is_ended_and_goes_on_from_its_image() {
     let job = submit(&book, Spec { stall, ranks: 1, ..spec("stands", 2_000, 1_000) });
     wait(&book, |jobs| saved(jobs, job, 0, 4));
     let pid = processes(folder.path())[&0];
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    signal(pid, Signal::STOP);
     let why = wait(&book, |jobs| Some(jobs.job(job)?.ranks[0].recoveries.back()?.why.clone()));
     assert_eq!(why, job::Why::Ended(End::Stalled));
     finished(&book, job);

@@ -5,12 +5,13 @@ mod support;
 
 use std::path::Path;
 
-use job::{JobState, Jobs, Spec};
+use job::{Command, End, JobState, Jobs, Spec, Why};
+use rustix::process::Signal;
 use steadfast_agent::local::Book;
 use wire::Random;
 use wire::rank::Every;
 
-use support::{Running, delivered, example, finished, kill, processes, submit, wait};
+use support::{Running, delivered, example, finished, processes, signal, submit, wait};
 
 fn spec(name: &str, ranks: u32, command: &[&str]) -> Spec {
     let program = [example(command[0])].into_iter();
@@ -45,7 +46,7 @@ fn disturb(book: &Book, folder: &Path, (job, ranks): (u64, u32), seed: u64) -> u
         for _ in 0..1 + random.below(3) / 2 {
             let victim = random.below(u64::from(ranks)) as u32;
             if let Some(pid) = processes(folder).get(&victim) {
-                kill(*pid);
+                signal(*pid, Signal::KILL);
                 killed += 1;
             }
         }
@@ -100,9 +101,33 @@ fn each_kind_of_message_comes_once_whichever_ranks_are_killed() {
     for seed in 1..3 {
         let job = submit(&book, spec(&format!("seed-{seed}"), 5, &["messages", "500"]));
         assert!(disturb(&book, folder.path(), (job, 5), seed) > 2, "seed {seed}");
-        // Whoever came first, all have heard the same of it.
+        // All have heard the same of who came first.
         let sums = results(&book, folder.path(), (job, 5), &["sum"]);
         assert!(sums.iter().all(|sum| *sum == sums[0]), "seed {seed}: {sums:?}");
     }
+    agent.stop();
+}
+
+#[test]
+fn a_rank_that_stands_still_is_ended_though_it_has_waited_for_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let book = Book::default();
+    let agent = Running::start(&book, folder.path());
+    let stall = wire::Duration::from_secs(1);
+    let long = spec("stands", 4, &["heat", "100000000", "1000"]);
+    let job = submit(&book, Spec { stall, every: Every::Never, ..long });
+    wait(&book, |jobs| {
+        let mut ranks = jobs.job(job)?.ranks.iter();
+        ranks.all(|rank| rank.progress.step.step > 1_000).then_some(())
+    });
+    // Most of them wait for a neighbour at any time.
+    for pid in processes(folder.path()).values() {
+        signal(*pid, Signal::STOP);
+    }
+    for rank in 0..4 {
+        let ended = |jobs: &Jobs| jobs.job(job)?.ranks[rank].recoveries.back().cloned();
+        assert_eq!(wait(&book, ended).why, Why::Ended(End::Stalled), "rank {rank}");
+    }
+    book.take(&Command::Kill { job }).unwrap();
     agent.stop();
 }

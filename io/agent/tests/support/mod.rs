@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use job::{Command, Host, JobState, Jobs, Spec};
 use rank::RESULT;
+use rustix::process::{Pid, Signal, kill_process};
 use steadfast_agent::images::{folder_of, restore};
 use steadfast_agent::local::Book;
 use steadfast_agent::{AgentError, Options, Stop, run};
@@ -97,8 +98,8 @@ pub fn processes(folder: &Path) -> BTreeMap<u32, i32> {
     found
 }
 
-pub fn kill(pid: i32) {
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+pub fn signal(pid: i32, signal: Signal) {
+    let pid = Pid::from_raw(pid).unwrap();
     // It may have ended.
-    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    let _ = kill_process(pid, signal);
 }
