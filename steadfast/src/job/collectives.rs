@@ -178,7 +178,7 @@ impl Rank {
         above.map_or(Ok(()), |above| self.tell(above, kind.tag(), values))
     }
 
-    /// What all ranks have for this one, which has so much for each.
+    /// The parts that all ranks have for this one, which has one for each.
     fn trade<'a, T: Number + 'a>(
         &mut self,
         part: impl Fn(u32) -> &'a [T],
