@@ -43,9 +43,7 @@ pub(crate) fn send(
         return Err(PyValueError::new_err("the head of a message is too long"));
     }
     let view = PyUntypedBuffer::get(data)?;
-    let data = bytes(&view)?;
-    // SAFETY: the view has so many bytes, and as said above.
-    let data: &[u8] = unsafe { slice::from_raw_parts(data.0, data.1) };
+    let (begin, length) = bytes(&view)?;
     let mut first = Vec::with_capacity(head.len() + 12);
     first.extend_from_slice(&(head.len() as u32).to_le_bytes());
     first.extend_from_slice(head);
@@ -54,11 +52,15 @@ pub(crate) fn send(
         let why = format!("there is no rank {to} in this job of {} ranks", this()?.job.ranks());
         return Err(PyValueError::new_err(why));
     }
-    while !this()?.job.try_send(to, tag, [&first, data]).map_err(raised)? {
+    loop {
+        // SAFETY: the view has so many bytes, and as said above.
+        let data: &[u8] = unsafe { slice::from_raw_parts(begin, length) };
+        if this()?.job.try_send(to, tag, [&first, data]).map_err(raised)? {
+            return Ok(());
+        }
         py.check_signals()?;
-        py.detach(|| this()?.job.await_room(SLICE).map_err(raised))?;
+        py.detach(|| this()?.job.await_room(to, SLICE).map_err(raised))?;
     }
-    Ok(())
 }
 
 /// The memory of a view, and its bytes.

@@ -121,7 +121,7 @@ class Job(Collectives):
         """
         self._connect()
         turns = builtins.range(*arguments)
-        return _native.Range(turns.start, turns.step, len(turns), self.save)
+        return _native.Range(turns.start, turns.step, len(turns), self._save)
 
     @property
     def state(self) -> dict[Any, Any]:
@@ -150,11 +150,15 @@ class Job(Collectives):
         """The rank may be saved here, if it is time. `range` does it at each turn."""
         self._connect()
         if _native.safe_point():
-            self.save()
+            self._save()
 
     def save(self) -> None:
-        """Saves the rank now. This returns when what has changed is copied."""
+        """Saves the rank now: a safe point. This returns when what has changed is copied."""
         self._connect()
+        _native.safe_point()
+        self._save()
+
+    def _save(self) -> None:
         self._all_received()
         self._keep_state()
         _native.save()

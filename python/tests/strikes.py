@@ -137,7 +137,7 @@ def wait(cluster, name, until=lambda job: False):
         job = cluster.job(name)
         if job["state"] != "running":
             if job["state"] != "finished":
-                sys.exit(f"{name}: {job}")
+                sys.exit(f"{name}: {job['state']}")
             return True
         if until(job):
             return False

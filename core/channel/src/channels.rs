@@ -345,6 +345,11 @@ impl<P> Channels<P> {
         self.unsaid = self.choices.behind(self.choices.noted()).collect();
     }
 
+    /// No state needs choices up to this one.
+    pub fn needless_choices(&self) -> u64 {
+        self.choices.needless()
+    }
+
     /// All that was chosen is noted: what follows on it may be seen outside.
     pub fn is_noted(&self) -> bool {
         self.choices.noted() >= self.choices.made()

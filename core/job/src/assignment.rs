@@ -20,6 +20,10 @@ pub struct Assignment {
     pub ending: Vec<Key>,
     /// Starts that have finished there.
     pub finished: Vec<Key>,
+    /// The ranks that run, of jobs with more than one: where each does.
+    pub peers: Vec<(Key, Member)>,
+    /// The agents that there are, each with its [place](crate::Host::copies).
+    pub agents: Vec<(Member, String)>,
     /// All images that count, wherever they are.
     pub images: Vec<Kept>,
     /// The jobs that the book has, and those that it has forgotten: what agents have of these and is
@@ -27,6 +31,8 @@ pub struct Assignment {
     pub jobs: Vec<u64>,
     /// Those that it has forgotten.
     pub forgotten: Vec<u64>,
+    /// Those that are finished.
+    pub over: Vec<u64>,
     /// The node's agent is known in this life of the node.
     pub introduced: bool,
 }
@@ -89,7 +95,9 @@ impl Jobs {
             version: self.version(),
             jobs: self.jobs().map(|(number, _)| number).chain(self.forgotten()).collect(),
             forgotten: self.forgotten().collect(),
+            over: self.jobs().filter(|(_, it)| it.state == JobState::Finished).map(|it| it.0).collect(),
             introduced: self.hosts().any(|(member, _)| member == node),
+            agents: self.hosts().map(|(member, host)| (member, host.copies.clone())).collect(),
             ..Assignment::default()
         };
         for (number, job) in self.jobs() {
@@ -107,6 +115,11 @@ impl Jobs {
                         awaited: image.away.contains(&node.node),
                         from: holders.filter_map(|holder| self.copies_of(*holder)).collect(),
                     });
+                }
+                if let RankState::At(node) = it.state
+                    && job.ranks.len() > 1
+                {
+                    assignment.peers.push((Key { job: number, rank, start: it.start }, node));
                 }
                 if it.state == RankState::Finished && it.ran == Some(node.node) {
                     assignment.finished.push(Key { job: number, rank, start: it.start });

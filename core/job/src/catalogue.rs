@@ -222,7 +222,8 @@ impl Catalogue {
     /// States before this one are not gone back to: what only they need of other ranks is let go. 0:
     /// the rank may have to begin anew.
     pub fn oldest(&self) -> u64 {
-        self.restorable().nth(KEPT - 1).map_or(0, |state| state[0].place.generation)
+        let heads = self.kept().map(|state| state[0].place.generation);
+        if self.restorable().nth(KEPT - 1).is_some() { heads.min().unwrap_or(0) } else { 0 }
     }
 
     /// The newest states that can be restored, each as the images that make it whole, the newest
@@ -255,27 +256,29 @@ impl Catalogue {
         newer.last()
     }
 
-    /// The images of the states that are kept, among them one with all copies, if there is. One that
-    /// is held nowhere is kept as well, while it is newer than these or there are fewer: its holder
-    /// may come back, and it may have the results.
-    fn needed(&self) -> BTreeSet<u64> {
-        let mut states: Vec<Vec<&Generation>> = self.restorable().take(KEPT).collect();
-        if states.len() < KEPT {
-            return self.generations.keys().copied().collect();
-        }
+    /// The states that may have to be restored, among them one with all copies, if there is. One that
+    /// is held nowhere is kept as well, while it is newer: its holder may come back, and it may have
+    /// the results.
+    fn kept(&self) -> impl Iterator<Item = Vec<&Generation>> {
+        let state = |number| self.generations.get(&number).and_then(|it| self.chain(it));
         // It is being read.
-        let from = self.from.and_then(|number| self.generations.get(&number));
-        states.extend(from.and_then(|it| self.chain(it)));
-        states.extend(self.safest());
-        states.extend(self.next_safe());
-        if let Awaited::Image(number) = self.awaited {
-            states.extend(self.generations.get(&number).and_then(|it| self.chain(it)));
-        }
-        let newest = states[0][0].place.generation;
+        let from = self.from.and_then(state);
+        let awaited = match self.awaited {
+            Awaited::Image(number) => state(number),
+            Awaited::Nothing | Awaited::Next => None,
+        };
+        let newest = self.restorable().next().map_or(0, |state| state[0].place.generation);
         let newer = self.generations.range(newest + 1..).filter_map(|(_, it)| self.chain(it));
-        let newer: Vec<Vec<&Generation>> = newer.collect();
-        states.extend(newer);
-        states.into_iter().flatten().map(|it| it.place.generation).collect()
+        let others = [from, self.safest(), self.next_safe(), awaited];
+        self.restorable().take(KEPT).chain(others.into_iter().flatten()).chain(newer)
+    }
+
+    /// The images of the states that are kept; all, while there are few.
+    fn needed(&self) -> BTreeSet<u64> {
+        match self.restorable().nth(KEPT - 1) {
+            Some(_) => self.kept().flatten().map(|it| it.place.generation).collect(),
+            None => self.generations.keys().copied().collect(),
+        }
     }
 
     /// The images that make this one a state; `None`: one below it is gone.

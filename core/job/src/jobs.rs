@@ -77,22 +77,22 @@ impl Job {
         self.ranks.iter().all(|rank| rank.state == RankState::Waiting && !saved(rank))
     }
 
-    /// It is finished when all its ranks are. Those that wait for others finish together: but for one
-    /// whose results are gone, which goes on from an older state.
+    /// It is finished when all its ranks are. Those that wait for others finish together. One whose
+    /// results are gone goes on from an older state first, while the others wait.
     fn finish(&mut self, now: Time, at: Time) {
         let finished = |rank: &Rank| rank.state == RankState::Finished;
         if !self.ranks.iter().all(|rank| finished(rank) || rank.done) {
             return;
         }
+        let lost = |rank: &&mut Rank| rank.done && !rank.images.has_last();
+        let mut lost = self.ranks.iter_mut().filter(lost).peekable();
+        if lost.peek().is_some() {
+            return lost.for_each(|rank| rank.over(now, Why::Ended(End::Finished), at));
+        }
         for rank in self.ranks.iter_mut().filter(|rank| rank.done) {
-            match rank.images.has_last() {
-                true => (rank.state, rank.moves, rank.done) = (RankState::Finished, None, false),
-                false => rank.over(now, Why::Ended(End::Finished), at),
-            }
+            (rank.state, rank.moves, rank.done) = (RankState::Finished, None, false);
         }
-        if self.ranks.iter().all(finished) {
-            (self.state, self.since) = (JobState::Finished, now);
-        }
+        (self.state, self.since) = (JobState::Finished, now);
     }
 }
 

@@ -3,7 +3,8 @@
 //! Ids, [`Time`], seeded [`Random`], [`limits`], and every message: [`ring`] (node to node, one
 //! datagram each), [`report`] (the same, about links), [`ordered`] (what the engine orders on the
 //! ring), [`client`] (frames between a client and a node) [`attach`] (frames between a node and a
-//! program that serves a replica) and [`rank`] (frames between an agent and a rank of a job). Hot headers are fixed little-endian layouts read in place
+//! program that serves a replica), [`rank`] (frames between an agent and a rank of a job) and
+//! [`agents`] (frames between agents). Hot headers are fixed little-endian layouts read in place
 //! (zerocopy); the rest is postcard. Every layout is drawn beside its type, every number is
 //! explicit and is never used again for another meaning.
 //!
@@ -14,6 +15,7 @@
 extern crate alloc;
 
 mod arena;
+pub mod agents;
 pub mod attach;
 pub mod bench;
 pub mod client;

@@ -3,28 +3,29 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::PoisonError;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use image::{Parent, Place, Root};
 use job::{Agent, Command, End, Host, Key, Output, Word};
 use os::clock::monotonic;
+use tls::Client;
 use wire::rank::{Frame, Saved};
 use wire::{Duration, Member, Time};
 
-use crate::copies::{Door, Giver, Taker};
+use crate::copies::{self, Giver, Taker};
 use crate::door;
 use crate::error::AgentError;
 use crate::event::{Event, Stop};
-use crate::exchange::Exchange;
 use crate::images;
 use crate::ledger::Ledger;
-use crate::notes::Notes;
 use crate::options::{Options, Port};
+use crate::post::{self, Bells, Post};
 use crate::process;
 use crate::program::Programs;
 use crate::records::Records;
+use crate::streams::{self, Door};
 use crate::writers::{self, Write};
 
 mod messages;
@@ -104,8 +105,7 @@ struct Driver {
     socket: PathBuf,
     records: Records,
     ranks: BTreeMap<Key, Rank>,
-    exchange: Exchange<Arc<File>>,
-    notes: Notes,
+    post: Post,
     events: Sender<Event>,
     taker: Taker,
     commands: Sender<Command>,
@@ -135,7 +135,9 @@ impl Driver {
             .map_err(|source| AgentError::Folder { path: options.runtime.clone(), source })?;
         images::sweep(&options.folder).map_err(failed)?;
         let disk = images::list(&options.folder).map_err(failed)?.images;
-        let (host, taker) = open_copies(&options, &events)?;
+        let bells = Bells::default();
+        let (host, taker) = open_door(&options, bells.clone(), &events)?;
+        let post = Post::new(me, tls_of(&options), bells, events.clone());
         let begun = found.iter().map(|record| (record.key, record.pid.is_some()));
         let agent = Agent::new(me, host, disk, begun);
         let mut ranks = BTreeMap::new();
@@ -155,8 +157,7 @@ impl Driver {
             socket,
             records,
             ranks,
-            exchange: Exchange::default(),
-            notes: Notes::default(),
+            post,
             events,
             taker,
             commands,
@@ -199,9 +200,9 @@ impl Driver {
         match event {
             Event::Wanted(assignment) => {
                 self.forgotten.clone_from(&assignment.forgotten);
-                let goes_on = |job| assignment.jobs.contains(&job);
-                self.exchange.keep(goes_on);
-                self.notes.keep(goes_on);
+                let deliveries = self.post.assigned(&assignment);
+                self.deliver(deliveries);
+                self.answered();
                 for task in &assignment.tasks {
                     if let Some(rank) = self.ranks.get_mut(&task.key()) {
                         rank.stall.most = task.spec.stall;
@@ -230,6 +231,12 @@ impl Driver {
             Event::Read(task, path, read) => self.read(*task, path, read),
             Event::Restored(key, restored) => self.restored(key, restored),
             Event::Fetched(place, fetched) => self.agent.handle_fetched(place, fetched),
+            Event::Reached(agent) => self.post.reached(agent),
+            Event::Heard(from, word) => self.heard(from, word),
+            Event::Mirrored(route, start, file) => {
+                let deliveries = self.post.mirrored(route, start, file);
+                self.deliver(deliveries);
+            }
             Event::Damaged(place) => {
                 tracing::warn!(%place, "a copy has rotted");
                 self.agent.handle_damaged(place);
@@ -310,7 +317,7 @@ impl Driver {
             }
             (Frame::Finish, _) => {
                 rank.stall.waits();
-                let waits = self.exchange.has_sent((key.job, key.rank), key.start);
+                let waits = self.post.has_talked(key);
                 self.agent.handle_finish(key, wall(), waits);
             }
             // It says so again and again, as long as it waits.
@@ -391,21 +398,40 @@ impl Driver {
     }
 }
 
-/// Begins to give copies away: what the host's others are told, and what gets copies from them.
-fn open_copies(options: &Options, events: &Sender<Event>) -> Result<(Host, Taker), AgentError> {
+/// Lets other agents in: what the host's others are told, and what gets copies from them.
+fn open_door(
+    options: &Options,
+    bells: Bells,
+    events: &Sender<Event>,
+) -> Result<(Host, Taker), AgentError> {
     let told = events.clone();
     let giver = Giver::new(&options.folder, move |place| {
         let _ = told.send(Event::Damaged(place));
     });
     let path = options.runtime.join("copies");
-    let (door, at, tls) = match &options.port {
-        Some(Port { address, tls: (server, client) }) => {
-            let door = Door::Port(*address, server.clone());
-            (door, address.to_string(), Some(client.clone()))
+    let (door, at) = match &options.port {
+        Some(Port { address, tls: (server, _) }) => {
+            (Door::Port(*address, server.clone()), address.to_string())
         }
-        None => (Door::Socket(path.clone()), path.to_string_lossy().into_owned(), None),
+        None => (Door::Socket(path.clone()), path.to_string_lossy().into_owned()),
+    };
+    let events = std::sync::Mutex::new(events.clone());
+    let serve = move |purpose, stream, seat| match purpose {
+        copies::MAGIC => giver.give(purpose, stream),
+        wire::agents::MAGIC => {
+            // It stays for as long as both agents do.
+            drop(seat);
+            let events = events.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            post::hear(stream, &events, &bells)
+        }
+        _ => Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "nobody comes in so")),
     };
     let failed = |error: std::io::Error| AgentError::Copies { at: at.clone(), source: error };
-    giver.open(door).map_err(failed)?;
-    Ok((Host { copies: at, ..options.host.clone() }, Taker::new(&options.folder, tls)))
+    streams::open(door, serve).map_err(failed)?;
+    let taker = Taker::new(&options.folder, tls_of(options));
+    Ok((Host { copies: at, ..options.host.clone() }, taker))
+}
+
+fn tls_of(options: &Options) -> Option<Client> {
+    options.port.as_ref().map(|port| port.tls.1.clone())
 }

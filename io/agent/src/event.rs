@@ -7,6 +7,8 @@ use std::sync::mpsc::Sender;
 
 use image::{Parent, Place, Root};
 use job::{Assignment, Command, End, Key, Taken, Task, Void};
+use wire::Member;
+use wire::agents::{Route, Word};
 use wire::rank::{Frame, TOKEN};
 
 use crate::images::{RestoreError, Restored};
@@ -51,6 +53,12 @@ pub(crate) enum Event {
     Restored(Key, Result<Restored, RestoreError>),
     /// A copy of this image is here, or is not.
     Fetched(Place, Result<Root, String>),
+    /// An agent was reached: words may have been lost before.
+    Reached(Member),
+    /// An agent says something about messages.
+    Heard(Member, Word),
+    /// A log of a rank elsewhere is mirrored here, for a rank that is here.
+    Mirrored(Route, u64, File),
     /// An image was found damaged.
     Damaged(Place),
     /// It is told to stop.

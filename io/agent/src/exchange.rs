@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use wire::agents::Route;
 use wire::rank::{Frame, Log};
 
 /// A rank, by its job's number and its own.
@@ -15,11 +16,19 @@ pub(crate) struct Delivery<F> {
     pub file: F,
 }
 
+/// A log of a sender's start.
+#[derive(Debug)]
+struct Held<F> {
+    start: u64,
+    file: F,
+    /// Its sender runs here. Else it is a mirror.
+    own: bool,
+}
+
 /// All logs and bells that are known here.
 #[derive(Debug)]
 pub(crate) struct Exchange<F> {
-    /// By job, sender and receiver: the sender's start, and its log.
-    logs: BTreeMap<(u64, u32, u32), (u64, F)>,
+    logs: BTreeMap<Route, Held<F>>,
     /// By reader: its start, and its bell.
     bells: BTreeMap<RankId, (u64, F)>,
 }
@@ -32,12 +41,12 @@ impl<F> Default for Exchange<F> {
 
 impl<F: Clone> Exchange<F> {
     /// A sender has a log of messages to another rank. One of a start that is over changes nothing.
-    pub fn log(&mut self, (job, from): RankId, to: u32, start: u64, file: F) -> Vec<Delivery<F>> {
-        let known = self.logs.get(&(job, from, to)).is_some_and(|(known, _)| *known > start);
-        if known {
+    pub fn log(&mut self, route: Route, start: u64, file: F, own: bool) -> Vec<Delivery<F>> {
+        let Route { job, from, to } = route;
+        if self.logs.get(&route).is_some_and(|known| known.start > start) {
             return Vec::new();
         }
-        self.logs.insert((job, from, to), (start, file.clone()));
+        self.logs.insert(route, Held { start, file: file.clone(), own });
         // A receiver that is not here yet gets it when it comes.
         let Some((_, bell)) = self.bells.get(&(job, to)) else { return Vec::new() };
         let rings = Delivery { to: (job, from), frame: Frame::Bell(to), file: bell.clone() };
@@ -50,25 +59,42 @@ impl<F: Clone> Exchange<F> {
             return Vec::new();
         }
         self.bells.insert((job, to), (start, file.clone()));
-        let logs = self.logs.range((job, 0, 0)..=(job, u32::MAX, u32::MAX));
-        let logs = logs.filter(|((_, _, receiver), _)| *receiver == to);
-        let both = logs.flat_map(|((_, from, _), (start, log))| {
-            let rings =
-                Delivery { to: (job, *from), frame: Frame::Bell(to), file: file.clone() };
-            [delivery((job, to), *from, *start, log.clone()), rings]
+        let logs = self.logs.iter().filter(|(route, _)| (route.job, route.to) == (job, to));
+        let both = logs.flat_map(|(Route { from, .. }, log)| {
+            let rings = Delivery { to: (job, *from), frame: Frame::Bell(to), file: file.clone() };
+            [delivery((job, to), *from, log.start, log.file.clone()), rings]
         });
         both.collect()
     }
 
-    /// This start of a rank has sent messages.
-    pub fn has_sent(&self, (job, from): RankId, start: u64) -> bool {
-        let mut logs = self.logs.range((job, from, 0)..=(job, from, u32::MAX));
-        logs.any(|(_, (its, _))| *its == start)
+    /// This start of a rank has sent messages, or may have got some.
+    pub fn has_talked(&self, (job, rank): RankId, start: u64) -> bool {
+        let its = |(route, log): (&Route, &Held<F>)| {
+            let sent = route.from == rank && log.start == start && log.own;
+            route.job == job && (sent || route.to == rank)
+        };
+        self.logs.iter().any(its)
+    }
+
+    /// The logs of senders here, with their starts.
+    pub fn own_logs(&self) -> impl Iterator<Item = (Route, u64, F)> + '_ {
+        let own = self.logs.iter().filter(|(_, log)| log.own);
+        own.map(|(route, log)| (*route, log.start, log.file.clone()))
+    }
+
+    /// A sender of this route is here.
+    pub fn has_own(&self, route: &Route) -> bool {
+        self.logs.get(route).is_some_and(|log| log.own)
+    }
+
+    /// Senders that run elsewhere by now have no logs here.
+    pub fn drop_moved(&mut self, moved: impl Fn(RankId) -> bool) {
+        self.logs.retain(|route, log| !(log.own && moved((route.job, route.from))));
     }
 
     /// Only these jobs go on.
     pub fn keep(&mut self, jobs: impl Fn(u64) -> bool) {
-        self.logs.retain(|(job, ..), _| jobs(*job));
+        self.logs.retain(|route, _| jobs(route.job));
         self.bells.retain(|(job, _), _| jobs(*job));
     }
 }
@@ -86,17 +112,23 @@ mod tests {
         let mut exchange = Exchange::default();
         let log = |to, from, start, file| delivery((7, to), from, start, file);
         let bell = |to, rank, file| Delivery { to: (7, to), frame: Frame::Bell(rank), file };
+        let route = |from, to| Route { job: 7, from, to };
         assert_eq!(exchange.bell((7, 0), 1, 'a'), []);
-        assert_eq!(exchange.log((7, 0), 1, 1, 'b'), [], "rank 1 has yet to come");
+        assert_eq!(exchange.log(route(0, 1), 1, 'b', true), [], "rank 1 has yet to come");
         assert_eq!(exchange.bell((7, 1), 1, 'c'), [log(1, 0, 1, 'b'), bell(0, 1, 'c')]);
-        assert_eq!(exchange.log((7, 1), 0, 1, 'd'), [log(0, 1, 1, 'd'), bell(1, 0, 'a')]);
+        let both = exchange.log(route(1, 0), 1, 'd', false);
+        assert_eq!(both, [log(0, 1, 1, 'd'), bell(1, 0, 'a')]);
         // Rank 0 starts again.
         assert_eq!(exchange.bell((7, 0), 2, 'e'), [log(0, 1, 1, 'd'), bell(1, 0, 'e')]);
-        assert_eq!(exchange.log((7, 0), 1, 2, 'f'), [log(1, 0, 2, 'f'), bell(0, 1, 'c')]);
-        assert_eq!(exchange.log((7, 0), 1, 1, 'b'), [], "its first start is over");
+        let both = exchange.log(route(0, 1), 2, 'f', true);
+        assert_eq!(both, [log(1, 0, 2, 'f'), bell(0, 1, 'c')]);
+        assert_eq!(exchange.log(route(0, 1), 1, 'b', true), [], "its first start is over");
         assert_eq!(exchange.bell((7, 0), 1, 'a'), []);
-        assert!(exchange.has_sent((7, 0), 2) && !exchange.has_sent((7, 0), 1));
-        assert!(!exchange.has_sent((7, 2), 1));
+        assert!(exchange.has_talked((7, 0), 2) && exchange.has_talked((7, 1), 1));
+        assert!(!exchange.has_talked((7, 2), 1) && !exchange.has_talked((8, 0), 2));
+        assert_eq!(exchange.own_logs().collect::<Vec<_>>(), [(route(0, 1), 2, 'f')]);
+        exchange.drop_moved(|rank| rank == (7, 0));
+        assert!(!exchange.has_own(&route(0, 1)));
         exchange.keep(|job| job != 7);
         assert_eq!(exchange.bell((7, 1), 2, 'g'), []);
     }

@@ -26,10 +26,12 @@ mod listener;
 pub mod local;
 mod notes;
 mod options;
+mod post;
 pub mod prints;
 mod process;
 pub mod program;
 mod records;
+pub mod streams;
 mod writers;
 
 pub use driver::run;

@@ -12,7 +12,8 @@ use std::thread;
 
 use image::{Place, Root};
 use rank::{Arena, Staging};
-use steadfast_agent::copies::{Door, Giver, Taker};
+use steadfast_agent::copies::{Giver, Taker};
+use steadfast_agent::streams::Door;
 use steadfast_agent::images::{Saver, folder_of, list, restore};
 use tls::issue::Authority;
 use tls::{Client, Credentials, Identity, Port, Server};

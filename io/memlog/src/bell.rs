@@ -61,6 +61,11 @@ impl Bell {
         }
     }
 
+    /// The reader sleeps, or is about to.
+    pub fn is_asleep(&self) -> bool {
+        self.memory.half(ASLEEP).load(Ordering::Relaxed) != 0
+    }
+
     /// The reader is about to sleep. What it finds after this, it need not sleep for; what it does
     /// not find wakes it.
     pub fn begin(&self) -> Heard {

@@ -101,6 +101,11 @@ impl Reader {
         self.word(RELEASED)
     }
 
+    /// Something was published that is not read, or the log makes no sense.
+    pub fn has_more(&self) -> bool {
+        self.word(PUBLISHED).map_or(true, |published| published > self.read)
+    }
+
     /// Where what was published begins that is not read, and how many bytes that are.
     fn unread(&mut self) -> Result<u64, Broken> {
         self.read = self.read.max(self.word(RELEASED)?);
@@ -129,16 +134,17 @@ impl Reader {
             if unread > self.log.ring.capacity {
                 return Err(broken);
             }
+            let record = match head.number {
+                0 => left,
+                _ => record(head.length).filter(|record| *record <= left).ok_or(broken)?,
+            };
+            // A mirror may have the first part of it.
+            if record > unread {
+                return Ok(None);
+            }
             if head.number == 0 {
                 self.read += left;
-                if left >= unread {
-                    return Err(broken);
-                }
                 continue;
-            }
-            let record = record(head.length).filter(|record| *record <= left).ok_or(broken)?;
-            if record > unread {
-                return Err(broken);
             }
             let from = self.read;
             self.read += record;

@@ -196,6 +196,11 @@ impl Writer {
         Ok(records)
     }
 
+    /// What comes next is not before this place.
+    pub(crate) fn pass_over(&mut self, until: u64) {
+        self.written = self.written.max(until);
+    }
+
     /// Writes a piece of another log's ring, which comes next.
     pub(crate) fn push_raw(&mut self, bytes: &[u8]) -> bool {
         let (at, left) = self.ring.at(self.written);

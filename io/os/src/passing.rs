@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::{Errno, Result};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
@@ -41,7 +41,8 @@ pub fn send(stream: impl AsFd, bytes: &[u8], file: Option<BorrowedFd<'_>>) -> Re
 /// Files are added in the order in which they come.
 ///
 /// # Errors
-/// The system's own; [`Errno::AGAIN`] if nothing is there and `wait` is not said.
+/// The system's own; [`Errno::AGAIN`] if nothing is there and `wait` is not said; [`Errno::MFILE`] if a
+/// file was lost because this process may have no more.
 pub fn receive(
     stream: impl AsFd,
     bytes: &mut [u8],
@@ -59,6 +60,9 @@ pub fn receive(
             result => break result?,
         }
     };
+    if received.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(Errno::MFILE);
+    }
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(these) = message {
             files.extend(these);

@@ -38,8 +38,8 @@ pub(crate) struct Agent {
     tracker: Tracker,
     staging: Staging,
     cadence: Cadence,
-    /// When the snapshot was taken that is being saved, and how long that took.
-    saving: Option<(Duration, Duration)>,
+    /// The snapshot that is being saved.
+    saving: Option<Saving>,
     /// The next snapshot is to be a full one; a checkpoint is wanted.
     full: bool,
     wanted: bool,
@@ -49,6 +49,14 @@ pub(crate) struct Agent {
     listened: Duration,
     /// The last checkpoint that failed, and why.
     failed: Option<String>,
+}
+
+/// A snapshot that is being saved.
+#[derive(Clone, Copy, Debug)]
+struct Saving {
+    step: u64,
+    begun: Duration,
+    stop: Duration,
 }
 
 /// A link on which the rank was let in.
@@ -143,7 +151,7 @@ impl Agent {
         }
         self.pass_on(now, messages)?;
         self.wanted |= self.again.take_if(|at| now >= *at).is_some();
-        let due = self.wanted || self.cadence.is_due(now);
+        let due = self.wanted || self.cadence.is_due(now) || messages.wants_image();
         Ok(due && self.saving.is_none() && self.link.is_some())
     }
 
@@ -163,7 +171,7 @@ impl Agent {
         snapshot.stop_us = u32::try_from((now - begun).as_micros()).unwrap_or(u32::MAX);
         self.cadence.begin(now);
         let Some(link) = &mut self.link else { return Ok(()) };
-        (self.saving, self.wanted) = (Some((begun, now - begun)), false);
+        (self.saving, self.wanted) = (Some(Saving { step, begun, stop: now - begun }), false);
         match link.send(&Frame::Snapshot(snapshot), Some(self.staging.file())) {
             Ok(()) => Ok(()),
             Err(error) => self.lost(now, error),
@@ -182,7 +190,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Says that the work is done, until the job knows. False: the agent is gone.
+    /// Says that the work is done, until the job knows. False: the agent is gone, or wants a
+    /// checkpoint.
     pub fn say_finished(
         &mut self,
         began: Instant,
@@ -199,6 +208,9 @@ impl Agent {
                 Ok(frame) => {
                     self.hear(began.elapsed(), frame, messages)?;
                     self.pass_on(began.elapsed(), messages)?;
+                    if self.wanted {
+                        return Ok(false);
+                    }
                 }
                 Err(error) => self.lost(began.elapsed(), error)?,
             }
@@ -264,11 +276,14 @@ impl Agent {
         messages: &mut Messages,
     ) -> Result<(), JobError> {
         match frame {
-            Frame::Saved(Saved { outcome, full, generation, .. }) => {
+            Frame::Saved(Saved { outcome, full, generation, step }) => {
+                // An answer to one from before the link was lost says nothing of the present one.
+                let Some(saving) = self.saving.take_if(|saving| saving.step == step) else {
+                    return Ok(());
+                };
                 messages.saved(outcome.is_ok().then_some(generation));
-                if let Some((begun, stop)) = self.saving.take()
-                    && outcome.is_ok()
-                {
+                let Saving { begun, stop, .. } = saving;
+                if outcome.is_ok() {
                     self.tracker.saved();
                     // The agent's work for it costs a part of a processor as well.
                     self.cadence.cost(stop + (now - begun) / 4);
@@ -286,7 +301,10 @@ impl Agent {
                 Ok(())
             }
             Frame::Farewell(reason) => Err(JobError::Over(reason)),
-            frame => messages.hear(frame, file),
+            frame => {
+                messages.hear(frame, file);
+                Ok(())
+            }
         }
     }
 
@@ -311,7 +329,11 @@ impl Agent {
         if let LinkError::Refused(reason) = error {
             return Err(JobError::Over(reason));
         }
-        (self.link, self.alone, self.saving) = (None, now, None);
+        (self.link, self.alone) = (None, now);
+        // The agent may still read what was copied: it is left to it.
+        if self.saving.take().is_some() {
+            self.staging = Staging::new()?;
+        }
         // Nobody knows which image would be the one below.
         self.full = true;
         self.failed = Some("the agent has gone".into());
@@ -332,6 +354,11 @@ impl Agent {
             }
             Err(LinkError::Io(_)) => Ok(()),
         }
+    }
+
+    /// It has asked for a checkpoint.
+    pub fn wants_save(&self) -> bool {
+        self.wanted && self.link.is_some()
     }
 
     /// Waits for another agent, if this one is gone.

@@ -88,6 +88,12 @@ pub enum JobError {
         "a rank keeps {0} MiB of messages that come outside its loops, for its next start: have          them only where it begins anew (if job.fresh)"
     )]
     Preamble(usize),
+    /// A log is as long as it may be.
+    #[error(
+        "4 GiB of messages to rank {0} wait for its next image, and it reaches no safe point: have \
+         less in a turn of a loop"
+    )]
+    Full(u32),
     /// A message is too long.
     #[error("a message has at most 1 GiB, this one has {0} bytes: send it in parts")]
     LongMessage(u64),

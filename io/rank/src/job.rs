@@ -38,6 +38,15 @@ const OBJECT: &str = "steadfast.object.";
 /// How long a rank waits for a message before it looks for its agent.
 const WAIT: Duration = Duration::from_millis(100);
 
+/// A log that has been full for so long may have to grow: its receiver may wait for its sender.
+const FULL: Duration = Duration::from_secs(1);
+
+/// One that may not grow any more, and stays full for so long, never has room.
+const STUCK: Duration = Duration::from_secs(60);
+
+/// How often others are listened to where the program only looks for messages.
+const LISTEN: Duration = Duration::from_millis(1);
+
 /// How often results are tried to be saved that could not be.
 const TRIES: u32 = 3;
 
@@ -52,6 +61,10 @@ pub struct Job {
     notes: Notebook,
     turns: Turns,
     messages: Messages,
+    /// Since when the log of a message that is to be sent has been full.
+    full: Option<Duration>,
+    /// When others were listened to last, where the program only looks for messages.
+    listened: Duration,
     began: Instant,
     agent: Option<Agent>,
 }
@@ -84,6 +97,8 @@ impl Job {
             notes,
             turns: loops.unwrap_or_default(),
             messages,
+            full: None,
+            listened: Duration::ZERO,
             began: Instant::now(),
             agent: Some(agent),
         };
@@ -110,6 +125,7 @@ impl Job {
             every: Every::Never,
             age_us: 0,
             generation: 0,
+            after: 0,
             noted: 0,
             arrays: Vec::new(),
         };
@@ -121,6 +137,8 @@ impl Job {
             claimed: Vec::new(),
             notes: BTreeMap::new(),
             turns: Turns::default(),
+            full: None,
+            listened: Duration::ZERO,
             began: Instant::now(),
             agent: None,
         })
@@ -289,7 +307,7 @@ impl Job {
 
     fn look(&mut self) -> Result<bool, JobError> {
         let Some(agent) = &mut self.agent else {
-            self.messages.forget();
+            self.messages.let_go();
             return Ok(false);
         };
         let (now, step) = (self.began.elapsed(), self.turns.step());
@@ -305,7 +323,7 @@ impl Job {
     /// There is no such rank, the message is longer than 1 GiB, or this start is over.
     pub fn send(&mut self, to: u32, tag: u32, parts: [&[u8]; 2]) -> Result<(), JobError> {
         while !self.try_send(to, tag, parts)? {
-            self.await_room(WAIT)?;
+            self.await_room(to, WAIT)?;
         }
         Ok(())
     }
@@ -322,16 +340,22 @@ impl Job {
         if !sent && self.agent.is_none() {
             return Err(JobError::Deadlock);
         }
+        self.full = self.full.filter(|_| !sent);
         self.pass_on()?;
         Ok(sent)
     }
 
-    /// Waits, at most for so long, until there may be room in a log.
+    /// Waits, at most for so long, until there may be room in the log of messages to this rank.
     ///
     /// # Errors
-    /// This start is over.
-    pub fn await_room(&mut self, within: Duration) -> Result<(), JobError> {
-        self.wait(None, within)
+    /// This start is over; or the receiver has reached no safe point for long, and the log is as long
+    /// as it may be.
+    pub fn await_room(&mut self, to: u32, within: Duration) -> Result<(), JobError> {
+        self.wait(None, within)?;
+        let now = self.began.elapsed();
+        let since = *self.full.get_or_insert(now);
+        let grows = now < since + FULL || self.messages.make_room(to);
+        if grows || now < since + STUCK { Ok(()) } else { Err(JobError::Full(to)) }
     }
 
     /// Waits for the oldest message of a rank, or of any; of this tag, or of any below
@@ -349,7 +373,8 @@ impl Job {
             return Ok(Some(message));
         }
         if within.is_zero() && self.agent.is_some() {
-            return Ok(None);
+            self.listen()?;
+            return self.messages.take(from, tag);
         }
         if self.agent.is_none() {
             return Err(if self.messages.is_alone() { JobError::Deadlock } else { JobError::Nobody });
@@ -383,7 +408,10 @@ impl Job {
     }
 
     fn pass_on(&mut self) -> Result<(), JobError> {
-        let Some(agent) = &mut self.agent else { return self.messages.note_alone() };
+        let Some(agent) = &mut self.agent else {
+            self.messages.note_alone();
+            return Ok(());
+        };
         agent.pass_on(self.began.elapsed(), &mut self.messages)
     }
 
@@ -393,7 +421,19 @@ impl Job {
     /// # Errors
     /// There is no such rank, or another rank cannot be believed.
     pub fn probe(&mut self, from: Option<u32>, tag: Option<u32>) -> Result<bool, JobError> {
+        self.listen()?;
         self.messages.probe(from, tag)
+    }
+
+    /// Logs of other ranks, and other words of the agent, come in as well.
+    fn listen(&mut self) -> Result<(), JobError> {
+        let now = self.began.elapsed();
+        let Some(agent) = self.agent.as_mut().filter(|_| now >= self.listened + LISTEN) else {
+            return Ok(());
+        };
+        self.listened = now;
+        self.messages.say_choices();
+        agent.attend(now, false, &mut self.messages).map(drop)
     }
 
     /// A number from outside, such as a time, or what it was in an earlier start.
@@ -441,7 +481,9 @@ impl Job {
     pub fn finish(&mut self) -> Result<(), JobError> {
         let has_results = self.notes.keys().any(|name| name.starts_with(RESULT));
         let (mut saved, mut failures) = (!has_results, 0);
-        while self.agent.is_some() {
+        while let Some(agent) = &self.agent {
+            // Its node is to be emptied, or others need room.
+            saved &= !agent.wants_save();
             // A snapshot that is still being saved comes first.
             self.settle()?;
             if !saved {

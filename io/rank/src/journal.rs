@@ -27,15 +27,26 @@ pub(crate) struct Journal<B> {
     /// Whether events are kept: outside all loops, and in the present turn of each loop that runs.
     /// After a safe point of its own, a program does by its state what is to be done.
     kept: Vec<bool>,
-    /// What was kept where the state was saved.
-    restored: Vec<bool>,
+    /// The loops in which the state was saved, while they were not entered again.
+    ahead: Vec<Option<Level>>,
+}
+
+/// A loop in which a state was saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Level {
+    /// Events before it.
+    mark: usize,
+    /// Whether those of its turn were kept.
+    kept: bool,
 }
 
 /// A journal in an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Saved {
     events: Vec<Event<Vec<u8>>>,
-    kept: Vec<bool>,
+    /// Whether those outside all loops were kept.
+    kept: bool,
+    loops: Vec<Level>,
 }
 
 impl Saved {
@@ -56,7 +67,7 @@ impl<B> Default for Journal<B> {
             next: 0,
             marks: Vec::new(),
             kept: vec![true],
-            restored: Vec::new(),
+            ahead: Vec::new(),
         }
     }
 }
@@ -69,13 +80,12 @@ impl<B: From<Vec<u8>> + Clone> Journal<B> {
             Event::Came(from, tag, bytes) => Event::Came(from, tag, B::from(bytes)),
             Event::Chose(choice) => Event::Chose(choice),
         };
-        let outside = saved.kept.first().copied().unwrap_or(true);
         Journal {
             events: saved.events.into_iter().map(own).collect(),
             next: 0,
             marks: Vec::new(),
-            kept: vec![outside],
-            restored: saved.kept,
+            kept: vec![saved.kept],
+            ahead: saved.loops.into_iter().map(Some).collect(),
         }
     }
 
@@ -100,9 +110,9 @@ impl<B: From<Vec<u8>> + Clone> Journal<B> {
 
     /// A loop begins, or goes on.
     pub fn begin_loop(&mut self) {
+        let level = self.ahead.get(self.marks.len()).copied().flatten();
         self.marks.push(self.next);
-        let kept = self.restored.get(self.kept.len()).copied();
-        self.kept.push(kept.unwrap_or(true));
+        self.kept.push(level.is_none_or(|level| level.kept));
     }
 
     /// The loop of this depth is at a turn: those within are over, and, if it is another turn than
@@ -113,7 +123,10 @@ impl<B: From<Vec<u8>> + Clone> Journal<B> {
         if another {
             self.drop_from(depth);
             self.kept[depth + 1] = true;
-            self.restored.clear();
+            self.ahead.clear();
+        } else if let Some(level) = self.ahead.get_mut(depth) {
+            // This is the loop in which it was saved. Later ones of its depth are others.
+            *level = None;
         }
     }
 
@@ -134,9 +147,12 @@ impl<B: From<Vec<u8>> + Clone> Journal<B> {
         }
     }
 
-    /// A safe point of the program's own.
+    /// A safe point of the program's own. What was kept of this turn and did not happen again is done
+    /// by the program's state; loops within it have yet to come.
     pub fn point(&mut self) {
-        self.next = self.events.len();
+        let within = self.ahead.get(self.marks.len()).copied().flatten();
+        let mark = within.map_or(self.events.len(), |level| level.mark.min(self.events.len()));
+        self.next = self.next.max(mark);
         if let Some(kept) = self.kept.last_mut() {
             *kept = false;
         }
@@ -157,7 +173,9 @@ impl<B: From<Vec<u8>> + Clone> Journal<B> {
                 Event::Chose(choice) => Event::Chose(*choice),
             });
         }
-        Saved { events, kept: self.kept.clone() }
+        let levels = self.marks.iter().zip(&self.kept[1..]);
+        let loops = levels.map(|(mark, kept)| Level { mark: *mark, kept: *kept }).collect();
+        Saved { events, kept: self.kept[0], loops }
     }
 }
 
@@ -174,6 +192,8 @@ mod tests {
         log: &'a mut Vec<u32>,
         /// Events that may still happen until it is killed.
         budget: u32,
+        /// Before this loop there is a safe point of its own.
+        point: u32,
         /// What is saved at each safe point.
         image: (Vec<u8>, Saved, usize),
     }
@@ -211,6 +231,9 @@ mod tests {
         fn run(&mut self) -> Option<()> {
             self.event(1)?;
             for round in 1..3 {
+                if round == self.point {
+                    self.journal.point();
+                }
                 let (outer, from) = self.begin(3);
                 for turn in from..3 {
                     self.turn(outer, turn);
@@ -225,7 +248,10 @@ mod tests {
                     self.event(number + 5)?;
                 }
                 self.end(outer);
-                self.event(1_000 * round)?;
+                // Behind its own point, the program's state says what was done outside loops.
+                if self.point == 0 {
+                    self.event(1_000 * round)?;
+                }
             }
             Some(())
         }
@@ -233,7 +259,7 @@ mod tests {
 
     #[test]
     fn nobody_sees_anything_twice_wherever_a_start_ends() {
-        let run = |budget: u32| {
+        let run = |budget: u32, point: u32| {
             let (mut log, mut image) = (Vec::new(), None::<(Vec<u8>, Saved, usize)>);
             for _ in 0..100 {
                 let (turns, journal) = match &image {
@@ -250,7 +276,7 @@ mod tests {
                 let none = (Vec::new(), Saved::default(), 0);
                 let image_now = image.clone().unwrap_or(none);
                 let mut program =
-                    Program { turns, journal, log: &mut log, budget, image: image_now };
+                    Program { turns, journal, log: &mut log, budget, point, image: image_now };
                 if program.run().is_some() {
                     return log;
                 }
@@ -258,11 +284,29 @@ mod tests {
             }
             panic!("it never ends with {budget} events at a time");
         };
-        let undisturbed = run(1_000);
-        assert_eq!(undisturbed.len(), 27);
-        for budget in 3..27 {
-            assert_eq!(run(budget), undisturbed, "{budget} events at a time");
+        for (point, events) in [(0, 27), (1, 25)] {
+            let undisturbed = run(1_000, point);
+            assert_eq!(undisturbed.len(), events);
+            for budget in 3..27 {
+                assert_eq!(run(budget, point), undisturbed, "{budget} events at a time, {point}");
+            }
         }
+    }
+
+    #[test]
+    fn a_later_loop_of_the_same_depth_is_another_one() {
+        let mut journal = Journal::<Vec<u8>>::default();
+        journal.begin_loop();
+        journal.turn(0, false);
+        journal.point();
+        let mut again = Journal::<Vec<u8>>::restored(journal.save(Clone::clone));
+        again.begin_loop();
+        again.turn(0, false);
+        again.end_loop(0);
+        again.begin_loop();
+        again.turn(0, false);
+        again.happened(Event::Sent(1, 0, 4, 0));
+        assert_eq!(again.save(Clone::clone).events.len(), 1, "its turn has had no point");
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Link {
         link.send(&Frame::Hello(Hello::new(token)), None)?;
         match link.wait()? {
             (Frame::Welcome(welcome), file) => {
-                let notes = link.notes(welcome.noted)?;
+                let notes = link.notes(welcome.after, welcome.noted)?;
                 link.stream.set_read_timeout(None)?;
                 Ok((link, welcome, file, notes))
             }
@@ -71,17 +71,12 @@ impl Link {
         }
     }
 
-    /// So many choices of earlier starts.
-    fn notes(&mut self, many: u64) -> Result<Notes, LinkError> {
-        let mut notes = Notes::default();
+    /// So many choices of earlier starts, behind this one.
+    fn notes(&mut self, after: u64, many: u64) -> Result<Notes, LinkError> {
+        let mut notes = Notes { after, choices: Vec::new() };
         while (notes.choices.len() as u64) < many {
             match self.wait()? {
-                (Frame::Choices(mut some), _) => {
-                    if notes.choices.is_empty() {
-                        notes.after = some.after;
-                    }
-                    notes.choices.append(&mut some.choices);
-                }
+                (Frame::Choices(mut some), _) => notes.choices.append(&mut some.choices),
                 (other, _) => return Err(broken(&format!("notes were to come, not {other:?}"))),
             }
         }

@@ -2,12 +2,11 @@
 
 use std::fs::File;
 use std::hint::spin_loop;
-use std::io;
 use std::time::{Duration, Instant};
 
-use channel::{Arrival, ChannelError, Channels, Choice, Notes, OWN_TAGS};
-use memlog::{Bell, Found, Reader};
-use wire::rank::{Choices, Frame, Log};
+use channel::{ChannelError, Channels, Choice, Notes, OWN_TAGS};
+use memlog::{Bell, Reader};
+use wire::rank::{Choices, Frame, Log, MAX_CHOICES};
 
 use crate::error::JobError;
 use crate::journal::{Event, Journal};
@@ -23,7 +22,7 @@ use outgoing::Outgoing;
 pub(crate) use saved::LOG;
 use spin::Spin;
 
-/// New messages of a channel that are looked at in one go.
+/// Messages of a channel that are looked at in one go.
 const AT_ONCE: usize = 64;
 
 /// Messages from one rank.
@@ -45,6 +44,10 @@ pub(crate) struct Messages {
     comes: Vec<Incoming>,
     /// The channels as they were saved last, until it is known whether they count.
     saving: Option<channel::Vector>,
+    /// Bytes of each rank that were taken since.
+    taken: Vec<u64>,
+    /// What was needed no more when that was told last.
+    needless: Vec<(u32, u64)>,
     words: Vec<(Frame, Option<File>)>,
     spin: Spin,
 }
@@ -75,12 +78,14 @@ impl Messages {
             journal,
             bell: Bell::new()?,
             comes: sent.iter().map(|_| Incoming::default()).collect(),
+            taken: vec![0; sent.len()],
             sent,
             saving: None,
+            needless: Vec::new(),
             words: Vec::new(),
             spin: Spin::default(),
         };
-        messages.publish()?;
+        messages.publish();
         messages.offer()?;
         Ok(messages)
     }
@@ -89,8 +94,21 @@ impl Messages {
     pub fn offer_again(&mut self) -> Result<(), JobError> {
         self.offer()?;
         self.channels.move_notes();
+        // It is told which ones are needless, even if there are no others.
+        let after = self.channels.needless_choices();
+        self.words.push((Frame::Choices(Choices { after, choices: Vec::new() }), None));
         self.say_choices();
+        self.say_needless(None);
         Ok(())
+    }
+
+    /// Says once more what is needed no more: of this rank, or of all.
+    fn say_needless(&mut self, from: Option<u32>) {
+        let its = |(rank, _): &&(u32, u64)| from.is_none_or(|from| from == *rank);
+        let needless: Vec<(u32, u64)> = self.needless.iter().filter(its).copied().collect();
+        if !needless.is_empty() {
+            self.words.push((Frame::Needless(needless), None));
+        }
     }
 
     /// Has the agent know all that there is.
@@ -146,7 +164,10 @@ impl Messages {
         let outgoing = self.sent.get_mut(to as usize);
         let outgoing = outgoing.ok_or(ChannelError::NoRank(to, many))?;
         let made = outgoing.is_none();
-        let outgoing = outgoing.get_or_insert(Outgoing::new()?);
+        if made {
+            *outgoing = Some(Outgoing::new()?);
+        }
+        let Some(outgoing) = outgoing else { return Ok(false) };
         let number = self.channels.last(to) + 1;
         let grown = outgoing.grow(length, &mut self.channels, to)?;
         let Some(end) = outgoing.push((number, tag, check), parts) else { return Ok(false) };
@@ -159,11 +180,21 @@ impl Messages {
             true => self.sent[to as usize].iter_mut().for_each(|it| it.publish(end)),
             false => self.say_choices(),
         }
+        // An earlier start has sent it, and nobody needs it.
+        let needless = self.sent[to as usize].as_ref().map_or(0, |outgoing| outgoing.needless);
+        if number <= needless {
+            self.release(to, number);
+        }
         Ok(true)
     }
 
+    /// A log has been full for long: it grows if its receiver waits as well. False: it may grow no more.
+    pub fn make_room(&mut self, to: u32) -> bool {
+        self.sent.get_mut(to as usize).and_then(Option::as_mut).is_none_or(Outgoing::make_room)
+    }
+
     /// Messages that may leave now do.
-    fn publish(&mut self) -> Result<(), JobError> {
+    fn publish(&mut self) {
         for (to, outgoing) in (0..).zip(&mut self.sent) {
             let Some(outgoing) = outgoing else { continue };
             let last = self.channels.whole_log(to, self.channels.left(to)).next();
@@ -173,35 +204,15 @@ impl Messages {
                 outgoing.publish(*end);
             }
         }
-        Ok(())
     }
 
     /// Choices are to be noted.
     pub fn say_choices(&mut self) {
-        let unsaid = self.channels.unsaid();
-        let Some((first, _)) = unsaid.first() else { return };
-        let after = first - 1;
-        let choices = unsaid.into_iter().map(|(_, choice)| choice).collect();
-        self.words.push((Frame::Choices(Choices { after, choices }), None));
-    }
-
-    // Without an agent.
-
-    /// Nobody is there to note choices: messages need not wait for that.
-    pub fn note_alone(&mut self) -> Result<(), JobError> {
-        self.channels.unsaid();
-        self.words.clear();
-        self.channels.noted(u64::MAX);
-        self.publish()
-    }
-
-    /// A safe point of a rank that is never restored: what was taken and chosen is needed no more.
-    pub fn forget(&mut self) {
-        self.channels.unsaid();
-        let vector = self.channels.vector();
-        self.channels.committed(0, &vector);
-        self.retired(0);
-        self.words.clear();
+        for unsaid in self.channels.unsaid().chunks(MAX_CHOICES) {
+            let after = unsaid[0].0 - 1;
+            let choices = unsaid.iter().map(|(_, choice)| *choice).collect();
+            self.words.push((Frame::Choices(Choices { after, choices }), None));
+        }
     }
 
     // Receiving.
@@ -226,18 +237,43 @@ impl Messages {
         }
         let taken = loop {
             match self.channels.take(from, tag)? {
+                Some(taken) => break taken,
                 None if self.poll(from)? > 0 => {}
-                taken => break taken,
+                None => return Ok(None),
             }
         };
-        let Some(taken) = taken else { return Ok(None) };
         let Place::Came(found) = taken.place else { return Err(JobError::Otherwise) };
         let (from, tag, body) = (taken.from, taken.head.tag, Body::There(found));
+        self.taken[from as usize] += taken.head.length;
         self.journal.happened(Event::Came(from, tag, body.clone()));
         Ok(Some(Message { from, tag, body }))
     }
 
-    /// Looks for messages of a rank, or of any: how many have come.
+    /// So much was taken that its senders need images of this rank, to let it go.
+    pub fn wants_image(&self) -> bool {
+        self.taken.iter().any(|taken| *taken > outgoing::MOST / 8)
+    }
+
+    /// Without an agent choices are noted nowhere: messages need not wait for that.
+    pub fn note_alone(&mut self) {
+        self.channels.unsaid();
+        self.words.clear();
+        self.channels.noted(u64::MAX);
+        self.publish();
+    }
+
+    /// Without an agent nothing is gone back to: choices are needless, and so are messages to oneself
+    /// that were taken.
+    pub fn let_go(&mut self) {
+        self.note_alone();
+        let vector = self.channels.vector();
+        self.channels.committed(0, &vector);
+        self.channels.retired(0);
+        let taken = vector.seen[self.rank as usize].below();
+        self.release(self.rank, taken);
+    }
+
+    /// Looks for messages of a rank, or of any: how many have come, also such as had come before.
     pub fn poll(&mut self, from: Option<u32>) -> Result<usize, JobError> {
         let many = self.comes.len() as u32;
         let ranks = match from {
@@ -248,14 +284,13 @@ impl Messages {
         for rank in ranks {
             let Incoming { reader, start } = &mut self.comes[rank as usize];
             let Some(reader) = reader else { continue };
-            let mut new = 0;
-            // A log that has grown, or was restored, begins with many that had come before.
-            while new < AT_ONCE {
+            for _ in 0..AT_ONCE {
                 let found = reader.advance().map_err(|broken| JobError::Broken(rank, broken))?;
                 let Some(found) = found else { break };
-                new += usize::from(arrived(&mut self.channels, rank, *start, found)?);
+                let head = found.head;
+                self.channels.arrived(rank, *start, head, Place::Came(found))?;
+                come += 1;
             }
-            come += new;
         }
         Ok(come)
     }
@@ -342,12 +377,15 @@ impl Messages {
     // The agent.
 
     /// The agent says something of messages.
-    pub fn hear(&mut self, frame: Frame, file: Option<File>) -> Result<(), JobError> {
+    pub fn hear(&mut self, frame: Frame, file: Option<File>) {
         match (frame, file) {
-            (Frame::Log(Log { rank, start }), Some(file)) => self.come(rank, start, &file)?,
+            (Frame::Log(Log { rank, start }), Some(file)) => self.come(rank, start, &file),
             (Frame::Bell(rank), Some(file)) => {
-                if let Some(Some(outgoing)) = self.sent.get_mut(rank as usize) {
-                    outgoing.rings(Bell::open(file)?);
+                // Another rank's file is not to be believed: a broken one rings nobody.
+                if let Some(Some(outgoing)) = self.sent.get_mut(rank as usize)
+                    && let Ok(bell) = Bell::open(file)
+                {
+                    outgoing.rings(bell);
                 }
             }
             (Frame::Needless(needless), _) => {
@@ -355,30 +393,32 @@ impl Messages {
             }
             (Frame::Noted(number), _) => {
                 self.channels.noted(number);
-                self.publish()?;
+                self.publish();
             }
             (Frame::Oldest(generation), _) => self.retired(generation),
             _ => {}
         }
-        Ok(())
     }
 
-    /// Messages of a rank come through this log from now on.
-    fn come(&mut self, from: u32, start: u64, file: &File) -> io::Result<()> {
-        let Some(incoming) = self.comes.get_mut(from as usize) else { return Ok(()) };
-        if start >= incoming.start {
-            *incoming = Incoming { reader: Some(Reader::open(file)?), start };
+    /// Messages of a rank come through this log from now on. A later start will bring another one, if
+    /// this one makes no sense.
+    fn come(&mut self, from: u32, start: u64, file: &File) {
+        let Some(incoming) = self.comes.get_mut(from as usize) else { return };
+        if start >= incoming.start
+            && let Ok(reader) = Reader::open(file)
+        {
+            *incoming = Incoming { reader: Some(reader), start };
             self.channels.starts(from, start);
+            // A start that has gone back sends what is needed no more.
+            self.say_needless(Some(from));
         }
-        Ok(())
     }
 
     /// A rank needs no messages up to this one any more.
     fn release(&mut self, to: u32, number: u64) {
-        let last = self.channels.release(to, number).last();
-        if let Some((_, Place::Sent(end))) = last
-            && let Some(outgoing) = &mut self.sent[to as usize]
-        {
+        let Some(Some(outgoing)) = self.sent.get_mut(to as usize) else { return };
+        outgoing.needless = outgoing.needless.max(number);
+        if let Some((_, Place::Sent(end))) = self.channels.release(to, number).last() {
             outgoing.release(end);
         }
     }
@@ -392,20 +432,9 @@ impl Messages {
         let own = std::mem::replace(&mut messages[self.rank as usize].1, choices);
         self.release(self.rank, own);
         messages.retain(|(_, until)| *until > 0);
-        if !messages.is_empty() {
-            self.words.push((Frame::Needless(messages), None));
-        }
-        let _ = self.publish();
+        self.needless = messages;
+        self.say_needless(None);
+        // Messages that waited for choices which nobody needs may leave.
+        self.publish();
     }
-}
-
-fn arrived(
-    channels: &mut Channels<Place>,
-    from: u32,
-    start: u64,
-    found: Found,
-) -> Result<bool, JobError> {
-    let head = found.head;
-    let arrival = channels.arrived(from, start, head, Place::Came(found));
-    Ok(arrival? == Arrival::New)
 }

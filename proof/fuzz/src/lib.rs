@@ -23,12 +23,13 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 14] = [
+pub const ALL: [Target; 15] = [
     Target { name: "datagram", run: parsers::datagram },
     Target { name: "ordered", run: parsers::ordered },
     Target { name: "frame", run: parsers::frame },
     Target { name: "attach", run: parsers::attach },
     Target { name: "rank", run: parsers::rank },
+    Target { name: "agents", run: parsers::agents },
     Target { name: "config", run: parsers::config },
     Target { name: "admin", run: parsers::admin },
     Target { name: "sealed", run: parsers::sealed },

@@ -111,6 +111,12 @@ pub(crate) fn rank(bytes: &[u8]) {
     stream(bytes, Frame::take, Frame::encode);
 }
 
+/// Frames between agents.
+pub(crate) fn agents(bytes: &[u8]) {
+    use wire::agents::Frame;
+    stream(bytes, Frame::take, Frame::encode);
+}
+
 /// A stream of frames, arriving in pieces: how it is cut makes no difference.
 fn stream<F: PartialEq + Debug>(
     bytes: &[u8],

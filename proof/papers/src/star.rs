@@ -24,7 +24,7 @@ Examples:
   steadfast-papers star --part checkpoints                figures 3 and 4
   steadfast-papers star --part recovery                   figure 5
   steadfast-papers star --part table --pairs 1            table 2 at full size: most of two hours
-  steadfast-papers star --part table --way incremental --matmul 4096 --fft 10000 --interval 5
+  steadfast-papers star --part table --way incremental --gauss 2048 --matmul 4096 --fft 10000 --interval 5
   steadfast-papers star --part criu --criu ./criu         256 MiB, in turn with CRIU (root)
   steadfast-papers star --python venv/bin/python3         with the examples in Python, too
 
@@ -68,7 +68,7 @@ enum Part {
 impl Experiment for Options {
     const NAME: &'static str = EXPERIMENT;
     const SMOKE: &'static str = "--sizes 100 --copies 1,2 --rounds 1 --recover 100 --kills 1 \
-                                 --matmul 128 --fft 20 --interval 0.05 --pairs 1 --mib 4 \
+                                 --gauss 64 --matmul 128 --fft 20 --interval 0.05 --pairs 1 --mib 4 \
                                  --percent 10 --dumps 1";
 
     fn run(&self, run: &Run) -> Outcome<()> {

@@ -41,7 +41,8 @@ pub(super) fn welcome(body: &mut BytesMut, it: &Welcome) -> u8 {
         Every::Never => 0,
         Every::Micros(micros) => micros.clamp(1, AUTO - 1),
     };
-    for number in [it.job, it.start, it.step, every, it.age_us, it.generation, it.noted] {
+    let place = [it.job, it.start, it.step, every, it.age_us];
+    for number in place.into_iter().chain([it.generation, it.after, it.noted]) {
         body.put_u64_le(number);
     }
     put_arrays(body, &it.arrays);
@@ -178,6 +179,7 @@ impl Reader<'_> {
             every,
             age_us: self.u64()?,
             generation: self.u64()?,
+            after: self.u64()?,
             noted: self.u64()?,
             arrays: self.arrays(arrays)?,
         })

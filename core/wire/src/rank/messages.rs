@@ -105,16 +105,19 @@ pub enum Every {
 /// The agent lets a rank in.
 ///
 /// ```text
-///  0         1       2       4      8       12    20      28     36      44    52           60
-/// +---------+-------+-------+------+-------+-----+-------+------+-------+-----+------------+-------
-/// | version | flags | arrays| rank | ranks | job | start | step | every | age | generation | noted
-/// +---------+-------+-------+------+-------+-----+-------+------+-------+-----+------------+-------
-///  68       arrays
+///  0         1       2       4      8       12    20      28     36      44    52
+/// +---------+-------+-------+------+-------+-----+-------+------+-------+-----+------------
+/// | version | flags | arrays| rank | ranks | job | start | step | every | age | generation
+/// +---------+-------+-------+------+-------+-----+-------+------+-------+-----+------------
+///  60      68      76
+/// +-------+-------+--------
+/// | after | noted | arrays
+/// +-------+-------+--------
 /// flags  bit 0: there is a state, and its file comes with this frame
 ///        bit 1: save full images only         bit 2: wait until an image is saved
 /// every  microseconds; 0: only when asked; all bits set: as it pays
 /// age    microseconds that a rank is expected to live, for `auto`
-/// noted  so many choices of earlier starts follow, in frames of kind 14
+/// noted  so many choices of earlier starts, behind `after`, follow in frames of kind 14
 /// ```
 ///
 /// In the file each array begins at a page, in the order of the list.
@@ -144,7 +147,9 @@ pub struct Welcome {
     pub age_us: u64,
     /// The number of the state's image; 0: there is none.
     pub generation: u64,
-    /// Choices of earlier starts that are noted, and follow in frames of their own.
+    /// Choices up to this one are needed no more.
+    pub after: u64,
+    /// The next ones, of earlier starts, are noted: so many follow in frames of their own.
     pub noted: u64,
     /// The arrays of the state.
     pub arrays: Vec<Array>,

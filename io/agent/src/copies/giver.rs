@@ -2,37 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use image::{Damage, Manifest, Place, Root, root_of};
-use os::unix_socket::{Unheard, listen_at};
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::geteuid;
-use tls::{Role, SecureStream, Server, Visitor};
 
-use super::{ASK, SILENT, Stream, asked, tcp};
+use super::{ASK, asked};
 use crate::images::{data_of, folder_of, manifest_of};
-
-/// Streams at a time. Others wait to be accepted.
-const STREAMS: usize = 8;
-
-/// How long the door rests where there are that many.
-const REST: std::time::Duration = std::time::Duration::from_millis(20);
-
-/// Where copies are asked for.
-#[derive(Clone, Debug)]
-pub enum Door {
-    /// A socket on this machine, for agents of the same user.
-    Socket(PathBuf),
-    /// A port, for nodes of the cluster, by their certificates.
-    Port(SocketAddr, Server),
-}
+use crate::streams::{self, Door, Stream};
 
 /// Gives away the images in a folder.
 #[derive(Clone)]
@@ -40,13 +18,12 @@ pub struct Giver {
     folder: PathBuf,
     /// Told of each image that is found damaged.
     damaged: Arc<dyn Fn(Place) + Send + Sync>,
-    streams: Arc<AtomicUsize>,
 }
 
 impl Giver {
     /// Gives away the images of this folder. `damaged` is told of each image that is found damaged.
     pub fn new(folder: &Path, damaged: impl Fn(Place) + Send + Sync + 'static) -> Giver {
-        Giver { folder: folder.into(), damaged: Arc::new(damaged), streams: Arc::default() }
+        Giver { folder: folder.into(), damaged: Arc::new(damaged) }
     }
 
     /// Begins to give, from threads of its own.
@@ -54,86 +31,14 @@ impl Giver {
     /// # Errors
     /// The system refuses socket, port or thread.
     pub fn open(self, door: Door) -> io::Result<()> {
-        match door {
-            Door::Socket(path) => {
-                let listener = listen_at(&path, 0o600).map_err(|unheard| match unheard {
-                    Unheard::Io(error) => error,
-                    Unheard::NotASocket | Unheard::Served => io::ErrorKind::AddrInUse.into(),
-                })?;
-                self.accept(move || {
-                    let (stream, _) = listener.accept()?;
-                    stream.set_read_timeout(Some(SILENT))?;
-                    stream.set_write_timeout(Some(SILENT))?;
-                    Ok(move || ours(stream))
-                })
-            }
-            Door::Port(address, server) => {
-                let listener = TcpListener::bind(address)?;
-                self.accept(move || {
-                    let (stream, _) = listener.accept()?;
-                    tcp(&stream)?;
-                    let server = server.clone();
-                    Ok(move || {
-                        let records = server.accept().map_err(io::Error::other)?;
-                        let stream = SecureStream::open(stream, records)?;
-                        match server.admit(stream.records()) {
-                            Visitor::Welcome(who) if matches!(who.role, Role::Node(_)) => {
-                                Ok(stream)
-                            }
-                            Visitor::Welcome(who) => {
-                                let why = format!("{who} is no node, and gets no image");
-                                Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
-                            }
-                            Visitor::Refused(why) => {
-                                Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
-                            }
-                        }
-                    })
-                })
-            }
-        }
+        streams::open(door, move |purpose, stream, _seat| self.give(purpose, stream))
     }
 
-    /// `next` waits for a stream; what it returns opens it, on the stream's own thread.
-    fn accept<S: Stream, O: FnOnce() -> io::Result<S> + Send + 'static>(
-        self,
-        mut next: impl FnMut() -> io::Result<O> + Send + 'static,
-    ) -> io::Result<()> {
-        let body = move || loop {
-            while self.streams.load(Ordering::Relaxed) >= STREAMS {
-                thread::sleep(REST);
-            }
-            let begun = next().and_then(|open| self.clone().serve(open));
-            if let Err(error) = begun {
-                tracing::debug!(%error, "nobody could ask for a copy");
-                thread::sleep(REST);
-            }
-        };
-        thread::Builder::new().name("steadfast copies".into()).spawn(body).map(drop)
-    }
-
-    fn serve<S: Stream, O: FnOnce() -> io::Result<S> + Send + 'static>(
-        self,
-        open: O,
-    ) -> io::Result<()> {
-        let streams = self.streams.clone();
-        let body = move || {
-            if let Err(error) = open().and_then(|stream| self.give(stream)) {
-                tracing::info!(%error, "a copy was not given away");
-            }
-            self.streams.fetch_sub(1, Ordering::Relaxed);
-        };
-        streams.fetch_add(1, Ordering::Relaxed);
-        let spawned = thread::Builder::new().name("steadfast copy".into()).spawn(body);
-        if spawned.is_err() {
-            streams.fetch_sub(1, Ordering::Relaxed);
-        }
-        spawned.map(drop)
-    }
-
-    fn give(&self, mut stream: impl Stream) -> io::Result<()> {
+    /// Gives one image. The first bytes of the request are read.
+    pub(crate) fn give(&self, purpose: [u8; 4], mut stream: impl Stream) -> io::Result<()> {
         let mut request = [0; ASK];
-        stream.read_exact(&mut request)?;
+        request[..4].copy_from_slice(&purpose);
+        stream.read_exact(&mut request[4..])?;
         let Some((place, root)) = asked(&request) else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "it asks for no image"));
         };
@@ -194,13 +99,5 @@ impl Giver {
             begin = part.at + u64::from(part.length);
         }
         stream.flush()
-    }
-}
-
-/// Only agents of the same user may ask at a socket.
-fn ours(stream: UnixStream) -> io::Result<UnixStream> {
-    match socket_peercred(&stream)?.uid == geteuid() {
-        true => Ok(stream),
-        false => Err(io::ErrorKind::PermissionDenied.into()),
     }
 }

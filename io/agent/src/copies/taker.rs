@@ -2,17 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::TcpStream;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use image::{MAX_MANIFEST, MAX_PART, Manifest, PAGE, Place, Root, root_of};
 use os::durable::{make_folder, replace_file};
-use tls::{Client, Role, SecureStream};
+use tls::Client;
 
-use super::{SILENT, Stream, address, ask, tcp};
+use super::ask;
 use crate::images::{Saver, data_of, folder_of, manifest_of, remove_file};
+use crate::streams::{self, Stream};
 
 /// Gets images into a folder.
 #[derive(Clone, Debug)]
@@ -44,25 +43,7 @@ impl Taker {
     }
 
     fn take_from(&self, place: Place, root: Root, at: &str) -> io::Result<()> {
-        let Some(address) = address(at) else {
-            let stream = UnixStream::connect(at)?;
-            stream.set_read_timeout(Some(SILENT))?;
-            stream.set_write_timeout(Some(SILENT))?;
-            return self.receive(place, root, stream);
-        };
-        let no_keys = || {
-            let why =
-                "this node has no certificate ([security]), and copies between hosts need one";
-            io::Error::new(io::ErrorKind::PermissionDenied, why)
-        };
-        let tls = self.tls.as_ref().ok_or_else(no_keys)?;
-        let stream = TcpStream::connect_timeout(&address, SILENT)?;
-        tcp(&stream)?;
-        let stream = SecureStream::open(stream, tls.connect(address))?;
-        if !stream.identity().is_some_and(|it| matches!(it.role, Role::Node(_))) {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is no node"));
-        }
-        self.receive(place, root, stream)
+        self.receive(place, root, streams::go(at, self.tls.as_ref())?)
     }
 
     fn receive(&self, place: Place, root: Root, mut stream: impl Stream) -> io::Result<()> {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use job::Key;
 use memlog::Bell;
+use wire::Member;
+use wire::agents::Word;
 use wire::rank::{Choices, Frame, Log};
 
 use super::Driver;
@@ -22,21 +24,20 @@ impl Driver {
 
     /// A rank has a bell, or a log of messages to another one.
     pub(super) fn offered(&mut self, key: Key, frame: Frame, file: File) {
-        let (own, file) = ((key.job, key.rank), Arc::new(file));
         let deliveries = match frame {
-            Frame::Log(Log { rank, .. }) => self.exchange.log(own, rank, key.start, file),
+            Frame::Log(Log { rank, .. }) => self.post.log(key, rank, file),
             _ => {
                 if let Some(rank) = self.ranks.get_mut(&key) {
-                    let bell = file.try_clone().and_then(Bell::open);
-                    rank.bell = bell.ok();
+                    rank.bell = file.try_clone().and_then(Bell::open).ok();
                 }
-                self.exchange.bell(own, key.start, file)
+                self.post.bell(key, file)
             }
         };
         self.deliver(deliveries);
     }
 
-    fn deliver(&mut self, deliveries: Vec<Delivery<Arc<File>>>) {
+    /// Ranks here get what they are to get.
+    pub(super) fn deliver(&mut self, deliveries: Vec<Delivery<Arc<File>>>) {
         for Delivery { to, frame, file } in deliveries {
             if let Some(rank) = self.present(to) {
                 rank.tell_with(&frame, Some(&file));
@@ -44,22 +45,42 @@ impl Driver {
         }
     }
 
-    /// A rank needs messages of others no more, or choices of its own.
-    pub(super) fn needless(&mut self, key: Key, needless: Vec<(u32, u64)>) {
-        for (from, number) in needless {
-            if from == key.rank {
-                self.notes.forget((key.job, key.rank), number);
-            } else if let Some(sender) = self.present((key.job, from)) {
-                sender.tell(&Frame::Needless(vec![(key.rank, number)]));
+    fn tell_all(&mut self, words: Vec<(RankId, Frame)>) {
+        for (to, frame) in words {
+            if let Some(rank) = self.present(to) {
+                rank.tell(&frame);
             }
         }
     }
 
+    /// A rank needs messages of others no more, or choices of its own.
+    pub(super) fn needless(&mut self, key: Key, needless: Vec<(u32, u64)>) {
+        let words = self.post.needless(key, needless);
+        self.tell_all(words);
+    }
+
     /// A rank has made choices.
     pub(super) fn chose(&mut self, key: Key, choices: Choices) {
-        let noted = self.notes.note((key.job, key.rank), key.start, choices);
+        let noted = self.post.chose(key, choices);
         if let (Some(noted), Some(rank)) = (noted, self.ranks.get(&key)) {
             rank.tell(&Frame::Noted(noted));
+        }
+    }
+
+    /// Another agent says something.
+    pub(super) fn heard(&mut self, from: Member, word: Word) {
+        let words = self.post.heard(from, word);
+        self.tell_all(words);
+        self.answered();
+    }
+
+    /// Starts go on for which all agents have answered.
+    pub(super) fn answered(&mut self) {
+        for key in self.post.answered() {
+            if let Some(rank) = self.ranks.get_mut(&key) {
+                rank.asks = false;
+                self.welcome(key);
+            }
         }
     }
 }

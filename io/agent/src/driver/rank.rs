@@ -24,6 +24,8 @@ pub(super) struct Rank {
     /// The state that it goes on from, while it was not handed over; and it is still being read.
     pub state: Option<Restored>,
     pub reads: bool,
+    /// Other agents have yet to say what its earlier starts have chosen.
+    pub asks: bool,
     /// The last snapshot, until the machine has it written.
     pub snapshot: Option<(Snapshot, File)>,
     /// When it came, and how far the rank was.
@@ -54,6 +56,7 @@ impl Rank {
             bell: None,
             state: None,
             reads: false,
+            asks: false,
             snapshot: None,
             snapped: Time::ZERO,
             step: 0,
@@ -73,8 +76,10 @@ impl Rank {
         self.tell_with(frame, None);
     }
 
+    /// Nothing but a farewell comes before its welcome.
     pub fn tell_with(&self, frame: &Frame, file: Option<&File>) {
-        if let Some(link) = &self.link {
+        let farewell = matches!(frame, Frame::Farewell(_));
+        if let Some(link) = self.link.as_ref().filter(|_| self.welcomed || farewell) {
             link.tell(frame, file);
             self.bell.iter().for_each(Bell::ring);
         }
@@ -83,7 +88,7 @@ impl Rank {
     /// It is to save at its next safe point, now or as soon as it is let in.
     pub fn wish_for_save(&mut self) {
         match &self.link {
-            Some(_) if !self.reads => self.tell(&Frame::Save),
+            Some(_) if self.welcomed => self.tell(&Frame::Save),
             _ => self.owes_save = true,
         }
     }

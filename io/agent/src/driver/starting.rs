@@ -94,6 +94,7 @@ impl Driver {
             };
             thread::Builder::new().name("steadfast read".into()).spawn(body)?;
         }
+        new.asks = task.spec.ranks > 1 && self.post.ask(task.key());
         let child = process::start(task, (&self.socket, &token), &log)
             .map_err(|error| io::Error::other(format!("{}: {error}", task.spec.command[0])))?;
         let pid = Pid::from_child(&child);
@@ -146,14 +147,14 @@ impl Driver {
             return rank.pid.into_iter().for_each(process::kill);
         }
         rank.link = Some(link);
-        if !rank.reads {
-            self.welcome(key);
-        }
+        self.welcome(key);
     }
 
-    /// Lets a rank in, once both are there: it and its state.
-    fn welcome(&mut self, key: Key) {
-        let Some(rank) = self.ranks.get_mut(&key) else { return };
+    /// Lets a rank in, once it is there, and its state, and what its earlier starts have chosen.
+    pub(super) fn welcome(&mut self, key: Key) {
+        let Some(rank) = self.ranks.get_mut(&key).filter(|rank| !rank.reads && !rank.asks) else {
+            return;
+        };
         rank.stall.reached(monotonic());
         let Some(link) = &rank.link else { return };
         if !std::mem::replace(&mut rank.welcomed, true) {
@@ -163,7 +164,7 @@ impl Driver {
             }
         }
         let state = rank.state.take();
-        let (noted, pieces) = self.notes.begin((key.job, key.rank), key.start);
+        let (after, noted, pieces) = self.post.begin(key);
         let spec = rank.task.as_ref().map(|task| &task.spec);
         let from = rank.task.as_ref().and_then(|task| task.from);
         let welcome = Welcome {
@@ -179,6 +180,7 @@ impl Driver {
             every: spec.map(|spec| spec.every).unwrap_or_default(),
             age_us: u64::try_from(AGE.as_micros()).unwrap_or(u64::MAX),
             generation: from.map_or(0, |(place, _)| place.generation),
+            after,
             noted,
             arrays: state.as_ref().map(|state| state.arrays.clone()).unwrap_or_default(),
         };

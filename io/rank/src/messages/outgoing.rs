@@ -11,8 +11,11 @@ use super::message::Place;
 /// Bytes of a log at first.
 const FIRST: usize = 64 << 10;
 
-/// The most bytes of a log. Beyond them its sender waits until the receiver has saved.
-const MOST: u64 = 256 << 20;
+/// The most bytes of a log, while its receiver may let go what is in it. Beyond them the sender waits.
+pub(super) const MOST: u64 = 256 << 20;
+
+/// The most bytes of a log whose receiver waits itself, and so reaches no safe point.
+const LIMIT: u64 = 4 << 30;
 
 /// Messages of more bytes than this are beyond the limit of a job.
 pub(super) const LONGEST: u64 = 1 << 30;
@@ -23,6 +26,10 @@ pub(super) struct Outgoing {
     writer: Writer,
     /// Wakes the receiver.
     bell: Option<Bell>,
+    /// The most bytes that the log may have now.
+    most: u64,
+    /// The receiver needs no messages up to this one, also of those that have yet to be sent again.
+    pub needless: u64,
     /// How much of the ring was saved last, and is being saved: its bytes, and those written by then.
     pub saved: Option<(u64, u64)>,
     pub saving: Option<(u64, u64)>,
@@ -34,7 +41,7 @@ impl Outgoing {
     }
 
     pub fn of(writer: Writer) -> Outgoing {
-        Outgoing { writer, bell: None, saved: None, saving: None }
+        Outgoing { writer, bell: None, most: MOST, needless: 0, saved: None, saving: None }
     }
 
     pub fn file(&self) -> &File {
@@ -55,10 +62,10 @@ impl Outgoing {
         if self.writer.has_room(length) {
             return Ok(false);
         }
-        let wanted = (2 * self.writer.capacity()).max(4 * length);
+        let least = (4 * length).next_power_of_two();
+        let wanted = (2 * self.writer.capacity()).max(least);
         // A long message has its room in any case.
-        let most = if length > MOST / 4 { 4 * LONGEST } else { MOST };
-        if wanted > most {
+        if wanted > self.most.max(least) {
             return Ok(false);
         }
         let mut larger = Writer::new(usize::try_from(wanted).map_err(io::Error::other)?)?;
@@ -79,6 +86,16 @@ impl Outgoing {
         }
         self.writer = larger;
         Ok(true)
+    }
+
+    /// The log has been full for long. If its receiver waits for messages, it reaches no safe point, so
+    /// the log may grow beyond its usual limit. False: it has grown as far as it may.
+    pub fn make_room(&mut self) -> bool {
+        let waits = self.bell.as_ref().is_some_and(Bell::is_asleep);
+        if waits && self.most <= self.writer.capacity() {
+            self.most = (2 * self.writer.capacity()).min(LIMIT);
+        }
+        self.most < LIMIT || self.writer.capacity() < LIMIT
     }
 
     /// Writes a message; `None`: there is no room for it now.

@@ -90,6 +90,7 @@ impl Messages {
         }
         let vector = self.channels.vector();
         self.saving = Some(vector.clone());
+        self.taken.fill(0);
         let mut logs = Vec::new();
         for (to, outgoing) in (0..).zip(&mut self.sent) {
             let Some(outgoing) = outgoing else { continue };
@@ -127,25 +128,52 @@ impl Messages {
 fn changed(outgoing: &Outgoing) -> Vec<(u64, u64)> {
     let capacity = outgoing.writer().capacity();
     let (_, written) = outgoing.writer().place();
-    let before = outgoing.saved.filter(|(its, _)| *its == capacity).map(|(_, written)| written);
-    let all = vec![(0, capacity)];
-    let Some(before) = before.filter(|before| written - before < capacity) else { return all };
+    match outgoing.saved {
+        Some((its, before)) if its == capacity => stretches(capacity, before, written),
+        _ => vec![(0, capacity)],
+    }
+}
+
+/// The pages of a ring in which these bytes lie.
+fn stretches(capacity: u64, before: u64, written: u64) -> Vec<(u64, u64)> {
     if before == written {
         return Vec::new();
     }
-    let (from, to) = (before & (capacity - 1) & !(PAGE - 1), written & (capacity - 1));
-    let to = to.next_multiple_of(PAGE);
-    let last = (written - 1) & (capacity - 1);
-    match from <= last {
-        true => vec![(from, if to == 0 { capacity } else { to })],
-        false if to >= from => all,
-        false => vec![(0, to), (from, capacity)],
+    let within = |place: u64| place & (capacity - 1);
+    let from = within(before) & !(PAGE - 1);
+    let to = (within(written - 1) & !(PAGE - 1)) + PAGE;
+    let around = before / capacity != (written - 1) / capacity;
+    match around {
+        _ if written - before >= capacity => vec![(0, capacity)],
+        false => vec![(from, to)],
+        true if to >= from => vec![(0, capacity)],
+        true => vec![(0, to), (from, capacity)],
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_page_that_was_written_has_changed() {
+        const CAPACITY: u64 = 4 * PAGE;
+        for before in (0..2 * CAPACITY).step_by(992) {
+            for written in (before..=before + CAPACITY).step_by(1_024) {
+                let stretches = stretches(CAPACITY, before, written);
+                let end = stretches.iter().fold(0, |last, (from, to)| {
+                    assert!(last <= *from && from < to && to.is_multiple_of(PAGE));
+                    *to
+                });
+                assert!(end <= CAPACITY);
+                for byte in (before..written).step_by(32) {
+                    let within = byte % CAPACITY;
+                    let saved = stretches.iter().any(|(from, to)| (*from..*to).contains(&within));
+                    assert!(saved, "{byte} of {before} to {written}: {stretches:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn what_was_written_in_a_ring_since_it_was_saved_is_saved() {

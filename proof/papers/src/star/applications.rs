@@ -1,6 +1,8 @@
-//! Applications of table 2 as ranks: the product of two matrices, and many Fourier transforms.
+//! Applications of table 2 as ranks: Gaussian elimination, the product of two matrices, and many
+//! Fourier transforms.
 
 use std::f64::consts::PI;
+use std::time::Duration;
 
 use harness::Outcome;
 use harness::jobs::Turns;
@@ -25,6 +27,9 @@ const AT_ONCE: u64 = 10;
 /// A rank of one of them.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Application {
+    /// Elimination with partial pivoting, of so many rows and columns. A rank has each so-manieth
+    /// column, and who has the pivot sends its column to all others.
+    Gauss(usize),
     /// C = A B, of so many rows and columns. A rank has some rows of C.
     Matmul(usize),
     /// So many transforms in each rank, whose powers are added.
@@ -36,6 +41,7 @@ impl Application {
     pub fn live(self) -> Outcome<()> {
         let job = Job::connect()?;
         match self {
+            Application::Gauss(n) => gauss(job, n),
             Application::Matmul(n) => matmul(job, n),
             Application::Fft(transforms) => fft(job, transforms),
         }
@@ -44,7 +50,7 @@ impl Application {
     /// Bytes that a rank saves.
     pub fn saved(self, ranks: u32) -> u64 {
         match self {
-            Application::Matmul(n) => 8 * (n * n.div_ceil(ranks as usize)) as u64,
+            Application::Gauss(n) | Application::Matmul(n) => 8 * (n * n.div_ceil(ranks as usize)) as u64,
             Application::Fft(_) => 8 * 3 * POINTS as u64,
         }
     }
@@ -70,6 +76,79 @@ fn write(numbers: &[f64], to: &mut [u8]) {
     for (number, bytes) in numbers.iter().zip(to.chunks_exact_mut(8)) {
         bytes.copy_from_slice(&number.to_ne_bytes());
     }
+}
+
+/// Waits so long at a time.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// All columns are saved. A turn eliminates one of them.
+fn gauss(mut job: Job, n: usize) -> Outcome<()> {
+    let (rank, ranks) = (job.rank() as usize, job.ranks() as usize);
+    let own: Vec<usize> = (rank..n).step_by(ranks).collect();
+    let form = format!("<f8 ({}, {n})", own.len());
+    let (array, known) = job.array("columns", &form, 8 * (own.len() * n) as u64)?;
+    let mut column = vec![0.0; n];
+    for (bytes, j) in job.bytes_mut(array).chunks_mut(8 * n).zip(&own).filter(|_| !known) {
+        column.iter_mut().enumerate().for_each(|(i, it)| *it = number(4, i, *j) - 0.5);
+        write(&column, bytes);
+    }
+    let (depth, from) = job.begin_loop(n as u64);
+    let mut turns = Turns::begin()?;
+    let mut factors = vec![0.0; n];
+    for k in from as usize..n {
+        turns.turn(&mut job, depth, k as u64)?;
+        if k % ranks == rank {
+            read(&job.bytes(array)[8 * n * (k / ranks)..], &mut column);
+            factors[k] = pivot(&column, k, &mut factors[k + 1..]);
+            let mut bytes = vec![0; 8 * (n - k)];
+            write(&factors[k..], &mut bytes);
+            for other in (0..ranks).filter(|other| *other != rank) {
+                job.send(other as u32, 0, [&bytes, &[]])?;
+            }
+        } else {
+            let message = loop {
+                if let Some(message) = job.receive(Some((k % ranks) as u32), Some(0), WAIT)? {
+                    break message;
+                }
+            };
+            read(&message.bytes()?, &mut factors[k..]);
+        }
+        let row = factors[k] as usize;
+        // Columns before this one are done, but for the exchange of rows.
+        let first = own.partition_point(|j| *j < k);
+        for bytes in job.bytes_mut(array).chunks_mut(8 * n).skip(first) {
+            read(bytes, &mut column);
+            column.swap(k, row);
+            let top = column[k];
+            let below = column[k + 1..].iter_mut().zip(&factors[k + 1..]);
+            below.for_each(|(it, factor)| *it -= factor * top);
+            write(&column, bytes);
+        }
+    }
+    let mut sum = 0.0;
+    for (bytes, j) in job.bytes(array).chunks(8 * n).zip(&own) {
+        read(bytes, &mut column);
+        sum += column[..=*j].iter().sum::<f64>();
+    }
+    turns.end(sum)?;
+    job.end_loop(depth);
+    Ok(job.finish()?)
+}
+
+/// The row of a column's pivot, and the factors by which the rows below lose it.
+fn pivot(column: &[f64], k: usize, factors: &mut [f64]) -> f64 {
+    let larger = |best: usize, row: usize| {
+        if column[row].abs() > column[best].abs() { row } else { best }
+    };
+    let row = (k..column.len()).fold(k, larger);
+    let value = |place: usize| match place {
+        place if place == row => column[k],
+        place => column[place],
+    };
+    for (place, factor) in factors.iter_mut().enumerate() {
+        *factor = value(k + 1 + place) / column[row];
+    }
+    row as f64
 }
 
 /// Only C is saved: A and B are made again at each start. A turn computes some rows of C, so that
@@ -216,6 +295,15 @@ mod tests {
                 terms.fold((0.0, 0.0), |(r, i), (it, (cos, sin))| (r + it * cos, i + it * sin));
             assert!((re[k] - r).abs() < 1e-9 && (im[k] - i).abs() < 1e-9, "{k}");
         }
+    }
+
+    #[test]
+    fn the_pivot_is_the_largest_and_the_factors_are_by_it() {
+        let column = [9.0, 2.0, -8.0, 4.0];
+        let mut factors = [0.0; 2];
+        assert_eq!(pivot(&column, 1, &mut factors), 2.0);
+        // Row 1 is where the pivot was.
+        assert_eq!(factors, [2.0 / -8.0, 4.0 / -8.0]);
     }
 
     #[test]

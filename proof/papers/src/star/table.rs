@@ -18,6 +18,9 @@ use super::setting::{Found, Setting};
 #[group(id = "table-knobs")]
 #[command(next_help_heading = "Table 2")]
 pub struct Knobs {
+    /// Rows and columns of the matrix of gauss; the paper's were 1,024. 0: not this application.
+    #[arg(long, default_value_t = 8_192)]
+    gauss: usize,
     /// Rows and columns of the matrices; the paper's were 1,024. 0: not this application.
     #[arg(long, default_value_t = 12_288)]
     matmul: usize,
@@ -58,8 +61,8 @@ pub fn run(knobs: &Knobs, setting: &Setting, run: &Run, found: &mut Found) -> Ou
         "tables 1 and 2: {} ranks on {nodes} nodes of this machine, {COPIES} copies in {}, a \
          checkpoint each {} s; {} rounds of a run without checkpoints and one of each way, another one \
          first each time; s: median; overhead: median of the paired differences; safe: time in safe \
-         points; agents: processor time of agents and their writers, both of the ranks' time; gauss is \
-         not repeated: ranks do not talk to each other",
+         points; agents: processor time of agents and their writers, both of the ranks' time; the ranks \
+         of gauss talk, and its logs are in its images",
         knobs.ranks,
         setting.storage.display(),
         knobs.interval,
@@ -93,7 +96,7 @@ pub fn run(knobs: &Knobs, setting: &Setting, run: &Run, found: &mut Found) -> Ou
             let line = json!({
                 "peer": "steadfast", "measure": "table", "application": row.name,
                 "kind": kind.map_or("none".into(), name), "ranks": knobs.ranks,
-                "matmul": knobs.matmul, "fft": knobs.fft, "interval_s": knobs.interval,
+                "gauss": knobs.gauss, "matmul": knobs.matmul, "fft": knobs.fft, "interval_s": knobs.interval,
                 "runs": of_way.len(), "saved_kb": row.saved.map(|it| it as f64 / 1e3),
                 "seconds": figure(&|ran| Some(ran.computed)),
                 "longest_seconds": both(&|ran| Some(ran.computed)).map(|it| it.1),
@@ -117,9 +120,10 @@ pub fn run(knobs: &Knobs, setting: &Setting, run: &Run, found: &mut Found) -> Ou
 
 impl Knobs {
     fn rows(&self, setting: &Setting) -> Outcome<Vec<Row>> {
-        let Knobs { matmul, fft, ranks, .. } = *self;
+        let Knobs { gauss, matmul, fft, ranks, .. } = *self;
         let mut rows = Vec::new();
         for (application, names, paper, size) in [
+            (Application::Gauss(gauss), ["gauss", "gauss.py"], &paper::GAUSS, gauss as u64),
             (Application::Matmul(matmul), ["matmul", "matmul.py"], &paper::MATMUL, matmul as u64),
             (Application::Fft(fft), ["fft", "fft.py"], &paper::FFT, fft),
         ] {

@@ -1,0 +1,369 @@
+//! Messages between ranks of different agents, and what agents say to each other of them. One
+//! machine's ranks read each other's logs; a courier carries a log to where its reader is, and there
+//! it is mirrored.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use job::{Assignment, Key};
+use memlog::Bell;
+use tls::Client;
+use wire::Member;
+use wire::agents::{Route, Start, Word};
+use wire::rank::{Choices, Frame};
+
+use crate::event::Event;
+use crate::exchange::{Delivery, Exchange, RankId};
+use crate::notes::Notes;
+
+mod courier;
+mod visitor;
+
+use courier::{Courier, Parcel};
+pub(crate) use visitor::hear;
+
+/// The bells of ranks here, for the threads to which other agents' couriers come.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bells(Arc<Mutex<BTreeMap<RankId, Bell>>>);
+
+impl Bells {
+    fn ring(&self, ranks: &BTreeSet<RankId>) {
+        if !ranks.is_empty() {
+            let bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            ranks.iter().filter_map(|rank| bells.get(rank)).for_each(Bell::ring);
+        }
+    }
+
+    fn set(&self, rank: RankId, bell: Option<Bell>) {
+        let mut bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        bell.map(|bell| bells.insert(rank, bell));
+    }
+
+    fn keep(&self, jobs: impl Fn(u64) -> bool) {
+        let mut bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        bells.retain(|(job, _), _| jobs(*job));
+    }
+}
+
+type Deliveries = Vec<Delivery<Arc<File>>>;
+
+/// A start that waits until other agents have said what is noted of earlier ones.
+#[derive(Debug)]
+struct Asking {
+    /// Agents that have yet to answer.
+    agents: BTreeSet<Member>,
+    /// The longest notes that have come, and those of each agent that are still coming.
+    best: Choices,
+    coming: BTreeMap<Member, Choices>,
+}
+
+/// One agent's part.
+pub(crate) struct Post {
+    me: Member,
+    tls: Option<Client>,
+    events: Sender<Event>,
+    pub bells: Bells,
+    exchange: Exchange<Arc<File>>,
+    notes: Notes,
+    /// Other agents, and where they are.
+    agents: BTreeMap<Member, String>,
+    couriers: BTreeMap<Member, Courier>,
+    /// Where each rank runs.
+    places: BTreeMap<RankId, Member>,
+    /// Logs that are carried: to whom, and of which start, by its file.
+    carried: BTreeMap<Route, (Member, Arc<File>)>,
+    asking: BTreeMap<Key, Asking>,
+}
+
+impl Post {
+    pub fn new(me: Member, tls: Option<Client>, bells: Bells, events: Sender<Event>) -> Post {
+        Post {
+            me,
+            tls,
+            events,
+            bells,
+            exchange: Exchange::default(),
+            notes: Notes::default(),
+            agents: BTreeMap::new(),
+            couriers: BTreeMap::new(),
+            places: BTreeMap::new(),
+            carried: BTreeMap::new(),
+            asking: BTreeMap::new(),
+        }
+    }
+
+    /// The book says where ranks and agents are. Returns what ranks here are to get.
+    pub fn assigned(&mut self, assignment: &Assignment) -> Deliveries {
+        let is_over = |job| assignment.forgotten.contains(&job) || assignment.over.contains(&job);
+        let goes_on = |job| assignment.jobs.contains(&job) && !is_over(job);
+        self.exchange.keep(goes_on);
+        self.notes.keep(goes_on);
+        self.bells.keep(goes_on);
+        self.asking.retain(|key, _| goes_on(key.job));
+        let others = assignment.agents.iter().filter(|(agent, at)| {
+            *agent != self.me && !at.is_empty()
+        });
+        self.agents = others.cloned().collect();
+        let partner = self.partner();
+        self.couriers.retain(|agent, _| self.agents.contains_key(agent));
+        self.places =
+            assignment.peers.iter().map(|(key, at)| ((key.job, key.rank), *at)).collect();
+        for asking in self.asking.values_mut() {
+            asking.agents.retain(|agent| self.agents.contains_key(agent));
+        }
+        for (rank, before) in self.notes.own() {
+            if let Some(partner) = partner.filter(|partner| *partner != before) {
+                self.notes.set_partner(rank, partner);
+                self.note_all(rank, partner);
+            }
+        }
+        let (places, me) = (&self.places, self.me);
+        self.exchange.drop_moved(|rank| places.get(&rank).is_some_and(|at| *at != me));
+        self.carry_all()
+    }
+
+    /// The agent that notes the choices of ranks here: the next one.
+    fn partner(&self) -> Option<Member> {
+        let next = self.agents.range(self.me..).next().or_else(|| self.agents.first_key_value());
+        next.map(|(agent, _)| *agent)
+    }
+
+    fn courier(&mut self, to: Member) -> Option<&Courier> {
+        if !self.couriers.contains_key(&to) {
+            let at = self.agents.get(&to)?.clone();
+            let events = self.events.clone();
+            match Courier::start((self.me, to), at, self.tls.clone(), events) {
+                Ok(courier) => self.couriers.insert(to, courier),
+                Err(error) => {
+                    tracing::warn!(%error, "nothing can be carried to another agent");
+                    return None;
+                }
+            };
+        }
+        self.couriers.get(&to)
+    }
+
+    fn say(&mut self, to: Member, word: Word) {
+        if let Some(courier) = self.courier(to) {
+            courier.take(Parcel::Word(word));
+        }
+    }
+
+    /// Each log whose reader is elsewhere is carried there.
+    fn carry_all(&mut self) -> Deliveries {
+        let logs: Vec<(Route, u64, Arc<File>)> = self.exchange.own_logs().collect();
+        let mut deliveries = Vec::new();
+        for (route, start, file) in logs {
+            let to = self.places.get(&(route.job, route.to)).copied();
+            let to = to.filter(|to| *to != self.me && self.agents.contains_key(to));
+            let before = self.carried.get(&route);
+            let same = |(agent, its): &(Member, Arc<File>)| {
+                Some(*agent) == to && Arc::ptr_eq(its, &file) && self.couriers.contains_key(agent)
+            };
+            if before.is_some_and(same) {
+                continue;
+            }
+            if let Some((agent, _)) = self.carried.remove(&route)
+                && let Some(courier) = self.couriers.get(&agent)
+            {
+                courier.take(Parcel::Close(route));
+            }
+            if let Some(to) = to
+                && let Some(courier) = self.courier(to)
+            {
+                courier.take(Parcel::Log(route, start, file.clone()));
+                let bell = courier.bell();
+                let (rank, frame) = ((route.job, route.from), Frame::Bell(route.to));
+                deliveries.push(Delivery { to: rank, frame, file: bell });
+                self.carried.insert(route, (to, file));
+            }
+        }
+        self.carried.retain(|route, _| self.exchange.has_own(route));
+        deliveries
+    }
+
+    /// A rank here has a log of messages to another one.
+    pub fn log(&mut self, key: Key, to: u32, file: File) -> Deliveries {
+        let route = Route { job: key.job, from: key.rank, to };
+        let mut deliveries = self.exchange.log(route, key.start, Arc::new(file), true);
+        deliveries.extend(self.carry_all());
+        deliveries
+    }
+
+    /// A rank here has a bell.
+    pub fn bell(&mut self, key: Key, file: File) -> Deliveries {
+        let rank = (key.job, key.rank);
+        self.bells.set(rank, file.try_clone().and_then(Bell::open).ok());
+        self.exchange.bell(rank, key.start, Arc::new(file))
+    }
+
+    /// A courier has brought a log.
+    pub fn mirrored(&mut self, route: Route, start: u64, file: File) -> Deliveries {
+        self.exchange.log(route, start, Arc::new(file), false)
+    }
+
+    /// This start of a rank has sent messages, or may have got some.
+    pub fn has_talked(&self, key: Key) -> bool {
+        self.exchange.has_talked((key.job, key.rank), key.start)
+    }
+
+    /// A rank here needs messages of others no more, or choices of its own. Returns the words for
+    /// ranks here.
+    pub fn needless(&mut self, key: Key, needless: Vec<(u32, u64)>) -> Vec<(RankId, Frame)> {
+        let mut here = Vec::new();
+        for (from, number) in needless {
+            let route = Route { job: key.job, from, to: key.rank };
+            match self.places.get(&(key.job, from)).copied() {
+                _ if from == key.rank => {
+                    self.notes.forget((key.job, key.rank), number);
+                    if let Some(partner) = self.partner() {
+                        self.say(partner, Word::Forget(start_of(key), number));
+                    }
+                }
+                Some(at) if at != self.me => self.say(at, Word::Needless(route, number)),
+                _ => here.push(released(route, number)),
+            }
+        }
+        here
+    }
+
+    /// A rank here has made choices. Returns the last one that is noted.
+    pub fn chose(&mut self, key: Key, choices: Choices) -> Option<u64> {
+        let rank = (key.job, key.rank);
+        let noted = self.notes.note(rank, key.start, (choices.clone(), false));
+        let Some(partner) = self.partner() else { return noted };
+        noted?;
+        if self.notes.set_partner(rank, partner) {
+            self.note_all(rank, partner);
+        } else {
+            let Choices { after, choices } = choices;
+            self.say(partner, Word::Choices(start_of(key), after, choices, false));
+        }
+        None
+    }
+
+    /// All that is noted of a rank here goes to another agent.
+    fn note_all(&mut self, (job, rank): RankId, partner: Member) {
+        let (start, pieces) = self.notes.of((job, rank));
+        for (number, Choices { after, choices }) in pieces.into_iter().enumerate() {
+            let start = Start { job, rank, start };
+            self.say(partner, Word::Choices(start, after, choices, number == 0));
+        }
+    }
+
+    /// A courier has come to this agent: words may have been lost before.
+    pub fn reached(&mut self, agent: Member) {
+        for (rank, _) in self.notes.own().into_iter().filter(|(_, partner)| *partner == agent) {
+            self.note_all(rank, agent);
+        }
+        for (start, number) in self.notes.noted_of(agent) {
+            self.say(agent, Word::Noted(start, number));
+        }
+        let asking = self.asking.iter().filter(|(_, asking)| asking.agents.contains(&agent));
+        let asked: Vec<Key> = asking.map(|(key, _)| *key).collect();
+        asked.into_iter().for_each(|key| self.say(agent, Word::Ask(start_of(key))));
+    }
+
+    /// A start of a rank is about to begin here: others are asked for what its earlier ones have
+    /// noted. True: that is to be waited for.
+    pub fn ask(&mut self, key: Key) -> bool {
+        if key.start == 1 || self.agents.is_empty() {
+            return false;
+        }
+        let agents: BTreeSet<Member> = self.agents.keys().copied().collect();
+        for agent in &agents {
+            self.say(*agent, Word::Ask(start_of(key)));
+        }
+        let (best, coming) = (Choices::default(), BTreeMap::new());
+        self.asking.insert(key, Asking { agents, best, coming });
+        true
+    }
+
+    /// Starts for which all have answered by now.
+    pub fn answered(&mut self) -> Vec<Key> {
+        let ready = |(key, asking): (&Key, &Asking)| asking.agents.is_empty().then_some(*key);
+        let ready: Vec<Key> = self.asking.iter().filter_map(ready).collect();
+        for key in &ready {
+            if let Some(asking) = self.asking.remove(key) {
+                self.notes.adopt((key.job, key.rank), asking.best);
+            }
+        }
+        ready
+    }
+
+    /// A start begins: what is noted of earlier ones, which note nothing any more.
+    pub fn begin(&mut self, key: Key) -> (u64, u64, Vec<Choices>) {
+        self.notes.begin((key.job, key.rank), key.start)
+    }
+
+    /// Another agent says something. Returns the words for ranks here.
+    pub fn heard(&mut self, from: Member, word: Word) -> Vec<(RankId, Frame)> {
+        match word {
+            Word::Needless(route, number) => return vec![released(route, number)],
+            Word::Choices(start, after, choices, oldest) => {
+                let rank = (start.job, start.rank);
+                let said = (Choices { after, choices }, oldest);
+                if let Some(noted) = self.notes.note(rank, start.start, said) {
+                    self.notes.set_of(rank, from);
+                    self.say(from, Word::Noted(start, noted));
+                }
+            }
+            Word::Noted(Start { job, rank, start }, number) => {
+                if self.notes.is_by((job, rank), start) && self.partner() == Some(from) {
+                    return vec![((job, rank), Frame::Noted(number))];
+                }
+            }
+            Word::Forget(start, number) => self.notes.forget((start.job, start.rank), number),
+            Word::Ask(start) => {
+                let (none, _, mut pieces) = self.notes.begin((start.job, start.rank), start.start);
+                let none = Choices { after: none, choices: Vec::new() };
+                let last = pieces.pop().unwrap_or(none);
+                for Choices { after, choices } in pieces {
+                    self.say(from, Word::Notes(start, after, choices, true));
+                }
+                self.say(from, Word::Notes(start, last.after, last.choices, false));
+            }
+            Word::Notes(Start { job, rank, start }, after, choices, more) => {
+                if let Some(asking) = self.asking.get_mut(&Key { job, rank, start }) {
+                    asking.heard(from, Choices { after, choices }, more);
+                }
+            }
+        }
+        Vec::new()
+    }
+}
+
+impl Asking {
+    fn heard(&mut self, from: Member, mut piece: Choices, more: bool) {
+        if !self.agents.contains(&from) {
+            return;
+        }
+        let coming = self.coming.entry(from).or_default();
+        // The answer may have been broken off, and begin once more.
+        if coming.after + coming.choices.len() as u64 != piece.after {
+            *coming = Choices { after: piece.after, choices: Vec::new() };
+        }
+        coming.choices.append(&mut piece.choices);
+        if more {
+            return;
+        }
+        let end = |choices: &Choices| choices.after + choices.choices.len() as u64;
+        if let Some(come) = self.coming.remove(&from)
+            && end(&come) >= end(&self.best)
+        {
+            self.best = come;
+        }
+        self.agents.remove(&from);
+    }
+}
+
+fn start_of(Key { job, rank, start }: Key) -> Start {
+    Start { job, rank, start }
+}
+
+/// The receiver of a route needs no messages up to this one.
+fn released(route: Route, number: u64) -> (RankId, Frame) {
+    ((route.job, route.from), Frame::Needless(vec![(route.to, number)]))
+}

@@ -1,0 +1,297 @@
+//! Carries logs and words to another agent: a thread that is a reader of the logs, as a rank is.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use memlog::{Bell, Broken, Reader};
+use tls::Client;
+use wire::agents::{Frame, Hello, MAGIC, MAX_PIECE, Open, Piece, Route, Word};
+use wire::{Member, PROTOCOL_VERSION};
+
+use crate::event::Event;
+use crate::streams::{self, SILENT, Stream};
+
+/// Pauses before an agent that is not there is looked for again: the first, and the longest.
+const AGAIN: Duration = Duration::from_millis(10);
+const SELDOM: Duration = Duration::from_secs(1);
+
+/// Something to carry.
+#[derive(Debug)]
+pub(super) enum Parcel {
+    /// A log of a sender's start: what it has, and what comes.
+    Log(Route, u64, Arc<File>),
+    /// This log has another reader now.
+    Close(Route),
+    /// A word.
+    Word(Word),
+}
+
+/// The way to another agent.
+#[derive(Debug)]
+pub(super) struct Courier {
+    parcels: Sender<Parcel>,
+    bell: Arc<Bell>,
+    file: Arc<File>,
+}
+
+impl Courier {
+    /// One that goes to this agent. `events` hears each time that it has come there.
+    pub fn start(
+        (me, to): (Member, Member),
+        at: String,
+        tls: Option<Client>,
+        events: Sender<Event>,
+    ) -> io::Result<Courier> {
+        let bell = Arc::new(Bell::new()?);
+        let file = Arc::new(bell.file().try_clone()?);
+        let (parcels, taken) = channel();
+        let own = bell.clone();
+        let mut way = Way {
+            me,
+            at,
+            tls,
+            parcels: taken,
+            bell: own,
+            logs: BTreeMap::new(),
+            words: VecDeque::new(),
+            stream: None,
+            channels: Vec::new(),
+            next: 0,
+            last: Instant::now(),
+        };
+        let body = move || {
+            way.run(|| {
+                let _ = events.send(Event::Reached(to));
+            });
+        };
+        thread::Builder::new().name("steadfast courier".into()).spawn(body)?;
+        Ok(Courier { parcels, bell, file })
+    }
+
+    /// Has something carried.
+    pub fn take(&self, parcel: Parcel) {
+        // Its thread lives as long as this.
+        let _ = self.parcels.send(parcel);
+        self.bell.ring();
+    }
+
+    /// To be rung by those whose logs it reads.
+    pub fn bell(&self) -> Arc<File> {
+        self.file.clone()
+    }
+}
+
+impl Drop for Courier {
+    fn drop(&mut self) {
+        // Without a sender its thread ends, as soon as it wakes.
+        self.parcels = channel().0;
+        self.bell.ring();
+    }
+}
+
+/// A log that is carried.
+struct Channel {
+    number: u32,
+    route: Route,
+    reader: Reader,
+    released: u64,
+}
+
+impl Channel {
+    /// Adds what comes next in the log to the frames.
+    fn carry(&mut self, frames: &mut Vec<u8>, bytes: &mut Vec<u8>) -> Result<(), Broken> {
+        let at = self.reader.copy_next(MAX_PIECE, bytes)?;
+        // Before bytes that were written where it has let go; those that come were there still.
+        let released = self.reader.released()?.min(at.unwrap_or(u64::MAX));
+        if released > self.released {
+            self.released = released;
+            frames.extend_from_slice(&Frame::Released(self.number, released).encode());
+        }
+        if let Some(at) = at {
+            let bytes = Bytes::copy_from_slice(bytes);
+            let piece = Piece { channel: self.number, at, bytes };
+            frames.extend_from_slice(&Frame::Bytes(piece).encode());
+        }
+        Ok(())
+    }
+}
+
+struct Way {
+    me: Member,
+    at: String,
+    tls: Option<Client>,
+    parcels: Receiver<Parcel>,
+    bell: Arc<Bell>,
+    logs: BTreeMap<Route, (u64, Arc<File>)>,
+    words: VecDeque<Word>,
+    stream: Option<Box<dyn Stream>>,
+    channels: Vec<Channel>,
+    /// The number of the next channel of this stream.
+    next: u32,
+    /// When something was written.
+    last: Instant,
+}
+
+impl Way {
+    fn run(&mut self, reached: impl Fn()) {
+        let mut pause = AGAIN;
+        while self.take_parcels() {
+            if self.stream.is_none() {
+                match self.go() {
+                    Ok(()) => {
+                        pause = AGAIN;
+                        reached();
+                    }
+                    Err(error) => {
+                        tracing::debug!(at = self.at, %error, "another agent is not there");
+                        // Who says them says them again when it is reached.
+                        self.words.clear();
+                        if !self.rest(pause) {
+                            return;
+                        }
+                        pause = (2 * pause).min(SELDOM);
+                    }
+                }
+                continue;
+            }
+            match self.carry() {
+                Ok(true) => {}
+                Ok(false) => self.sleep(),
+                Err(error) => {
+                    tracing::info!(at = self.at, %error, "the way to another agent is broken");
+                    self.stream = None;
+                }
+            }
+        }
+    }
+
+    /// False: nobody will bring any more.
+    fn take_parcels(&mut self) -> bool {
+        loop {
+            match self.parcels.try_recv() {
+                Ok(parcel) => self.take(parcel),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn take(&mut self, parcel: Parcel) {
+        match parcel {
+            Parcel::Log(route, start, file) => {
+                self.channels.retain(|channel| channel.route != route);
+                self.logs.insert(route, (start, file));
+                if let Err(error) = self.begin(route) {
+                    tracing::info!(at = self.at, %error, "the way to another agent is broken");
+                    self.stream = None;
+                }
+            }
+            Parcel::Close(route) => {
+                self.logs.remove(&route);
+                self.channels.retain(|channel| channel.route != route);
+            }
+            Parcel::Word(word) => self.words.push_back(word),
+        }
+    }
+
+    /// Waits for as long before the next try. False: nobody will bring any more.
+    fn rest(&mut self, pause: Duration) -> bool {
+        let until = Instant::now() + pause;
+        loop {
+            match self.parcels.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(parcel) => self.take(parcel),
+                Err(RecvTimeoutError::Timeout) => return true,
+                Err(RecvTimeoutError::Disconnected) => return false,
+            }
+        }
+    }
+
+    /// Goes to the other agent, with all logs from their beginnings.
+    fn go(&mut self) -> io::Result<()> {
+        let mut stream = streams::go(&self.at, self.tls.as_ref())?;
+        stream.write_all(&MAGIC)?;
+        let hello = Hello { version: PROTOCOL_VERSION, from: self.me };
+        stream.write_all(&Frame::Hello(hello).encode())?;
+        (self.stream, self.next) = (Some(stream), 0);
+        self.channels.clear();
+        let routes: Vec<Route> = self.logs.keys().copied().collect();
+        routes.into_iter().try_for_each(|route| self.begin(route))
+    }
+
+    /// Begins to carry a log. One that makes no sense is let be: its sender is broken.
+    fn begin(&mut self, route: Route) -> io::Result<()> {
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        let Some((start, file)) = self.logs.get(&route) else { return Ok(()) };
+        let reader = Reader::open(file);
+        let reader = reader.and_then(|reader| {
+            let at = reader.released().map_err(io::Error::other)?;
+            Ok((reader, at))
+        });
+        let (reader, at) = match reader {
+            Ok(reader) => reader,
+            Err(error) => {
+                tracing::warn!(?route, %error, "a log cannot be read");
+                self.logs.remove(&route);
+                return Ok(());
+            }
+        };
+        let (channel, capacity) = (self.next, reader.capacity());
+        self.next += 1;
+        let open = Open { channel, route, start: *start, capacity, at };
+        stream.write_all(&Frame::Open(open).encode())?;
+        self.channels.push(Channel { number: channel, route, reader, released: at });
+        Ok(())
+    }
+
+    /// Carries what there is now. False: there was nothing.
+    fn carry(&mut self) -> io::Result<bool> {
+        let Some(stream) = &mut self.stream else { return Ok(false) };
+        let mut frames = Vec::new();
+        for word in self.words.drain(..) {
+            frames.extend_from_slice(&Frame::Word(word).encode());
+        }
+        let (logs, mut bytes) = (&mut self.logs, Vec::new());
+        self.channels.retain_mut(|channel| match channel.carry(&mut frames, &mut bytes) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(route = ?channel.route, %error, "a log cannot be read");
+                logs.remove(&channel.route);
+                false
+            }
+        });
+        if frames.is_empty() && self.last.elapsed() > SILENT / 3 {
+            frames.extend_from_slice(&Frame::Alive.encode());
+        }
+        if frames.is_empty() {
+            return Ok(false);
+        }
+        self.last = Instant::now();
+        stream.write_all(&frames)?;
+        stream.flush()?;
+        Ok(true)
+    }
+
+    /// Sleeps until there is something, or it is time for a sign of life.
+    fn sleep(&mut self) {
+        let heard = self.bell.begin();
+        let there = |channel: &Channel| channel.reader.has_more();
+        let brought = match self.parcels.try_recv() {
+            Ok(parcel) => {
+                self.take(parcel);
+                true
+            }
+            Err(TryRecvError::Empty) => false,
+            Err(TryRecvError::Disconnected) => true,
+        };
+        if !brought && !self.channels.iter().any(there) {
+            self.bell.sleep(heard, SILENT / 3);
+        }
+        self.bell.end();
+    }
+}
