@@ -317,7 +317,8 @@ impl Driver {
                 let waits = self.post.has_talked(key);
                 self.agent.handle_finish(key, wall(), waits);
             }
-            (Frame::Waits, _) => rank.stall.waits(),
+            // It says so again and again, as long as it waits.
+            (Frame::Waits, _) => rank.stall.reached(monotonic()),
             (frame @ (Frame::Log(_) | Frame::Bell(_)), Some(file)) => {
                 self.offered(key, frame, file);
             }

@@ -1,65 +1,23 @@
 //! An agent with real processes, sockets and files, and a book in memory. Ranks and agents are killed;
 //! each rank ends with the result of an undisturbed run.
 
-use std::collections::BTreeMap;
+mod support;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use job::{Command, End, Host, JobState, Jobs, RankState, Spec};
-use rank::RESULT;
-use steadfast_agent::images::{folder_of, log_of, restore};
+use job::{Command, End, JobState, Jobs, RankState, Spec};
+use rustix::process::Signal;
+use steadfast_agent::images::{folder_of, log_of};
 use steadfast_agent::local::Book;
-use steadfast_agent::{AgentError, Options, Stop, run};
 use wire::rank::Every;
 
-/// Waits until this is so of the book.
-fn wait<T>(book: &Book, so: impl Fn(&Jobs) -> Option<T>) -> T {
-    book.wait(Duration::from_secs(60), so).expect("it comes to that")
-}
-
-fn submit(book: &Book, spec: Spec) -> u64 {
-    book.take(&Command::Submit(spec)).unwrap().job.unwrap()
-}
-
-fn finished(book: &Book, job: u64) {
-    wait(book, |jobs| (jobs.job(job).unwrap().state == JobState::Finished).then_some(()));
-}
-
-struct Running {
-    stop: Stop,
-    ended: JoinHandle<Result<(), AgentError>>,
-}
-
-impl Running {
-    fn start(book: &Book, folder: &Path) -> Running {
-        let host = Host { processors: 2, memory: 1 << 30, ..Host::default() };
-        let options =
-            Options { folder: folder.join("jobs"), runtime: folder.join("run"), host, port: None };
-        let (begun, stop): (Sender<Stop>, _) = channel();
-        let ways = book.clone();
-        let ended = thread::spawn(move || {
-            run(options, move || ways.clone(), move |stop| begun.send(stop).unwrap())
-        });
-        Running { stop: stop.recv().unwrap(), ended }
-    }
-
-    fn stop(self) {
-        self.stop.stop();
-        self.ended.join().unwrap().unwrap();
-    }
-}
-
-/// The program of the example, which cargo builds with the tests.
-fn sums() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    tests.parent().unwrap().parent().unwrap().join("examples/sums")
-}
+use support::{Running, delivered, example, finished, processes, signal, submit, wait};
 
 fn spec(name: &str, turns: u64, pause_us: u64) -> Spec {
-    let program = sums().to_str().unwrap().to_owned();
+    let program = example("sums");
     Spec {
         name: name.into(),
         command: vec![program, turns.to_string(), pause_us.to_string()],
@@ -81,56 +39,15 @@ fn expected(rank: u64, turns: u64) -> Vec<u8> {
     sums.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-/// The result that a rank has delivered.
-fn delivered(book: &Book, folder: &Path, job: u64, rank: u32) -> Vec<u8> {
-    let image = wait(book, |jobs| {
-        let images = &jobs.job(job).unwrap().ranks[rank as usize].images;
-        images.restorable().next().map(|chain| (chain[0].place, chain[0].root))
-    });
-    let folder = folder_of(&folder.join("jobs"), job, rank);
-    let state = restore(&folder, image.0, image.1).unwrap();
-    let mut begin = 0;
-    for array in state.arrays {
-        if array.name == format!("{RESULT}sums") {
-            let mut bytes = vec![0; array.length as usize];
-            std::os::unix::fs::FileExt::read_exact_at(&state.file, &mut bytes, begin).unwrap();
-            return bytes;
-        }
-        begin += array.length.next_multiple_of(image::PAGE);
-    }
-    panic!("rank {rank} has delivered nothing")
-}
-
 fn check(book: &Book, folder: &Path, job: u64, turns: u64) {
     for rank in 0..2 {
-        assert!(delivered(book, folder, job, rank) == expected(rank.into(), turns), "rank {rank}");
+        assert!(
+            delivered(book, folder, job, rank, "sums") == expected(rank.into(), turns),
+            "rank {rank}"
+        );
         let log = fs::read_to_string(log_of(&folder.join("jobs"), job, rank)).unwrap();
         assert_eq!(log, format!("rank {rank} is done\n"));
     }
-}
-
-/// The processes of ranks of this job, by its own token in their environments.
-fn processes(folder: &Path) -> BTreeMap<u32, i32> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(folder.join("run")).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        let numbers: Vec<&str> = name.split('-').collect();
-        let Some(text) = fs::read_to_string(&path).ok().filter(|_| numbers.len() == 4) else {
-            continue;
-        };
-        let words: Vec<&str> = text.split_whitespace().collect();
-        if words.len() == 4 {
-            found.insert(u32::from_str_radix(numbers[2], 16).unwrap(), words[1].parse().unwrap());
-        }
-    }
-    found
-}
-
-fn kill(pid: i32) {
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    // It may have ended.
-    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
 }
 
 fn saved(jobs: &Jobs, job: u64, rank: u32, images: u64) -> Option<()> {
@@ -146,7 +63,10 @@ fn ranks_that_are_killed_go_on_from_their_images() {
     for round in 1..4 {
         // Each has come further than before.
         wait(&book, |jobs| saved(jobs, job, round % 2, u64::from(round) * 4));
-        processes(folder.path()).get(&(round % 2)).into_iter().for_each(|pid| kill(*pid));
+        processes(folder.path())
+            .get(&(round % 2))
+            .into_iter()
+            .for_each(|pid| signal(*pid, Signal::KILL));
     }
     finished(&book, job);
     check(&book, folder.path(), job, 800);
@@ -213,12 +133,11 @@ fn a_rank_that_stands_still_is_ended_and_goes_on_from_its_image() {
     let job = submit(&book, Spec { stall, ranks: 1, ..spec("stands", 2_000, 1_000) });
     wait(&book, |jobs| saved(jobs, job, 0, 4));
     let pid = processes(folder.path())[&0];
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    signal(pid, Signal::STOP);
     let why = wait(&book, |jobs| Some(jobs.job(job)?.ranks[0].recoveries.back()?.why.clone()));
     assert_eq!(why, job::Why::Ended(End::Stalled));
     finished(&book, job);
-    assert!(delivered(&book, folder.path(), job, 0) == expected(0, 2_000));
+    assert!(delivered(&book, folder.path(), job, 0, "sums") == expected(0, 2_000));
     agent.stop();
 }
 

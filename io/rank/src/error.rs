@@ -97,6 +97,47 @@ pub enum JobError {
     /// A message is too long.
     #[error("a message has at most 1 GiB, this one has {0} bytes: send it in parts")]
     LongMessage(u64),
+    /// A tag is not a program's.
+    #[error("tags of programs are below 2^31, and {0} is not: take another")]
+    Tag(u32),
+    /// A message has no whole elements.
+    #[error(
+        "the message of rank {from} with tag {tag} has {bytes} bytes, which are no elements of {each}: \
+         receive the type that is sent"
+    )]
+    Elements {
+        /// Its sender.
+        from: u32,
+        /// Its tag.
+        tag: u32,
+        /// Its bytes.
+        bytes: usize,
+        /// Those of an element.
+        each: usize,
+    },
+    /// A message has another length than the memory for it.
+    #[error(
+        "the message of rank {from} with tag {tag} has {bytes} bytes, and there is room for {room}: \
+         give as many elements as are sent, of the same type"
+    )]
+    Length {
+        /// Its sender.
+        from: u32,
+        /// Its tag.
+        tag: u32,
+        /// Its bytes.
+        bytes: usize,
+        /// The bytes for it.
+        room: usize,
+    },
+    /// Not as many parts as ranks.
+    #[error("there are {given} parts for {ranks} ranks: give one for each")]
+    Parts {
+        /// Parts that were given.
+        given: usize,
+        /// Ranks of the job.
+        ranks: u32,
+    },
     /// Nobody else is there.
     #[error("there is no agent, so nobody else is there: start ranks by `steadfast job run`")]
     Nobody,

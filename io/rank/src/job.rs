@@ -408,7 +408,10 @@ impl Job {
     }
 
     fn pass_on(&mut self) -> Result<(), JobError> {
-        let Some(agent) = &mut self.agent else { return Ok(()) };
+        let Some(agent) = &mut self.agent else {
+            self.messages.note_alone();
+            return Ok(());
+        };
         agent.pass_on(self.began.elapsed(), &mut self.messages)
     }
 

@@ -26,6 +26,7 @@ mod tracker;
 mod turns;
 
 pub use arena::Arena;
+pub use channel::{ChannelError, OWN_TAGS};
 pub use error::JobError;
 pub use job::{Job, RESULT};
 pub use messages::Message;

@@ -255,9 +255,21 @@ impl Messages {
         self.taken.iter().any(|taken| *taken > outgoing::MOST / 8)
     }
 
-    /// Without an agent nothing is gone back to: messages to oneself that were taken are needless.
+    /// Without an agent choices are noted nowhere: messages need not wait for that.
+    pub fn note_alone(&mut self) {
+        self.channels.unsaid();
+        self.words.clear();
+        self.channels.noted(u64::MAX);
+        self.publish();
+    }
+
+    /// Without an agent nothing is gone back to: choices are needless, and so are messages to oneself
+    /// that were taken.
     pub fn let_go(&mut self) {
+        self.note_alone();
         let vector = self.channels.vector();
+        self.channels.committed(0, &vector);
+        self.channels.retired(0);
         let taken = vector.seen[self.rank as usize].below();
         self.release(self.rank, taken);
     }
@@ -266,7 +278,7 @@ impl Messages {
     pub fn poll(&mut self, from: Option<u32>) -> Result<usize, JobError> {
         let many = self.comes.len() as u32;
         let ranks = match from {
-            Some(from) => from..(from + 1).min(many),
+            Some(from) => from..from.saturating_add(1).min(many),
             None => 0..many,
         };
         let mut come = 0;

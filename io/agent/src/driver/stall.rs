@@ -16,7 +16,7 @@ pub(super) struct Stall {
 }
 
 impl Stall {
-    /// It is at a safe point, or the agent has done what it may have waited for.
+    /// It is at a safe point, waits for another rank, or has what it may have waited for at the agent.
     pub fn reached(&mut self, now: Time) {
         (self.reached, self.waits) = (now, false);
     }
