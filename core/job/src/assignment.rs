@@ -95,7 +95,11 @@ impl Jobs {
             version: self.version(),
             jobs: self.jobs().map(|(number, _)| number).chain(self.forgotten()).collect(),
             forgotten: self.forgotten().collect(),
-            over: self.jobs().filter(|(_, it)| it.state == JobState::Finished).map(|it| it.0).collect(),
+            over: self
+                .jobs()
+                .filter(|(_, it)| it.state == JobState::Finished)
+                .map(|it| it.0)
+                .collect(),
             introduced: self.hosts().any(|(member, _)| member == node),
             agents: self.hosts().map(|(member, host)| (member, host.copies.clone())).collect(),
             ..Assignment::default()

@@ -14,8 +14,8 @@
 
 extern crate alloc;
 
-mod arena;
 pub mod agents;
+mod arena;
 pub mod attach;
 pub mod bench;
 pub mod client;

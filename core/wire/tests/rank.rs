@@ -7,8 +7,8 @@ use expect_test::expect;
 use steadfast_wire as wire;
 use wire::limits::MAX_FRAME;
 use wire::rank::{
-    Array, Choice, Choices, Every, Frame, Hello, Log, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_PIECES, PAGE, Saved, Snapshot,
-    Span, Step, Welcome,
+    Array, Choice, Choices, Every, Frame, Hello, Log, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_PIECES, PAGE,
+    Saved, Snapshot, Span, Step, Welcome,
 };
 use wire::{Malformed, Random};
 

@@ -44,7 +44,8 @@ impl<F: Clone> Exchange<F> {
     pub fn log(&mut self, route: Route, start: u64, file: F, own: bool) -> Vec<Delivery<F>> {
         let Route { job, from, to } = route;
         // A mirror of what is here is none.
-        let counts = |known: &Held<F>| known.start < start || known.start == start && own >= known.own;
+        let counts =
+            |known: &Held<F>| known.start < start || known.start == start && own >= known.own;
         if self.logs.get(&route).is_some_and(|known| !counts(known)) {
             return Vec::new();
         }

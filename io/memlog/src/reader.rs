@@ -71,7 +71,10 @@ impl Reader {
     pub fn open(file: &File) -> io::Result<Reader> {
         let memory = Memory::open(file)?;
         let capacity = memory.length().saturating_sub(HEADER);
-        if capacity < HEADER || !capacity.is_power_of_two() || memory.word(0).load(Ordering::Relaxed) != MAGIC {
+        if capacity < HEADER
+            || !capacity.is_power_of_two()
+            || memory.word(0).load(Ordering::Relaxed) != MAGIC
+        {
             let why = "the memory is no log of messages of this version";
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }

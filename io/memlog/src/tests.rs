@@ -240,7 +240,10 @@ fn a_log_is_restored_from_its_ring() {
         copy.copy(*end, &mut message);
         assert_eq!(message, bytes(head.number));
     }
-    assert!(Reader::open(copy.file()).unwrap().advance().unwrap().is_none(), "nothing may leave yet");
+    assert!(
+        Reader::open(copy.file()).unwrap().advance().unwrap().is_none(),
+        "nothing may leave yet"
+    );
     Writer::restored(&ring[1..], writer.place()).unwrap_err();
     Writer::restored(&[0; 1 << 13], writer.place()).unwrap().records().unwrap_err();
 }

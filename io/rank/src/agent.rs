@@ -238,7 +238,12 @@ impl Agent {
     }
 
     /// The rank has come further.
-    pub fn tell_step(&mut self, now: Duration, step: Step, messages: &mut Messages) -> Result<(), JobError> {
+    pub fn tell_step(
+        &mut self,
+        now: Duration,
+        step: Step,
+        messages: &mut Messages,
+    ) -> Result<(), JobError> {
         self.tell(now, Frame::Step(step), messages)
     }
 

@@ -252,7 +252,8 @@ impl Job {
 
     /// There is room for more arrays, beside the note with the loops.
     fn check_room(&self, more: usize) -> Result<(), JobError> {
-        let loops = [LOOPS, CHANNELS].into_iter().filter(|it| !self.notes.contains_key(*it)).count();
+        let loops =
+            [LOOPS, CHANNELS].into_iter().filter(|it| !self.notes.contains_key(*it)).count();
         let all = self.arena.arrays().len() + self.notes.len() + loops + more;
         if all > MAX_ARRAYS { Err(JobError::Many(MAX_ARRAYS - 2)) } else { Ok(()) }
     }
@@ -377,7 +378,11 @@ impl Job {
             return self.messages.take(from, tag);
         }
         if self.agent.is_none() {
-            return Err(if self.messages.is_alone() { JobError::Deadlock } else { JobError::Nobody });
+            return Err(if self.messages.is_alone() {
+                JobError::Deadlock
+            } else {
+                JobError::Nobody
+            });
         }
         let begun = Instant::now();
         while let Some(left) = within.checked_sub(begun.elapsed()) {

@@ -214,8 +214,7 @@ mod tests {
         fn turn(&mut self, depth: usize, turn: u64) {
             let another = self.turns.turn(depth, turn);
             self.journal.turn(depth, another);
-            self.image =
-                (self.turns.encode(), self.journal.save(Clone::clone), self.log.len());
+            self.image = (self.turns.encode(), self.journal.save(Clone::clone), self.log.len());
         }
 
         fn begin(&mut self, turns: u64) -> (usize, u64) {

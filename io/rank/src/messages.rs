@@ -55,11 +55,7 @@ pub(crate) struct Messages {
 impl Messages {
     /// Those of a rank that begins: of a job of so many ranks, in its start of this number. `notes`:
     /// what earlier starts have chosen.
-    pub fn new(
-        (rank, ranks): (u32, u32),
-        start: u64,
-        notes: Notes,
-    ) -> Result<Messages, JobError> {
+    pub fn new((rank, ranks): (u32, u32), start: u64, notes: Notes) -> Result<Messages, JobError> {
         let channels = Channels::again(ranks, notes)?;
         let sent = (0..ranks).map(|_| None).collect();
         Messages::of((rank, start), channels, Journal::default(), sent)
@@ -226,8 +222,7 @@ impl Messages {
     ) -> Result<Option<Message>, JobError> {
         if self.journal.repeats() {
             let fits = |rank: u32, its: u32| {
-                from.is_none_or(|from| from == rank)
-                    && tag.map_or(its < OWN_TAGS, |tag| tag == its)
+                from.is_none_or(|from| from == rank) && tag.map_or(its < OWN_TAGS, |tag| tag == its)
             };
             return match self.journal.repeat() {
                 Some(Event::Came(from, tag, body)) if fits(*from, *tag) => {

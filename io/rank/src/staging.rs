@@ -112,9 +112,9 @@ impl Staging {
             arrays: arrays.collect(),
             spans: Vec::with_capacity(spans.len() + beside.len()),
         };
-        let of_arena = spans.into_iter().map(|(array, from, to)| {
-            (Bytes::Slice(arena.bytes(array)), span(array, (from, to)))
-        });
+        let of_arena = spans
+            .into_iter()
+            .map(|(array, from, to)| (Bytes::Slice(arena.bytes(array)), span(array, (from, to))));
         let first = arena.arrays().len();
         let of_others = beside.iter().enumerate().flat_map(|(number, it)| {
             let changed = it.changed.clone().filter(|_| !snapshot.full);

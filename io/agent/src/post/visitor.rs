@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::BytesMut;
 use memlog::Mirror;
-use wire::{Member, NodeId};
 use wire::agents::{Frame, Open, Piece, Route};
+use wire::{Member, NodeId};
 
 use super::Bells;
 use super::courier::MAX_LOG;

@@ -7,9 +7,9 @@ use memlog::Writer;
 use serde::{Deserialize, Serialize};
 use wire::rank::{Array, PAGE};
 
+use super::Messages;
 use super::message::{Body, Place};
 use super::outgoing::Outgoing;
-use super::Messages;
 use crate::error::JobError;
 use crate::journal;
 use crate::staging::{Bytes, Extra};

@@ -50,7 +50,9 @@ impl Application {
     /// Bytes that a rank saves.
     pub fn saved(self, ranks: u32) -> u64 {
         match self {
-            Application::Gauss(n) | Application::Matmul(n) => 8 * (n * n.div_ceil(ranks as usize)) as u64,
+            Application::Gauss(n) | Application::Matmul(n) => {
+                8 * (n * n.div_ceil(ranks as usize)) as u64
+            }
             Application::Fft(_) => 8 * 3 * POINTS as u64,
         }
     }
