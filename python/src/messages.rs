@@ -83,7 +83,8 @@ struct Parts {
 
 impl Parts {
     fn of(message: Message) -> PyResult<Parts> {
-        let other = || JobError::new_err("a message is none of Python's: its sender is another program");
+        let other =
+            || JobError::new_err("a message is none of Python's: its sender is another program");
         let mut length = [0; 4];
         message.read(0, &mut length).map_err(raised)?;
         let length = u32::from_le_bytes(length) as usize;
@@ -153,7 +154,9 @@ pub(crate) fn recv_into<'a>(
 ) -> PyResult<(u32, u32, Bound<'a, PyBytes>, usize)> {
     let view = PyUntypedBuffer::get(data)?;
     if view.readonly() {
-        return Err(PyBufferError::new_err("a message is received into memory that may be written"));
+        return Err(PyBufferError::new_err(
+            "a message is received into memory that may be written",
+        ));
     }
     let (begin, room) = bytes(&view)?;
     let parts = wait(py, source, tag)?;

@@ -56,7 +56,7 @@ pub struct Open {
     pub at: u64,
 }
 
-/// What comes next in a log.
+/// The next bytes of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The log's number.
@@ -114,7 +114,7 @@ pub enum Frame {
     Hello(Hello),
     /// Another log is to be mirrored.
     Open(Open),
-    /// What comes next in a log.
+    /// The next bytes of a log.
     Bytes(Piece),
     /// A log has let go all before this byte.
     Released(u32, u64),

@@ -87,7 +87,7 @@ pub enum Frame {
     Needless(Vec<(u32, u64)>),
     /// Images before this generation will not be restored. | generation (8) |
     Oldest(u64),
-    /// What the program could not know by itself.
+    /// Choices: the program could not know them by itself.
     Choices(Choices),
     /// All choices up to this one are noted elsewhere. | number (8) |
     Noted(u64),

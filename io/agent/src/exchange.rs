@@ -8,7 +8,7 @@ use wire::rank::{Frame, Log};
 /// A rank, by its job's number and its own.
 pub(crate) type RankId = (u64, u32);
 
-/// What a rank is to get. `F`: a file.
+/// A word for a rank, with a file (`F`).
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Delivery<F> {
     pub to: RankId,

@@ -81,9 +81,9 @@ pub(crate) struct Post {
     /// Logs that are carried: to whom, and of which start, by its file.
     carried: BTreeMap<Route, (Member, Arc<File>)>,
     asking: BTreeMap<Key, Asking>,
-    /// What receivers here need no more.
+    /// Messages that receivers here need no more: up to which, of each route.
     needless: BTreeMap<Route, u64>,
-    /// What ranks here are to be told.
+    /// Words for ranks here.
     words: Vec<Outgoing>,
 }
 
@@ -107,7 +107,7 @@ impl Post {
         }
     }
 
-    /// What ranks here are to be told by now.
+    /// The words for ranks here that there are by now.
     pub fn words(&mut self) -> Vec<Outgoing> {
         mem::take(&mut self.words)
     }

@@ -263,7 +263,7 @@ fn a_mirror_follows_a_log_that_has_let_go_what_was_not_read() {
         writer.publish(end);
         if number % 7 == 0 {
             while let Some((at, released)) = source.copy_next(1 << 12, &mut piece).unwrap() {
-                // What was let go before it was read is passed over.
+                // Messages that were let go before they were read are passed over.
                 mirror.release(released);
                 mirror.push(at, &piece).unwrap();
             }

@@ -196,7 +196,7 @@ impl Writer {
         Ok(records)
     }
 
-    /// What comes next is not before this place.
+    /// The next bytes are not before this place.
     pub(crate) fn pass_over(&mut self, until: u64) {
         self.written = self.written.max(until);
     }

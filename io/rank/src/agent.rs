@@ -247,7 +247,7 @@ impl Agent {
         self.tell(now, Frame::Step(step), messages)
     }
 
-    /// What is to be said because of messages.
+    /// Says to the agent all that there is to say because of messages.
     pub fn pass_on(&mut self, now: Duration, messages: &mut Messages) -> Result<(), JobError> {
         let mut broken = None;
         for (frame, file) in messages.words() {

@@ -12,7 +12,7 @@ pub(crate) enum Event<B> {
     Sent(u32, u32, u64, u32),
     /// A message of a rank, with its tag and bytes.
     Came(u32, u32, B),
-    /// What was chosen, but for the sender of a message.
+    /// A choice, but for the sender of a message.
     Chose(Choice),
 }
 
@@ -89,7 +89,7 @@ impl<B: From<Vec<u8>> + Clone> Journal<B> {
         }
     }
 
-    /// What happens now has happened before.
+    /// The present events have happened before.
     pub fn repeats(&self) -> bool {
         self.next < self.events.len()
     }
@@ -194,7 +194,7 @@ mod tests {
         budget: u32,
         /// Before this loop there is a safe point of its own.
         point: u32,
-        /// What is saved at each safe point.
+        /// The last safe point: loops, journal, and events until then.
         image: (Vec<u8>, Saved, usize),
     }
 

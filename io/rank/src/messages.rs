@@ -46,7 +46,7 @@ pub(crate) struct Messages {
     saving: Option<channel::Vector>,
     /// Bytes of each rank that were taken since.
     taken: Vec<u64>,
-    /// What was needed no more when that was told last.
+    /// Messages that were needed no more when that was told last.
     needless: Vec<(u32, u64)>,
     words: Vec<(Frame, Option<File>)>,
     spin: Spin,

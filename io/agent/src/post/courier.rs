@@ -178,7 +178,7 @@ impl Way {
                 Err(error) => {
                     tracing::debug!(at = self.at, %error, "another agent is not there");
                     self.stream = None;
-                    // Who says them says them again when it is reached.
+                    // Words are said again when it is reached.
                     self.words.clear();
                     if broken.get_or_insert_with(Instant::now).elapsed() > AWAY {
                         told(false);
