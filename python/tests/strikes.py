@@ -137,6 +137,9 @@ def wait(cluster, name, until=lambda job: False):
         job = cluster.job(name)
         if job["state"] != "running":
             if job["state"] != "finished":
+                for rank in range(RANKS):
+                    prints = cluster.steadfast("job", "logs", name, "--rank", str(rank))
+                    print(f"rank {rank} has printed:", prints[-2_000:], sep="\n")
                 sys.exit(f"{name}: {job['state']}")
             return True
         if until(job):

@@ -71,6 +71,8 @@ struct Run {
     killed: bool,
     /// It has finished its work, and the book is to know.
     finishing: bool,
+    /// It has sent messages, or got some.
+    talks: bool,
     /// It has done its work, and waits for other ranks.
     done: bool,
     /// Images before this one are not restored.
@@ -300,6 +302,13 @@ impl Agent {
         self.runs.get(&key).map(|run| run.oldest).filter(|oldest| *oldest > 0)
     }
 
+    /// A rank has sent messages, or got some: it does not go back behind its kept states.
+    pub fn handle_talk(&mut self, key: Key) {
+        if let Some(run) = self.runs.get_mut(&key) {
+            run.talks = true;
+        }
+    }
+
     /// A rank has a snapshot.
     pub fn handle_snapshot(&mut self, key: Key, step: u64, full: bool) {
         let Some(run) = self.runs.get_mut(&key).filter(|run| !run.killed && !run.ended) else {
@@ -333,11 +342,12 @@ impl Agent {
         saved: Result<(Root, u64), String>,
     ) {
         let key = key_of(place);
-        let saving = self.runs.get(&key).and_then(|run| run.saving);
+        let run = self.runs.get(&key);
+        let (saving, talks) = run.map_or((None, false), |run| (run.saving, run.talks));
         match (saving, saved) {
             (Some((_, step)), Ok((root, bytes))) => {
                 let holder = self.me;
-                self.say(Command::Commit { place, root, bytes, step, parent, holder });
+                self.say(Command::Commit { place, root, bytes, step, parent, holder, talks });
             }
             (None, Ok(_)) => {
                 self.outputs.push_back(Output::Remove(place));

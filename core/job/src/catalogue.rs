@@ -23,6 +23,8 @@ pub struct Generation {
     pub step: u64,
     /// The image on which it builds.
     pub parent: Option<Parent>,
+    /// Its rank has sent messages, or got some.
+    pub talks: bool,
     /// The nodes that have it, each in the life in which it said so.
     pub holders: BTreeSet<Member>,
     /// Nodes that had it when they went, and may come back with it.
@@ -39,6 +41,8 @@ pub struct Catalogue {
     from: Option<u64>,
     /// A user has said that it may begin anew.
     anew: bool,
+    /// States before this one are not gone back to: others have let go what these would need of them.
+    floor: u64,
     /// The nodes at which each image is to be.
     copies: u8,
     /// A state that another node gets before the rank goes there: the next one, or that of this image.
@@ -92,6 +96,9 @@ impl Catalogue {
             self.generations.retain(|number, _| Some(*number) <= newest);
         }
         (self.from, self.awaited) = (newest, Awaited::Nothing);
+        if newest.is_none() {
+            self.floor = 0;
+        }
     }
 
     /// Another image is whole at its first holder. One that is here already is as good.
@@ -122,7 +129,17 @@ impl Catalogue {
             self.awaited = Awaited::Image(self.last);
         }
         self.generations.insert(self.last, generation);
+        self.raise_floor();
         Ok(())
+    }
+
+    /// Older states are needed no more: who sends messages to this rank may hear of it.
+    fn raise_floor(&mut self) {
+        let talks = self.generations.last_key_value().is_some_and(|(_, it)| it.talks);
+        let heads = self.kept().map(|state| state[0].place.generation);
+        if talks && self.restorable().nth(KEPT - 1).is_some() {
+            self.floor = heads.min().unwrap_or(0).max(self.floor);
+        }
     }
 
     /// Gives up the oldest image that no state needs which can be restored now. Its holders may have
@@ -146,6 +163,7 @@ impl Catalogue {
         generation.holders.retain(|other| other.node != holder.node);
         generation.away.remove(&holder.node);
         generation.holders.insert(holder);
+        self.raise_floor();
         Ok(())
     }
 
@@ -184,9 +202,10 @@ impl Catalogue {
         }
     }
 
-    /// It had images, and all are gone for good.
+    /// It had images, and all to which it could go back are gone for good.
     pub fn is_lost(&self) -> bool {
-        self.last > 0 && self.generations.is_empty() && !self.anew
+        let there = self.generations.range(self.floor..).next().is_some();
+        self.last > 0 && !there && !self.anew
     }
 
     /// The last image is there, or may come back: that of the present start, or the one from which
@@ -222,8 +241,7 @@ impl Catalogue {
     /// States before this one are not gone back to: what only they need of other ranks is let go. 0:
     /// the rank may have to begin anew.
     pub fn oldest(&self) -> u64 {
-        let heads = self.kept().map(|state| state[0].place.generation);
-        if self.restorable().nth(KEPT - 1).is_some() { heads.min().unwrap_or(0) } else { 0 }
+        self.floor
     }
 
     /// The newest states that can be restored, each as the images that make it whole, the newest
@@ -240,7 +258,8 @@ impl Catalogue {
             let below = if planted.is(Bug::RestoreWithoutParent) { 1 } else { chain.len() };
             is_held(&chain[..below])
         };
-        self.generations.values().rev().filter_map(|it| self.chain(it)).filter(whole)
+        let states = self.generations.range(self.floor..).rev();
+        states.filter_map(|(_, it)| self.chain(it)).filter(whole)
     }
 
     /// The newest state of which each image is at as many nodes as it is to be.

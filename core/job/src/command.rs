@@ -144,6 +144,8 @@ pub enum Command {
         parent: Option<Parent>,
         /// The node: the one that runs the rank.
         holder: Member,
+        /// The rank has sent messages, or got some: others let go what older images would need.
+        talks: bool,
     },
     /// A node: a copy of this image is whole on its disk.
     Held {

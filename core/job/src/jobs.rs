@@ -213,13 +213,14 @@ impl Jobs {
             }
             Command::Done { job, rank, start, at } => self.done(now, (*job, *rank), *start, *at),
             Command::Gone { node } => self.gone(now, *node),
-            Command::Commit { place, root, bytes, step, parent, holder } => {
+            Command::Commit { place, root, bytes, step, parent, holder, talks } => {
                 let generation = Generation {
                     place: *place,
                     root: *root,
                     bytes: *bytes,
                     step: *step,
                     parent: *parent,
+                    talks: *talks,
                     holders: [*holder].into(),
                     away: BTreeSet::new(),
                 };

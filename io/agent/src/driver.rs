@@ -310,6 +310,9 @@ impl Driver {
                 (rank.snapshot, rank.snapped) = (Some((snapshot, file)), wall());
                 rank.step = step;
                 rank.stall.waits();
+                if self.post.has_talked(key) {
+                    self.agent.handle_talk(key);
+                }
                 self.agent.handle_snapshot(key, step, full);
             }
             (Frame::Finish, _) => {

@@ -193,9 +193,21 @@ impl Kept {
         demand(there, PROPERTY, || format!("{rank:?} has finished, and its last image is lost"))
     }
 
-    /// A rank is said to have lost all images: each went because nobody had it.
-    pub fn is_lost(&self, rank: RankId) -> Verdict {
-        let counts = self.ranks.get(&rank).is_some_and(|images| !images.is_empty());
+    /// States before this one are not gone back to any more: there are as many as are kept from it on.
+    pub fn floor(&self, rank: RankId, floor: u64) -> Verdict {
+        let images = self.ranks.get(&rank).into_iter();
+        let kept = images.flat_map(states).filter(|state| *state >= floor).count();
+        demand(kept >= STATES, PROPERTY, || {
+            format!(
+                "{rank:?} is not to go back behind {floor}, and has {kept} states from there on"
+            )
+        })
+    }
+
+    /// A rank is said to have lost all images from its floor on: each went because nobody had it.
+    pub fn is_lost(&self, rank: RankId, floor: u64) -> Verdict {
+        let images = self.ranks.get(&rank);
+        let counts = images.is_some_and(|images| images.range(floor..).next().is_some());
         demand(!counts, PROPERTY, || format!("{rank:?} is lost, and has images"))
     }
 }
@@ -255,12 +267,13 @@ mod tests {
     #[test]
     fn a_rank_that_is_called_lost_too_early_is_seen() {
         let mut kept = kept();
-        assert!(kept.is_lost(RANK).is_err(), "its images count");
+        assert!(kept.is_lost(RANK, 0).is_err(), "its images count");
+        assert!(kept.floor(RANK, 3).is_err() && kept.floor(RANK, 2).is_ok());
         for generation in 1..=3 {
             kept.lost(place(generation), node(1, 1));
         }
         kept.left(RANK, Cause::Lost, &Left::new()).unwrap();
-        kept.is_lost(RANK).unwrap();
+        kept.is_lost(RANK, 0).unwrap();
         assert!(kept.finished(RANK).is_err(), "its results are gone");
     }
 

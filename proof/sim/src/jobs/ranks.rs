@@ -160,7 +160,12 @@ impl World {
         let finishes = is_over && process.end.said && word.is_none();
         self.computes(node, key, computes.then_some(moments))?;
         self.agent(node, |agent| match word {
-            Some((step, full)) => agent.handle_snapshot(key, step, full),
+            Some((step, full)) => {
+                if together(key.job) {
+                    agent.handle_talk(key);
+                }
+                agent.handle_snapshot(key, step, full);
+            }
             None if finishes => agent.handle_finish(key, now, together(key.job)),
             None => {}
         })
