@@ -125,6 +125,12 @@ fn expected(rank: u64) -> Vec<u8> {
     sums.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
+/// What a rank of an undisturbed run prints.
+fn printed(rank: u64) -> String {
+    let turns = (0..TURNS).step_by(50).map(|turn| format!("turn {turn}\n"));
+    format!("rank {rank} of 3\n{}rank {rank} is done\n", turns.collect::<String>())
+}
+
 fn check_results(home: &Home, name: &str, out: &Path) {
     home.done(&["job", "restore", name, "--results", "--out", out.to_str().unwrap()]);
     for rank in 0..3 {
@@ -208,8 +214,10 @@ fn a_job_ends_as_undisturbed_whatever_dies() {
     let verified = home.done(&["job", "verify", "k"]);
     assert!(verified.contains("all whole"), "{verified}");
     check_verify(&home);
-    let log = home.done(&["job", "logs", "k", "--rank", "1"]);
-    assert!(log.contains("rank 1 is done"), "{log}");
+    for rank in 0..3 {
+        let log = home.done(&["job", "logs", "k", "--rank", &rank.to_string()]);
+        assert_eq!(log, printed(rank), "rank {rank}");
+    }
     assert!(home.done(&["job", "list"]).contains("finished"));
     home.done(&["job", "forget", "k"]);
     assert!(home.done(&["job", "list"]).contains("there are no jobs"));
@@ -271,6 +279,7 @@ fn ranks_leave_a_node_that_is_drained() {
     assert!(home.done(&["job", "show", "moved"]).contains("it left its node"));
     home.done(&["job", "resume", "moved", "--json"]);
     check_results(&home, "moved", &home.0.path().join("out"));
+    assert_eq!(home.done(&["job", "logs", "moved"]), printed(0), "at another node");
 }
 
 #[test]
@@ -299,7 +308,7 @@ fn a_program_that_fails_is_told_with_its_last_words_at_hand() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("exit status 3") && text.contains("steadfast job logs sh"), "{text}");
-    assert_eq!(home.done(&["job", "logs", "sh"]), "no such input\n".repeat(3));
+    assert_eq!(home.done(&["job", "logs", "sh"]), "no such input\n", "of its last start");
     // A script that is run again goes on, and is done when the job is.
     let script = "test -e done && exit 0; touch done; kill -9 $$";
     let again = ["job", "run", "--or-resume", "--name", "twice", "--", "sh", "-c", script];

@@ -44,6 +44,12 @@ pub(crate) fn say(why: &dyn Display) {
     let _ = writeln!(io::stderr(), "steadfast: {why}");
 }
 
+/// Has what C code has printed go to where it is printed to.
+pub(crate) fn flush() {
+    // SAFETY: without a stream, it flushes all of them, and locks each meanwhile.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+}
+
 /// Ends the process with this status, without another word of its program.
 pub(crate) fn now(status: i32) -> ! {
     // SAFETY: it takes any status, and does not return.

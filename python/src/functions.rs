@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::buffer::Memory;
 use crate::exit;
-use crate::process::{self, JobError, raised, this};
+use crate::process::{self, JobError, flush, flush_repeated, raised, this};
 
 /// Finds the agent. The caller sees to it that this is done once.
 #[pyfunction]
@@ -87,19 +87,22 @@ pub(crate) fn result(name: &str, form: &str, bytes: &[u8]) -> PyResult<()> {
 
 /// Here the rank may be saved. True: a checkpoint is due.
 #[pyfunction]
-pub(crate) fn safe_point() -> PyResult<bool> {
+pub(crate) fn safe_point(py: Python<'_>) -> PyResult<bool> {
+    flush_repeated(py)?;
     this()?.job.safe_point().map_err(raised)
 }
 
 /// Saves what the rank has. No other Python code runs meanwhile: it might write what is copied.
 #[pyfunction]
-pub(crate) fn save() -> PyResult<()> {
+pub(crate) fn save(py: Python<'_>) -> PyResult<()> {
+    flush(py)?;
     this()?.job.save().map_err(raised)
 }
 
 /// The work is done.
 #[pyfunction]
-pub(crate) fn finish() -> PyResult<()> {
+pub(crate) fn finish(py: Python<'_>) -> PyResult<()> {
+    flush(py)?;
     let mut rank = this()?;
     rank.job.finish().map_err(raised)?;
     rank.finished = true;

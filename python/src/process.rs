@@ -85,8 +85,30 @@ pub(crate) fn raised(error: Error) -> PyErr {
     }
 }
 
+/// Has what Python and C code have printed go to where it is printed to. The standard output may be
+/// closed, or be something else: that is nothing to fail for.
+pub(crate) fn flush(py: Python<'_>) -> PyResult<()> {
+    let sys = py.import("sys")?;
+    for name in ["stdout", "__stdout__"] {
+        let flushed = sys.getattr(name).and_then(|file| file.call_method0("flush"));
+        // An interrupt is another matter.
+        flushed.map(drop).or_else(|error| {
+            if error.is_instance_of::<PyException>(py) { Ok(()) } else { Err(error) }
+        })?;
+    }
+    exit::flush();
+    Ok(())
+}
+
+/// The same, where the rank's standard output may be about to go elsewhere.
+pub(crate) fn flush_repeated(py: Python<'_>) -> PyResult<()> {
+    let repeats = this()?.job.repeats_output();
+    if repeats { flush(py) } else { Ok(()) }
+}
+
 /// Finds the agent. The caller sees to it that this is done once.
 pub(crate) fn connect(py: Python<'_>) -> PyResult<()> {
+    flush(py)?;
     // The agent may have to read a large state first: other threads go on.
     let job = py.detach(Job::connect).map_err(raised)?;
     let rank = Rank { job, loops: Vec::new(), last: 0, finished: false, forked: false };
@@ -103,7 +125,10 @@ fn finish_at_exit(status: i32) -> i32 {
     // Python is gone by now, so an error has nobody else to go to.
     let finished = match RANK.get().map(Mutex::lock) {
         Some(Ok(rank)) if status != 0 || rank.forked || rank.finished => return status,
-        Some(Ok(mut rank)) => rank.job.finish(),
+        Some(Ok(mut rank)) => {
+            exit::flush();
+            rank.job.finish()
+        }
         _ => return exit::FAILED,
     };
     match finished {

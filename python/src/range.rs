@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::process::this;
+use crate::process::{flush_repeated, this};
 
 /// The turns of a loop, from the first one that is not done. Each begins with a safe point. When
 /// the loop is left, it is dropped, and so ends also by `break`, `return` or an exception.
@@ -45,6 +45,7 @@ impl Range {
             self.end();
             return Ok(None);
         }
+        flush_repeated(py)?;
         // The lock is free again when Python saves.
         let due = this()?.turn(depth, number, turn)?;
         if due {

@@ -3,6 +3,7 @@
 It starts the rank, keeps in memory what it saves, and kills it where a test says so.
 """
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 import tempfile
 
 HELLO, WELCOME, SNAPSHOT, SAVED, STEP, SAVE, FINISH, FINISHED, FAREWELL = range(1, 10)
+MESSAGES = range(10, 17)
 VERSION, PAGE = 1, 4096
 RESTORED, FULL, BLOCKING = 1, 2, 4
 RESULT = "steadfast.result."
@@ -93,12 +95,16 @@ class Snapshot:
 
 
 class Agent:
-    def __init__(self, command, every=1, blocking=True, full=False, image=None, **variables):
+    def __init__(
+        self, command, every=1, blocking=True, full=False, image=None, prints=None, **variables
+    ):
         self.command, self.variables = command, variables
         self.every, self.blocking, self.full, self.image = every, blocking, full, image
         self.rank, self.ranks = 0, 1
         self.starts, self.saved, self.finished = 0, [], False
         self.output = self.errors = ""
+        # The file for its standard output, if there is one; what another host might have there.
+        self.prints, self.before = prints, b""
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp()
@@ -136,9 +142,10 @@ class Agent:
             **self.variables,
         }
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(
-            self.command, env=variables, stdout=pipe, stderr=pipe, text=True
-        )
+        with self.printed(variables) as output:
+            self.process = subprocess.Popen(
+                self.command, env=variables, stdout=output, stderr=pipe, text=True
+            )
         try:
             self.serve(kill_after)
             self.output, self.errors = self.process.communicate(timeout=PATIENCE)
@@ -146,6 +153,20 @@ class Agent:
             self.process.kill()
             self.process.communicate()
         return self.process.returncode
+
+    @contextlib.contextmanager
+    def printed(self, variables):
+        """Where it prints: a file as at another host, or a pipe."""
+        if not self.prints:
+            yield subprocess.PIPE
+            return
+        with open(self.prints, "a+b") as file:
+            file.truncate(0)
+            file.write(self.before if self.image else b"")
+            data = os.fstat(file.fileno())
+            variables["STEADFAST_JOB_OUTPUT"] = f"{data.st_dev}:{data.st_ino}"
+            file.flush()
+            yield file
 
     def serve(self, kill_after):
         with self.let_in() as self.stream:
@@ -160,12 +181,21 @@ class Agent:
                         self.process.kill()
                         return
                     # It says each time whether the next snapshot is to be a full one.
-                    self.stream.sendall(frame(SAVED, struct.pack("<QBB", 0, True, self.full)))
+                    self.stream.sendall(frame(SAVED, self.done()))
                 elif kind == FINISH:
                     self.finished = True
                     self.stream.sendall(frame(FINISHED))
+                elif kind == STEP:
+                    assert len(body) == 16
                 else:
-                    assert kind == STEP and len(body) == 16, kind
+                    # What it says because of messages is for other ranks, of which there are none.
+                    assert kind in MESSAGES, kind
+                    if file is not None:
+                        os.close(file)
+
+    def done(self):
+        """The last snapshot is saved."""
+        return struct.pack("<QQBB", self.saved[-1].step, len(self.saved), True, self.full)
 
     def let_in(self):
         """The rank's stream, when both have introduced themselves."""
@@ -186,7 +216,8 @@ class Agent:
         count, listed = (len(self.image.arrays), self.image.listed()) if self.image else (0, b"")
         step, day = 0, 86_400_000_000
         numbers = self.rank, self.ranks, 7, self.starts, step, self.every, day
-        return frame(WELCOME, struct.pack("<BBHIIQQQQQ", VERSION, flags, count, *numbers) + listed)
+        body = struct.pack("<BBHIIQQQQQ", VERSION, flags, count, *numbers)
+        return frame(WELCOME, body + struct.pack("<QQQ", len(self.saved), 0, 0) + listed)
 
     def keep(self, snapshot):
         self.saved.append(snapshot)

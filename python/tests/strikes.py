@@ -22,7 +22,7 @@ from pathlib import Path
 RANKS = 4
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples/jobs"
 
-# An example, with a line for each turn in a file of the rank's own.
+# An example, with a line for each turn in a file of the rank's own, and on its standard output.
 COUNTED = """
 import runpy, sys
 from steadfast_jobs import _job
@@ -35,6 +35,7 @@ def counted(self, *arguments):
         if depth == 0:
             with open(f"{name}-{self.rank}", "a") as turns:
                 turns.write(f"{turn}\\n")
+            print("turn", turn)
         yield turn
     self.depth = depth
 _job.Job.range = counted
@@ -82,6 +83,11 @@ class Cluster:
         self.steadfast("job", "restore", name, "--results", "--out", str(out))
         files = sorted(path for path in out.rglob("*") if path.is_file())
         return {str(path.relative_to(out)): path.read_bytes() for path in files}
+
+    def prints(self, name):
+        """What each rank has printed on its standard output."""
+        ranks = [["--rank", str(rank)] for rank in range(RANKS)]
+        return [self.steadfast("job", "logs", name, *rank) for rank in ranks]
 
     def turns(self, name):
         """Turns that were computed, and those among them that were computed before."""
@@ -174,8 +180,8 @@ def strikes(cluster, examples):
     for number, example in enumerate(examples):
         cluster.submit(f"calm-{number}", example)
         wait(cluster, f"calm-{number}")
-        wanted.append(cluster.results(f"calm-{number}"))
-        assert wanted[-1], f"{example} has no results"
+        wanted.append((cluster.results(f"calm-{number}"), cluster.prints(f"calm-{number}")))
+        assert wanted[-1][0], f"{example} has no results"
     done = jobs = turns = twice = restarts = 0
     kinds = [*options.kinds, "two"]
     while done < options.rounds:
@@ -189,8 +195,11 @@ def strikes(cluster, examples):
                 cluster.strike(kinds[done % len(kinds)])
                 done += 1
         wait(cluster, name)
-        if cluster.results(name) != wanted[number]:
+        results, prints = wanted[number]
+        if cluster.results(name) != results:
             sys.exit(f"{name}: the results of {examples[number]} differ from the undisturbed run's")
+        if (found := cluster.prints(name)) != prints:
+            sys.exit(f"{name}: {examples[number]} printed {found}, undisturbed {prints}")
         computed, again = cluster.turns(name)
         jobs, turns, twice = jobs + 1, turns + computed, twice + again
         restarts += sum(rank["start"] - 1 for rank in cluster.job(name)["ranks"])

@@ -175,7 +175,7 @@ class Asked(Agent):
             while (received := self.receive())[0] != SNAPSHOT:
                 pass
             self.keep(Snapshot(*received[1:]))
-            self.stream.sendall(frame(SAVED, struct.pack("<QBB", 0, True, False)))
+            self.stream.sendall(frame(SAVED, self.done()))
             self.stream.sendall(frame(FAREWELL, b"another one runs"))
             while self.receive():
                 pass

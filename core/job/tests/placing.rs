@@ -89,6 +89,7 @@ impl World {
             step: generation,
             parent: parent.filter(|_| !full),
             holder,
+            talks: false,
         });
         place
     }

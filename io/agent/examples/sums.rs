@@ -9,11 +9,15 @@ fn main() -> Result<(), JobError> {
     let number = |place: usize| env::args().nth(place).and_then(|text| text.parse().ok());
     let (turns, pause) = (number(1).unwrap_or(1_000), number(2).unwrap_or(0));
     let mut job = Job::connect()?;
+    println!("rank {} of {}", job.rank(), job.ranks());
     let (array, _) = job.array("sums", "<u8 (1000,)", 8_000)?;
     let (depth, from) = job.begin_loop(turns);
     for turn in from..turns {
         if job.turn(depth, turn)? {
             job.save()?;
+        }
+        if turn % 50 == 0 {
+            println!("turn {turn}");
         }
         let rank = u64::from(job.rank());
         for (place, bytes) in (0_u64..).zip(job.bytes_mut(array).chunks_exact_mut(8)) {

@@ -3,7 +3,8 @@
 //! ```text
 //! FOLDER/JOB/RANK/0000000000000007-0000000000000002.data       the parts of image 7, of start 2
 //! FOLDER/JOB/RANK/0000000000000007-0000000000000002.manifest   what it has: written last
-//! FOLDER/JOB/RANK.log                                          what the rank has printed
+//! FOLDER/JOB/RANK.log                                          what it has printed: standard output
+//! FOLDER/JOB/RANK.err                                          and standard error
 //! ```
 //!
 //! Numbers are hexadecimal. A file is never written twice: a start that is over cannot touch a later
@@ -27,9 +28,15 @@ pub fn folder_of(folder: &Path, job: u64, rank: u32) -> PathBuf {
     folder.join(format!("{job:016x}")).join(format!("{rank:08x}"))
 }
 
-/// The file with what a rank has printed.
+/// The file with a rank's standard output: that of its last start here, which has what the starts
+/// before it have printed as well.
 pub fn log_of(folder: &Path, job: u64, rank: u32) -> PathBuf {
     folder.join(format!("{job:016x}")).join(format!("{rank:08x}.log"))
+}
+
+/// The file with a rank's standard error: that of all its starts here.
+pub fn errors_of(folder: &Path, job: u64, rank: u32) -> PathBuf {
+    log_of(folder, job, rank).with_extension("err")
 }
 
 /// The images of a folder, by their manifests.

@@ -1,9 +1,9 @@
 //! A rank's process.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,20 +13,19 @@ use std::thread;
 use job::{End, Key, Task};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
-use wire::rank::{RANK_VARIABLE, RANKS_VARIABLE, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE};
+use wire::rank::{
+    OUTPUT_VARIABLE, RANK_VARIABLE, RANKS_VARIABLE, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE,
+};
 
 use crate::event::Event;
 
-/// Starts the program of a task, in a process group of its own. What it prints is added to the log.
+/// Starts the program of a task, in a process group of its own. It prints to these files.
 pub(crate) fn start(
     task: &Task,
     (socket, token): (&Path, &[u8; TOKEN]),
-    log: &Path,
+    (output, errors): (File, File),
 ) -> io::Result<Child> {
-    if let Some(folder) = log.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let log = File::options().create(true).append(true).mode(0o600).open(log)?;
+    let data = output.metadata()?;
     let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
     let spec = &task.spec;
     let mut command = Command::new(&spec.command[0]);
@@ -42,9 +41,10 @@ pub(crate) fn start(
         .env(TOKEN_VARIABLE, token)
         .env(RANK_VARIABLE, task.rank.to_string())
         .env(RANKS_VARIABLE, spec.ranks.to_string())
+        .env(OUTPUT_VARIABLE, format!("{}:{}", data.dev(), data.ino()))
         .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
+        .stdout(output)
+        .stderr(errors)
         .process_group(0);
     if !spec.folder.is_empty() {
         command.current_dir(&spec.folder);

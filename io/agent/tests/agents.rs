@@ -46,7 +46,9 @@ fn check(book: &Book, folder: &Path, job: u64, turns: u64) {
             "rank {rank}"
         );
         let log = fs::read_to_string(log_of(&folder.join("jobs"), job, rank)).unwrap();
-        assert_eq!(log, format!("rank {rank} is done\n"));
+        let lines = (0..turns).step_by(50).map(|turn| format!("turn {turn}\n"));
+        let lines = lines.collect::<String>();
+        assert_eq!(log, format!("rank {rank} of 2\n{lines}rank {rank} is done\n"));
     }
 }
 
@@ -106,7 +108,7 @@ fn a_program_that_knows_nothing_of_agents_runs_until_it_succeeds() {
     );
     finished(&book, once);
     let log = fs::read_to_string(log_of(&folder.path().join("jobs"), once, 0)).unwrap();
-    assert_eq!(log, "hello 0 of 1\nhello 0 of 1\n");
+    assert_eq!(log, "hello 0 of 1\n", "its last start has printed anew");
     let never = submit(&book, shell("never", "exit 7"));
     let state = wait(&book, |jobs| {
         let state = jobs.job(never)?.state.clone();

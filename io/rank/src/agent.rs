@@ -12,6 +12,7 @@ use crate::cadence::Cadence;
 use crate::error::JobError;
 use crate::link::{Link, LinkError};
 use crate::messages::Messages;
+use crate::output::{self, Output};
 use crate::staging::{Extra, Staging};
 use crate::tracker::{Kind, Tracker};
 
@@ -37,6 +38,7 @@ pub(crate) struct Agent {
     alone: Duration,
     tracker: Tracker,
     staging: Staging,
+    pub output: Output,
     cadence: Cadence,
     /// The snapshot that is being saved.
     saving: Option<Saving>,
@@ -94,7 +96,12 @@ pub(crate) enum Outcome {
 }
 
 impl Agent {
-    pub fn new(opened: Opened, welcome: &Welcome, arena: &Arena) -> Result<Agent, JobError> {
+    pub fn new(
+        opened: Opened,
+        welcome: &Welcome,
+        arena: &Arena,
+        output: Output,
+    ) -> Result<Agent, JobError> {
         let Opened { path, token, link } = opened;
         let mut tracker = Tracker::new(arena);
         if welcome.restored {
@@ -107,6 +114,7 @@ impl Agent {
             alone: Duration::ZERO,
             tracker,
             staging: Staging::new()?,
+            output,
             cadence: Cadence::new(welcome.every, Duration::from_micros(welcome.age_us)),
             saving: None,
             full: welcome.full || !welcome.restored,
@@ -160,13 +168,16 @@ impl Agent {
         &mut self,
         began: Instant,
         arena: &Arena,
-        beside: &[Extra<'_>],
+        beside: Vec<Extra<'_>>,
         step: u64,
     ) -> Result<(), JobError> {
         let begun = began.elapsed();
         let changed = self.tracker.changed(arena)?;
         let changed = (!self.full).then_some(&changed[..]);
-        let mut snapshot = self.staging.take(arena, beside, step, changed)?;
+        let printed = self.output.measure()?.and_then(|printed| self.output.save(printed));
+        let mut beside = beside;
+        beside.extend(printed.iter().flat_map(output::Saving::arrays));
+        let mut snapshot = self.staging.take(arena, &beside, step, changed)?;
         let now = began.elapsed();
         snapshot.stop_us = u32::try_from((now - begun).as_micros()).unwrap_or(u32::MAX);
         self.cadence.begin(now);
@@ -287,6 +298,7 @@ impl Agent {
                     return Ok(());
                 };
                 messages.saved(outcome.is_ok().then_some(generation));
+                self.output.saved(outcome.is_ok());
                 let Saving { begun, stop, .. } = saving;
                 if outcome.is_ok() {
                     self.tracker.saved();

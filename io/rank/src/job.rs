@@ -16,6 +16,7 @@ use crate::agent::{Agent, Opened, Outcome};
 use crate::arena::Arena;
 use crate::error::JobError;
 use crate::messages::{LOG, Message, Messages};
+use crate::output::{Output, Point};
 use crate::staging::{Bytes, Extra};
 use crate::tracker::Kind;
 use crate::turns::Turns;
@@ -28,6 +29,9 @@ const LOOPS: &str = "steadfast.loops";
 
 /// The note that has what was sent and received.
 const CHANNELS: &str = "steadfast.channels";
+
+/// Arrays that have what is printed.
+const OUTPUT: usize = 2;
 
 /// Results are notes whose names begin so.
 pub const RESULT: &str = "steadfast.result.";
@@ -88,7 +92,8 @@ impl Job {
         };
         let loops = notes.get(LOOPS).and_then(|(_, bytes)| Turns::decode(bytes));
         let messages = messages(&welcome, &mut notes, choices)?;
-        let agent = Agent::new(opened, &welcome, &arena)?;
+        let output = Output::begin(welcome.restored, &mut notes)?;
+        let agent = Agent::new(opened, &welcome, &arena, output)?;
         let claimed = vec![false; arena.arrays().len()];
         let mut job = Job {
             place: welcome,
@@ -250,12 +255,13 @@ impl Job {
         Ok(())
     }
 
-    /// There is room for more arrays, beside the note with the loops.
+    /// There is room for more arrays, beside the notes with loops and channels and the output.
     fn check_room(&self, more: usize) -> Result<(), JobError> {
         let loops =
             [LOOPS, CHANNELS].into_iter().filter(|it| !self.notes.contains_key(*it)).count();
         let all = self.arena.arrays().len() + self.notes.len() + loops + more;
-        if all > MAX_ARRAYS { Err(JobError::Many(MAX_ARRAYS - 2)) } else { Ok(()) }
+        let most = MAX_ARRAYS - OUTPUT;
+        if all > most { Err(JobError::Many(most - 2)) } else { Ok(()) }
     }
 
     /// The small object of this name.
@@ -286,6 +292,7 @@ impl Job {
     pub fn turn(&mut self, depth: usize, turn: u64) -> Result<bool, JobError> {
         let another = self.turns.turn(depth, turn);
         self.messages.turn(depth, another);
+        self.reach(Point::Turn(self.turns.open()), another)?;
         self.look()
     }
 
@@ -303,7 +310,22 @@ impl Job {
     pub fn safe_point(&mut self) -> Result<bool, JobError> {
         self.turns.point();
         self.messages.point();
+        self.reach(Point::Own(self.turns.open()), false)?;
         self.look()
+    }
+
+    /// What the program prints now was printed before, and goes nowhere. A caller with a buffer of
+    /// its own for the standard output flushes it before it calls [`turn`](Job::turn) or
+    /// [`safe_point`](Job::safe_point), and always before [`save`](Job::save) and
+    /// [`finish`](Job::finish).
+    pub fn repeats_output(&self) -> bool {
+        self.agent.as_ref().is_some_and(|agent| agent.output.repeats())
+    }
+
+    /// The program is at a place where it may be saved; `new`: it was never there before.
+    fn reach(&mut self, point: Point, new: bool) -> Result<(), JobError> {
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        Ok(agent.output.reach(point, new)?)
     }
 
     fn look(&mut self) -> Result<bool, JobError> {
@@ -469,8 +491,7 @@ impl Job {
         let state = self.messages.save()?.encode();
         self.notes.insert(CHANNELS.into(), (String::new(), state));
         let notes = self.notes.iter().map(note).chain(self.messages.rings());
-        let beside: Vec<Extra<'_>> = notes.collect();
-        agent.snapshot(begun, &self.arena, &beside, self.turns.count())
+        agent.snapshot(begun, &self.arena, notes.collect(), self.turns.count())
     }
 
     fn settle(&mut self) -> Result<(), JobError> {
@@ -486,6 +507,7 @@ impl Job {
     pub fn finish(&mut self) -> Result<(), JobError> {
         let has_results = self.notes.keys().any(|name| name.starts_with(RESULT));
         let (mut saved, mut failures) = (!has_results, 0);
+        self.reach(Point::End, false)?;
         while let Some(agent) = &self.agent {
             // Its node is to be emptied, or others need room.
             saved &= !agent.wants_save();

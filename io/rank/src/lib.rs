@@ -20,6 +20,8 @@ mod journal;
 mod link;
 mod mapping;
 mod messages;
+mod output;
+mod output_ring;
 mod staging;
 mod stretch;
 mod tracker;

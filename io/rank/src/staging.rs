@@ -10,6 +10,7 @@ use wire::rank::{Array, MAX_PIECES, PAGE, Snapshot, Span};
 
 use crate::arena::Arena;
 use crate::mapping::Mapping;
+use crate::output_ring;
 use crate::stretch::{Stretch, coarsen};
 
 /// Bytes for which memory is asked at a time.
@@ -33,6 +34,8 @@ pub enum Bytes<'a> {
     Slice(&'a [u8]),
     /// The ring of this log.
     Ring(&'a Writer),
+    /// The last bytes of this file of so many, as a ring of a capacity.
+    Printed(&'a File, u64, u64),
 }
 
 impl Bytes<'_> {
@@ -42,6 +45,9 @@ impl Bytes<'_> {
         match self {
             Bytes::Slice(bytes) => to.copy_from_slice(&bytes[from..from + to.len()]),
             Bytes::Ring(writer) => writer.copy_ring(from, to),
+            Bytes::Printed(file, length, capacity) => {
+                output_ring::copy_ring(file, (length, capacity), from as u64, to);
+            }
         }
     }
 }

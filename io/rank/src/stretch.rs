@@ -1,5 +1,7 @@
 //! Stretches of memory.
 
+use wire::rank::PAGE;
+
 /// Whole pages of an arena, from its beginning. Only a [`Tracker`](crate::Tracker) makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
@@ -48,4 +50,46 @@ pub(crate) fn coarsen(stretches: &[Stretch], grain: u64) -> Vec<Stretch> {
         add(&mut coarse, Stretch::new(from, to));
     }
     coarse
+}
+
+/// The pages of a ring in which these bytes lie.
+pub(crate) fn in_ring(capacity: u64, before: u64, written: u64) -> Vec<(u64, u64)> {
+    if before == written {
+        return Vec::new();
+    }
+    let within = |place: u64| place & (capacity - 1);
+    let from = within(before) & !(PAGE - 1);
+    let to = (within(written - 1) & !(PAGE - 1)) + PAGE;
+    let around = before / capacity != (written - 1) / capacity;
+    match around {
+        _ if written - before >= capacity => vec![(0, capacity)],
+        false => vec![(from, to)],
+        true if to >= from => vec![(0, capacity)],
+        true => vec![(0, to), (from, capacity)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_page_that_was_written_has_changed() {
+        const CAPACITY: u64 = 4 * PAGE;
+        for before in (0..2 * CAPACITY).step_by(992) {
+            for written in (before..=before + CAPACITY).step_by(1_024) {
+                let stretches = in_ring(CAPACITY, before, written);
+                let end = stretches.iter().fold(0, |last, (from, to)| {
+                    assert!(last <= *from && from < to && to.is_multiple_of(PAGE));
+                    *to
+                });
+                assert!(end <= CAPACITY);
+                for byte in (before..written).step_by(32) {
+                    let within = byte % CAPACITY;
+                    let saved = stretches.iter().any(|(from, to)| (*from..*to).contains(&within));
+                    assert!(saved, "{byte} of {before} to {written}: {stretches:?}");
+                }
+            }
+        }
+    }
 }

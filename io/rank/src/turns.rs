@@ -79,6 +79,11 @@ impl Turns {
         at.map_or(Step::default(), |(step, steps)| Step { step: *step, steps: *steps })
     }
 
+    /// Loops that run now.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+
     /// A safe point outside all loops.
     pub fn point(&mut self) {
         self.count += 1;

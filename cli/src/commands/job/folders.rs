@@ -1,14 +1,14 @@
 //! Commands that need no node: they read the images of this machine's folders, and ranks' prints.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use agent::images::log_of;
-use agent::prints::go_to;
+use agent::images::{errors_of, log_of};
+use agent::prints::{go_to, newest};
 use job::{JobState, RankState};
 
 use super::options::Disk;
@@ -94,24 +94,31 @@ pub fn restore(
     }
 }
 
-/// Prints what a rank has printed on this machine.
+/// Prints what a rank has printed on this machine, each to where it went: standard output once, by its
+/// last start; standard error of all its starts.
 pub fn logs(name: &str, rank: u32, follow: bool, disk: &Disk) -> Result<(), Failure> {
     let (number, folders, _) = on_disk(name, disk)?;
-    let logs: Vec<PathBuf> = folders.iter().map(|folder| log_of(folder, number, rank)).collect();
-    let there: Vec<&PathBuf> = logs.iter().filter(|log| log.exists()).collect();
-    if there.is_empty() && !follow {
+    let all = |file: fn(&Path, u64, u32) -> PathBuf| -> Vec<PathBuf> {
+        folders.iter().map(|folder| file(folder, number, rank)).collect()
+    };
+    let (outputs, errors) = (all(log_of), all(errors_of));
+    if !follow && !outputs.iter().chain(&errors).any(|file| file.exists()) {
         return Err(Failure::Failed(format!("rank {rank} has printed nothing on this machine")));
     }
     let over = Arc::new(Mutex::new(!follow));
     if follow {
         watch_end(number, disk, over.clone())?;
     }
-    let mut read = vec![0; logs.len()];
+    let (mut printed, mut said) = (0, vec![0; errors.len()]);
     loop {
         let last = *over.lock().unwrap_or_else(PoisonError::into_inner);
         let mut some = false;
-        for (log, read) in logs.iter().zip(&mut read) {
-            some |= print_from(log, read)?;
+        // Another start's file comes to have the same bytes.
+        if let Some(output) = newest(&outputs) {
+            some |= print_from(output, &mut printed, &mut io::stdout().lock())?;
+        }
+        for (errors, said) in errors.iter().zip(&mut said) {
+            some |= print_from(errors, said, &mut io::stderr().lock())?;
         }
         if last && !some {
             return Ok(());
@@ -145,13 +152,18 @@ fn watch_end(number: u64, disk: &Disk, over: Arc<Mutex<bool>>) -> Result<(), Fai
 }
 
 /// Prints what is new in a file. True: something was.
-fn print_from(log: &Path, read: &mut u64) -> Result<bool, Failure> {
+fn print_from(log: &Path, read: &mut u64, to: &mut impl Write) -> Result<bool, Failure> {
     let Ok(mut file) = File::open(log) else { return Ok(false) };
     let mut bytes = Vec::new();
     let new = go_to(&file, *read).and_then(|begin| Ok((begin, file.read_to_end(&mut bytes)?)));
     let (begin, new) =
         new.map_err(|error| Failure::Failed(format!("{}: {error}", log.display())))?;
     *read = begin + new as u64;
-    print(&String::from_utf8_lossy(&bytes))?;
-    Ok(new > 0)
+    match to.write_all(&bytes).and_then(|()| to.flush()) {
+        // A reader that has gone away is no error.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::Failed(format!("cannot write what was printed: {error}")))
+        }
+        _ => Ok(new > 0),
+    }
 }

@@ -15,6 +15,7 @@ use super::rank::{Rank, wall};
 use crate::event::Event;
 use crate::images::{self, RestoreError, Restored};
 use crate::link::Link;
+use crate::prints;
 use crate::process;
 use crate::program::{self, Digested, Look, Stamp};
 
@@ -80,7 +81,11 @@ impl Driver {
         let Key { job, rank, start } = task.key();
         let token = *os::random::secret()?.expose();
         self.records.write(task.key(), &token, None, false)?;
-        let log = images::log_of(&self.options.folder, job, rank);
+        let folder = &self.options.folder;
+        let prints = prints::open(
+            &images::log_of(folder, job, rank),
+            &images::errors_of(folder, job, rank),
+        )?;
         let mut new = Rank::new(token, None, Some(task.clone()));
         (new.moments.begun, new.stall.most) = (wall(), task.spec.stall);
         new.owes_save = self.reading.remove(&task.key()).unwrap_or(false);
@@ -95,7 +100,7 @@ impl Driver {
             thread::Builder::new().name("steadfast read".into()).spawn(body)?;
         }
         new.asks = task.spec.ranks > 1 && self.post.ask(task.key());
-        let child = process::start(task, (&self.socket, &token), &log)
+        let child = process::start(task, (&self.socket, &token), prints)
             .map_err(|error| io::Error::other(format!("{}: {error}", task.spec.command[0])))?;
         let pid = Pid::from_child(&child);
         new.pid = Some(pid);

@@ -47,9 +47,12 @@ impl Driver {
             let _ = self.commands.send(Command::Progress(some.to_vec()));
         }
         for key in self.ranks.keys() {
-            let path = images::log_of(&self.options.folder, key.job, key.rank);
-            if let Err(error) = prints::limit(&path) {
-                tracing::debug!(path = %path.display(), %error, "it grows");
+            let folder = &self.options.folder;
+            for file in [images::log_of, images::errors_of] {
+                let path = file(folder, key.job, key.rank);
+                if let Err(error) = prints::limit(&path) {
+                    tracing::debug!(path = %path.display(), %error, "it grows");
+                }
             }
         }
         self.remove_forgotten();

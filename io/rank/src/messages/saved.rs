@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use channel::{Channels, Head, Notes, Vector};
 use memlog::Writer;
 use serde::{Deserialize, Serialize};
-use wire::rank::{Array, PAGE};
+use wire::rank::Array;
 
 use super::Messages;
 use super::message::{Body, Place};
@@ -13,6 +13,7 @@ use super::outgoing::Outgoing;
 use crate::error::JobError;
 use crate::journal;
 use crate::staging::{Bytes, Extra};
+use crate::stretch::in_ring;
 
 /// The arrays with the rings of logs have names that begin so, and end with the receiver.
 pub(crate) const LOG: &str = "steadfast.log.";
@@ -129,51 +130,16 @@ fn changed(outgoing: &Outgoing) -> Vec<(u64, u64)> {
     let capacity = outgoing.writer().capacity();
     let (_, written) = outgoing.writer().place();
     match outgoing.saved {
-        Some((its, before)) if its == capacity => stretches(capacity, before, written),
+        Some((its, before)) if its == capacity => in_ring(capacity, before, written),
         _ => vec![(0, capacity)],
-    }
-}
-
-/// The pages of a ring in which these bytes lie.
-fn stretches(capacity: u64, before: u64, written: u64) -> Vec<(u64, u64)> {
-    if before == written {
-        return Vec::new();
-    }
-    let within = |place: u64| place & (capacity - 1);
-    let from = within(before) & !(PAGE - 1);
-    let to = (within(written - 1) & !(PAGE - 1)) + PAGE;
-    let around = before / capacity != (written - 1) / capacity;
-    match around {
-        _ if written - before >= capacity => vec![(0, capacity)],
-        false => vec![(from, to)],
-        true if to >= from => vec![(0, capacity)],
-        true => vec![(0, to), (from, capacity)],
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use wire::rank::PAGE;
 
-    #[test]
-    fn each_page_that_was_written_has_changed() {
-        const CAPACITY: u64 = 4 * PAGE;
-        for before in (0..2 * CAPACITY).step_by(992) {
-            for written in (before..=before + CAPACITY).step_by(1_024) {
-                let stretches = stretches(CAPACITY, before, written);
-                let end = stretches.iter().fold(0, |last, (from, to)| {
-                    assert!(last <= *from && from < to && to.is_multiple_of(PAGE));
-                    *to
-                });
-                assert!(end <= CAPACITY);
-                for byte in (before..written).step_by(32) {
-                    let within = byte % CAPACITY;
-                    let saved = stretches.iter().any(|(from, to)| (*from..*to).contains(&within));
-                    assert!(saved, "{byte} of {before} to {written}: {stretches:?}");
-                }
-            }
-        }
-    }
+    use super::*;
 
     #[test]
     fn what_was_written_in_a_ring_since_it_was_saved_is_saved() {
