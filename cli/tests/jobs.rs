@@ -125,7 +125,7 @@ fn expected(rank: u64) -> Vec<u8> {
     sums.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-/// What a rank of an undisturbed run prints.
+/// The output of a rank of an undisturbed run.
 fn printed(rank: u64) -> String {
     let turns = (0..TURNS).step_by(50).map(|turn| format!("turn {turn}\n"));
     format!("rank {rank} of 3\n{}rank {rank} is done\n", turns.collect::<String>())

@@ -36,7 +36,7 @@ pub(crate) fn open(output: &Path, errors: &Path) -> io::Result<(File, File)> {
     Ok((output, options().create(true).open(errors)?))
 }
 
-/// Of these files of a rank's standard output, at the folders of several agents, the one of its last
+/// Among these files of a rank's standard output, at the folders of several agents, the one of its last
 /// start: the newest.
 pub fn newest(outputs: &[PathBuf]) -> Option<&PathBuf> {
     let made = |path: &PathBuf| {

@@ -314,7 +314,7 @@ impl Job {
         self.look()
     }
 
-    /// What the program prints now was printed before, and goes nowhere. A caller with a buffer of
+    /// The present output was printed before, and goes nowhere. A caller with a buffer of
     /// its own for the standard output flushes it before it calls [`turn`](Job::turn) or
     /// [`safe_point`](Job::safe_point), and always before [`save`](Job::save) and
     /// [`finish`](Job::finish).

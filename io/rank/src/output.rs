@@ -1,4 +1,4 @@
-//! What the program prints on its standard output, which happens once.
+//! The standard output of a program, which happens once.
 //!
 //! Each image has what was printed until then. A start that goes on from it has its file made so, and
 //! prints nothing until it is where the image was taken: all that comes before was printed. The file
@@ -129,7 +129,7 @@ impl Output {
         Output { file, last: Point::Own(0), until: None, saved: None, saving: None }
     }
 
-    /// What is printed now was printed before.
+    /// The present output was printed before.
     pub fn repeats(&self) -> bool {
         self.until.is_some()
     }
@@ -158,7 +158,7 @@ impl Output {
         Ok((length > 0).then_some(Printed { length, at }))
     }
 
-    /// What is printed, for an image, with what has changed since the last one that was saved.
+    /// The output, for an image, with what has changed since the last one that was saved.
     pub fn save(&mut self, printed: Printed) -> Option<Saving<'_>> {
         let length = printed.length;
         let capacity = length.next_power_of_two().clamp(PAGE, MOST);
@@ -174,7 +174,7 @@ impl Output {
         Some(Saving { printed: printed.encode(), file, length, ring, changed })
     }
 
-    /// What was saved last is part of the newest image, or there is none.
+    /// The output that was saved last is part of the newest image, or there is none.
     pub fn saved(&mut self, done: bool) {
         let saving = self.saving.take();
         if done {
@@ -183,7 +183,7 @@ impl Output {
     }
 }
 
-/// What goes into an image.
+/// The output in an image.
 pub(crate) struct Saving<'a> {
     printed: Vec<u8>,
     file: &'a File,
