@@ -78,4 +78,7 @@ macro_rules! targets {
     };
 }
 
-targets!(datagram ordered frame attach rank config admin sealed ring schedule stack session store registry);
+targets!(
+    datagram ordered frame attach rank agents config admin sealed ring schedule stack session store
+    registry
+);
