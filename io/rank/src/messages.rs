@@ -306,11 +306,10 @@ impl Messages {
                 spin_loop();
             }
             if self.poll(from)? > 0 {
-                self.spin.learn(true);
+                self.spin.learn(begun.elapsed());
                 return Ok(());
             }
         }
-        self.spin.learn(false);
         self.say_choices();
         let heard = self.bell.begin();
         let found = self.poll(from)? > 0 || asleep(self)?;
@@ -318,6 +317,7 @@ impl Messages {
             self.bell.sleep(heard, most);
         }
         self.bell.end();
+        self.spin.learn(begun.elapsed());
         Ok(())
     }
 

@@ -3,43 +3,39 @@
 
 use std::time::Duration;
 
-/// The most and the least time of looking, in nanoseconds.
-const MOST: u64 = 50_000;
-const LEAST: u64 = 1_000;
+/// The time of looking, where it pays; and where it does not.
+const LONG: Duration = Duration::from_micros(50);
+const SHORT: Duration = Duration::from_micros(1);
 
-/// So many waits are short before a long one is tried again.
-const AGAIN: u32 = 64;
+/// A wait in which the rank slept, and which was no longer, may have been a short one: to be woken
+/// takes so long.
+const WOKEN: Duration = Duration::from_micros(150);
 
-/// It learns by what it finds.
+/// Short waits count twice, up to this; it looks for long while at least a quarter of it is left.
+const MOST: u32 = 32;
+
+/// It learns by how long waits are.
 #[derive(Debug)]
 pub(super) struct Spin {
-    nanos: u64,
-    /// Waits since looking was given up.
-    short: u32,
+    score: u32,
 }
 
 impl Default for Spin {
     fn default() -> Spin {
-        Spin { nanos: MOST, short: 0 }
+        Spin { score: MOST }
     }
 }
 
 impl Spin {
-    pub fn budget(&mut self) -> Duration {
-        if self.nanos <= LEAST {
-            self.short += 1;
-            if self.short == AGAIN {
-                (self.nanos, self.short) = (MOST, 0);
-            }
-        }
-        Duration::from_nanos(self.nanos)
+    pub fn budget(&self) -> Duration {
+        if self.score >= MOST / 4 { LONG } else { SHORT }
     }
 
-    /// A message came while it looked, or not.
-    pub fn learn(&mut self, found: bool) {
-        self.nanos = match found {
-            true => (2 * self.nanos).min(MOST),
-            false => (self.nanos / 2).max(LEAST),
+    /// A wait has ended after so long.
+    pub fn learn(&mut self, waited: Duration) {
+        self.score = match waited <= WOKEN {
+            true => (self.score + 2).min(MOST),
+            false => self.score.saturating_sub(1),
         };
     }
 }
@@ -49,15 +45,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looking_is_given_up_where_it_finds_nothing_and_is_tried_again() {
-        let mut spin = Spin::default();
-        for _ in 0..10 {
-            spin.learn(false);
-        }
-        assert_eq!(spin.budget(), Duration::from_nanos(LEAST));
-        let long = (0..AGAIN).find(|_| spin.budget() > Duration::from_nanos(LEAST));
-        assert!(long.is_some());
-        spin.learn(true);
-        assert_eq!(spin.budget(), Duration::from_nanos(MOST));
+    fn looking_is_given_up_where_waits_are_long_and_begins_again_where_they_are_short() {
+        let (mut spin, long) = (Spin::default(), Duration::from_millis(1));
+        (0..40).for_each(|_| spin.learn(long));
+        assert_eq!(spin.budget(), SHORT);
+        (0..4).for_each(|_| spin.learn(WOKEN));
+        assert_eq!(spin.budget(), LONG);
+        // Every other one is long: it still pays.
+        (0..100).for_each(|number| spin.learn(if number % 2 == 0 { long } else { SHORT }));
+        assert_eq!(spin.budget(), LONG);
     }
 }
