@@ -248,16 +248,6 @@ impl Agent {
         Ok(heard)
     }
 
-    /// The rank has come further.
-    pub fn tell_step(
-        &mut self,
-        now: Duration,
-        step: Step,
-        messages: &mut Messages,
-    ) -> Result<(), JobError> {
-        self.tell(now, Frame::Step(step), messages)
-    }
-
     /// Says to the agent all that there is to say because of messages.
     pub fn pass_on(&mut self, now: Duration, messages: &mut Messages) -> Result<(), JobError> {
         let mut broken = None;

@@ -410,9 +410,6 @@ impl Job {
         while let Some(left) = within.checked_sub(begun.elapsed()) {
             self.wait(from, left.min(WAIT))?;
             if let Some(message) = self.messages.take(from, tag)? {
-                if begun.elapsed() >= WAIT {
-                    self.say_on()?;
-                }
                 return Ok(Some(message));
             }
         }
@@ -425,13 +422,6 @@ impl Job {
             let Some(agent) = agent else { return Ok(false) };
             agent.attend(began.elapsed(), true, messages)
         })
-    }
-
-    /// Another agent may have to be told that the rank waits no more.
-    fn say_on(&mut self) -> Result<(), JobError> {
-        let (now, step) = (self.began.elapsed(), self.turns.step());
-        let Some(agent) = &mut self.agent else { return Ok(()) };
-        agent.tell_step(now, step, &mut self.messages)
     }
 
     fn pass_on(&mut self) -> Result<(), JobError> {
