@@ -69,7 +69,7 @@ pub(crate) struct Post {
     me: Member,
     tls: Option<Client>,
     events: Sender<Event>,
-    pub bells: Bells,
+    bells: Bells,
     exchange: Exchange<Arc<File>>,
     notes: Notes,
     /// Other agents, and where they are; those that could not be reached for long.
@@ -156,9 +156,8 @@ impl Post {
 
     /// The agent that notes the choices of ranks here: the next one that can be reached.
     fn partner(&self) -> Option<Member> {
-        let mut there = self.agents.keys().filter(|agent| !self.away.contains(agent)).copied();
-        let first = there.next()?;
-        Some(there.find(|agent| *agent > self.me).filter(|_| first < self.me).unwrap_or(first))
+        let there = || self.agents.keys().filter(|agent| !self.away.contains(agent));
+        there().find(|agent| **agent > self.me).or_else(|| there().next()).copied()
     }
 
     /// Ranks here have another partner, or none any more.

@@ -49,6 +49,8 @@ pub(crate) struct Agent {
     again: Option<Duration>,
     told: Duration,
     listened: Duration,
+    /// When it said last that it waits.
+    attended: Duration,
     /// The last checkpoint that failed, and why.
     failed: Option<String>,
 }
@@ -122,6 +124,7 @@ impl Agent {
             again: None,
             told: Duration::ZERO,
             listened: Duration::ZERO,
+            attended: Duration::ZERO,
             failed: None,
         })
     }
@@ -239,8 +242,9 @@ impl Agent {
     ) -> Result<bool, JobError> {
         let heard = self.listen(now, messages)?;
         self.pass_on(now, messages)?;
-        if now >= self.told + TELL {
-            self.told = now;
+        // Its steps are told at their own times: a rank that waits in each turn comes further as well.
+        if now >= self.attended + TELL {
+            self.attended = now;
             if self.link.is_none() || waits {
                 self.tell(now, Frame::Waits, messages)?;
             }
