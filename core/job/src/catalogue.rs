@@ -204,8 +204,16 @@ impl Catalogue {
 
     /// It had images, and all to which it could go back are gone for good.
     pub fn is_lost(&self) -> bool {
-        let there = self.generations.range(self.floor..).next().is_some();
-        self.last > 0 && !there && !self.anew
+        self.last > 0 && !self.may_go_back() && !self.anew
+    }
+
+    /// No state can be restored now, and the holders of one may come back.
+    pub(crate) fn is_away(&self, planted: Planted) -> bool {
+        self.may_go_back() && self.restorable_as(planted).next().is_none()
+    }
+
+    fn may_go_back(&self) -> bool {
+        self.generations.range(self.floor..).next().is_some()
     }
 
     /// The last image is there, or may come back: that of the present start, or the one from which

@@ -370,9 +370,8 @@ impl Jobs {
             return Err(Void::Stale);
         }
         // Its images are away: they must not go, because somebody has yet to know that.
-        let waits = rank.images.generations().next().is_some()
-            && rank.images.restorable_as(planted).next().is_none();
-        if (rank.state != RankState::Waiting || waits) && !again {
+        let waits = rank.state == RankState::Waiting && !rank.images.is_away(planted);
+        if !waits && !again {
             return Err(Void::State);
         }
         rank.begin(now, start, node, planted);

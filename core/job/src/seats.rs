@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use wire::{Member, NodeId};
 
+use crate::bug::Planted;
 use crate::sight::Sight;
 use crate::{Generation, Host, Job, Jobs, Rank, RankState};
 
@@ -52,11 +53,10 @@ impl<'a> Seats<'a> {
         kind: Option<&str>,
         rank: &Rank,
     ) -> Option<(Member, &'a Host)> {
-        let state = rank.images.restorable().next();
-        // Its state is nowhere now: it waits for who has it.
-        if state.is_none() && rank.images.generations().next().is_some() {
+        if rank.images.is_away(Planted::default()) {
             return None;
         }
+        let state = rank.images.restorable().next();
         let has = |node: &Member| {
             let has_all =
                 |state: &Vec<&Generation>| state.iter().all(|image| image.holders.contains(node));

@@ -2,7 +2,8 @@
 
 use image::{Parent, Place, Root};
 use steadfast_job::{
-    Agent, Command, End, Host, JobState, Jobs, Key, Output, RankState, Spec, Taken, Void, Word,
+    Agent, Command, Director, End, Host, JobState, Jobs, Key, Output, RankState, Sight, Spec,
+    Taken, Void, Word,
 };
 use wire::{Incarnation, Member, NodeId, Time};
 
@@ -45,6 +46,10 @@ impl Book {
 
     /// Rank 0 starts at node 1, and saves so many images: a full one, and increments.
     fn saves(&mut self, images: u64) {
+        self.saves_all(images, false);
+    }
+
+    fn saves_all(&mut self, images: u64, talks: bool) {
         let (job, holder) = (self.job, node(1, 1));
         self.introduce(holder);
         self.say(&Command::Start { job, rank: 0, start: 1, node: holder }).unwrap();
@@ -52,8 +57,7 @@ impl Book {
             let below = Parent { place: self.place(step - 1), root: root(step - 1) };
             let parent = (step > 1).then_some(below);
             let (place, root) = (self.place(step), root(step));
-            let commit =
-                Command::Commit { place, root, bytes: 9, step, parent, holder, talks: false };
+            let commit = Command::Commit { place, root, bytes: 9, step, parent, holder, talks };
             self.say(&commit).unwrap();
         }
     }
@@ -135,6 +139,28 @@ fn a_job_whose_rank_loses_results_and_images_is_lost() {
     book.say(&Command::Start { job, rank, start: 2, node: node(1, 1) }).unwrap();
     book.say(&Command::Ended { job, rank, start: 2, end: End::Finished, at: NOW }).unwrap();
     assert_eq!(book.state(), (&JobState::Running, RankState::Finished));
+}
+
+/// A rank that talks loses the states that others still have the messages for. Two older images are
+/// there, and nobody may go back to them (simulator, `--world jobs --seed 55`).
+#[test]
+fn images_behind_the_floor_do_not_keep_a_rank_from_beginning_anew() {
+    let mut book = Book::new();
+    book.saves_all(4, true);
+    let images = &book.jobs.job(book.job).unwrap().ranks[0].images;
+    assert_eq!(images.oldest(), 3);
+    book.lose(3);
+    book.ends(0);
+    assert_eq!(book.state().0, &JobState::Lost(0));
+    let (job, rank) = (book.job, 0);
+    book.say(&Command::Resume { job }).unwrap();
+    let sight = Sight { members: [node(1, 1)].into(), ..Sight::default() };
+    let said = Director::default().look(NOW, &sight, &book.jobs);
+    let start = Command::Start { job, rank, start: 2, node: node(1, 1) };
+    assert!(said.contains(&start), "{said:?}");
+    book.say(&start).unwrap();
+    let images = &book.jobs.job(job).unwrap().ranks[0].images;
+    assert_eq!((images.oldest(), images.generations().count()), (0, 0));
 }
 
 #[test]

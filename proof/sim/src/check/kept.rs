@@ -48,6 +48,8 @@ pub struct Kept {
     last: BTreeMap<RankId, u64>,
     /// Where ranks are to go on, and the last image that each had when that was said.
     moves: BTreeMap<RankId, (NodeId, u64)>,
+    /// The states to which each rank may go back begin here.
+    floors: BTreeMap<RankId, u64>,
 }
 
 /// The newest images of which all below are held.
@@ -65,6 +67,13 @@ fn states(images: &BTreeMap<u64, Image>) -> impl Iterator<Item = u64> {
 }
 
 impl Kept {
+    /// The state from which a rank would go on.
+    fn newest(&self, rank: RankId) -> Option<u64> {
+        let floor = self.floors.get(&rank).copied().unwrap_or(0);
+        let mut states = self.ranks.get(&rank).into_iter().flat_map(states);
+        states.find(|state| *state >= floor)
+    }
+
     fn images(&mut self, place: Place) -> &mut BTreeMap<u64, Image> {
         self.ranks.entry((place.job, place.rank)).or_default()
     }
@@ -132,8 +141,8 @@ impl Kept {
     /// A rank goes on from this image, or anew: it is the newest state.
     pub fn started(&mut self, rank: RankId, from: Option<Place>) -> Verdict {
         self.moves.remove(&rank);
+        let newest = self.newest(rank);
         let images = self.ranks.entry(rank).or_default();
-        let newest = states(images).next();
         let from = from.map(|place| place.generation);
         demand(from == newest, PROPERTY, || {
             format!("{rank:?} goes on from image {from:?}, and its newest state is {newest:?}")
@@ -147,9 +156,9 @@ impl Kept {
 
     /// These images of a rank are left, each at these nodes, for this reason.
     pub fn left(&mut self, rank: RankId, cause: Cause, left: &Left) -> Verdict {
+        let newest = self.newest(rank);
         let images = self.ranks.entry(rank).or_default();
         let kept = states(images).take(STATES).count();
-        let newest = states(images).next();
         let before: BTreeSet<u64> = images.keys().copied().collect();
         let went: BTreeSet<u64> =
             before.iter().copied().filter(|number| !left.contains_key(number)).collect();
@@ -193,11 +202,13 @@ impl Kept {
         demand(there, PROPERTY, || format!("{rank:?} has finished, and its last image is lost"))
     }
 
-    /// States before this one are not gone back to any more: there are as many as are kept from it on.
-    pub fn floor(&self, rank: RankId, floor: u64) -> Verdict {
+    /// States before this one are not gone back to any more: there are as many as are kept from it
+    /// on. A rank that begins anew has none.
+    pub fn floor(&mut self, rank: RankId, floor: u64) -> Verdict {
+        let before = self.floors.insert(rank, floor).unwrap_or(0);
         let images = self.ranks.get(&rank).into_iter();
         let kept = images.flat_map(states).filter(|state| *state >= floor).count();
-        demand(kept >= STATES, PROPERTY, || {
+        demand(kept >= STATES || floor <= before, PROPERTY, || {
             format!(
                 "{rank:?} is not to go back behind {floor}, and has {kept} states from there on"
             )
@@ -268,7 +279,7 @@ mod tests {
     fn a_rank_that_is_called_lost_too_early_is_seen() {
         let mut kept = kept();
         assert!(kept.is_lost(RANK, 0).is_err(), "its images count");
-        assert!(kept.floor(RANK, 3).is_err() && kept.floor(RANK, 2).is_ok());
+        assert!(kept.floor(RANK, 2).is_ok() && kept.floor(RANK, 3).is_err());
         for generation in 1..=3 {
             kept.lost(place(generation), node(1, 1));
         }

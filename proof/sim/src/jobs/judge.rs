@@ -15,7 +15,7 @@ use crate::disk::Troubles;
 impl World {
     /// A word was ordered, and the book has taken it.
     pub(super) fn judge(&mut self, command: &Command) -> Verdict {
-        let Judge { starts, kept, kinds, floors, .. } = &mut self.judge;
+        let Judge { starts, kept, kinds, .. } = &mut self.judge;
         // Where nothing was ever done, any kind will do again.
         kinds.retain(|job, _| self.order.book.job(*job).is_some_and(|it| it.kind.is_some()));
         let mut of = None;
@@ -94,11 +94,7 @@ impl World {
             && let Some(it) = self.order.book.job(job).and_then(|it| it.ranks.get(rank as usize))
         {
             kept.left((job, rank), cause, &left(it))?;
-            let (floor, raised) = (it.images.oldest(), floors.entry((job, rank)).or_default());
-            if floor > *raised {
-                kept.floor((job, rank), floor)?;
-            }
-            *raised = floor;
+            kept.floor((job, rank), it.images.oldest())?;
             if cause == Cause::Lost && !kept.has_last((job, rank)) {
                 starts.reopened((job, rank));
                 self.results.lost((job, rank));

@@ -6,7 +6,7 @@ use job::{Command, JobState, Jobs, Taken, Void};
 use wire::{Incarnation, Member, NodeId, Time};
 
 use crate::check::kept::Kept;
-use crate::check::starts::{RankId, Starts};
+use crate::check::starts::Starts;
 
 /// A part of the order.
 pub enum Entry {
@@ -52,6 +52,4 @@ pub struct Judge {
     pub states: BTreeMap<u64, JobState>,
     /// The kind of processors where each job began.
     pub kinds: BTreeMap<u64, u8>,
-    /// States behind which each rank does not go back.
-    pub floors: BTreeMap<RankId, u64>,
 }
