@@ -72,6 +72,7 @@ fn start(run: &Run) -> Result<(), Failure> {
         memory: run.memory << 20,
         any_processor: run.any_processor,
         program: None,
+        recovery: run.recovery.into(),
         stall: run.stall.unwrap_or_default(),
     };
     submit::check(&spec)?;

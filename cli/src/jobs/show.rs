@@ -113,6 +113,7 @@ fn followed(rank: usize, recovery: &Recovery) -> String {
     let why = match &recovery.why {
         Why::Ended(end) => end.to_string(),
         Why::Gone(node) => format!("{node} has gone"),
+        Why::Regrouped => "another rank had diverged, and all went back".into(),
         Why::Moved => "it left its node, which is being drained".into(),
     };
     let mut text = format!("rank {rank}, start {}: {why}", recovery.start);

@@ -79,13 +79,18 @@ pub fn program(spec: &Spec) -> Result<Option<[u8; 32]>, Failure> {
     digest.map(Some).map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))
 }
 
-/// When ranks save: `auto`, `never`, or a time.
+/// When ranks save: `auto`, `never`, a time, or turns.
 pub fn every(text: &str) -> Result<Every, String> {
     match text {
         "auto" => Ok(Every::Auto),
         "never" => Ok(Every::Never),
+        _ if text.ends_with("turns") => match text.trim_end_matches("turns").trim().parse() {
+            Ok(turns) if turns > 0 => Ok(Every::Turns(turns)),
+            _ => Err(format!("`{text}` is no number of turns: write one such as 50turns")),
+        },
         _ => {
-            let micros = span(text).map_err(|why| format!("{why}; or auto, or never"))?.as_micros();
+            let micros =
+                span(text).map_err(|why| format!("{why}, 50turns; or auto, or never"))?.as_micros();
             Ok(Every::Micros(u64::try_from(micros).unwrap_or(u64::MAX)))
         }
     }
@@ -137,10 +142,11 @@ mod tests {
     fn an_interval_has_a_unit() {
         assert_eq!(every("auto"), Ok(Every::Auto));
         assert_eq!(every("never"), Ok(Every::Never));
+        assert_eq!(every("50turns"), Ok(Every::Turns(50)));
         assert_eq!(every("20s"), Ok(Every::Micros(20_000_000)));
         assert_eq!(every("1.5 min"), Ok(Every::Micros(90_000_000)));
         assert_eq!(every("500ms"), Ok(Every::Micros(500_000)));
-        for wrong in ["", "20", "soon", "-1s", "0s", "1us"] {
+        for wrong in ["", "20", "soon", "-1s", "0s", "1us", "turns", "0turns", "-5turns"] {
             every(wrong).expect_err(wrong);
         }
     }

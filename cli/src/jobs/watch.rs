@@ -138,6 +138,7 @@ fn events(job: &Job) -> String {
     let last = last.map(|it| match &it.why {
         job::Why::Ended(end) => format!("; last: {end}"),
         job::Why::Gone(node) => format!("; last: {node} has gone"),
+        job::Why::Regrouped => "; last: all ranks have gone back".into(),
         job::Why::Moved => "; last: a rank left a node that is being drained".into(),
     });
     let restarts = restarts(job);

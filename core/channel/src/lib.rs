@@ -35,11 +35,11 @@ pub use bug::Planted;
 pub use channels::{Channels, Needless, Taken};
 pub use choices::Notes;
 pub use error::ChannelError;
-pub use line::{Counts, line};
+pub use line::line;
 pub use received::Arrival;
 pub use seen::Seen;
 pub use vector::Vector;
-pub use wire::rank::Choice;
+pub use wire::rank::{Choice, Counts};
 
 /// The most messages that a program may take of a channel before older ones of the same channel, by
 /// their tags.

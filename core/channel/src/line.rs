@@ -3,23 +3,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
+use wire::rank::Counts;
 
-/// The channels of a rank with another one, in a state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// The first message to it that the log in the state has, or the next one.
-    pub first: u64,
-    /// The last one that was sent.
-    pub sent: u64,
-    /// All messages of it up to this one were taken.
-    pub below: u64,
-    /// The last one that was taken, also before older ones.
-    pub taken: u64,
-}
-
-/// Those of a rank that begins anew.
-const NONE: Counts = Counts { first: 1, sent: 0, below: 0, taken: 0 };
+const NONE: Counts = Counts::NONE;
 
 /// The newest states of all ranks that fit together: nobody has taken what nobody has sent, and whoever
 /// needs a message finds it in a log. `states`: of each rank, the newest first, each with its channels

@@ -18,6 +18,11 @@ impl Seen {
         self.below
     }
 
+    /// The last one that was taken.
+    pub fn last(&self) -> u64 {
+        self.ahead.last().copied().unwrap_or(self.below)
+    }
+
     /// Whether this one was taken.
     pub fn has(&self, number: u64) -> bool {
         number <= self.below || self.ahead.contains(&number)

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Choice;
 use crate::error::ChannelError;
 use crate::seen::Seen;
+use crate::{Choice, Counts};
 
 /// The channels of a rank in an image, beside the messages in its logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,17 @@ pub struct Vector {
 }
 
 impl Vector {
+    /// The channels with each rank, for the choice of states that fit together.
+    pub fn counts(&self) -> Vec<Counts> {
+        let counts = |((first, sent), seen): (&(u64, u64), &Seen)| Counts {
+            first: *first,
+            sent: *sent,
+            below: seen.below(),
+            taken: seen.last(),
+        };
+        self.sent.iter().zip(&self.seen).map(counts).collect()
+    }
+
     /// The bytes for an image.
     pub fn encode(&self) -> Vec<u8> {
         postcard::to_allocvec(self).expect("a vector is plain data")

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use image::{MAX_CHAIN, Parent, Place, Root};
+use wire::rank::Counts;
 use wire::{Member, Time};
 
 use crate::bug::{Bug, Planted};
@@ -73,6 +74,8 @@ struct Run {
     finishing: bool,
     /// It has sent messages, or got some.
     talks: bool,
+    /// Its channels in the image that is being written, of a job whose ranks all go back.
+    counts: Vec<Counts>,
     /// It has done its work, and waits for other ranks.
     done: bool,
     /// Images before this one are not restored.
@@ -302,10 +305,11 @@ impl Agent {
         self.runs.get(&key).map(|run| run.oldest).filter(|oldest| *oldest > 0)
     }
 
-    /// A rank has sent messages, or got some: it does not go back behind its kept states.
-    pub fn handle_talk(&mut self, key: Key) {
-        if let Some(run) = self.runs.get_mut(&key) {
-            run.talks = true;
+    /// A rank that has a snapshot has sent messages, or got some: it does not go back behind its kept
+    /// states. `counts`: its channels in the snapshot, of a job whose ranks all go back.
+    pub fn handle_talk(&mut self, key: Key, counts: Vec<Counts>) {
+        if let Some(run) = self.runs.get_mut(&key).filter(|run| run.saving.is_none()) {
+            (run.talks, run.counts) = (true, counts);
         }
     }
 
@@ -342,12 +346,23 @@ impl Agent {
         saved: Result<(Root, u64), String>,
     ) {
         let key = key_of(place);
-        let run = self.runs.get(&key);
-        let (saving, talks) = run.map_or((None, false), |run| (run.saving, run.talks));
+        let run = self.runs.get_mut(&key);
+        let (saving, talks, counts) = run.map_or((None, false, Vec::new()), |run| {
+            (run.saving, run.talks, mem::take(&mut run.counts))
+        });
         match (saving, saved) {
             (Some((_, step)), Ok((root, bytes))) => {
                 let holder = self.me;
-                self.say(Command::Commit { place, root, bytes, step, parent, holder, talks });
+                self.say(Command::Commit {
+                    place,
+                    root,
+                    bytes,
+                    step,
+                    parent,
+                    holder,
+                    talks,
+                    counts,
+                });
             }
             (None, Ok(_)) => {
                 self.outputs.push_back(Output::Remove(place));

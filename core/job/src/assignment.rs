@@ -22,6 +22,8 @@ pub struct Assignment {
     pub finished: Vec<Key>,
     /// The ranks that run, of jobs with more than one: where each does.
     pub peers: Vec<(Key, Member)>,
+    /// Jobs whose ranks have all gone back: of each rank, the first start since.
+    pub since: Vec<(u64, Vec<u64>)>,
     /// The agents that there are, each with its [place](crate::Host::copies).
     pub agents: Vec<(Member, String)>,
     /// All images that count, wherever they are.
@@ -56,6 +58,8 @@ pub struct Task {
     pub next: u64,
     /// Images before this one will not be restored.
     pub oldest: u64,
+    /// All ranks have gone back, and this is the first start since.
+    pub regrouped: bool,
     /// How often a user has asked this start for a checkpoint.
     pub saves: u64,
 }
@@ -105,6 +109,10 @@ impl Jobs {
             ..Assignment::default()
         };
         for (number, job) in self.jobs() {
+            if job.ranks.iter().any(|rank| rank.since > 0) {
+                let since = job.ranks.iter().map(|rank| rank.since).collect();
+                assignment.since.push((number, since));
+            }
             for (rank, it) in (0..).zip(&job.ranks) {
                 let keeps = it.keepers.contains(&node.node);
                 for image in it.images.generations() {
@@ -145,6 +153,7 @@ impl Jobs {
                     chain: it.images.length(),
                     next: it.images.next(),
                     oldest: it.images.oldest(),
+                    regrouped: it.since == it.start,
                     saves: it.saves,
                 });
             }

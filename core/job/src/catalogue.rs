@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use image::{MAX_CHAIN, Parent, Place, Root};
 use serde::{Deserialize, Serialize};
+use wire::rank::Counts;
 use wire::{Member, NodeId};
 
 use crate::bug::{Bug, Planted};
@@ -25,6 +26,8 @@ pub struct Generation {
     pub parent: Option<Parent>,
     /// Its rank has sent messages, or got some.
     pub talks: bool,
+    /// Its channels, of a job whose ranks all go back.
+    pub counts: Vec<Counts>,
     /// The nodes that have it, each in the life in which it said so.
     pub holders: BTreeSet<Member>,
     /// Nodes that had it when they went, and may come back with it.
@@ -99,6 +102,13 @@ impl Catalogue {
         if newest.is_none() {
             self.floor = 0;
         }
+    }
+
+    /// Only this state and older ones count any more; `None`: none does, and the rank begins anew.
+    pub(crate) fn cut(&mut self, generation: Option<u64>) {
+        self.generations.retain(|number, _| Some(*number) <= generation);
+        (self.from, self.awaited) = (None, Awaited::Nothing);
+        (self.floor, self.anew) = (self.floor.min(generation.unwrap_or(0)), generation.is_none());
     }
 
     /// Another image is whole at its first holder. One that is here already is as good.

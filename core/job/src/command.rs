@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use image::{Parent, Place, Root};
 use serde::{Deserialize, Serialize};
+use wire::rank::Counts;
 use wire::{Member, MethodId, NodeId, Time};
 
 use crate::progress::{End, Moments, Progress};
@@ -146,6 +147,8 @@ pub enum Command {
         holder: Member,
         /// The rank has sent messages, or got some: others let go what older images would need.
         talks: bool,
+        /// Its channels, of a job whose ranks all go back.
+        counts: Vec<Counts>,
     },
     /// A node: a copy of this image is whole on its disk.
     Held {

@@ -12,7 +12,9 @@ use crate::bug::{Bug, Planted};
 use crate::catalogue::{Catalogue, Generation};
 use crate::progress::{End, Moments, Progress, Why};
 use crate::rank::{Rank, RankState};
-use crate::{Command, Host, MAX_COPIES, MAX_FORGOTTEN, MAX_JOBS, MAX_RANKS, Spec, Taken, Void};
+use crate::{
+    Command, Host, MAX_COPIES, MAX_FORGOTTEN, MAX_JOBS, MAX_RANKS, Rollback, Spec, Taken, Void,
+};
 
 /// All jobs of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +95,22 @@ impl Job {
             (rank.state, rank.moves, rank.done) = (RankState::Finished, None, false);
         }
         (self.state, self.since) = (JobState::Finished, now);
+    }
+}
+
+impl Job {
+    /// All ranks go back to the newest states that fit together, or begin anew.
+    fn regroup(&mut self, now: Time) {
+        let states = |rank: &Rank| {
+            let heads = rank.images.restorable().map(|state| state[0]);
+            let states = heads.map(|it| (it.place.generation, it.counts.clone()));
+            states.unzip()
+        };
+        let (numbers, counts): (Vec<Vec<u64>>, Vec<_>) = self.ranks.iter().map(states).unzip();
+        let places = channel::line(&counts);
+        for ((rank, place), numbers) in self.ranks.iter_mut().zip(places).zip(numbers) {
+            rank.go_back(now, numbers.get(place).copied());
+        }
     }
 }
 
@@ -213,7 +231,7 @@ impl Jobs {
             }
             Command::Done { job, rank, start, at } => self.done(now, (*job, *rank), *start, *at),
             Command::Gone { node } => self.gone(now, *node),
-            Command::Commit { place, root, bytes, step, parent, holder, talks } => {
+            Command::Commit { place, root, bytes, step, parent, holder, talks, counts } => {
                 let generation = Generation {
                     place: *place,
                     root: *root,
@@ -221,6 +239,7 @@ impl Jobs {
                     step: *step,
                     parent: *parent,
                     talks: *talks,
+                    counts: counts.clone(),
                     holders: [*holder].into(),
                     away: BTreeSet::new(),
                 };
@@ -452,6 +471,10 @@ impl Jobs {
         // One that a user has stopped is no failure of the program.
         if job.state == JobState::Running && it.fails(end, &suiting) {
             (job.state, job.since) = (JobState::Failing(rank, end.clone()), now);
+        }
+        let diverged = matches!(end, End::Diverged(_)) && job.state == JobState::Running;
+        if diverged && job.spec.recovery == Rollback::Group {
+            job.regroup(now);
         }
         self.check_lost(now, number, rank);
         Ok(())

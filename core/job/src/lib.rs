@@ -50,7 +50,7 @@ pub use moving::Move;
 pub use progress::{End, Moments, Progress, Recovery, Why};
 pub use rank::{Rank, RankState};
 pub use sight::Sight;
-pub use spec::{Refusal, Spec};
+pub use spec::{Refusal, Rollback, Spec};
 
 /// The most jobs of a cluster.
 pub const MAX_JOBS: usize = 64;
@@ -63,6 +63,9 @@ pub const MAX_COPIES: u8 = 4;
 
 /// The most images of a rank. Two states need sixteen; more are there only while holders are lost.
 pub const MAX_IMAGES: usize = 32;
+
+/// The most ranks of a job whose ranks all go back: the book has the channels of each image.
+pub const MAX_GROUP: u32 = 64;
 
 /// Images that can be restored, and are kept of each rank.
 pub const KEPT: usize = 2;

@@ -22,6 +22,8 @@ pub enum End {
     Stalled,
     /// It could not begin: the reason.
     NotStarted(String),
+    /// It did not do what it had done before, or what it needed was lost: the reason.
+    Diverged(String),
 }
 
 impl core::fmt::Display for End {
@@ -33,6 +35,7 @@ impl core::fmt::Display for End {
             End::Damaged => f.write_str("its image was damaged"),
             End::Stalled => f.write_str("it reached no safe point for too long, and was ended"),
             End::NotStarted(why) => write!(f, "it could not be started: {why}"),
+            End::Diverged(why) => write!(f, "it diverged: {why}"),
         }
     }
 }
@@ -100,4 +103,6 @@ pub enum Why {
     Gone(Member),
     /// Its node is being emptied, and all of its state is at another one.
     Moved,
+    /// Another rank has diverged: all go back to states that fit together.
+    Regrouped,
 }

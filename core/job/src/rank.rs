@@ -32,6 +32,8 @@ pub struct Rank {
     pub moves: Option<Move>,
     /// It has done its work, and waits for the others.
     pub done: bool,
+    /// Earlier starts count no more, with all that they have sent: all ranks have gone back.
+    pub since: u64,
     /// Its last recoveries, the oldest first.
     pub recoveries: VecDeque<Recovery>,
     /// How far it was at most, by its images.
@@ -151,11 +153,21 @@ impl Rank {
                     self.failed += 1;
                 }
             }
-            End::Failed(_) => self.failed += 1,
+            End::Failed(_) | End::Diverged(_) => self.failed += 1,
             End::Killed(_) | End::Stalled => self.killed += 1,
             End::Finished | End::Damaged => {}
         }
         self.failed >= MAX_FAILED || self.killed >= MAX_KILLED
+    }
+
+    /// It goes on from this state, or anew, because another rank cannot go on with its newer ones.
+    pub(crate) fn go_back(&mut self, now: Time, generation: Option<u64>) {
+        match self.state {
+            RankState::At(_) => self.over(now, Why::Regrouped, now),
+            RankState::Waiting | RankState::Finished => self.state = RankState::Waiting,
+        }
+        self.since = self.start + 1;
+        self.images.cut(generation);
     }
 
     /// A user has it try again, anew if it has to.

@@ -8,7 +8,7 @@ use wire::Duration;
 use wire::limits::MAX_NAME;
 use wire::rank::Every;
 
-use crate::{MAX_COMMAND, MAX_COPIES, MAX_LABELS, MAX_RANKS};
+use crate::{MAX_COMMAND, MAX_COPIES, MAX_GROUP, MAX_LABELS, MAX_RANKS};
 
 /// A job, as it is submitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,9 +39,22 @@ pub struct Spec {
     pub any_processor: bool,
     /// The SHA-256 of its program: a host with another one does not run it. `None`: any will do.
     pub program: Option<[u8; 32]>,
+    /// How the job goes on after the loss of a rank.
+    pub recovery: Rollback,
     /// How long a rank may reach no safe point before it is ended and started again, a second at least.
     /// Zero: for ever.
     pub stall: Duration,
+}
+
+/// How a job goes on after the loss of a rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rollback {
+    /// By message logs: only the rank that was lost goes back. What cannot go on so ends the job.
+    #[default]
+    Log,
+    /// The same; but where a rank cannot go on so, all go back to states that fit together.
+    Group,
 }
 
 /// Why a job cannot be.
@@ -68,6 +81,12 @@ pub enum Refusal {
     /// A rank says once in 100 ms that it was at a safe point.
     #[error("a rank may reach no safe point for 1 s or more (--stall), not for {0:?}")]
     Stall(Duration),
+    /// Ranks that all go back have to save at the same turns.
+    #[error(
+        "ranks that all go back save at the same turns: say at which, as --every 50turns, and have at \
+         most {MAX_GROUP} ranks"
+    )]
+    Group,
     /// Too many copies, or none.
     #[error("an image has 1 to {MAX_COPIES} copies, not {0}")]
     Copies(u8),
@@ -100,6 +119,10 @@ impl Spec {
         }
         if !(1..=MAX_COPIES).contains(&self.copies) {
             return Err(Refusal::Copies(self.copies));
+        }
+        let group = matches!(self.every, Every::Turns(_)) && self.ranks <= MAX_GROUP;
+        if self.recovery == Rollback::Group && !group {
+            return Err(Refusal::Group);
         }
         if !self.stall.is_zero() && self.stall < Duration::from_secs(1) {
             return Err(Refusal::Stall(self.stall));

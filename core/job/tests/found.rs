@@ -57,7 +57,9 @@ impl Book {
             let below = Parent { place: self.place(step - 1), root: root(step - 1) };
             let parent = (step > 1).then_some(below);
             let (place, root) = (self.place(step), root(step));
-            let commit = Command::Commit { place, root, bytes: 9, step, parent, holder, talks };
+            let (bytes, counts) = (9, Vec::new());
+            let commit =
+                Command::Commit { place, root, bytes, step, parent, holder, talks, counts };
             self.say(&commit).unwrap();
         }
     }

@@ -90,6 +90,7 @@ impl World {
             parent: parent.filter(|_| !full),
             holder,
             talks: false,
+            counts: Vec::new(),
         });
         place
     }

@@ -119,7 +119,16 @@ impl World {
         root[..8].copy_from_slice(&self.random.next_u64().to_le_bytes());
         let (root, parent) = *self.roots.entry(place).or_insert((root, parent));
         self.disks.insert((holder.node, place));
-        Command::Commit { place, root, bytes: 9, step: 1, parent, holder, talks: false }
+        Command::Commit {
+            place,
+            root,
+            bytes: 9,
+            step: 1,
+            parent,
+            holder,
+            talks: false,
+            counts: Vec::new(),
+        }
     }
 
     /// The director says something, or somebody is heard at last.

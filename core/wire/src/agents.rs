@@ -76,6 +76,8 @@ pub struct Start {
     pub rank: u32,
     /// The number of the start.
     pub start: u64,
+    /// Starts before this one count no more, with their choices: all ranks have gone back.
+    pub since: u64,
 }
 
 /// A word about messages.
@@ -245,7 +247,7 @@ mod tests {
     fn frames_survive_their_way_and_others_are_refused() {
         let from = Member { node: NodeId(3), incarnation: Incarnation(9) };
         let route = Route { job: 7, from: 1, to: 2 };
-        let start = Start { job: 7, rank: 1, start: 3 };
+        let start = Start { job: 7, rank: 1, start: 3, since: 2 };
         let choices = vec![Choice::From(3), Choice::Number(u64::MAX)];
         let frames = [
             Frame::Hello(Hello { version: PROTOCOL_VERSION, from, to: from }),

@@ -21,6 +21,7 @@
 //! | 14 | [`Choices`](Frame::Choices) | rank to agent: note these; agent to rank, behind kind 2 |
 //! | 15 | [`Noted`](Frame::Noted) | agent to rank, to kind 14 |
 //! | 16 | [`Waits`](Frame::Waits) | rank to agent: it waits for a message |
+//! | 17 | [`Diverged`](Frame::Diverged) | rank to agent: it cannot go on from what it and others did |
 //!
 //! A file is a descriptor (SCM_RIGHTS) that is sent with its frame's first byte.
 
@@ -40,8 +41,8 @@ mod messages;
 use layout::Reader;
 
 pub use messages::{
-    Array, Choice, Choices, Every, Hello, Log, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_CHOICES, MAX_PIECES,
-    MAX_RANKS, PAGE, Saved, Snapshot, Span, Step, TOKEN, Welcome,
+    Array, Choice, Choices, Counts, Every, Hello, Log, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_CHOICES,
+    MAX_PIECES, MAX_RANKS, PAGE, Saved, Snapshot, Span, Step, TOKEN, Welcome,
 };
 
 /// The environment variable in which a rank finds the path of its agent's socket.
@@ -97,6 +98,8 @@ pub enum Frame {
     Noted(u64),
     /// The rank waits for a message.
     Waits,
+    /// The rank does not do what it did before, or what it needs is lost. It is about to end. | reason |
+    Diverged(String),
 }
 
 impl Frame {
@@ -149,6 +152,10 @@ impl Frame {
                 15
             }
             Frame::Waits => 16,
+            Frame::Diverged(reason) => {
+                body.put_slice(reason.as_bytes());
+                17
+            }
         };
         let mut frame = BytesMut::with_capacity(FRAME_OVERHEAD + body.len());
         frame.put_slice(FrameHeader::new(body.len(), kind).as_bytes());
@@ -161,7 +168,7 @@ impl Frame {
     /// # Errors
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let Some((kind, body)) = take_frame(buffer, 1..=16)? else { return Ok(None) };
+        let Some((kind, body)) = take_frame(buffer, 1..=17)? else { return Ok(None) };
         let mut reader = Reader(&body);
         let frame = match kind {
             1 => Frame::Hello(reader.hello()?),
@@ -180,6 +187,7 @@ impl Frame {
             14 => Frame::Choices(reader.choices()?),
             15 => Frame::Noted(reader.u64()?),
             16 => Frame::Waits,
+            17 => Frame::Diverged(reader.rest(MAX_REASON, "reason")?),
             kind => return Err(Malformed::Kind(kind)),
         };
         reader.end()?;

@@ -7,8 +7,8 @@ use expect_test::expect;
 use steadfast_wire as wire;
 use wire::limits::MAX_FRAME;
 use wire::rank::{
-    Array, Choice, Choices, Every, Frame, Hello, Log, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_PIECES, PAGE,
-    Saved, Snapshot, Span, Step, Welcome,
+    Array, Choice, Choices, Counts, Every, Frame, Hello, Log, MAX_ARRAY_NAME, MAX_ARRAYS,
+    MAX_PIECES, PAGE, Saved, Snapshot, Span, Step, Welcome,
 };
 use wire::{Malformed, Random};
 
@@ -24,6 +24,7 @@ fn snapshot(spans: &[(u32, u64, u64)]) -> Frame {
         stop_us: 300,
         arrays: vec![array("a", 3 * PAGE), array("b", 16)],
         spans: spans.collect(),
+        counts: vec![Counts { first: 3, sent: 5, below: 7, taken: 9 }],
     })
 }
 
@@ -33,6 +34,7 @@ fn welcome() -> Welcome {
         restored: true,
         full: false,
         blocking: true,
+        regrouped: false,
         rank: 2,
         ranks: 4,
         job: 1,
@@ -72,6 +74,7 @@ fn samples() -> Vec<(&'static str, Frame)> {
         ("choices", Frame::Choices(Choices { after: 9, choices: choices.into() })),
         ("noted", Frame::Noted(12)),
         ("waits", Frame::Waits),
+        ("diverged", Frame::Diverged("another message".into())),
     ]
 }
 

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use image::{Parent, Place, Root};
-use job::{Agent, Command, End, Host, Key, Output, Word};
+use job::{Agent, Command, End, Host, Key, Output, Rollback, Word};
 use os::clock::monotonic;
 use tls::Client;
 use wire::rank::{Frame, Saved};
@@ -307,11 +307,16 @@ impl Driver {
             }
             (Frame::Snapshot(snapshot), Some(file)) => {
                 let (step, full) = (snapshot.step, snapshot.full);
+                let group = rank.task.as_ref().map(|task| task.spec.recovery);
+                let counts = match group {
+                    Some(Rollback::Group) => snapshot.counts.clone(),
+                    _ => Vec::new(),
+                };
                 (rank.snapshot, rank.snapped) = (Some((snapshot, file)), wall());
                 rank.step = step;
                 rank.stall.waits();
                 if self.post.has_talked(key) {
-                    self.agent.handle_talk(key);
+                    self.agent.handle_talk(key, counts);
                 }
                 self.agent.handle_snapshot(key, step, full);
             }
@@ -324,6 +329,10 @@ impl Driver {
             (Frame::Waits, _) => rank.stall.reached(monotonic()),
             (frame @ (Frame::Log(_) | Frame::Bell(_)), Some(file)) => {
                 self.offered(key, frame, file);
+            }
+            (Frame::Diverged(why), _) => {
+                tracing::warn!(why, "a rank has diverged");
+                rank.diverged = Some(why);
             }
             (Frame::Needless(needless), _) => self.post.needless(key, needless),
             (Frame::Choices(choices), _) => self.post.chose(key, choices),
@@ -341,6 +350,9 @@ impl Driver {
         if let Some(rank) = self.ranks.remove(&key) {
             if rank.stall.ended {
                 end = End::Stalled;
+            }
+            if let Some(why) = rank.diverged.filter(|_| end != End::Finished) {
+                end = End::Diverged(why);
             }
             let name = rank.task.as_ref().map(|task| task.spec.name.clone());
             tracing::info!(job = name, rank = key.rank, start = key.start, %end, "ended");

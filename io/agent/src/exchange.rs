@@ -90,6 +90,11 @@ impl<F: Clone> Exchange<F> {
         self.logs.get(route).is_some_and(|log| log.own)
     }
 
+    /// Logs of starts before this one of each sender count no more.
+    pub fn drop_before(&mut self, since: impl Fn(RankId) -> u64) {
+        self.logs.retain(|route, log| log.start >= since((route.job, route.from)));
+    }
+
     /// Senders that run elsewhere by now have no logs here.
     pub fn drop_moved(&mut self, moved: impl Fn(RankId) -> bool) {
         self.logs.retain(|route, log| !(log.own && moved((route.job, route.from))));

@@ -11,8 +11,9 @@ use crate::exchange::RankId;
 /// The choices of one rank.
 #[derive(Debug, Default)]
 struct Noted {
-    /// The start that makes them.
+    /// The start that makes them, and the first one that counts.
     start: u64,
+    since: u64,
     /// Those up to this one are needed no more.
     after: u64,
     choices: VecDeque<Choice>,
@@ -33,16 +34,25 @@ impl Noted {
 pub(crate) struct Notes(BTreeMap<RankId, Noted>);
 
 impl Notes {
+    /// The choices of a rank. Those of starts that count no more are nothing.
+    fn entry(&mut self, rank: RankId, since: u64) -> &mut Noted {
+        let noted = self.0.entry(rank).or_default();
+        if since > noted.since {
+            *noted = Noted { start: noted.start, since, ..Noted::default() };
+        }
+        noted
+    }
+
     /// A rank's start has made these. `oldest`: no earlier ones are needed than these and those that are
     /// here behind them. Returns the last one that is noted; `None`: a later start has read the notes
     /// by now, or some are missing.
     pub fn note(
         &mut self,
         rank: RankId,
-        start: u64,
+        (start, since): (u64, u64),
         (said, oldest): (Choices, bool),
     ) -> Option<u64> {
-        let noted = self.0.entry(rank).or_default();
+        let noted = self.entry(rank, since);
         if start < noted.start {
             return None;
         }
@@ -81,7 +91,7 @@ impl Notes {
     /// The ranks of that agent: how far their choices are noted.
     pub fn noted_of(&self, of: Member) -> Vec<(Start, u64)> {
         let its = self.0.iter().filter(|(_, noted)| noted.of == Some(of));
-        let start = |(rank, noted): (&RankId, &Noted)| (start(*rank, noted.start), noted.last());
+        let start = |(rank, noted): (&RankId, &Noted)| (start(*rank, noted), noted.last());
         its.map(start).collect()
     }
 
@@ -104,8 +114,8 @@ impl Notes {
     }
 
     /// All that is noted of a rank, in pieces, and by which start.
-    pub fn of(&mut self, rank: RankId) -> (u64, Vec<Choices>) {
-        let Some(noted) = self.0.get_mut(&rank) else { return (0, Vec::new()) };
+    pub fn of(&mut self, rank: RankId) -> Option<(Start, Vec<Choices>)> {
+        let noted = self.0.get_mut(&rank)?;
         let mut after = noted.after;
         let choices = noted.choices.make_contiguous();
         let pieces = choices.chunks(MAX_CHOICES / 2).map(|piece| {
@@ -113,7 +123,8 @@ impl Notes {
             after += piece.len() as u64;
             choices
         });
-        (noted.start, pieces.collect())
+        let pieces = pieces.collect();
+        Some((start(rank, noted), pieces))
     }
 
     /// Whether this is the start that makes choices.
@@ -123,16 +134,16 @@ impl Notes {
 
     /// A later start of a rank begins: its earlier ones note nothing any more. It gets the number
     /// before the first that is noted, how many are, and they, in pieces.
-    pub fn begin(&mut self, rank: RankId, start: u64) -> (u64, u64, Vec<Choices>) {
-        let noted = self.0.entry(rank).or_default();
+    pub fn begin(&mut self, rank: RankId, (start, since): (u64, u64)) -> (u64, u64, Vec<Choices>) {
+        let noted = self.entry(rank, since);
         noted.start = noted.start.max(start);
         let (after, many) = (noted.after, noted.choices.len() as u64);
-        (after, many, self.of(rank).1)
+        (after, many, self.of(rank).map_or_else(Vec::new, |(_, pieces)| pieces))
     }
 
     /// Another agent has these, which may be more than there are here.
-    pub fn adopt(&mut self, rank: RankId, others: Choices) {
-        let noted = self.0.entry(rank).or_default();
+    pub fn adopt(&mut self, rank: RankId, since: u64, others: Choices) {
+        let noted = self.entry(rank, since);
         if others.after + others.choices.len() as u64 > noted.last() {
             (noted.after, noted.choices) = (others.after, others.choices.into());
         }
@@ -152,8 +163,8 @@ impl Notes {
     }
 }
 
-fn start((job, rank): RankId, start: u64) -> Start {
-    Start { job, rank, start }
+fn start((job, rank): RankId, noted: &Noted) -> Start {
+    Start { job, rank, start: noted.start, since: noted.since }
 }
 
 #[cfg(test)]
@@ -169,31 +180,35 @@ mod tests {
     #[test]
     fn a_later_start_gets_what_earlier_ones_have_noted() {
         let (mut notes, rank) = (Notes::default(), (7, 0));
-        assert_eq!(notes.begin(rank, 1), (0, 0, vec![]));
+        assert_eq!(notes.begin(rank, (1, 0)), (0, 0, vec![]));
         let note = |notes: &mut Notes, start, after, to| {
-            notes.note(rank, start, (choices(after, to), false))
+            notes.note(rank, (start, 0), (choices(after, to), false))
         };
         assert_eq!(note(&mut notes, 1, 0, 3), Some(3));
         assert_eq!(note(&mut notes, 1, 2, 5), Some(5), "some are said twice");
         assert_eq!(note(&mut notes, 1, 7, 9), None, "some are missing");
         notes.forget(rank, 2);
-        assert_eq!(notes.begin(rank, 2), (2, 3, vec![choices(2, 5)]));
+        assert_eq!(notes.begin(rank, (2, 0)), (2, 3, vec![choices(2, 5)]));
         assert_eq!(note(&mut notes, 1, 5, 6), None, "that start is over");
         assert_eq!(note(&mut notes, 2, 5, 6), Some(6));
         assert!(notes.is_by(rank, 2) && !notes.is_by(rank, 1));
-        assert_eq!(notes.note(rank, 2, (choices(8, 9), true)), Some(9), "7 and 8 are needless");
+        assert_eq!(
+            notes.note(rank, (2, 0), (choices(8, 9), true)),
+            Some(9),
+            "7 and 8 are needless"
+        );
         notes.keep(|job| job != 7);
         assert_eq!(note(&mut notes, 3, 6, 8), None, "only the oldest begin");
-        assert_eq!(notes.note(rank, 3, (choices(6, 8), true)), Some(8), "it has moved here");
-        assert_eq!(notes.note(rank, 3, (choices(4, 7), true)), Some(8), "two were missing");
-        assert_eq!(notes.begin(rank, 3), (4, 4, vec![choices(4, 8)]));
+        assert_eq!(notes.note(rank, (3, 0), (choices(6, 8), true)), Some(8), "it has moved here");
+        assert_eq!(notes.note(rank, (3, 0), (choices(4, 7), true)), Some(8), "two were missing");
+        assert_eq!(notes.begin(rank, (3, 0)), (4, 4, vec![choices(4, 8)]));
         notes.forget(rank, 6);
-        notes.adopt(rank, choices(5, 7));
-        assert_eq!(notes.begin(rank, 4), (6, 2, vec![choices(6, 8)]));
-        notes.adopt(rank, choices(5, 9));
-        assert_eq!(notes.begin(rank, 5), (5, 4, vec![choices(5, 9)]));
+        notes.adopt(rank, 0, choices(5, 7));
+        assert_eq!(notes.begin(rank, (4, 0)), (6, 2, vec![choices(6, 8)]));
+        notes.adopt(rank, 0, choices(5, 9));
+        assert_eq!(notes.begin(rank, (5, 0)), (5, 4, vec![choices(5, 9)]));
         notes.forget(rank, 9);
-        assert_eq!(notes.begin(rank, 6), (9, 0, vec![]), "none is needed, and that is told");
+        assert_eq!(notes.begin(rank, (6, 0)), (9, 0, vec![]), "none is needed, and that is told");
     }
 
     #[test]
@@ -202,14 +217,17 @@ mod tests {
         let (mut notes, rank) = (Notes::default(), (7, 0));
         let set = |notes: &mut Notes, node| notes.set_partner(rank, Some(member(node)));
         assert!(!set(&mut notes, 2), "there is nothing yet");
-        notes.note(rank, 1, (choices(0, 3), true));
+        notes.note(rank, (1, 0), (choices(0, 3), true));
         assert!(set(&mut notes, 2) && !set(&mut notes, 2));
         assert_eq!((notes.ranks(), notes.last(rank)), (vec![(rank, Some(member(2)))], 3));
-        assert_eq!(notes.of(rank), (1, vec![choices(0, 3)]));
+        let start = Start { job: 7, rank: 0, start: 1, since: 0 };
+        assert_eq!(notes.of(rank), Some((start, vec![choices(0, 3)])));
         assert!(set(&mut notes, 3));
         notes.set_of(rank, member(4));
         assert_eq!(notes.ranks(), [(rank, None)]);
-        let start = Start { job: 7, rank: 0, start: 1 };
         assert_eq!(notes.noted_of(member(4)), [(start, 3)]);
+        // All ranks have gone back.
+        assert_eq!(notes.begin(rank, (2, 2)), (0, 0, vec![]));
+        assert_eq!(notes.note(rank, (2, 2), (choices(1, 2), true)), Some(2));
     }
 }

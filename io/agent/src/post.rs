@@ -78,6 +78,8 @@ pub(crate) struct Post {
     couriers: BTreeMap<Member, Courier>,
     /// Where each rank runs.
     places: BTreeMap<RankId, Member>,
+    /// The first start of each rank that counts, where all ranks have gone back.
+    since: BTreeMap<RankId, u64>,
     /// Logs that are carried: to whom, and of which start, by its file.
     carried: BTreeMap<Route, (Member, Arc<File>)>,
     asking: BTreeMap<Key, Asking>,
@@ -100,6 +102,7 @@ impl Post {
             away: BTreeSet::new(),
             couriers: BTreeMap::new(),
             places: BTreeMap::new(),
+            since: BTreeMap::new(),
             carried: BTreeMap::new(),
             asking: BTreeMap::new(),
             needless: BTreeMap::new(),
@@ -110,6 +113,15 @@ impl Post {
     /// The words for ranks here that there are by now.
     pub fn words(&mut self) -> Vec<Outgoing> {
         mem::take(&mut self.words)
+    }
+
+    /// Earlier starts of a rank count no more.
+    fn since(&self, rank: &RankId) -> u64 {
+        self.since.get(rank).copied().unwrap_or(0)
+    }
+
+    fn start_of(&self, Key { job, rank, start }: Key) -> Start {
+        Start { job, rank, start, since: self.since(&(job, rank)) }
     }
 
     fn deliver(&mut self, deliveries: Vec<Delivery<Arc<File>>>) {
@@ -141,8 +153,14 @@ impl Post {
             asking.agents.retain(|agent| self.agents.contains_key(agent));
         }
         self.choose_partner();
-        let places = &self.places;
+        let all = assignment
+            .since
+            .iter()
+            .flat_map(|(job, since)| (0..).zip(since).map(|(rank, since)| ((*job, rank), *since)));
+        self.since = all.collect();
+        let (places, first) = (&self.places, &self.since);
         self.exchange.drop_moved(|rank| places.get(&rank).is_some_and(|at| *at != me));
+        self.exchange.drop_before(|rank| first.get(&rank).copied().unwrap_or(0));
         self.carry_all();
         // A sender that runs elsewhere by now may send what is needed no more.
         let moved = |route: &Route| {
@@ -240,9 +258,11 @@ impl Post {
     /// A rank here has a log of messages to another one.
     pub fn log(&mut self, key: Key, to: u32, file: File) {
         let route = Route { job: key.job, from: key.rank, to };
-        let deliveries = self.exchange.log(route, key.start, Arc::new(file), true);
-        self.deliver(deliveries);
-        self.carry_all();
+        if key.start >= self.since(&(key.job, key.rank)) {
+            let deliveries = self.exchange.log(route, key.start, Arc::new(file), true);
+            self.deliver(deliveries);
+            self.carry_all();
+        }
     }
 
     /// A rank here has a bell.
@@ -255,8 +275,10 @@ impl Post {
 
     /// A courier has brought a log.
     pub fn mirrored(&mut self, route: Route, start: u64, file: File) {
-        let deliveries = self.exchange.log(route, start, Arc::new(file), false);
-        self.deliver(deliveries);
+        if start >= self.since(&(route.job, route.from)) {
+            let deliveries = self.exchange.log(route, start, Arc::new(file), false);
+            self.deliver(deliveries);
+        }
     }
 
     /// This start of a rank has sent messages, or may have got some.
@@ -270,7 +292,7 @@ impl Post {
             if from == key.rank {
                 self.notes.forget((key.job, key.rank), number);
                 if let Some(partner) = self.partner() {
-                    self.say(partner, Word::Forget(start_of(key), number));
+                    self.say(partner, Word::Forget(self.start_of(key), number));
                 }
             } else {
                 let route = Route { job: key.job, from, to: key.rank };
@@ -292,7 +314,11 @@ impl Post {
     pub fn chose(&mut self, key: Key, choices: Choices) {
         let rank = (key.job, key.rank);
         // The rank itself knows what is needed.
-        let Some(noted) = self.notes.note(rank, key.start, (choices.clone(), true)) else { return };
+        let Some(noted) =
+            self.notes.note(rank, (key.start, self.since(&rank)), (choices.clone(), true))
+        else {
+            return;
+        };
         let partner = self.partner();
         let another = self.notes.set_partner(rank, partner);
         match partner {
@@ -301,16 +327,15 @@ impl Post {
             Some(partner) => {
                 let oldest = choices.after <= self.notes.after(rank);
                 let Choices { after, choices } = choices;
-                self.say(partner, Word::Choices(start_of(key), after, choices, oldest));
+                self.say(partner, Word::Choices(self.start_of(key), after, choices, oldest));
             }
         }
     }
 
     /// All that is noted of a rank here goes to another agent.
-    fn note_all(&mut self, (job, rank): RankId, partner: Member) {
-        let (start, pieces) = self.notes.of((job, rank));
+    fn note_all(&mut self, rank: RankId, partner: Member) {
+        let Some((start, pieces)) = self.notes.of(rank) else { return };
         for (number, Choices { after, choices }) in pieces.into_iter().enumerate() {
-            let start = Start { job, rank, start };
             self.say(partner, Word::Choices(start, after, choices, number == 0));
         }
     }
@@ -328,7 +353,7 @@ impl Post {
         }
         let asking = self.asking.iter().filter(|(_, asking)| asking.agents.contains(&agent));
         let asked: Vec<Key> = asking.map(|(key, _)| *key).collect();
-        asked.into_iter().for_each(|key| self.say(agent, Word::Ask(start_of(key))));
+        asked.into_iter().for_each(|key| self.say(agent, Word::Ask(self.start_of(key))));
         let places = &self.places;
         let there = |route: &Route| places.get(&(route.job, route.from)) == Some(&agent);
         let again = self.needless.iter().filter(|(route, _)| there(route));
@@ -356,7 +381,7 @@ impl Post {
             return false;
         }
         for agent in &agents {
-            self.say(*agent, Word::Ask(start_of(key)));
+            self.say(*agent, Word::Ask(self.start_of(key)));
         }
         let (best, coming) = (Choices::default(), BTreeMap::new());
         self.asking.insert(key, Asking { since: Instant::now(), agents, best, coming });
@@ -371,7 +396,8 @@ impl Post {
         let ready: Vec<Key> = self.asking.iter().filter_map(ready).collect();
         for key in &ready {
             if let Some(asking) = self.asking.remove(key) {
-                self.notes.adopt((key.job, key.rank), asking.best);
+                let rank = (key.job, key.rank);
+                self.notes.adopt(rank, self.since(&rank), asking.best);
             }
         }
         ready
@@ -380,7 +406,7 @@ impl Post {
     /// A start begins: what is noted of earlier ones, which note nothing any more.
     pub fn begin(&mut self, key: Key) -> (u64, u64, Vec<Choices>) {
         let rank = (key.job, key.rank);
-        let notes = self.notes.begin(rank, key.start);
+        let notes = self.notes.begin(rank, (key.start, self.since(&rank)));
         let partner = self.partner();
         if let Some(partner) = partner.filter(|_| notes.1 > 0) {
             self.notes.set_partner(rank, Some(partner));
@@ -396,19 +422,20 @@ impl Post {
             Word::Choices(start, after, choices, oldest) => {
                 let rank = (start.job, start.rank);
                 let said = (Choices { after, choices }, oldest);
-                if let Some(noted) = self.notes.note(rank, start.start, said) {
+                if let Some(noted) = self.notes.note(rank, (start.start, start.since), said) {
                     self.notes.set_of(rank, from);
                     self.say(from, Word::Noted(start, noted));
                 }
             }
-            Word::Noted(Start { job, rank, start }, number) => {
+            Word::Noted(Start { job, rank, start, .. }, number) => {
                 if self.notes.is_by((job, rank), start) && self.partner() == Some(from) {
                     self.words.push(((job, rank), Frame::Noted(number), None));
                 }
             }
             Word::Forget(start, number) => self.notes.forget((start.job, start.rank), number),
             Word::Ask(start) => {
-                let (none, _, mut pieces) = self.notes.begin((start.job, start.rank), start.start);
+                let (none, _, mut pieces) =
+                    self.notes.begin((start.job, start.rank), (start.start, start.since));
                 let none = Choices { after: none, choices: Vec::new() };
                 let last = pieces.pop().unwrap_or(none);
                 for Choices { after, choices } in pieces {
@@ -416,7 +443,7 @@ impl Post {
                 }
                 self.say(from, Word::Notes(start, last.after, last.choices, false));
             }
-            Word::Notes(Start { job, rank, start }, after, choices, more) => {
+            Word::Notes(Start { job, rank, start, .. }, after, choices, more) => {
                 if let Some(asking) = self.asking.get_mut(&Key { job, rank, start }) {
                     asking.heard(from, Choices { after, choices }, more);
                 }
@@ -447,10 +474,6 @@ impl Asking {
         }
         self.agents.remove(&from);
     }
-}
-
-fn start_of(Key { job, rank, start }: Key) -> Start {
-    Start { job, rank, start }
 }
 
 /// The receiver of a route needs no messages up to this one.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use channel::Notes;
-use wire::rank::{Frame, Saved, Step, TOKEN, Welcome};
+use wire::rank::{Counts, Frame, Saved, Step, TOKEN, Welcome};
 
 use crate::arena::Arena;
 use crate::cadence::Cadence;
@@ -24,6 +24,9 @@ const LISTEN: Duration = Duration::from_millis(1);
 
 /// How long a rank goes on without an agent. Its node may be gone, and the rank is started elsewhere.
 const ALONE: Duration = Duration::from_secs(10);
+
+/// Letters of a reason.
+const WHY: usize = 120;
 
 /// A checkpoint that failed is tried again after so long.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -86,6 +89,13 @@ impl Opened {
                 Err(JobError::Agent { path: path.display().to_string(), source })
             }
         }
+    }
+}
+
+impl Opened {
+    /// The rank cannot begin: it says so.
+    pub fn say_diverged(&mut self, why: &str) {
+        let _ = self.link.send(&Frame::Diverged(why.chars().take(WHY).collect()), None);
     }
 }
 
@@ -162,6 +172,10 @@ impl Agent {
         }
         self.pass_on(now, messages)?;
         self.wanted |= self.again.take_if(|at| now >= *at).is_some();
+        // All ranks save at this turn: this one first waits until its last image is saved.
+        if self.cadence.is_due_at(step.step) {
+            return Ok(self.link.is_some());
+        }
         let due = self.wanted || self.cadence.is_due(now) || messages.wants_image();
         Ok(due && self.saving.is_none() && self.link.is_some())
     }
@@ -172,7 +186,7 @@ impl Agent {
         began: Instant,
         arena: &Arena,
         beside: Vec<Extra<'_>>,
-        step: u64,
+        (step, counts): (u64, Vec<Counts>),
     ) -> Result<(), JobError> {
         let begun = began.elapsed();
         let changed = self.tracker.changed(arena)?;
@@ -181,6 +195,7 @@ impl Agent {
         let mut beside = beside;
         beside.extend(printed.iter().flat_map(output::Saving::arrays));
         let mut snapshot = self.staging.take(arena, &beside, step, changed)?;
+        snapshot.counts = counts;
         let now = began.elapsed();
         snapshot.stop_us = u32::try_from((now - begun).as_micros()).unwrap_or(u32::MAX);
         self.cadence.begin(now);
@@ -364,6 +379,14 @@ impl Agent {
                 Err(JobError::Alone(ALONE.as_secs()))
             }
             Err(LinkError::Io(_)) => Ok(()),
+        }
+    }
+
+    /// Says that the rank cannot go on from what it and others did.
+    pub fn say_diverged(&mut self, why: &str) {
+        let why = why.chars().take(WHY).collect();
+        if let Some(link) = &mut self.link {
+            let _ = link.send(&Frame::Diverged(why), None);
         }
     }
 

@@ -17,11 +17,13 @@ pub(crate) struct Cadence {
     cost: Option<Duration>,
     /// When the last one began, from the rank's beginning.
     last: Duration,
+    /// The last turn at which one was due.
+    turn: Option<u64>,
 }
 
 impl Cadence {
     pub fn new(every: Every, age: Duration) -> Cadence {
-        Cadence { every, age, cost: None, last: Duration::ZERO }
+        Cadence { every, age, cost: None, last: Duration::ZERO, turn: None }
     }
 
     /// Whether one is due so long after the rank's beginning.
@@ -29,11 +31,21 @@ impl Cadence {
         self.interval().is_some_and(|interval| now >= self.last + interval)
     }
 
+    /// Whether one is due at this turn of the outermost loop, because it is at all ranks.
+    pub fn is_due_at(&mut self, turn: u64) -> bool {
+        let Every::Turns(turns) = self.every else { return false };
+        let due = turn > 0 && turn.is_multiple_of(turns) && self.turn != Some(turn);
+        if due {
+            self.turn = Some(turn);
+        }
+        due
+    }
+
     /// The time between two. By Young and Daly, what is lost by a failure and what is spent on
     /// checkpoints is least together where it is √(2 · cost · age).
     pub fn interval(&self) -> Option<Duration> {
         match self.every {
-            Every::Never => None,
+            Every::Never | Every::Turns(_) => None,
             Every::Micros(micros) => Some(Duration::from_micros(micros)),
             Every::Auto => {
                 let cost = self.cost.unwrap_or_default();
@@ -81,6 +93,9 @@ mod tests {
         assert!(!auto.is_due(second * 100) && auto.is_due(second * 101), "it is tried again soon");
         let fixed = Cadence::new(Every::Micros(5_000), second);
         assert!(fixed.is_due(Duration::from_millis(5)) && !fixed.is_due(Duration::from_millis(4)));
+        let mut turns = Cadence::new(Every::Turns(5), second);
+        let due: Vec<u64> = (0..12).chain(10..16).filter(|turn| turns.is_due_at(*turn)).collect();
+        assert_eq!(due, [5, 10, 15]);
         assert!(!Cadence::new(Every::Never, second).is_due(second * 1_000_000));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use channel::ChannelError;
+
 /// Why a rank cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
@@ -147,4 +149,17 @@ pub enum JobError {
     /// The system refuses memory, or a file.
     #[error("{0}")]
     Io(#[from] io::Error),
+}
+
+impl JobError {
+    /// The rank cannot go on from what it and others did: by itself it never will.
+    pub(crate) fn is_divergence(&self) -> bool {
+        match self {
+            JobError::Channel(error) => {
+                !matches!(error, ChannelError::NoRank(..) | ChannelError::Ahead(..))
+            }
+            JobError::Otherwise | JobError::Messages | JobError::Gone(_) => true,
+            _ => false,
+        }
+    }
 }

@@ -85,13 +85,17 @@ impl Job {
         };
         let token = env::var(TOKEN_VARIABLE).ok().and_then(|text| from_hex(&text));
         let token = token.ok_or(JobError::Environment(TOKEN_VARIABLE))?;
-        let (opened, welcome, file, choices) = Opened::wait(path, token)?;
+        let (mut opened, welcome, file, choices) = Opened::wait(path, token)?;
         let (arena, mut notes) = match file {
             Some(file) => restored(file, &welcome)?,
             None => (Arena::new(Vec::new())?, BTreeMap::new()),
         };
         let loops = notes.get(LOOPS).and_then(|(_, bytes)| Turns::decode(bytes));
-        let messages = messages(&welcome, &mut notes, choices)?;
+        let messages = messages(&welcome, &mut notes, choices).inspect_err(|error| {
+            if error.is_divergence() {
+                opened.say_diverged(&error.to_string());
+            }
+        })?;
         let output = Output::begin(welcome.restored, &mut notes)?;
         let agent = Agent::new(opened, &welcome, &arena, output)?;
         let claimed = vec![false; arena.arrays().len()];
@@ -122,6 +126,7 @@ impl Job {
             restored: false,
             full: false,
             blocking: false,
+            regrouped: false,
             rank: number(RANK_VARIABLE, 0)?,
             ranks: number(RANKS_VARIABLE, 1)?,
             job: 0,
@@ -359,7 +364,8 @@ impl Job {
         if self.agent.is_none() && to != self.place.rank {
             return Err(JobError::Nobody);
         }
-        let sent = self.messages.send(to, tag, parts)?;
+        let sent = self.messages.send(to, tag, parts);
+        let sent = self.told(sent)?;
         if !sent && self.agent.is_none() {
             return Err(JobError::Deadlock);
         }
@@ -392,12 +398,12 @@ impl Job {
         tag: Option<u32>,
         within: Duration,
     ) -> Result<Option<Message>, JobError> {
-        if let Some(message) = self.messages.take(from, tag)? {
+        if let Some(message) = self.take(from, tag)? {
             return Ok(Some(message));
         }
         if within.is_zero() && self.agent.is_some() {
             self.listen()?;
-            return self.messages.take(from, tag);
+            return self.take(from, tag);
         }
         if self.agent.is_none() {
             return Err(if self.messages.is_alone() {
@@ -409,11 +415,26 @@ impl Job {
         let begun = Instant::now();
         while let Some(left) = within.checked_sub(begun.elapsed()) {
             self.wait(from, left.min(WAIT))?;
-            if let Some(message) = self.messages.take(from, tag)? {
+            if let Some(message) = self.take(from, tag)? {
                 return Ok(Some(message));
             }
         }
         Ok(None)
+    }
+
+    fn take(&mut self, from: Option<u32>, tag: Option<u32>) -> Result<Option<Message>, JobError> {
+        let taken = self.messages.take(from, tag);
+        self.told(taken)
+    }
+
+    /// The agent hears of a rank that cannot go on.
+    fn told<T>(&mut self, done: Result<T, JobError>) -> Result<T, JobError> {
+        if let (Err(error), Some(agent)) = (&done, &mut self.agent)
+            && error.is_divergence()
+        {
+            agent.say_diverged(&error.to_string());
+        }
+        done
     }
 
     fn wait(&mut self, from: Option<u32>, most: Duration) -> Result<(), JobError> {
@@ -439,7 +460,8 @@ impl Job {
     /// There is no such rank, or another rank cannot be believed.
     pub fn probe(&mut self, from: Option<u32>, tag: Option<u32>) -> Result<bool, JobError> {
         self.listen()?;
-        self.messages.probe(from, tag)
+        let there = self.messages.probe(from, tag);
+        self.told(there)
     }
 
     /// Logs of other ranks, and other words of the agent, come in as well.
@@ -458,7 +480,8 @@ impl Job {
     /// # Errors
     /// The program does not do what it did before.
     pub fn number(&mut self, now: u64) -> Result<u64, JobError> {
-        self.messages.number(now)
+        let number = self.messages.number(now);
+        self.told(number)
     }
 
     /// Saves what the rank has: copies what has changed, and goes on while it is written. Where the
@@ -475,13 +498,19 @@ impl Job {
     }
 
     fn snapshot(&mut self) -> Result<(), JobError> {
-        let Some(agent) = &mut self.agent else { return Ok(()) };
+        if self.agent.is_none() {
+            return Ok(());
+        }
         let begun = self.began;
         self.notes.insert(LOOPS.into(), (String::new(), self.turns.encode()));
-        let state = self.messages.save()?.encode();
+        let saved = self.messages.save();
+        let state = self.told(saved)?;
+        let counts = state.counts();
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        let state = state.encode();
         self.notes.insert(CHANNELS.into(), (String::new(), state));
         let notes = self.notes.iter().map(note).chain(self.messages.rings());
-        agent.snapshot(begun, &self.arena, notes.collect(), self.turns.count())
+        agent.snapshot(begun, &self.arena, notes.collect(), (self.turns.count(), counts))
     }
 
     fn settle(&mut self) -> Result<(), JobError> {
@@ -555,6 +584,8 @@ fn messages(place: &Welcome, notes: &mut Notebook, choices: Notes) -> Result<Mes
     match notes.remove(CHANNELS) {
         Some((_, state)) => {
             let starts = (place.start, place.generation);
+            // After all have gone back, later choices are none.
+            let choices = (!place.regrouped).then_some(choices);
             Messages::restored(ranks, starts, &state, rings, choices)
         }
         None => Messages::new(ranks, place.start, choices),

@@ -117,6 +117,7 @@ impl Staging {
             stop_us: 0,
             arrays: arrays.collect(),
             spans: Vec::with_capacity(spans.len() + beside.len()),
+            counts: Vec::new(),
         };
         let of_arena = spans
             .into_iter()

@@ -17,7 +17,7 @@ const BELOW: &[(&str, &str)] = &[
     ("core/store", "wire"),
     ("core/channel", "wire"),
     ("core/image", "wire"),
-    ("core/job", "image wire"),
+    ("core/job", "channel image wire"),
     ("core/engine", "manager ring wire"),
     ("io/monitor", "wire"),
     ("io/os", "wire"),

@@ -178,7 +178,8 @@ pub struct Run {
     /// that are run again.
     #[arg(long, requires = "name")]
     pub or_resume: bool,
-    /// When ranks save: auto (as it pays, by the measured cost), never, or a time such as 20s.
+    /// When ranks save: auto (as it pays, by the measured cost), never, a time such as 20s, or turns
+    /// such as 50turns.
     #[arg(long, default_value = "auto", value_parser = submit::every)]
     pub every: Every,
     /// Copies of each image, at so many nodes, 1 to 4.
@@ -203,6 +204,11 @@ pub struct Run {
     /// Let ranks start although the program, or the script, has changed since the job was submitted.
     #[arg(long)]
     pub any_program: bool,
+    /// After the loss of a rank, only that one goes back (log). With `group`, all go back to states that
+    /// fit together where it cannot go on so, because the program is not deterministic; they save at
+    /// the same turns (--every 50turns).
+    #[arg(long, value_enum, default_value = "log")]
+    pub recovery: Rollback,
     /// End a rank that reaches no safe point (a turn) for so long, such as 10min, and start it again.
     #[arg(long, value_name = "TIME", value_parser = submit::span)]
     pub stall: Option<Duration>,
@@ -221,6 +227,24 @@ pub struct Run {
     /// The program and its arguments, after `--`.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub command: Vec<String>,
+}
+
+/// How a job goes on after the loss of a rank.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum Rollback {
+    /// Only the rank that was lost goes back.
+    Log,
+    /// All go back, where that does not do.
+    Group,
+}
+
+impl From<Rollback> for job::Rollback {
+    fn from(recovery: Rollback) -> Self {
+        match recovery {
+            Rollback::Log => job::Rollback::Log,
+            Rollback::Group => job::Rollback::Group,
+        }
+    }
 }
 
 #[derive(clap::Args)]

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use bytes::{Buf, BufMut, BytesMut};
 
 use super::messages::{
-    Array, Choice, Choices, Every, Hello, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_CHOICES, MAX_PIECES,
-    MAX_RANKS, PAGE, Saved, Snapshot, Span, TOKEN, Welcome,
+    Array, Choice, Choices, Counts, Every, Hello, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_CHOICES,
+    MAX_PIECES, MAX_RANKS, PAGE, Saved, Snapshot, Span, TOKEN, Welcome,
 };
 use crate::Malformed;
 use crate::codec::at_most;
@@ -17,9 +17,13 @@ use crate::limits::MAX_REASON;
 const RESTORED: u8 = 1;
 const FULL: u8 = 1 << 1;
 const BLOCKING: u8 = 1 << 2;
+const REGROUPED: u8 = 1 << 3;
 
 /// The place of `every` for [`Every::Auto`].
 const AUTO: u64 = u64::MAX;
+
+/// The bit of `every` for [`Every::Turns`].
+const TURNS: u64 = 1 << 63;
 
 pub(super) fn hello(body: &mut BytesMut, hello: &Hello) -> u8 {
     body.put_slice(&Hello::MAGIC);
@@ -31,7 +35,8 @@ pub(super) fn hello(body: &mut BytesMut, hello: &Hello) -> u8 {
 pub(super) fn welcome(body: &mut BytesMut, it: &Welcome) -> u8 {
     body.put_u8(it.version);
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-    body.put_u8(flag(it.restored, RESTORED) | flag(it.full, FULL) | flag(it.blocking, BLOCKING));
+    let first = flag(it.restored, RESTORED) | flag(it.full, FULL);
+    body.put_u8(first | flag(it.blocking, BLOCKING) | flag(it.regrouped, REGROUPED));
     // The limits keep it within.
     body.put_u16_le(it.arrays.len() as u16);
     body.put_u32_le(it.rank);
@@ -39,7 +44,8 @@ pub(super) fn welcome(body: &mut BytesMut, it: &Welcome) -> u8 {
     let every = match it.every {
         Every::Auto => AUTO,
         Every::Never => 0,
-        Every::Micros(micros) => micros.clamp(1, AUTO - 1),
+        Every::Micros(micros) => micros.clamp(1, TURNS - 1),
+        Every::Turns(turns) => turns.clamp(1, TURNS - 2) | TURNS,
     };
     let place = [it.job, it.start, it.step, every, it.age_us];
     for number in place.into_iter().chain([it.generation, it.after, it.noted]) {
@@ -55,11 +61,17 @@ pub(super) fn snapshot(body: &mut BytesMut, it: &Snapshot) -> u8 {
     body.put_u32_le(it.stop_us);
     body.put_u32_le(it.spans.len() as u32);
     body.put_u32_le(it.arrays.len() as u32);
+    body.put_u32_le(it.counts.len() as u32);
     put_arrays(body, &it.arrays);
     for span in &it.spans {
         body.put_u32_le(span.array);
         body.put_u64_le(span.offset);
         body.put_u64_le(span.length);
+    }
+    for counts in &it.counts {
+        for number in [counts.first, counts.sent, counts.below, counts.taken] {
+            body.put_u64_le(number);
+        }
     }
     3
 }
@@ -155,7 +167,7 @@ impl Reader<'_> {
 
     pub fn welcome(&mut self) -> Result<Welcome, Malformed> {
         let [version, flags] = self.take()?;
-        if flags & !(RESTORED | FULL | BLOCKING) != 0 {
+        if flags & !(RESTORED | FULL | BLOCKING | REGROUPED) != 0 {
             return Err(Malformed::Field("welcome flags"));
         }
         let arrays = usize::from(u16::from_le_bytes(self.take()?));
@@ -164,6 +176,7 @@ impl Reader<'_> {
         let every = match self.u64()? {
             0 => Every::Never,
             AUTO => Every::Auto,
+            turns if turns & TURNS != 0 => Every::Turns(turns & !TURNS),
             micros => Every::Micros(micros),
         };
         Ok(Welcome {
@@ -171,6 +184,7 @@ impl Reader<'_> {
             restored: flags & RESTORED != 0,
             full: flags & FULL != 0,
             blocking: flags & BLOCKING != 0,
+            regrouped: flags & REGROUPED != 0,
             rank,
             ranks,
             job,
@@ -191,9 +205,16 @@ impl Reader<'_> {
             return Err(Malformed::Field("snapshot flags"));
         };
         let (stop_us, spans, arrays) = (self.u32()?, self.u32()? as usize, self.u32()? as usize);
+        let ranks = self.u32()? as usize;
         let arrays = self.arrays(arrays)?;
         let spans = self.spans(spans, &arrays)?;
-        Ok(Snapshot { step, full: full == 1, stop_us, arrays, spans })
+        at_most(ranks, MAX_RANKS, "ranks")?;
+        let mut counts = Vec::new();
+        for _ in 0..ranks {
+            let (first, sent) = (self.u64()?, self.u64()?);
+            counts.push(Counts { first, sent, below: self.u64()?, taken: self.u64()? });
+        }
+        Ok(Snapshot { step, full: full == 1, stop_us, arrays, spans, counts })
     }
 
     pub fn saved(&mut self) -> Result<Saved, Malformed> {

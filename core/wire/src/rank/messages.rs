@@ -100,6 +100,8 @@ pub enum Every {
     Never,
     /// So many microseconds after the last one.
     Micros(u64),
+    /// At each turn of its outermost loop whose number is a multiple of this: all ranks at the same.
+    Turns(u64),
 }
 
 /// The agent lets a rank in.
@@ -115,7 +117,8 @@ pub enum Every {
 /// +-------+-------+--------
 /// flags  bit 0: there is a state, and its file comes with this frame
 ///        bit 1: save full images only         bit 2: wait until an image is saved
-/// every  microseconds; 0: only when asked; all bits set: as it pays
+///        bit 3: all ranks have gone back
+/// every  microseconds; 0: only when asked; all bits set: as it pays; else, with the highest bit: turns
 /// age    microseconds that a rank is expected to live, for `auto`
 /// noted  so many choices of earlier starts, behind `after`, follow in frames of kind 14
 /// ```
@@ -131,6 +134,8 @@ pub struct Welcome {
     pub full: bool,
     /// The rank waits until each image is saved.
     pub blocking: bool,
+    /// All ranks have gone back to states that fit together: later choices count no more.
+    pub regrouped: bool,
     /// The rank, from 0.
     pub rank: u32,
     /// Ranks of the job.
@@ -159,10 +164,10 @@ pub struct Welcome {
 /// [`Saved`] is there.
 ///
 /// ```text
-///  0      8       9     12        16     20      24
-/// +------+-------+-----+---------+------+-------+--------+-------
-/// | step | full? |0 0 0| stop us | spans| arrays| arrays | spans
-/// +------+-------+-----+---------+------+-------+--------+-------
+///  0      8       9     12        16     20      24       28
+/// +------+-------+-----+---------+------+-------+--------+--------+-------+--------
+/// | step | full? |0 0 0| stop us | spans| arrays| ranks  | arrays | spans | counts
+/// +------+-------+-----+---------+------+-------+--------+--------+-------+--------
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
@@ -176,6 +181,8 @@ pub struct Snapshot {
     pub arrays: Vec<Array>,
     /// The bytes in the file, in order of array and offset.
     pub spans: Vec<Span>,
+    /// The channels with each rank; none, if there were no messages.
+    pub counts: Vec<Counts>,
 }
 
 /// The end of a checkpoint.
@@ -196,6 +203,31 @@ pub struct Saved {
     pub outcome: Result<(), String>,
     /// The next snapshot is to be a full one.
     pub full: bool,
+}
+
+/// The channels of a rank with another one, in a state.
+///
+/// ```text
+///  0       8      16      24      32
+/// +-------+------+-------+-------+
+/// | first | sent | below | taken |
+/// +-------+------+-------+-------+
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// The first message to it that the log in the state has, or the next one.
+    pub first: u64,
+    /// The last one that was sent.
+    pub sent: u64,
+    /// All messages of it up to this one were taken.
+    pub below: u64,
+    /// The last one that was taken, also before older ones.
+    pub taken: u64,
+}
+
+impl Counts {
+    /// Those of a rank that begins anew.
+    pub const NONE: Counts = Counts { first: 1, sent: 0, below: 0, taken: 0 };
 }
 
 /// How far a rank is.

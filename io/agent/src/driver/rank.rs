@@ -40,6 +40,8 @@ pub(super) struct Rank {
     pub welcomed: bool,
     /// A checkpoint was wished for before it was here to hear of it.
     pub owes_save: bool,
+    /// It has said that it cannot go on from what it and others did.
+    pub diverged: Option<String>,
     /// It was told that the book knows of its end; when it is ended by force.
     pub finished: bool,
     pub ends_by: Time,
@@ -66,6 +68,7 @@ impl Rank {
             changed: false,
             welcomed: false,
             owes_save: false,
+            diverged: None,
             finished: false,
             ends_by: Time::FAR,
             stall: Stall::default(),

@@ -177,6 +177,7 @@ impl Driver {
             restored: state.is_some(),
             full: spec.is_some_and(|spec| spec.full),
             blocking: spec.is_some_and(|spec| spec.blocking),
+            regrouped: rank.task.as_ref().is_some_and(|task| task.regrouped),
             rank: key.rank,
             ranks: spec.map_or(0, |spec| spec.ranks),
             job: key.job,

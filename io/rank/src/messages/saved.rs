@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use channel::{Channels, Head, Notes, Vector};
 use memlog::Writer;
 use serde::{Deserialize, Serialize};
-use wire::rank::Array;
+use wire::rank::{Array, Counts};
 
 use super::Messages;
 use super::message::{Body, Place};
@@ -35,6 +35,12 @@ impl State {
         postcard::to_allocvec(self).expect("a state is plain data")
     }
 
+    /// The channels with each rank; none, if there were no messages.
+    pub fn counts(&self) -> Vec<Counts> {
+        let counts = self.vector.counts();
+        if counts.iter().all(|it| *it == Counts::NONE) { Vec::new() } else { counts }
+    }
+
     fn decode(bytes: &[u8], ranks: u32) -> Option<State> {
         let state: State = postcard::from_bytes(bytes).ok()?;
         Vector::decode(&state.vector.encode(), ranks).ok()?;
@@ -49,7 +55,7 @@ impl Messages {
         (start, generation): (u64, u64),
         state: &[u8],
         mut rings: BTreeMap<u32, Vec<u8>>,
-        notes: Notes,
+        notes: Option<Notes>,
     ) -> Result<Messages, JobError> {
         let wrong = || JobError::Messages;
         let State { vector, journal, logs } = State::decode(state, ranks).ok_or_else(wrong)?;
@@ -66,6 +72,9 @@ impl Messages {
             outgoing.saved = Some((outgoing.writer().capacity(), written));
             *slot = Some(outgoing);
         }
+        // Choices that are noted elsewhere were needed for what came before.
+        let after = vector.choices - vector.unnoted.len() as u64;
+        let notes = notes.unwrap_or(Notes { after, choices: Vec::new() });
         let channels = Channels::restored(vector, heads, generation, notes)?;
         Messages::of((rank, start), channels, journal::Journal::restored(journal), sent)
     }

@@ -162,7 +162,7 @@ impl World {
         self.agent(node, |agent| match word {
             Some((step, full)) => {
                 if together(key.job) {
-                    agent.handle_talk(key);
+                    agent.handle_talk(key, Vec::new());
                 }
                 agent.handle_snapshot(key, step, full);
             }

@@ -1,0 +1,115 @@
+//! Ranks that all go back, because one of them cannot go on with what it and others did.
+
+use image::{Place, Root};
+use steadfast_job::{
+    Command, End, Host, JobState, Jobs, RankState, Refusal, Rollback, Spec, Void, Why,
+};
+use wire::rank::{Counts, Every};
+use wire::{Incarnation, Member, NodeId, Time};
+
+const NOW: Time = Time(1);
+const NODE: Member = Member { node: NodeId(1), incarnation: Incarnation(1) };
+
+fn spec(every: Every) -> Spec {
+    let (name, command) = ("pair".into(), vec!["pair".into()]);
+    Spec { name, command, ranks: 2, copies: 1, every, recovery: Rollback::Group, ..Spec::default() }
+}
+
+/// A job of two ranks that run.
+fn begun() -> (Jobs, u64) {
+    let mut jobs = Jobs::default();
+    let submit = Command::Submit(spec(Every::Turns(5)));
+    let job = jobs.take(NOW, &submit).unwrap().job.unwrap();
+    jobs.take(NOW, &Command::Introduce { node: NODE, host: Host::default() }).unwrap();
+    for rank in 0..2 {
+        jobs.take(NOW, &Command::Start { job, rank, start: 1, node: NODE }).unwrap();
+    }
+    (jobs, job)
+}
+
+/// A rank saves. It has sent so many messages to the other one, and taken so many.
+fn save(jobs: &mut Jobs, job: u64, rank: u32, (generation, sent, taken): (u64, u64, u64)) {
+    let place = Place { job, rank, start: 1, generation };
+    let other = Counts { first: 1, sent, below: taken, taken };
+    let mut counts = vec![Counts::NONE; 2];
+    counts[1 - rank as usize] = other;
+    let root: Root = [generation as u8; 32];
+    let (bytes, step, parent, holder) = (9, generation, None, NODE);
+    let talks = true;
+    let commit = Command::Commit { place, root, bytes, step, parent, holder, talks, counts };
+    jobs.take(NOW, &commit).unwrap();
+}
+
+fn diverge(jobs: &mut Jobs, job: u64, rank: u32, start: u64) {
+    let end = End::Diverged("another message".into());
+    jobs.take(NOW, &Command::Ended { job, rank, start, end, at: NOW }).unwrap();
+}
+
+/// The state from which each rank goes on.
+fn from(jobs: &Jobs, job: u64) -> Vec<Option<u64>> {
+    let ranks = &jobs.job(job).unwrap().ranks;
+    let newest = |rank: &steadfast_job::Rank| {
+        assert_eq!(rank.state, RankState::Waiting);
+        let newest = rank.images.restorable().next();
+        newest.map(|state| state[0].place.generation)
+    };
+    ranks.iter().map(newest).collect()
+}
+
+#[test]
+fn all_go_back_to_the_newest_states_that_fit() {
+    let (mut jobs, job) = begun();
+    save(&mut jobs, job, 0, (1, 5, 5));
+    save(&mut jobs, job, 1, (1, 5, 5));
+    save(&mut jobs, job, 0, (2, 10, 5));
+    // It has taken what rank 0 has sent since.
+    save(&mut jobs, job, 1, (2, 12, 12));
+    diverge(&mut jobs, job, 0, 1);
+    assert_eq!(from(&jobs, job), [Some(2), Some(1)]);
+    let ranks = &jobs.job(job).unwrap().ranks;
+    assert_eq!((ranks[0].since, ranks[1].since), (2, 2));
+    assert_eq!(ranks[1].recoveries.back().unwrap().why, Why::Regrouped);
+    jobs.take(NOW, &Command::Start { job, rank: 1, start: 2, node: NODE }).unwrap();
+    let task = &jobs.assignment(NODE).tasks[0];
+    assert!(task.regrouped && task.from.is_some_and(|(place, _)| place.generation == 1));
+    assert_eq!(jobs.assignment(NODE).since, [(job, vec![2, 2])]);
+}
+
+#[test]
+fn without_states_that_fit_all_begin_anew() {
+    let (mut jobs, job) = begun();
+    save(&mut jobs, job, 1, (1, 0, 7));
+    diverge(&mut jobs, job, 1, 1);
+    assert_eq!(from(&jobs, job), [None, None]);
+    for rank in 0..2 {
+        jobs.take(NOW, &Command::Start { job, rank, start: 2, node: NODE }).unwrap();
+    }
+    assert!(jobs.assignment(NODE).tasks.iter().all(|task| task.from.is_none()));
+}
+
+#[test]
+fn a_program_that_diverges_again_and_again_is_given_up() {
+    let (mut jobs, job) = begun();
+    for start in 1.. {
+        diverge(&mut jobs, job, 0, start);
+        if jobs.job(job).unwrap().state != JobState::Running {
+            assert!(matches!(
+                &jobs.job(job).unwrap().state,
+                JobState::Failing(0, End::Diverged(_))
+            ));
+            break;
+        }
+        assert!(start < 100, "it goes on for ever");
+        for rank in 0..2 {
+            let start = start + 1;
+            jobs.take(NOW, &Command::Start { job, rank, start, node: NODE }).unwrap();
+        }
+    }
+}
+
+#[test]
+fn ranks_that_all_go_back_save_at_the_same_turns() {
+    let mut jobs = Jobs::default();
+    let refused = jobs.take(NOW, &Command::Submit(spec(Every::Auto)));
+    assert_eq!(refused, Err(Void::Refused(Refusal::Group)));
+}
