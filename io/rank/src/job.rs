@@ -439,10 +439,11 @@ impl Job {
 
     fn wait(&mut self, from: Option<u32>, most: Duration) -> Result<(), JobError> {
         let Job { messages, agent, began, .. } = self;
-        messages.wait(from, most, |messages| {
+        let waited = messages.wait(from, most, |messages| {
             let Some(agent) = agent else { return Ok(false) };
             agent.attend(began.elapsed(), true, messages)
-        })
+        });
+        self.told(waited)
     }
 
     fn pass_on(&mut self) -> Result<(), JobError> {
