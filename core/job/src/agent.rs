@@ -74,7 +74,7 @@ struct Run {
     finishing: bool,
     /// It has sent messages, or got some.
     talks: bool,
-    /// Its channels in the image that is being written, of a job whose ranks all go back.
+    /// Its channels in the image that is being written.
     counts: Vec<Counts>,
     /// It has done its work, and waits for other ranks.
     done: bool,
@@ -306,7 +306,7 @@ impl Agent {
     }
 
     /// A rank that has a snapshot has sent messages, or got some: it does not go back behind its kept
-    /// states. `counts`: its channels in the snapshot, of a job whose ranks all go back.
+    /// states. `counts`: its channels in the snapshot, of a job of few ranks.
     pub fn handle_talk(&mut self, key: Key, counts: Vec<Counts>) {
         if let Some(run) = self.runs.get_mut(&key).filter(|run| run.saving.is_none()) {
             (run.talks, run.counts) = (true, counts);

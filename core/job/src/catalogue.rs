@@ -9,7 +9,7 @@ use wire::rank::Counts;
 use wire::{Member, NodeId};
 
 use crate::bug::{Bug, Planted};
-use crate::{KEPT, MAX_IMAGES, Void};
+use crate::{KEPT, MAX_IMAGES, Rollback, Spec, Void};
 
 /// An image that was committed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct Generation {
     pub parent: Option<Parent>,
     /// Its rank has sent messages, or got some.
     pub talks: bool,
-    /// Its channels, of a job whose ranks all go back.
+    /// Its channels, of a job of at most [`MAX_GROUP`](crate::MAX_GROUP) ranks.
     pub counts: Vec<Counts>,
     /// The nodes that have it, each in the life in which it said so.
     pub holders: BTreeSet<Member>,
@@ -46,6 +46,9 @@ pub struct Catalogue {
     anew: bool,
     /// States before this one are not gone back to: others have let go what these would need of them.
     floor: u64,
+    /// States from this one on are kept: with it, those of all ranks fit together. `None`: nobody
+    /// needs that.
+    together: Option<u64>,
     /// The nodes at which each image is to be.
     copies: u8,
     /// A state that another node gets before the rank goes there: the next one, or that of this image.
@@ -61,9 +64,10 @@ enum Awaited {
 }
 
 impl Catalogue {
-    /// No images; each is to be at so many nodes.
-    pub(crate) fn new(copies: u8) -> Catalogue {
-        Catalogue { copies, ..Catalogue::default() }
+    /// No images yet.
+    pub(crate) fn new(spec: &Spec) -> Catalogue {
+        let together = (spec.recovery == Rollback::Group).then_some(0);
+        Catalogue { copies: spec.copies, together, ..Catalogue::default() }
     }
 
     /// All images, the oldest first.
@@ -109,6 +113,18 @@ impl Catalogue {
         self.generations.retain(|number, _| Some(*number) <= generation);
         (self.from, self.awaited) = (None, Awaited::Nothing);
         (self.floor, self.anew) = (self.floor.min(generation.unwrap_or(0)), generation.is_none());
+        self.together = self.together.map(|_| generation.unwrap_or(0));
+    }
+
+    /// States from this one on are kept.
+    pub(crate) fn keep_from(&mut self, generation: u64) {
+        self.together = Some(generation);
+        self.raise_floor();
+    }
+
+    /// Its rank has sent messages, or got some, by the images that are left.
+    pub(crate) fn has_talked(&self) -> bool {
+        self.floor > 0 || self.generations.values().any(|it| it.talks)
     }
 
     /// Another image is whole at its first holder. One that is here already is as good.
@@ -305,6 +321,7 @@ impl Catalogue {
             Awaited::Nothing | Awaited::Next => None,
         };
         let newest = self.restorable().next().map_or(0, |state| state[0].place.generation);
+        let newest = self.together.map_or(newest, |together| newest.min(together.max(1) - 1));
         let newer = self.generations.range(newest + 1..).filter_map(|(_, it)| self.chain(it));
         let others = [from, self.safest(), self.next_safe(), awaited];
         self.restorable().take(KEPT).chain(others.into_iter().flatten()).chain(newer)

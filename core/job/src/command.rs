@@ -147,7 +147,7 @@ pub enum Command {
         holder: Member,
         /// The rank has sent messages, or got some: others let go what older images would need.
         talks: bool,
-        /// Its channels, of a job whose ranks all go back.
+        /// Its channels, of a job of at most [`MAX_GROUP`](crate::MAX_GROUP) ranks.
         counts: Vec<Counts>,
     },
     /// A node: a copy of this image is whole on its disk.

@@ -12,9 +12,7 @@ use crate::bug::{Bug, Planted};
 use crate::catalogue::{Catalogue, Generation};
 use crate::progress::{End, Moments, Progress, Why};
 use crate::rank::{Rank, RankState};
-use crate::{
-    Command, Host, MAX_COPIES, MAX_FORGOTTEN, MAX_JOBS, MAX_RANKS, Rollback, Spec, Taken, Void,
-};
+use crate::{Command, Host, MAX_COPIES, MAX_FORGOTTEN, MAX_JOBS, MAX_RANKS, Spec, Taken, Void};
 
 /// All jobs of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,22 +93,6 @@ impl Job {
             (rank.state, rank.moves, rank.done) = (RankState::Finished, None, false);
         }
         (self.state, self.since) = (JobState::Finished, now);
-    }
-}
-
-impl Job {
-    /// All ranks go back to the newest states that fit together, or begin anew.
-    fn regroup(&mut self, now: Time) {
-        let states = |rank: &Rank| {
-            let heads = rank.images.restorable().map(|state| state[0]);
-            let states = heads.map(|it| (it.place.generation, it.counts.clone()));
-            states.unzip()
-        };
-        let (numbers, counts): (Vec<Vec<u64>>, Vec<_>) = self.ranks.iter().map(states).unzip();
-        let places = channel::line(&counts);
-        for ((rank, place), numbers) in self.ranks.iter_mut().zip(places).zip(numbers) {
-            rank.go_back(now, numbers.get(place).copied());
-        }
     }
 }
 
@@ -278,7 +260,7 @@ impl Jobs {
         }
         // Unlike in any other book: images of a book that was lost are nobody else's.
         self.last = (self.last + 1).max(now.0 / 1_000_000);
-        let rank = |_| Rank::new(spec.copies);
+        let rank = |_| Rank::new(spec);
         let ranks = (0..spec.ranks).map(rank).collect();
         let (spec, state) = (spec.clone(), JobState::Running);
         let job = Job { spec, state, ranks, kind: None, submitted: now, since: now };
@@ -331,9 +313,17 @@ impl Jobs {
         if matches!(job.state, JobState::Running | JobState::Finished) {
             return Err(Void::State);
         }
+        // By itself such a rank can never go on.
+        let diverged = matches!(job.state, JobState::Failing(_, End::Diverged(_)));
+        let lost = job.ranks.iter().any(|rank| rank.images.is_lost());
+        let talked = job.ranks.iter().any(|rank| rank.images.has_talked());
+        let together = diverged || lost && talked;
         (job.state, job.since) = (JobState::Running, now);
         for rank in &mut job.ranks {
             rank.forgive();
+        }
+        if together {
+            job.regroup(now, true);
         }
         Ok(())
     }
@@ -472,9 +462,11 @@ impl Jobs {
         if job.state == JobState::Running && it.fails(end, &suiting) {
             (job.state, job.since) = (JobState::Failing(rank, end.clone()), now);
         }
-        let diverged = matches!(end, End::Diverged(_)) && job.state == JobState::Running;
-        if diverged && job.spec.recovery == Rollback::Group {
-            job.regroup(now);
+        if matches!(end, End::Diverged(_))
+            && job.state == JobState::Running
+            && !job.regroup(now, false)
+        {
+            (job.state, job.since) = (JobState::Failing(rank, end.clone()), now);
         }
         self.check_lost(now, number, rank);
         Ok(())
@@ -517,6 +509,7 @@ impl Jobs {
         }
         rank.images.commit(generation)?;
         rank.came_to(step);
+        self.jobs.get_mut(&place.job).expect("it is there").keep_together();
         Ok(())
     }
 

@@ -31,6 +31,7 @@ mod key;
 mod moving;
 mod progress;
 mod rank;
+mod regroup;
 mod seats;
 mod sight;
 mod spec;
@@ -64,7 +65,7 @@ pub const MAX_COPIES: u8 = 4;
 /// The most images of a rank. Two states need sixteen; more are there only while holders are lost.
 pub const MAX_IMAGES: usize = 32;
 
-/// The most ranks of a job whose ranks all go back: the book has the channels of each image.
+/// The most ranks of a job of which the book has the channels of each image.
 pub const MAX_GROUP: u32 = 64;
 
 /// Images that can be restored, and are kept of each rank.

@@ -9,7 +9,7 @@ use crate::bug::Planted;
 use crate::catalogue::Catalogue;
 use crate::moving::{Move, Step};
 use crate::progress::{End, Progress, Recovery, Why};
-use crate::{MAX_FAILED, MAX_KILLED, MAX_RECOVERIES, Void};
+use crate::{MAX_FAILED, MAX_KILLED, MAX_RECOVERIES, Spec, Void};
 
 /// A rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,9 +59,9 @@ pub enum RankState {
 }
 
 impl Rank {
-    /// One that never began; each image is to be at so many nodes.
-    pub(crate) fn new(copies: u8) -> Rank {
-        Rank { images: Catalogue::new(copies), ..Rank::default() }
+    /// One that never began.
+    pub(crate) fn new(spec: &Spec) -> Rank {
+        Rank { images: Catalogue::new(spec), ..Rank::default() }
     }
 
     /// Starts that have ended since it was further than ever.

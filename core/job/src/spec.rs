@@ -50,10 +50,11 @@ pub struct Spec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rollback {
-    /// By message logs: only the rank that was lost goes back. What cannot go on so ends the job.
+    /// Only the rank that was lost goes back, by message logs. Where that cannot be, all go back to
+    /// states that fit together; if there are none, the job stops.
     #[default]
     Log,
-    /// The same; but where a rank cannot go on so, all go back to states that fit together.
+    /// The same; and such states are always there: ranks save at the same turns, and keep them.
     Group,
 }
 

@@ -76,10 +76,13 @@ fn all_go_back_to_the_newest_states_that_fit() {
 }
 
 #[test]
-fn without_states_that_fit_all_begin_anew() {
+fn without_states_that_fit_all_begin_anew_if_a_user_says_so() {
     let (mut jobs, job) = begun();
     save(&mut jobs, job, 1, (1, 0, 7));
     diverge(&mut jobs, job, 1, 1);
+    let state = &jobs.job(job).unwrap().state;
+    assert!(matches!(state, JobState::Failing(1, End::Diverged(_))), "{state:?}");
+    jobs.take(NOW, &Command::Resume { job }).unwrap();
     assert_eq!(from(&jobs, job), [None, None]);
     for rank in 0..2 {
         jobs.take(NOW, &Command::Start { job, rank, start: 2, node: NODE }).unwrap();
@@ -112,4 +115,31 @@ fn ranks_that_all_go_back_save_at_the_same_turns() {
     let mut jobs = Jobs::default();
     let refused = jobs.take(NOW, &Command::Submit(spec(Every::Auto)));
     assert_eq!(refused, Err(Void::Refused(Refusal::Group)));
+}
+
+#[test]
+fn states_that_fit_are_kept_until_newer_ones_do() {
+    let (mut jobs, job) = begun();
+    save(&mut jobs, job, 0, (1, 5, 5));
+    save(&mut jobs, job, 1, (1, 5, 5));
+    let kept = |jobs: &Jobs| {
+        let images = &jobs.job(job).unwrap().ranks[0].images;
+        let spare: Vec<Place> = images.spare().collect();
+        let there = images.generations().map(|it| it.place).filter(|it| !spare.contains(it));
+        (images.oldest(), there.map(|it| it.generation).collect::<Vec<_>>())
+    };
+    // Rank 0 is far ahead: what it has sent, the other has yet to take.
+    for generation in 2..=4 {
+        save(&mut jobs, job, 0, (generation, 5 * generation, 5));
+    }
+    let (_, fits) = kept(&jobs);
+    assert_eq!(fits, [3, 4], "messages that were not taken yet are in the log of who sent them");
+    save(&mut jobs, job, 1, (2, 20, 20));
+    // It has taken what was sent later than it has by now.
+    for generation in 5..=7 {
+        save(&mut jobs, job, 0, (generation, 5 * generation, 20 + generation));
+    }
+    assert_eq!(kept(&jobs), (4, vec![4, 5, 6, 7]), "the states that fit are older");
+    save(&mut jobs, job, 1, (3, 40, 35));
+    assert_eq!(kept(&jobs), (6, vec![6, 7]));
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use image::{Parent, Place, Root};
-use job::{Agent, Command, End, Host, Key, Output, Rollback, Word};
+use job::{Agent, Command, End, Host, Key, MAX_GROUP, Output, Word};
 use os::clock::monotonic;
 use tls::Client;
 use wire::rank::{Frame, Saved};
@@ -307,10 +307,9 @@ impl Driver {
             }
             (Frame::Snapshot(snapshot), Some(file)) => {
                 let (step, full) = (snapshot.step, snapshot.full);
-                let group = rank.task.as_ref().map(|task| task.spec.recovery);
-                let counts = match group {
-                    Some(Rollback::Group) => snapshot.counts.clone(),
-                    _ => Vec::new(),
+                let counts = match snapshot.counts.len() <= MAX_GROUP as usize {
+                    true => snapshot.counts.clone(),
+                    false => Vec::new(),
                 };
                 (rank.snapshot, rank.snapped) = (Some((snapshot, file)), wall());
                 rank.step = step;

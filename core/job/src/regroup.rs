@@ -1,0 +1,48 @@
+//! Ranks that all go back, because one of them cannot go on alone.
+
+use alloc::vec::Vec;
+
+use wire::Time;
+use wire::rank::Counts;
+
+use crate::{Job, Rank, Rollback};
+
+impl Job {
+    /// All ranks go back to the newest states that fit together. Whether there are some: all that was
+    /// done is given up only if a user says so.
+    pub(crate) fn regroup(&mut self, now: Time, or_begin_anew: bool) -> bool {
+        let together = self.together();
+        let saved = self.ranks.iter().any(|rank| rank.images.generations().next().is_some());
+        if saved && together.iter().all(Option::is_none) && !or_begin_anew {
+            return false;
+        }
+        for (rank, generation) in self.ranks.iter_mut().zip(together) {
+            rank.go_back(now, generation);
+        }
+        true
+    }
+
+    /// States that fit together are kept until newer ones do, of a job whose ranks save at the same
+    /// turns.
+    pub(crate) fn keep_together(&mut self) {
+        if self.spec.recovery == Rollback::Group {
+            let together = self.together();
+            for (rank, generation) in self.ranks.iter_mut().zip(together) {
+                rank.images.keep_from(generation.unwrap_or(0));
+            }
+        }
+    }
+
+    /// Of each rank, the newest state that fits to those of all others; `None`: its beginning.
+    fn together(&self) -> Vec<Option<u64>> {
+        let states = |rank: &Rank| -> (Vec<u64>, Vec<Vec<Counts>>) {
+            let heads = rank.images.restorable().map(|state| state[0]);
+            // Of one whose channels are not in the book it is not known.
+            let known = heads.filter(|it| !it.talks || !it.counts.is_empty());
+            known.map(|it| (it.place.generation, it.counts.clone())).unzip()
+        };
+        let (numbers, counts): (Vec<Vec<u64>>, Vec<_>) = self.ranks.iter().map(states).unzip();
+        let places = channel::line(&counts);
+        numbers.iter().zip(places).map(|(numbers, place)| numbers.get(place).copied()).collect()
+    }
+}
