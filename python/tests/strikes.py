@@ -71,7 +71,7 @@ class Cluster:
         self.steadfast(
             *["job", "run", "-n", str(RANKS), "--nodes", str(nodes)],
             *["--copies", str(min(nodes, 2)), *self.options.job],
-            *["--every", "300ms", "--name", name, "--detach"],
+            *["--every", self.options.every, "--name", name, "--detach"],
             *["--", *script, str(EXAMPLES / example[0]), *example[1:]],
         )
 
@@ -160,6 +160,7 @@ def main():
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--nodes", type=int, default=3)
     options.add_argument("--kinds", default="rank,agent,node", type=lambda text: text.split(","))
+    options.add_argument("--every", default="300ms", help="when ranks save")
     options.add_argument("--job", default=[], type=str.split, help="more options of `job run`")
     options.add_argument("--pause", type=float, default=2, help="the most seconds between kills")
     options.add_argument("examples", nargs="*", help="programs and arguments, with / between them")

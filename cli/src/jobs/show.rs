@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
-use job::{Job, JobState, Jobs, Rank, RankState, Recovery, Why};
+use job::{End, Job, JobState, Jobs, Rank, RankState, Recovery, Why};
 use wire::{NodeId, Time};
 
 use super::waits;
@@ -144,13 +144,20 @@ pub fn state(job: &Job, now: Time) -> String {
         JobState::Stopped => {
             format!("stopped {since} ago: `steadfast job resume {}` goes on", job.spec.name)
         }
+        JobState::Failing(rank, End::Diverged(why)) => format!(
+            "failed {since} ago: rank {rank} diverged: {why}. No saved states of all ranks fit together \
+             (such are kept with --recovery group --every 50turns); `steadfast job resume {}` has all \
+             ranks begin anew",
+            job.spec.name
+        ),
         JobState::Failing(rank, end) => format!(
             "failed {since} ago: rank {rank} ended again and again, at last so: {end}; `steadfast job logs {0} --rank {rank}` shows what it \
              printed, `steadfast job resume {0}` tries again",
             job.spec.name
         ),
         JobState::Lost(rank) => format!(
-            "stopped {since} ago: all images of rank {rank} are lost or damaged; `steadfast job resume {}` has that rank begin anew",
+            "stopped {since} ago: all images of rank {rank} are lost or damaged; `steadfast job resume {}` has that rank \
+             begin anew, and all others too if they send each other messages",
             job.spec.name
         ),
     }

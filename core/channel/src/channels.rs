@@ -85,12 +85,13 @@ impl<P> Channels<P> {
     ) -> Result<Channels<P>, ChannelError> {
         let needless = needless(&vector);
         let mut sent = Vec::new();
-        for (log, (first, last)) in logs.into_iter().zip(&vector.sent) {
+        for ((log, (first, last)), check) in logs.into_iter().zip(&vector.sent).zip(&vector.checks)
+        {
             let numbers = log.iter().map(|(head, _)| head.number);
             if !numbers.eq(*first..=*last) {
                 return Err(ChannelError::Vector("an image lacks messages of its log".into()));
             }
-            sent.push(Sent::restored(*last, log.into_iter(), vector.choices));
+            sent.push(Sent::restored((*last, *check), log.into_iter(), vector.choices));
         }
         if sent.len() != vector.sent.len() || vector.seen.len() != sent.len() {
             return Err(ChannelError::Vector("an image lacks a log".into()));
@@ -123,6 +124,14 @@ impl<P> Channels<P> {
 
     // The sender's side.
 
+    /// The head of the next message to a rank: of this tag, length and checksum of its bytes.
+    ///
+    /// # Errors
+    /// There is no such rank.
+    pub fn next(&self, to: u32, message: (u32, u64, u32)) -> Result<Head, ChannelError> {
+        Ok(self.sent[self.check(to)?].next(message))
+    }
+
     /// Sends: the message is in the log. What may leave, [`left`](Channels::left) says.
     ///
     /// # Errors
@@ -130,12 +139,12 @@ impl<P> Channels<P> {
     pub fn send(
         &mut self,
         to: u32,
-        (tag, length, check): (u32, u64, u32),
+        message: (u32, u64, u32),
         place: P,
     ) -> Result<Head, ChannelError> {
         let to = self.check(to)?;
         let made = self.choices.made();
-        let head = self.sent[to].push((tag, length, check), made, place);
+        let head = self.sent[to].push(message, made, place);
         self.open(to);
         Ok(head)
     }
@@ -216,7 +225,8 @@ impl<P> Channels<P> {
         }
     }
 
-    /// A message has come, of this start of its sender.
+    /// A message has come, of this start of its sender. `body`: a checksum of its bytes. It is asked
+    /// for where it is not known yet that the sender has sent before what this rank has taken.
     ///
     /// # Errors
     /// It is not the next one, or it is not what it was before.
@@ -226,10 +236,11 @@ impl<P> Channels<P> {
         start: u64,
         head: Head,
         place: P,
+        body: impl FnOnce(&P) -> u32,
     ) -> Result<Arrival, ChannelError> {
         let planted = self.planted;
         let number = self.check(from)?;
-        self.received[number].arrived(from, start, head, place, planted)
+        self.received[number].arrived((from, start), head, place, body, planted)
     }
 
     /// Takes the oldest message of a rank, or of this tag; `None`: it has not come. From `None`: that
@@ -382,6 +393,7 @@ impl<P> Channels<P> {
         };
         Vector {
             sent: self.sent.iter().map(logged).collect(),
+            checks: self.sent.iter().map(Sent::check).collect(),
             seen: self.received.iter().map(seen).collect(),
             choices: self.choices.made(),
             needless: self.choices.needless(),

@@ -35,7 +35,7 @@ pub use bug::Planted;
 pub use channels::{Channels, Needless, Taken};
 pub use choices::Notes;
 pub use error::ChannelError;
-pub use line::line;
+pub use line::{State, line};
 pub use received::Arrival;
 pub use seen::Seen;
 pub use vector::Vector;
@@ -60,6 +60,20 @@ pub struct Head {
     pub tag: u32,
     /// Its bytes.
     pub length: u64,
-    /// A checksum of these.
+    /// A checksum of all messages of the channel up to this one: whoever has taken others before it
+    /// sees that by it alone.
     pub check: u32,
+}
+
+impl Head {
+    /// The head of a message after one with this checksum. `body`: a checksum of its bytes.
+    pub fn after(before: u32, number: u64, (tag, length, body): (u32, u64, u32)) -> Head {
+        const ODD: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93];
+        let mut mixed = u64::from(before) << 32 | u64::from(body);
+        for word in [number, u64::from(tag), length] {
+            mixed = (mixed ^ word).wrapping_mul(ODD[0]);
+            mixed = (mixed ^ mixed >> 32).wrapping_mul(ODD[1]);
+        }
+        Head { number, tag, length, check: (mixed >> 32) as u32 }
+    }
 }

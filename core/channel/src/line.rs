@@ -7,35 +7,64 @@ use wire::rank::Counts;
 
 const NONE: Counts = Counts::NONE;
 
-/// The newest states of all ranks that fit together: nobody has taken what nobody has sent, and whoever
-/// needs a message finds it in a log. `states`: of each rank, the newest first, each with its channels
-/// to all ranks. Returns the place of each rank's state; as many as it has: it begins anew.
+/// A state of a rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// The start that has saved it.
+    pub start: u64,
+    /// Its channels to all ranks. None: it has no messages.
+    pub counts: Vec<Counts>,
+}
+
+/// States of all ranks that fit together, as new as can be: nobody has taken what nobody has sent, and
+/// whoever needs a message finds it in a log. `states`: of each rank, the newest first. Returns the
+/// place of each rank's state; as many as it has: it begins anew.
 ///
-/// All begin anew if nothing else fits, so there is always an answer. It is the only newest one: a
-/// state that does not fit now does not fit if others go back further.
-pub fn line(states: &[Vec<Vec<Counts>>]) -> Vec<usize> {
-    let counts = |place: &[usize], rank: usize, other: usize| {
-        let state = states[rank].get(place[rank]);
-        state.and_then(|state| state.get(other)).copied().unwrap_or(NONE)
-    };
+/// All begin anew if nothing else fits, so there is always an answer.
+pub fn line(states: &[Vec<State>]) -> Vec<usize> {
     let mut places = vec![0; states.len()];
-    loop {
-        let mut back = None;
-        for rank in 0..states.len() {
-            for other in 0..states.len() {
-                let (its, others) = (counts(&places, rank, other), counts(&places, other, rank));
-                if its.taken > others.sent {
-                    back = Some(rank);
-                } else if others.first > its.below + 1 {
-                    back = Some(other);
-                }
-            }
-        }
-        match back {
-            Some(rank) => places[rank] += 1,
-            None => return places,
-        }
+    let back = |places: &[usize]| {
+        let ranks = 0..states.len();
+        let mut pairs =
+            ranks.clone().flat_map(|rank| ranks.clone().map(move |other| (rank, other)));
+        pairs.find_map(|(rank, other)| {
+            let start = states[other].get(places[other]).map_or(0, |state| state.start);
+            let counts = [(rank, other), (other, rank)].map(|(rank, other)| {
+                let state = states[rank].get(places[rank]);
+                state.and_then(|state| state.counts.get(other)).copied().unwrap_or(NONE)
+            });
+            Some(match misfit(counts, start)? {
+                Misfit::Receiver => rank,
+                Misfit::Sender => other,
+            })
+        })
+    };
+    while let Some(rank) = back(&places) {
+        places[rank] += 1;
     }
+    places
+}
+
+/// Whose state is to be an older one.
+enum Misfit {
+    Receiver,
+    Sender,
+}
+
+/// Whether a receiver's and a sender's states do not fit together. `start`: that which has saved the
+/// sender's.
+fn misfit([its, others]: [Counts; 2], start: u64) -> Option<Misfit> {
+    if its.taken > others.sent {
+        return Some(Misfit::Receiver);
+    }
+    if others.first > its.below + 1 {
+        return Some(Misfit::Sender);
+    }
+    // A sender that goes on alone may send others than before. Until it has gone on from what was
+    // taken, only the checksums show it, where both are as far.
+    let [_, below] = its.checks;
+    let same = its.below == others.sent && others.checks[0] == below;
+    (its.taken > 0 && start > its.start && !same).then_some(Misfit::Sender)
 }
 
 #[cfg(test)]
@@ -45,7 +74,7 @@ mod tests {
     use super::*;
 
     /// Ranks that send, take, let go and save at random: their states, the newest first.
-    fn history(random: &mut Random) -> Vec<Vec<Vec<Counts>>> {
+    fn history(random: &mut Random) -> Vec<Vec<State>> {
         let ranks = 2 + random.below(2) as usize;
         let mut now = vec![vec![NONE; ranks]; ranks];
         let mut states = vec![Vec::new(); ranks];
@@ -57,17 +86,18 @@ mod tests {
                 1 if now[rank][other].below < now[other][rank].sent => {
                     now[rank][other].below += 1;
                     now[rank][other].taken = now[rank][other].below;
+                    now[rank][other].start = 1;
                 }
                 2 => now[rank][other].first = now[other][rank].below + 1,
-                _ => states[rank].insert(0, now[rank].clone()),
+                _ => states[rank].insert(0, State { start: 1, counts: now[rank].clone() }),
             }
         }
         states
     }
 
-    fn fits(states: &[Vec<Vec<Counts>>], places: &[usize]) -> bool {
+    fn fits(states: &[Vec<State>], places: &[usize]) -> bool {
         let counts = |rank: usize, other: usize| {
-            states[rank].get(places[rank]).map_or(NONE, |state: &Vec<Counts>| state[other])
+            states[rank].get(places[rank]).map_or(NONE, |state| state.counts[other])
         };
         let mut pairs =
             (0..states.len()).flat_map(|rank| (0..states.len()).map(move |it| (rank, it)));
@@ -99,5 +129,25 @@ mod tests {
                 other[..rank].fill(0);
             }
         }
+    }
+
+    /// Rank 0 has saved in its first start, and in its second one, which sends others, or the same.
+    #[test]
+    fn what_a_later_start_has_sent_fits_to_who_has_seen_that_it_is_the_same() {
+        let sender = |start, sent, check| State {
+            start,
+            counts: vec![NONE, Counts { sent, checks: [check, 0], ..NONE }],
+        };
+        let sent = vec![sender(2, 7, 77), sender(1, 5, 5)];
+        let receiver = |taken, start, check| State {
+            start: 1,
+            counts: vec![Counts { below: taken, taken, start, checks: [0, check], ..NONE }, NONE],
+        };
+        let fits = |newest| line(&[sent.clone(), vec![newest, receiver(4, 1, 4)]]);
+        assert_eq!(fits(receiver(7, 1, 7)), [1, 1], "it has taken others");
+        assert_eq!(fits(receiver(7, 1, 77)), [0, 0], "the same");
+        assert_eq!(fits(receiver(6, 1, 6)), [1, 1], "nobody knows");
+        assert_eq!(fits(receiver(6, 2, 6)), [0, 0], "it has seen that by later ones");
+        assert_eq!(fits(receiver(0, 0, 0)), [0, 0], "it has taken none");
     }
 }

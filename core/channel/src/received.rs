@@ -25,6 +25,10 @@ pub(crate) struct Received<P> {
     start: u64,
     /// All messages up to this one have come.
     last: u64,
+    /// The checksum of the last one.
+    check: u32,
+    /// Messages of the present start follow on that one.
+    joined: bool,
     /// Those that the program has not taken, the oldest first.
     waiting: VecDeque<(Head, P)>,
     seen: Seen,
@@ -42,7 +46,8 @@ impl<P> Received<P> {
     /// Messages that were not taken by then come once more.
     pub fn restored(seen: Seen) -> Received<P> {
         let (waiting, heads) = (VecDeque::new(), VecDeque::new());
-        Received { start: 0, last: seen.below(), waiting, seen, heads }
+        let (last, check) = (seen.below(), seen.check());
+        Received { start: 0, last, check, joined: false, waiting, seen, heads }
     }
 
     /// The first message that has not come.
@@ -56,22 +61,25 @@ impl<P> Received<P> {
 
     /// The sender has another start.
     pub fn starts(&mut self, start: u64) {
-        self.start = self.start.max(start);
+        if start > self.start {
+            (self.start, self.joined) = (start, false);
+        }
     }
 
     pub fn arrived(
         &mut self,
-        from: u32,
-        start: u64,
+        (from, start): (u32, u64),
         head: Head,
         place: P,
+        body: impl FnOnce(&P) -> u32,
         planted: Planted,
     ) -> Result<Arrival, ChannelError> {
         if start < self.start && !planted.is(Bug::AcceptOldStart) {
             return Ok(Arrival::Old);
         }
-        self.start = self.start.max(start);
-        let Head { number, tag, .. } = head;
+        self.starts(start);
+        let Head { number, tag, length, check } = head;
+        let diverged = ChannelError::Diverged { from, number, tag };
         if number > self.last + 1 {
             return Err(ChannelError::Gap { from, wanted: self.last + 1, first: number });
         }
@@ -82,12 +90,18 @@ impl<P> Received<P> {
             }
             let age = (self.last - number) as usize;
             let known = self.heads.len().checked_sub(age + 1).map(|at| self.heads[at]);
-            return match known.is_none_or(|known| known == head) {
-                true => Ok(Arrival::Again),
-                false => Err(ChannelError::Diverged { from, number, tag }),
-            };
+            let same = known.is_none_or(|known| known == head)
+                && (number < self.last || check == self.check)
+                && self.seen.check_of(number).is_none_or(|known| known == check);
+            return if same { Ok(Arrival::Again) } else { Err(diverged) };
         }
-        self.last = number;
+        let same = self.joined
+            || Head::after(self.check, number, (tag, length, body(&place))).check == check;
+        if !same || self.seen.check_of(number).is_some_and(|known| known != check) {
+            return Err(diverged);
+        }
+        (self.last, self.check, self.joined) = (number, check, true);
+        self.seen.join(start);
         if self.heads.len() == CHECKED {
             self.heads.pop_front();
         }
@@ -108,10 +122,10 @@ impl<P> Received<P> {
     pub fn take(&mut self, tag: Option<u32>) -> Option<(Head, P)> {
         let at = self.waiting.iter().position(|(head, _)| fits(head, tag))?;
         let (head, place) = self.waiting.remove(at)?;
-        self.seen.take(head.number);
+        self.seen.take(head.number, head.check);
         if self.seen.below() > self.last {
             // The next ones were taken before the state was saved: they may be in no log any more.
-            self.last = self.seen.below();
+            (self.last, self.check, self.joined) = (self.seen.below(), self.seen.check(), false);
             self.heads.clear();
         }
         Some((head, place))
@@ -130,43 +144,94 @@ fn fits(head: &Head, tag: Option<u32>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
-    fn head(number: u64) -> Head {
-        Head { number, tag: number as u32 % 2, length: 8, check: number as u32 }
+    const NONE: fn() -> Planted = Planted::default;
+
+    /// The heads of messages with these checksums of their bytes; each second one has another tag.
+    fn heads<const MANY: usize>(bodies: [u32; MANY]) -> Vec<Head> {
+        let mut heads: Vec<Head> = Vec::new();
+        for (number, body) in (1..).zip(bodies) {
+            let before = heads.last().map_or(0, |head| head.check);
+            heads.push(Head::after(before, number, (number as u32 % 2, 8, body)));
+        }
+        heads
+    }
+
+    fn come(
+        it: &mut Received<u32>,
+        start: u64,
+        head: Head,
+        body: u32,
+    ) -> Result<Arrival, ChannelError> {
+        it.arrived((9, start), head, body, |body| *body, NONE())
     }
 
     #[test]
     fn each_message_is_taken_once_by_its_tag_and_in_order() {
-        let (mut it, none) = (Received::default(), Planted::default());
-        for number in 1..=4 {
-            assert_eq!(it.arrived(9, 1, head(number), (), none), Ok(Arrival::New));
+        let (mut it, heads) = (Received::default(), heads([1, 2, 3, 4, 5]));
+        for (head, body) in heads[..4].iter().zip(1..) {
+            assert_eq!(come(&mut it, 1, *head, body), Ok(Arrival::New));
         }
         assert_eq!(it.take(Some(0)).unwrap().0.number, 2);
         assert_eq!(it.take(None).unwrap().0.number, 1);
         assert_eq!((it.seen().below(), it.wanted()), (2, 5));
-        assert_eq!(it.arrived(9, 1, head(2), (), none), Ok(Arrival::Again));
+        assert_eq!(come(&mut it, 1, heads[1], 2), Ok(Arrival::Again));
         assert_eq!(it.take(Some(0)).unwrap().0.number, 4);
         let mut later = Received::restored(it.seen().clone());
         assert_eq!(later.wanted(), 3);
-        assert_eq!(later.arrived(9, 2, head(3), (), none), Ok(Arrival::New));
+        assert_eq!(come(&mut later, 2, heads[2], 3), Ok(Arrival::New));
         assert_eq!(later.take(None).unwrap().0.number, 3);
         assert_eq!(later.wanted(), 5, "4 was taken");
-        assert_eq!(later.arrived(9, 2, head(4), (), none), Ok(Arrival::Again));
+        assert_eq!(come(&mut later, 2, heads[3], 4), Ok(Arrival::Again));
         assert!(later.take(None).is_none());
+        assert_eq!(come(&mut later, 2, heads[4], 5), Ok(Arrival::New));
     }
 
     #[test]
     fn another_message_of_the_same_number_and_a_gap_and_an_old_start_are_seen() {
-        let (mut it, none) = (Received::default(), Planted::default());
-        it.arrived(9, 2, head(1), (), none).unwrap();
-        for other in [Head { check: 5, ..head(1) }, Head { length: 9, ..head(1) }] {
+        let (mut it, heads) = (Received::default(), heads([1, 2, 3]));
+        come(&mut it, 2, heads[0], 1).unwrap();
+        for other in [Head { check: 5, ..heads[0] }, Head { length: 9, ..heads[0] }] {
             let diverged = ChannelError::Diverged { from: 9, number: 1, tag: 1 };
-            assert_eq!(it.arrived(9, 2, other, (), none), Err(diverged));
+            assert_eq!(come(&mut it, 2, other, 1), Err(diverged));
         }
-        assert!(matches!(it.arrived(9, 2, head(3), (), none), Err(ChannelError::Gap { .. })));
-        assert_eq!(it.arrived(9, 1, head(2), (), none), Ok(Arrival::Old));
+        assert!(matches!(come(&mut it, 2, heads[2], 3), Err(ChannelError::Gap { .. })));
+        assert_eq!(come(&mut it, 1, heads[1], 2), Ok(Arrival::Old));
         it.starts(3);
-        assert_eq!(it.arrived(9, 2, head(2), (), none), Ok(Arrival::Old));
+        assert_eq!(come(&mut it, 2, heads[1], 2), Ok(Arrival::Old));
+    }
+
+    /// The first message of a sender that goes on with other ones behind it tells of these.
+    #[test]
+    fn others_before_a_message_are_seen_by_it() {
+        let (mut it, same, others) =
+            (Received::default(), heads([1, 2, 3, 4]), heads([1, 7, 3, 4]));
+        for body in [1, 2] {
+            come(&mut it, 1, same[body as usize - 1], body).unwrap();
+            it.take(None).or_else(|| it.take(Some(0))).unwrap();
+        }
+        let seen = it.seen().clone();
+        let diverged = |number, tag| Err(ChannelError::Diverged { from: 9, number, tag });
+        assert_eq!(come(&mut it, 2, others[2], 3), diverged(3, 1));
+        let mut later = Received::restored(seen.clone());
+        assert_eq!(come(&mut later, 2, others[2], 3), diverged(3, 1), "it has gone back itself");
+        assert_eq!(come(&mut later, 2, others[1], 7), diverged(2, 0), "the last that it has taken");
+        let mut later = Received::restored(seen);
+        assert_eq!(come(&mut later, 2, same[2], 3), Ok(Arrival::New));
+        assert_eq!(come(&mut later, 2, same[3], 0), Ok(Arrival::New), "its sender goes on");
+    }
+
+    #[test]
+    fn another_one_than_what_was_taken_early_is_seen() {
+        let (mut it, same, others) = (Received::default(), heads([1, 2]), heads([1, 9]));
+        (0..2).for_each(|at| _ = come(&mut it, 1, same[at], at as u32 + 1).unwrap());
+        it.take(Some(0)).unwrap();
+        let mut later = Received::restored(it.seen().clone());
+        come(&mut later, 2, others[0], 1).unwrap();
+        let diverged = ChannelError::Diverged { from: 9, number: 2, tag: 0 };
+        assert_eq!(come(&mut later, 2, others[1], 9), Err(diverged));
     }
 }

@@ -11,6 +11,8 @@ pub(crate) struct Sent<P> {
     log: VecDeque<Entry<P>>,
     /// The number of the last one.
     last: u64,
+    /// Its checksum.
+    check: u32,
     /// Bytes of those in the log.
     bytes: u64,
     /// The last one that may leave.
@@ -27,18 +29,23 @@ struct Entry<P> {
 
 impl<P> Default for Sent<P> {
     fn default() -> Sent<P> {
-        Sent { log: VecDeque::new(), last: 0, bytes: 0, left: 0 }
+        Sent { log: VecDeque::new(), last: 0, check: 0, bytes: 0, left: 0 }
     }
 }
 
 impl<P> Sent<P> {
-    /// A log that ends with this number, whose messages leave when so many choices are noted.
-    pub fn restored(last: u64, log: impl Iterator<Item = (Head, P)>, after: u64) -> Sent<P> {
+    /// A log that ends with this number and checksum, whose messages leave when so many choices are
+    /// noted.
+    pub fn restored(
+        (last, check): (u64, u32),
+        log: impl Iterator<Item = (Head, P)>,
+        after: u64,
+    ) -> Sent<P> {
         let entry = |(head, place)| Entry { head, after, place };
         let log: VecDeque<_> = log.map(entry).collect();
         let bytes = log.iter().map(|entry| entry.head.length).sum();
         let left = last - log.len() as u64;
-        Sent { log, last, bytes, left }
+        Sent { log, last, check, bytes, left }
     }
 
     /// The number of the first message in the log, or of the next one.
@@ -59,11 +66,21 @@ impl<P> Sent<P> {
         self.left
     }
 
+    /// The checksum of the last one.
+    pub fn check(&self) -> u32 {
+        self.check
+    }
+
+    /// The head of the next message.
+    pub fn next(&self, message: (u32, u64, u32)) -> Head {
+        Head::after(self.check, self.last + 1, message)
+    }
+
     /// Another message, made after so many choices.
-    pub fn push(&mut self, (tag, length, check): (u32, u64, u32), after: u64, place: P) -> Head {
-        self.last += 1;
-        self.bytes += length;
-        let head = Head { number: self.last, tag, length, check };
+    pub fn push(&mut self, message: (u32, u64, u32), after: u64, place: P) -> Head {
+        let head = self.next(message);
+        (self.last, self.check) = (head.number, head.check);
+        self.bytes += head.length;
         self.log.push_back(Entry { head, after, place });
         head
     }
@@ -128,14 +145,15 @@ mod tests {
         assert_eq!(from, [4]);
         assert_eq!(sent.from(1).count(), 2);
         let log = sent.from(1).map(|(head, place)| (head, *place));
-        let mut copy = Sent::restored(4, log, 7);
+        let mut copy = Sent::restored((4, sent.check()), log, 7);
+        assert_eq!(copy.next((7, 10, 2)), sent.next((7, 10, 2)));
         assert_eq!((copy.first(), copy.last(), copy.left()), (3, 4, 2));
         assert!(!copy.open(6) && copy.open(7));
         assert_eq!(copy.left(), 4);
         drop(sent.release(u64::MAX));
         assert_eq!((sent.first(), sent.last(), sent.bytes()), (5, 4, 0));
         let mut gated = Sent::restored(
-            4,
+            (4, 0),
             [(Head { number: 4, tag: 0, length: 1, check: 0 }, 'd')].into_iter(),
             7,
         );

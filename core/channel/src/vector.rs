@@ -15,6 +15,8 @@ pub struct Vector {
     /// To each rank: the first message in the log, and the last one that was sent. The first is one
     /// more than the last if the log is empty.
     pub sent: Vec<(u64, u64)>,
+    /// To each rank: the checksum of the last one that was sent.
+    pub checks: Vec<u32>,
     /// From each rank: what was taken.
     pub seen: Vec<Seen>,
     /// Choices that were made.
@@ -28,13 +30,15 @@ pub struct Vector {
 impl Vector {
     /// The channels with each rank, for the choice of states that fit together.
     pub fn counts(&self) -> Vec<Counts> {
-        let counts = |((first, sent), seen): (&(u64, u64), &Seen)| Counts {
+        let counts = |(((first, sent), check), seen): ((&(u64, u64), &u32), &Seen)| Counts {
             first: *first,
             sent: *sent,
             below: seen.below(),
             taken: seen.last(),
+            start: seen.start(),
+            checks: [*check, seen.check()],
         };
-        self.sent.iter().zip(&self.seen).map(counts).collect()
+        self.sent.iter().zip(&self.checks).zip(&self.seen).map(counts).collect()
     }
 
     /// The bytes for an image.
@@ -50,7 +54,8 @@ impl Vector {
         let wrong = |why: &str| ChannelError::Vector(why.to_string());
         let vector: Vector =
             postcard::from_bytes(bytes).map_err(|error| ChannelError::Vector(error.to_string()))?;
-        if vector.sent.len() != ranks as usize || vector.seen.len() != ranks as usize {
+        let many = ranks as usize;
+        if [vector.sent.len(), vector.checks.len(), vector.seen.len()] != [many; 3] {
             return Err(wrong("they are of a job with another number of ranks"));
         }
         let possible = |(first, last): &(u64, u64)| *first > 0 && *first <= last.saturating_add(1);

@@ -18,8 +18,18 @@ fn carry(from: (&Rank, u32, u64), to: (&mut Rank, u32)) -> Vec<Arrival> {
     let (receiver, number) = to;
     let wanted = receiver.wanted(rank);
     let messages: Vec<_> = sender.log(number, wanted).unwrap().map(|(h, p)| (h, *p)).collect();
-    let arrived = |(head, place)| receiver.arrived(rank, start, head, place).unwrap();
+    let arrived = |(head, place)| receiver.arrived(rank, start, head, place, body).unwrap();
     messages.into_iter().map(arrived).collect()
+}
+
+/// Stands for a checksum of a message's bytes.
+fn body(words: &&'static str) -> u32 {
+    words.len() as u32
+}
+
+/// The head of a first message of one byte.
+fn first() -> Head {
+    Head::after(0, 1, (7, 1, 1))
 }
 
 fn send(rank: &mut Rank, to: u32, words: &'static str) -> Head {
@@ -73,12 +83,11 @@ fn what_a_sender_sends_again_is_discarded() {
         (took(&mut receiver, FIRST), took(&mut receiver, FIRST)),
         (Some("one"), Some("two"))
     );
-    assert_eq!(send(&mut again, OTHER, "two").number, 2, "it has the same number");
-    let head = send(&mut again, OTHER, "three");
-    for (head, words) in [(Head { number: 2, ..head }, "two"), (head, "three")] {
-        let check = words.len() as u32;
-        let head = Head { check, length: words.len() as u64, ..head };
-        let arrival = receiver.arrived(FIRST, 2, head, words).unwrap();
+    let two = send(&mut again, OTHER, "two");
+    assert_eq!(two.number, 2, "it has the same number");
+    let three = send(&mut again, OTHER, "three");
+    for (head, words) in [(two, "two"), (three, "three")] {
+        let arrival = receiver.arrived(FIRST, 2, head, words, body).unwrap();
         assert_eq!(arrival == Arrival::New, words == "three");
     }
     assert_eq!(took(&mut receiver, FIRST), Some("three"));
@@ -125,9 +134,9 @@ fn a_log_goes_when_no_state_of_the_receiver_needs_it() {
 /// A choice that nobody knows may be made otherwise after a loss: so what follows on it waits.
 #[test]
 fn a_message_leaves_when_the_choices_before_it_are_noted() {
-    let (mut rank, head) = (Rank::new(2), Head { number: 1, tag: 7, length: 1, check: 1 });
+    let (mut rank, head) = (Rank::new(2), first());
     send(&mut rank, OTHER, "before");
-    rank.arrived(OTHER, 1, head, "x").unwrap();
+    rank.arrived(OTHER, 1, head, "x", body).unwrap();
     rank.take(None, None).unwrap().unwrap();
     send(&mut rank, OTHER, "after");
     assert_eq!((rank.left(OTHER), rank.unsaid()), (1, vec![(1, Choice::From(OTHER))]));
@@ -168,10 +177,9 @@ fn notes_move_to_another_host_and_go_when_no_state_needs_them() {
 fn a_rank_that_goes_back_chooses_as_before() {
     let mut rank =
         Rank::again(3, noted([Choice::From(2), Choice::There(false), Choice::Number(3)])).unwrap();
-    let head = Head { number: 1, tag: 7, length: 1, check: 1 };
-    rank.arrived(OTHER, 1, head, "other").unwrap();
+    rank.arrived(OTHER, 1, first(), "other", |_| 1).unwrap();
     assert_eq!(rank.take(None, None), Ok(None), "it had taken one of rank 2");
-    rank.arrived(2, 1, head, "two").unwrap();
+    rank.arrived(2, 1, first(), "two", |_| 1).unwrap();
     assert_eq!(rank.take(None, None).unwrap().unwrap().place, "two");
     assert_eq!(rank.probe(None, None), Ok(false), "it had not come by then");
     assert_eq!(rank.number(|| 5), Ok(3));
@@ -180,10 +188,10 @@ fn a_rank_that_goes_back_chooses_as_before() {
 
 #[test]
 fn a_program_that_does_not_repeat_itself_is_named() {
-    let (mut receiver, head) = (Rank::new(2), Head { number: 1, tag: 7, length: 8, check: 5 });
-    receiver.arrived(OTHER, 1, head, "x").unwrap();
+    let (mut receiver, head) = (Rank::new(2), first());
+    receiver.arrived(OTHER, 1, head, "x", body).unwrap();
     let other = Head { check: 6, ..head };
-    let error = receiver.arrived(OTHER, 2, other, "y").unwrap_err();
+    let error = receiver.arrived(OTHER, 2, other, "y", body).unwrap_err();
     assert_eq!(error, ChannelError::Diverged { from: OTHER, number: 1, tag: 7 });
     assert!(error.to_string().contains("message 1 of rank 1 (tag 7)"), "{error}");
     let mut rank = Rank::again(2, noted([Choice::Number(3)])).unwrap();
@@ -207,11 +215,12 @@ fn nonsense_is_refused() {
 #[test]
 fn who_takes_from_anybody_leaves_nobody_out() {
     let mut rank: Channels<()> = Channels::new(3);
-    let head = |number| Head { number, tag: 7, length: 0, check: 0 };
-    for number in 1..=2 {
+    let mut head = Head::after(0, 1, (7, 0, 0));
+    for _ in 1..=2 {
         for from in 0..3 {
-            rank.arrived(from, 1, head(number), ()).unwrap();
+            rank.arrived(from, 1, head, (), |()| 0).unwrap();
         }
+        head = Head::after(head.check, 2, (7, 0, 0));
     }
     let took: Vec<u32> = (0..6).map(|_| rank.take(None, None).unwrap().unwrap().from).collect();
     assert_eq!(took, [1, 2, 0, 1, 2, 0]);
@@ -220,9 +229,11 @@ fn who_takes_from_anybody_leaves_nobody_out() {
 #[test]
 fn too_many_messages_that_are_taken_early_are_refused_until_the_oldest_is_taken() {
     let mut rank: Channels<()> = Channels::new(2);
-    let head = |number: u64| Head { number, tag: u32::from(number > 1), length: 0, check: 0 };
+    let mut before = 0;
     for number in 1..=steadfast_channel::MAX_AHEAD as u64 + 2 {
-        rank.arrived(1, 1, head(number), ()).unwrap();
+        let head = Head::after(before, number, (u32::from(number > 1), 0, 0));
+        rank.arrived(1, 1, head, (), |()| 0).unwrap();
+        before = head.check;
     }
     for _ in 0..steadfast_channel::MAX_AHEAD {
         rank.take(Some(1), Some(1)).unwrap().unwrap();

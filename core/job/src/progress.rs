@@ -22,7 +22,7 @@ pub enum End {
     Stalled,
     /// It could not begin: the reason.
     NotStarted(String),
-    /// It did not do what it had done before, or what it needed was lost: the reason.
+    /// It could not go on from what it and others had done, or what it needed was lost: the reason.
     Diverged(String),
 }
 

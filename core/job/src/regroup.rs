@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
+use channel::State;
 use wire::Time;
-use wire::rank::Counts;
 
-use crate::{Job, Rank, Rollback};
+use crate::{Generation, Job, Rank, Rollback};
 
 impl Job {
     /// All ranks go back to the newest states that fit together. Whether there are some: all that was
@@ -35,14 +35,16 @@ impl Job {
 
     /// Of each rank, the newest state that fits to those of all others; `None`: its beginning.
     fn together(&self) -> Vec<Option<u64>> {
-        let states = |rank: &Rank| -> (Vec<u64>, Vec<Vec<Counts>>) {
+        let states = |rank: &Rank| -> (Vec<u64>, Vec<State>) {
             let heads = rank.images.restorable().map(|state| state[0]);
             // Of one whose channels are not in the book it is not known.
             let known = heads.filter(|it| !it.talks || !it.counts.is_empty());
-            known.map(|it| (it.place.generation, it.counts.clone())).unzip()
+            let state =
+                |it: &Generation| State { start: it.place.start, counts: it.counts.clone() };
+            known.map(|it| (it.place.generation, state(it))).unzip()
         };
-        let (numbers, counts): (Vec<Vec<u64>>, Vec<_>) = self.ranks.iter().map(states).unzip();
-        let places = channel::line(&counts);
+        let (numbers, states): (Vec<Vec<u64>>, Vec<_>) = self.ranks.iter().map(states).unzip();
+        let places = channel::line(&states);
         numbers.iter().zip(places).map(|(numbers, place)| numbers.get(place).copied()).collect()
     }
 }

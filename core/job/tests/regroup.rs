@@ -28,9 +28,19 @@ fn begun() -> (Jobs, u64) {
 }
 
 /// A rank saves. It has sent so many messages to the other one, and taken so many.
-fn save(jobs: &mut Jobs, job: u64, rank: u32, (generation, sent, taken): (u64, u64, u64)) {
-    let place = Place { job, rank, start: 1, generation };
-    let other = Counts { first: 1, sent, below: taken, taken };
+fn save(jobs: &mut Jobs, job: u64, rank: u32, state: (u64, u64, u64)) {
+    save_as(jobs, job, (rank, 1), state);
+}
+
+/// The same, by this start.
+fn save_as(
+    jobs: &mut Jobs,
+    job: u64,
+    (rank, start): (u32, u64),
+    (generation, sent, taken): (u64, u64, u64),
+) {
+    let place = Place { job, rank, start, generation };
+    let other = Counts { first: 1, sent, below: taken, taken, start: 1, ..Counts::NONE };
     let mut counts = vec![Counts::NONE; 2];
     counts[1 - rank as usize] = other;
     let root: Root = [generation as u8; 32];
@@ -142,4 +152,20 @@ fn states_that_fit_are_kept_until_newer_ones_do() {
     assert_eq!(kept(&jobs), (4, vec![4, 5, 6, 7]), "the states that fit are older");
     save(&mut jobs, job, 1, (3, 40, 35));
     assert_eq!(kept(&jobs), (6, vec![6, 7]));
+}
+
+/// Rank 0 sends others than before in its second start, saves, and rank 1 sees it only then.
+#[test]
+fn states_of_a_start_that_diverged_are_not_gone_back_to() {
+    let (mut jobs, job) = begun();
+    save(&mut jobs, job, 0, (1, 5, 0));
+    save(&mut jobs, job, 1, (1, 0, 4));
+    save(&mut jobs, job, 1, (2, 0, 8));
+    let end = End::Killed(9);
+    jobs.take(NOW, &Command::Ended { job, rank: 0, start: 1, end, at: NOW }).unwrap();
+    jobs.take(NOW, &Command::Start { job, rank: 0, start: 2, node: NODE }).unwrap();
+    save_as(&mut jobs, job, (0, 2), (2, 9, 0));
+    let end = End::Diverged("another message".into());
+    jobs.take(NOW, &Command::Ended { job, rank: 1, start: 1, end: end.clone(), at: NOW }).unwrap();
+    assert_eq!(from(&jobs, job), [Some(1), Some(1)], "rank 1 had taken 8, and 6 are others now");
 }

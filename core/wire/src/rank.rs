@@ -98,7 +98,7 @@ pub enum Frame {
     Noted(u64),
     /// The rank waits for a message.
     Waits,
-    /// The rank does not do what it did before, or what it needs is lost. It is about to end. | reason |
+    /// The rank cannot go on from what it and others did, or what it needs is lost: it is about to end.
     Diverged(String),
 }
 

@@ -331,7 +331,7 @@ impl Driver {
             }
             (Frame::Diverged(why), _) => {
                 tracing::warn!(why, "a rank has diverged");
-                rank.diverged = Some(why);
+                rank.diverged = Some(End::Diverged(why));
             }
             (Frame::Needless(needless), _) => self.post.needless(key, needless),
             (Frame::Choices(choices), _) => self.post.chose(key, choices),
@@ -350,8 +350,8 @@ impl Driver {
             if rank.stall.ended {
                 end = End::Stalled;
             }
-            if let Some(why) = rank.diverged.filter(|_| end != End::Finished) {
-                end = End::Diverged(why);
+            if end != End::Finished {
+                end = rank.diverged.unwrap_or(end);
             }
             let name = rank.task.as_ref().map(|task| task.spec.name.clone());
             tracing::info!(job = name, rank = key.rank, start = key.start, %end, "ended");

@@ -25,9 +25,6 @@ const LISTEN: Duration = Duration::from_millis(1);
 /// How long a rank goes on without an agent. Its node may be gone, and the rank is started elsewhere.
 const ALONE: Duration = Duration::from_secs(10);
 
-/// Letters of a reason.
-const WHY: usize = 120;
-
 /// A checkpoint that failed is tried again after so long.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -93,9 +90,9 @@ impl Opened {
 }
 
 impl Opened {
-    /// The rank cannot begin: it says so.
-    pub fn say_diverged(&mut self, why: &str) {
-        let _ = self.link.send(&Frame::Diverged(why.chars().take(WHY).collect()), None);
+    /// The rank cannot begin: it says why.
+    pub fn say(&mut self, why: &Frame) {
+        let _ = self.link.send(why, None);
     }
 }
 
@@ -382,11 +379,10 @@ impl Agent {
         }
     }
 
-    /// Says that the rank cannot go on from what it and others did.
-    pub fn say_diverged(&mut self, why: &str) {
-        let why = why.chars().take(WHY).collect();
+    /// Says why the rank cannot go on.
+    pub fn say(&mut self, why: &Frame) {
         if let Some(link) = &mut self.link {
-            let _ = link.send(&Frame::Diverged(why), None);
+            let _ = link.send(why, None);
         }
     }
 

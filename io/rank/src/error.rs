@@ -3,6 +3,10 @@
 use std::io;
 
 use channel::ChannelError;
+use wire::rank::Frame;
+
+/// Letters of a reason.
+const WHY: usize = 120;
 
 /// Why a rank cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -152,14 +156,16 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// The rank cannot go on from what it and others did: by itself it never will.
-    pub(crate) fn is_divergence(&self) -> bool {
-        match self {
+    /// The rank cannot go on from what it and others did: by itself it never will. So its agent hears.
+    pub(crate) fn divergence(&self) -> Option<Frame> {
+        let diverged = match self {
             JobError::Channel(error) => {
                 !matches!(error, ChannelError::NoRank(..) | ChannelError::Ahead(..))
             }
             JobError::Otherwise | JobError::Messages | JobError::Gone(_) => true,
             _ => false,
-        }
+        };
+        let why = || self.to_string().chars().take(WHY).collect();
+        diverged.then(|| Frame::Diverged(why()))
     }
 }

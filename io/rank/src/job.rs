@@ -92,9 +92,7 @@ impl Job {
         };
         let loops = notes.get(LOOPS).and_then(|(_, bytes)| Turns::decode(bytes));
         let messages = messages(&welcome, &mut notes, choices).inspect_err(|error| {
-            if error.is_divergence() {
-                opened.say_diverged(&error.to_string());
-            }
+            error.divergence().iter().for_each(|why| opened.say(why));
         })?;
         let output = Output::begin(welcome.restored, &mut notes)?;
         let agent = Agent::new(opened, &welcome, &arena, output)?;
@@ -429,10 +427,8 @@ impl Job {
 
     /// The agent hears of a rank that cannot go on.
     fn told<T>(&mut self, done: Result<T, JobError>) -> Result<T, JobError> {
-        if let (Err(error), Some(agent)) = (&done, &mut self.agent)
-            && error.is_divergence()
-        {
-            agent.say_diverged(&error.to_string());
+        if let (Err(error), Some(agent)) = (&done, &mut self.agent) {
+            error.divergence().iter().for_each(|why| agent.say(why));
         }
         done
     }

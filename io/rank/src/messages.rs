@@ -4,7 +4,7 @@ use std::fs::File;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-use channel::{ChannelError, Channels, Choice, Notes, OWN_TAGS};
+use channel::{ChannelError, Channels, Choice, Head, Notes, OWN_TAGS};
 use memlog::{Bell, Reader};
 use wire::rank::{Choices, Frame, Log, MAX_CHOICES};
 
@@ -143,14 +143,14 @@ impl Messages {
 
     /// Sends a message of two parts, the first of a multiple of 8 bytes. False: the log is full.
     pub fn send(&mut self, to: u32, tag: u32, parts: [&[u8]; 2]) -> Result<bool, JobError> {
-        let check = crc32c::crc32c_append(crc32c::crc32c(parts[0]), parts[1]);
+        let body = crc32c::crc32c_append(crc32c::crc32c(parts[0]), parts[1]);
         let length = parts[0].len() as u64 + parts[1].len() as u64;
         if length > outgoing::LONGEST {
             return Err(JobError::LongMessage(length));
         }
         if self.journal.repeats() {
             return match self.journal.repeat() {
-                Some(Event::Sent(a, b, c, d)) if (*a, *b, *c, *d) == (to, tag, length, check) => {
+                Some(Event::Sent(a, b, c, d)) if (*a, *b, *c, *d) == (to, tag, length, body) => {
                     Ok(true)
                 }
                 _ => Err(JobError::Otherwise),
@@ -164,11 +164,11 @@ impl Messages {
             *outgoing = Some(Outgoing::new()?);
         }
         let Some(outgoing) = outgoing else { return Ok(false) };
-        let number = self.channels.last(to) + 1;
+        let Head { number, check, .. } = self.channels.next(to, (tag, length, body))?;
         let grown = outgoing.grow(length, &mut self.channels, to)?;
         let Some(end) = outgoing.push((number, tag, check), parts) else { return Ok(false) };
-        self.channels.send(to, (tag, length, check), Place::Sent(end))?;
-        self.journal.happened(Event::Sent(to, tag, length, check));
+        self.channels.send(to, (tag, length, body), Place::Sent(end))?;
+        self.journal.happened(Event::Sent(to, tag, length, body));
         if made || grown {
             self.offer_log(to as usize)?;
         }
@@ -284,7 +284,7 @@ impl Messages {
                 let found = reader.advance().map_err(|broken| JobError::Broken(rank, broken))?;
                 let Some(found) = found else { break };
                 let head = found.head;
-                self.channels.arrived(rank, *start, head, Place::Came(found))?;
+                self.channels.arrived(rank, *start, head, Place::Came(found), Place::body)?;
                 come += 1;
             }
         }

@@ -295,10 +295,12 @@ impl World {
             ChannelError::Gap { .. } => "logs are kept",
             _ => AS_BEFORE,
         };
-        let arrival = process.channels.arrived(from, start, head, bytes).map_err(|error| {
-            let text = format!("rank {to}: {error}");
-            crate::check::Violation { property: property(&error), text }
-        })?;
+        let arrival = process.channels.arrived(from, start, head, bytes, |it| *it as u32).map_err(
+            |error| {
+                let text = format!("rank {to}: {error}");
+                crate::check::Violation { property: property(&error), text }
+            },
+        )?;
         demand(start == present || arrival == Arrival::Old, ONE_START, || {
             format!("rank {to} takes {head:?} of start {start} of rank {from}, which is over")
         })

@@ -69,9 +69,10 @@ pub(super) fn snapshot(body: &mut BytesMut, it: &Snapshot) -> u8 {
         body.put_u64_le(span.length);
     }
     for counts in &it.counts {
-        for number in [counts.first, counts.sent, counts.below, counts.taken] {
+        for number in [counts.first, counts.sent, counts.below, counts.taken, counts.start] {
             body.put_u64_le(number);
         }
+        counts.checks.iter().for_each(|check| body.put_u32_le(*check));
     }
     3
 }
@@ -212,7 +213,9 @@ impl Reader<'_> {
         let mut counts = Vec::new();
         for _ in 0..ranks {
             let (first, sent) = (self.u64()?, self.u64()?);
-            counts.push(Counts { first, sent, below: self.u64()?, taken: self.u64()? });
+            let (below, taken, start) = (self.u64()?, self.u64()?, self.u64()?);
+            let checks = [self.u32()?, self.u32()?];
+            counts.push(Counts { first, sent, below, taken, start, checks });
         }
         Ok(Snapshot { step, full: full == 1, stop_us, arrays, spans, counts })
     }

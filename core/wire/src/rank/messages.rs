@@ -212,6 +212,8 @@ pub struct Saved {
 /// +-------+------+-------+-------+
 /// | first | sent | below | taken |
 /// +-------+------+-------+-------+
+/// | start | checks (2 × 4)       |
+/// +-------+----------------------+
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
@@ -223,11 +225,16 @@ pub struct Counts {
     pub below: u64,
     /// The last one that was taken, also before older ones.
     pub taken: u64,
+    /// The start of the other rank that has sent what was taken, as it, or again.
+    pub start: u64,
+    /// Checksums of all messages up to the last one that was sent, and up to `below`.
+    pub checks: [u32; 2],
 }
 
 impl Counts {
     /// Those of a rank that begins anew.
-    pub const NONE: Counts = Counts { first: 1, sent: 0, below: 0, taken: 0 };
+    pub const NONE: Counts =
+        Counts { first: 1, sent: 0, below: 0, taken: 0, start: 0, checks: [0; 2] };
 }
 
 /// How far a rank is.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use job::{Moments, Progress, Task};
+use job::{End, Moments, Progress, Task};
 use memlog::Bell;
 use os::clock::{monotonic, wall_clock};
 use rustix::process::Pid;
@@ -41,7 +41,7 @@ pub(super) struct Rank {
     /// A checkpoint was wished for before it was here to hear of it.
     pub owes_save: bool,
     /// It has said that it cannot go on from what it and others did.
-    pub diverged: Option<String>,
+    pub diverged: Option<End>,
     /// It was told that the book knows of its end; when it is ended by force.
     pub finished: bool,
     pub ends_by: Time,
