@@ -146,6 +146,7 @@ def wait(cluster, name, until=lambda job: False):
                 for rank in range(RANKS):
                     prints = cluster.steadfast("job", "logs", name, "--rank", str(rank))
                     print(f"rank {rank} has printed:", prints[-2_000:], sep="\n")
+                print(cluster.steadfast("job", "show", name))
                 sys.exit(f"{name}: {job['state']}")
             return True
         if until(job):

@@ -45,7 +45,7 @@ pub fn line(states: &[Vec<State>]) -> Vec<usize> {
     places
 }
 
-/// Whose state is to be an older one.
+/// The one that is to go back further.
 enum Misfit {
     Receiver,
     Sender,

@@ -292,8 +292,13 @@ impl Catalogue {
             let below = if planted.is(Bug::RestoreWithoutParent) { 1 } else { chain.len() };
             is_held(&chain[..below])
         };
+        self.whole().filter(whole)
+    }
+
+    /// The newest states to which the rank may go back, wherever they are, the newest first.
+    pub(crate) fn whole(&self) -> impl Iterator<Item = Vec<&Generation>> + '_ {
         let states = self.generations.range(self.floor..).rev();
-        states.filter_map(|(_, it)| self.chain(it)).filter(whole)
+        states.filter_map(|(_, it)| self.chain(it))
     }
 
     /// The newest state of which each image is at as many nodes as it is to be.

@@ -11,7 +11,11 @@ impl Job {
     /// All ranks go back to the newest states that fit together. Whether there are some: all that was
     /// done is given up only if a user says so.
     pub(crate) fn regroup(&mut self, now: Time, or_begin_anew: bool) -> bool {
-        let together = self.together();
+        let mut together = self.together(|rank| rank.images.restorable().collect());
+        if together.iter().all(Option::is_none) {
+            // The holders of others may come back.
+            together = self.together(|rank| rank.images.whole().collect());
+        }
         let saved = self.ranks.iter().any(|rank| rank.images.generations().next().is_some());
         if saved && together.iter().all(Option::is_none) && !or_begin_anew {
             return false;
@@ -26,18 +30,18 @@ impl Job {
     /// turns.
     pub(crate) fn keep_together(&mut self) {
         if self.spec.recovery == Rollback::Group {
-            let together = self.together();
+            let together = self.together(|rank| rank.images.restorable().collect());
             for (rank, generation) in self.ranks.iter_mut().zip(together) {
                 rank.images.keep_from(generation.unwrap_or(0));
             }
         }
     }
 
-    /// Of each rank, the newest state that fits to those of all others; `None`: its beginning.
-    fn together(&self) -> Vec<Option<u64>> {
+    /// The newest state of each rank that fits to those of all others; `None`: its beginning.
+    fn together(&self, states: impl Fn(&Rank) -> Vec<Vec<&Generation>>) -> Vec<Option<u64>> {
         let states = |rank: &Rank| -> (Vec<u64>, Vec<State>) {
-            let heads = rank.images.restorable().map(|state| state[0]);
-            // Of one whose channels are not in the book it is not known.
+            let heads = states(rank).into_iter().map(|state| state[0]);
+            // Without its channels nobody knows whether one fits.
             let known = heads.filter(|it| !it.talks || !it.counts.is_empty());
             let state =
                 |it: &Generation| State { start: it.place.start, counts: it.counts.clone() };

@@ -250,10 +250,10 @@ impl Driver {
                 let Some(rank) = self.ranks.get_mut(&key) else {
                     return self.agent.handle_ended(key, End::Killed(0), wall());
                 };
-                match rank.finished {
+                match &mut rank.ends_by {
                     // It is about to end by itself.
-                    true => rank.ends_by = monotonic() + ENDS_WITHIN,
-                    false => rank.pid.into_iter().for_each(process::kill),
+                    Some(by) => *by = monotonic() + ENDS_WITHIN,
+                    None => rank.pid.into_iter().for_each(process::kill),
                 }
             }
             Output::Tell(key, word) => self.tell(key, word),
@@ -402,7 +402,7 @@ impl Driver {
             Word::Oldest(generation) => rank.tell(&Frame::Oldest(generation)),
             Word::Save => rank.wish_for_save(),
             Word::Finished => {
-                rank.finished = true;
+                rank.ends_by = Some(Time::FAR);
                 rank.tell(&Frame::Finished);
             }
         }

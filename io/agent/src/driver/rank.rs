@@ -42,9 +42,8 @@ pub(super) struct Rank {
     pub owes_save: bool,
     /// It has said that it cannot go on from what it and others did.
     pub diverged: Option<End>,
-    /// It was told that the book knows of its end; when it is ended by force.
-    pub finished: bool,
-    pub ends_by: Time,
+    /// It was told that the book knows of its end: when it is ended by force.
+    pub ends_by: Option<Time>,
     pub stall: Stall,
 }
 
@@ -69,8 +68,7 @@ impl Rank {
             welcomed: false,
             owes_save: false,
             diverged: None,
-            finished: false,
-            ends_by: Time::FAR,
+            ends_by: None,
             stall: Stall::default(),
         }
     }

@@ -23,7 +23,7 @@ impl Driver {
                     "no safe point for too long: it is ended"
                 );
             }
-            if rank.ends_by <= now || rank.stall.ended {
+            if rank.ends_by.is_some_and(|by| by <= now) || rank.stall.ended {
                 rank.pid.into_iter().for_each(process::kill);
             }
         }
