@@ -19,5 +19,9 @@ wire::planted_bugs! {
         OpenGate,
         /// A state is taken for the beginning of all channels.
         ForgetAhead,
+        /// A later start of a sender is believed to have sent what was taken.
+        BelieveSender,
+        /// States fit together whose numbers do.
+        FitByNumbers,
     }
 }

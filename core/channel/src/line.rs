@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 
 use wire::rank::Counts;
 
+use crate::bug::{Bug, Planted};
+
 const NONE: Counts = Counts::NONE;
 
 /// A state of a rank.
@@ -21,7 +23,7 @@ pub struct State {
 /// place of each rank's state; as many as it has: it begins anew.
 ///
 /// All begin anew if nothing else fits, so there is always an answer.
-pub fn line(states: &[Vec<State>]) -> Vec<usize> {
+pub fn line(states: &[Vec<State>], planted: Planted) -> Vec<usize> {
     let mut places = vec![0; states.len()];
     let back = |places: &[usize]| {
         let ranks = 0..states.len();
@@ -33,6 +35,7 @@ pub fn line(states: &[Vec<State>]) -> Vec<usize> {
                 let state = states[rank].get(places[rank]);
                 state.and_then(|state| state.counts.get(other)).copied().unwrap_or(NONE)
             });
+            let start = if planted.is(Bug::FitByNumbers) { 0 } else { start };
             Some(match misfit(counts, start)? {
                 Misfit::Receiver => rank,
                 Misfit::Sender => other,
@@ -112,7 +115,7 @@ mod tests {
         let mut random = Random::new(7);
         for _ in 0..3_000 {
             let states = history(&mut random);
-            let places = line(&states);
+            let places = line(&states, Planted::default());
             assert!(fits(&states, &places), "{states:?}: {places:?}");
             // All others that fit are older in each rank.
             let mut other = vec![0; states.len()];
@@ -143,7 +146,8 @@ mod tests {
             start: 1,
             counts: vec![Counts { below: taken, taken, start, checks: [0, check], ..NONE }, NONE],
         };
-        let fits = |newest| line(&[sent.clone(), vec![newest, receiver(4, 1, 4)]]);
+        let fits =
+            |newest| line(&[sent.clone(), vec![newest, receiver(4, 1, 4)]], Planted::default());
         assert_eq!(fits(receiver(7, 1, 7)), [1, 1], "it has taken others");
         assert_eq!(fits(receiver(7, 1, 77)), [0, 0], "the same");
         assert_eq!(fits(receiver(6, 1, 6)), [1, 1], "nobody knows");

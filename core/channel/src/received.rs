@@ -93,9 +93,14 @@ impl<P> Received<P> {
             let same = known.is_none_or(|known| known == head)
                 && (number < self.last || check == self.check)
                 && self.seen.check_of(number).is_none_or(|known| known == check);
-            return if same { Ok(Arrival::Again) } else { Err(diverged) };
+            return if same || planted.is(Bug::BelieveSender) {
+                Ok(Arrival::Again)
+            } else {
+                Err(diverged)
+            };
         }
         let same = self.joined
+            || planted.is(Bug::BelieveSender)
             || Head::after(self.check, number, (tag, length, body(&place))).check == check;
         if !same || self.seen.check_of(number).is_some_and(|known| known != check) {
             return Err(diverged);

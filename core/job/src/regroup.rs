@@ -48,7 +48,7 @@ impl Job {
             known.map(|it| (it.place.generation, state(it))).unzip()
         };
         let (numbers, states): (Vec<Vec<u64>>, Vec<_>) = self.ranks.iter().map(states).unzip();
-        let places = channel::line(&states);
+        let places = channel::line(&states, channel::Planted::default());
         numbers.iter().zip(places).map(|(numbers, place)| numbers.get(place).copied()).collect()
     }
 }

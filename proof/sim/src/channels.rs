@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use channel::{Arrival, ChannelError, Head, Planted};
+use channel::{Arrival, ChannelError, Head, Planted, State};
 use wire::Time;
 
 use crate::check::messages::Messages;
@@ -20,7 +20,7 @@ mod program;
 mod rank;
 
 use options::Options;
-use program::Act;
+use program::{Act, Kind};
 use rank::{Process, Rank};
 
 /// After all has healed, all ends within so many happenings.
@@ -55,6 +55,7 @@ struct World {
     /// Ranks whose notes were lost last, until they are told again or the rank dies.
     exposed: BTreeSet<u32>,
     kills: u64,
+    regroups: u64,
     taken: u64,
 }
 
@@ -99,6 +100,7 @@ impl World {
             messages: Messages::new(ranks),
             exposed: BTreeSet::new(),
             kills: 0,
+            regroups: 0,
             taken: 0,
         }
     }
@@ -129,7 +131,16 @@ impl World {
     fn is_done(&self) -> bool {
         let Options { kind, ranks, .. } = self.options;
         let done = self.processes().filter(|process| process.program.is_done(kind, ranks));
-        done.count() == self.ranks.len()
+        done.count() == self.ranks.len() && (kind != Kind::Outside || self.is_carried())
+    }
+
+    /// All that was sent has arrived, also what was sent once more.
+    fn is_carried(&self) -> bool {
+        self.links.iter().all(|((from, to), link)| {
+            let process = self.ranks[*from as usize].process.as_ref();
+            let last = process.map_or(0, |process| process.channels.last(*to));
+            link.messages.is_empty() && link.next > last
+        })
     }
 
     /// Each rank's channels: to each other rank the first message in the log, the last that may leave,
@@ -210,7 +221,10 @@ impl World {
         self.say(|| format!("rank {number} begins its start {start} at {mark:?}"));
         for other in 0..ranks {
             // Messages on their way to the process that is gone are gone, too.
-            let next = self.wanted(other, number);
+            let mut next = self.wanted(other, number);
+            if self.options.kind == Kind::Outside {
+                next = next.saturating_sub(self.options.back);
+            }
             self.links.insert((other, number), Link { next, ..Link::default() });
             if let Some(process) = &mut self.ranks[other as usize].process {
                 process.channels.starts(number, start);
@@ -219,7 +233,10 @@ impl World {
             if let Some(process) = &mut self.ranks[number as usize].process {
                 process.channels.starts(other, of);
             }
-            let back = self.draw.between(0, self.options.back);
+            let back = match self.options.kind {
+                Kind::Outside => self.options.back,
+                _ => self.draw.between(0, self.options.back),
+            };
             let next = self.wanted(number, other).saturating_sub(back);
             self.links.entry((number, other)).or_default().next = next;
         }
@@ -260,7 +277,10 @@ impl World {
                 program.done(Some((u32::MAX, there.into())));
             }
             Act::Draw => {
-                let drawn = channels.number(|| outside).map_err(told)?;
+                let drawn = match kind {
+                    Kind::Outside => outside,
+                    _ => channels.number(|| outside).map_err(told)?,
+                };
                 program.done(Some((u32::MAX, drawn)));
             }
             Act::Nothing => {}
@@ -295,15 +315,32 @@ impl World {
             ChannelError::Gap { .. } => "logs are kept",
             _ => AS_BEFORE,
         };
-        let arrival = process.channels.arrived(from, start, head, bytes, |it| *it as u32).map_err(
-            |error| {
-                let text = format!("rank {to}: {error}");
-                crate::check::Violation { property: property(&error), text }
-            },
-        )?;
+        let arrival = match process.channels.arrived(from, start, head, bytes, |it| *it as u32) {
+            Err(ChannelError::Diverged { .. }) if self.options.kind == Kind::Outside => {
+                return self.regroup(to);
+            }
+            arrival => arrival.map_err(|error| crate::check::Violation {
+                property: property(&error),
+                text: format!("rank {to}: {error}"),
+            })?,
+        };
         demand(start == present || arrival == Arrival::Old, ONE_START, || {
             format!("rank {to} takes {head:?} of start {start} of rank {from}, which is over")
         })
+    }
+
+    /// A rank cannot go on alone: all go back to states that fit together.
+    fn regroup(&mut self, diverged: u32) -> Verdict {
+        self.say(|| format!("rank {diverged} has diverged, and all go back"));
+        let states: Vec<Vec<State>> = self.ranks.iter().map(Rank::states).collect();
+        let places = channel::line(&states, self.planted);
+        for (rank, place) in self.ranks.iter_mut().zip(places) {
+            rank.go_back(place);
+        }
+        self.releases.clear();
+        self.exposed.clear();
+        self.regroups += 1;
+        (0..self.options.ranks).try_for_each(|rank| self.start(rank))
     }
 
     fn save(&mut self, number: u32) {
@@ -313,7 +350,14 @@ impl World {
     }
 
     fn release(&mut self) {
+        // What goes before it is looked at again may be another one, and nobody sees it.
+        let looked = |it: &(u32, u32, u64)| {
+            let link = self.links.get(&(it.0, it.1));
+            link.is_some_and(|link| link.messages.is_empty() && link.next > it.2)
+        };
+        let kind = self.options.kind;
         if let Some((sender, receiver, below)) = self.releases.pop_front()
+            && (kind != Kind::Outside || looked(&(sender, receiver, below)))
             && let Some(process) = &mut self.ranks[sender as usize].process
         {
             process.channels.release(receiver, below).for_each(drop);

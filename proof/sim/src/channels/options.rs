@@ -24,16 +24,18 @@ pub struct Options {
 
 impl Options {
     pub fn draw(draw: &mut Draw) -> Options {
+        let kind = draw.pick(&Kind::ALL);
         Options {
             ranks: draw.pick(&[2, 2, 3, 4, 5]),
-            kind: draw.pick(&Kind::ALL),
+            kind,
             phase: draw.pick(&[500, 2_000, 6_000]),
             kills: draw.pick(&[2, 10, 40]),
             others: draw.pick(&[0, 30, 100]),
             moved: draw.pick(&[0, 100, 300]),
             saves: draw.pick(&[5, 50, 150]),
             damaged: draw.pick(&[0, 25, 60]),
-            back: draw.pick(&[0, 4, 100]),
+            // Another last message is seen only by whoever looks at it again.
+            back: if kind == Kind::Outside { 100 } else { draw.pick(&[0, 4, 100]) },
         }
     }
 }

@@ -11,6 +11,8 @@ pub enum Kind {
     Farm,
     /// A ring whose messages have numbers from outside, and what was there at some time.
     Clock,
+    /// The same, but nothing is noted: done again, it is something else.
+    Outside,
 }
 
 /// The next thing that a program does.
@@ -26,7 +28,7 @@ pub enum Act {
 const ROUNDS: u64 = 12;
 
 impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Ring, Kind::Tags, Kind::Farm, Kind::Clock];
+    pub const ALL: [Kind; 5] = [Kind::Ring, Kind::Tags, Kind::Farm, Kind::Clock, Kind::Outside];
 
     /// All its ends are the same, whatever comes first.
     pub fn is_determined(self) -> bool {
@@ -72,6 +74,7 @@ impl Program {
             Kind::Farm if rank == 0 => (2, ROUNDS * u64::from(many - 1)),
             Kind::Farm => (2, ROUNDS),
             Kind::Clock => (4, ROUNDS),
+            Kind::Outside => (3, ROUNDS),
         };
         if self.count >= steps * rounds {
             return Act::Nothing;
@@ -85,7 +88,9 @@ impl Program {
             (Kind::Farm, _) if rank == 0 => Act::Send(self.last, 0, payload),
             (Kind::Farm, 0) => Act::Send(0, 0, payload),
             (Kind::Farm, _) => Act::Take(Some(0), 0),
-            (Kind::Clock, 0) => Act::Draw,
+            (Kind::Outside, 1) => Act::Send(after, 0, payload),
+            (Kind::Outside, 2) => Act::Take(Some(before), 0),
+            (Kind::Clock, 0) | (Kind::Outside, _) => Act::Draw,
             (Kind::Clock, _) => Act::Probe,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use channel::{Channels, Choice, Head, Needless, Notes, Planted, Vector};
+use channel::{Channels, Choice, Head, Needless, Notes, Planted, State, Vector};
 
 use super::program::Program;
 use crate::check::messages::Mark;
@@ -79,6 +79,23 @@ impl Rank {
         let channels = channels.planted(planted);
         self.process = Some(Process { start: self.start, channels, program });
         Ok(mark)
+    }
+
+    /// The states from which it may go on, the newest first.
+    pub fn states(&self) -> Vec<State> {
+        let state = |image: &Image| State { start: image.start, counts: image.vector.counts() };
+        self.images.values().rev().map(state).collect()
+    }
+
+    /// It is to go on from the state at this place of these, and has made no later choices.
+    pub fn go_back(&mut self, place: usize) {
+        self.die();
+        (0..place).for_each(|_| _ = self.images.pop_last());
+        let vector = self.images.last_key_value().map(|(_, image)| &image.vector);
+        let noted = |it: &Vector| it.choices - it.unnoted.len() as u64;
+        self.notes = Notes { after: vector.map_or(0, noted), choices: Vec::new() };
+        (self.needless, self.notes_out) = (Needless::default(), VecDeque::new());
+        self.answers.clear();
     }
 
     pub fn die(&mut self) {
