@@ -116,10 +116,12 @@ impl Catalogue {
         self.together = self.together.map(|_| generation.unwrap_or(0));
     }
 
-    /// States from this one on are kept.
+    /// States from this one on are kept, and not more.
     pub(crate) fn keep_from(&mut self, generation: u64) {
-        self.together = Some(generation);
-        self.raise_floor();
+        if self.together < Some(generation) {
+            self.together = Some(generation);
+            self.raise_floor();
+        }
     }
 
     /// Its rank has sent messages, or got some, by the images that are left.
@@ -301,10 +303,15 @@ impl Catalogue {
         states.filter_map(|(_, it)| self.chain(it))
     }
 
-    /// The newest state of which each image is at as many nodes as it is to be.
-    fn safest(&self) -> Option<Vec<&Generation>> {
+    /// The states of which each image is at as many nodes as it is to be, the newest first.
+    pub(crate) fn safe(&self) -> impl Iterator<Item = Vec<&Generation>> + '_ {
         let safe = |image: &&Generation| image.holders.len() >= self.copies.into();
-        self.restorable().find(|state| state.iter().all(safe))
+        self.restorable().filter(move |state| state.iter().all(safe))
+    }
+
+    /// The newest of these.
+    fn safest(&self) -> Option<Vec<&Generation>> {
+        self.safe().next()
     }
 
     /// The oldest state that has yet to get all its copies. Who copies it must have the time.

@@ -232,6 +232,7 @@ impl Jobs {
                 let rank = self.rank((place.job, place.rank))?;
                 rank.images.hold(*place, *root, *holder)?;
                 rank.arrived(now, planted);
+                self.keep_together(place.job);
                 Ok(())
             }
             Command::Lost { place, holder } => self.lost(now, *place, *holder),
@@ -509,8 +510,12 @@ impl Jobs {
         }
         rank.images.commit(generation)?;
         rank.came_to(step);
-        self.jobs.get_mut(&place.job).expect("it is there").keep_together();
+        self.keep_together(place.job);
         Ok(())
+    }
+
+    fn keep_together(&mut self, job: u64) {
+        self.jobs.get_mut(&job).into_iter().for_each(Job::keep_together);
     }
 
     fn images(&mut self, place: Place) -> Result<&mut Catalogue, Void> {

@@ -26,11 +26,11 @@ impl Job {
         true
     }
 
-    /// States that fit together are kept until newer ones do, of a job whose ranks save at the same
-    /// turns.
+    /// States that fit together are kept until newer ones do which have all their copies, of a job whose
+    /// ranks save at the same turns.
     pub(crate) fn keep_together(&mut self) {
         if self.spec.recovery == Rollback::Group {
-            let together = self.together(|rank| rank.images.restorable().collect());
+            let together = self.together(|rank| rank.images.safe().collect());
             for (rank, generation) in self.ranks.iter_mut().zip(together) {
                 rank.images.keep_from(generation.unwrap_or(0));
             }

@@ -17,8 +17,12 @@ fn spec(every: Every) -> Spec {
 
 /// A job of two ranks that run.
 fn begun() -> (Jobs, u64) {
+    begun_with(1)
+}
+
+fn begun_with(copies: u8) -> (Jobs, u64) {
     let mut jobs = Jobs::default();
-    let submit = Command::Submit(spec(Every::Turns(5)));
+    let submit = Command::Submit(Spec { copies, ..spec(Every::Turns(5)) });
     let job = jobs.take(NOW, &submit).unwrap().job.unwrap();
     jobs.take(NOW, &Command::Introduce { node: NODE, host: Host::default() }).unwrap();
     for rank in 0..2 {
@@ -83,6 +87,33 @@ fn all_go_back_to_the_newest_states_that_fit() {
     let task = &jobs.assignment(NODE).tasks[0];
     assert!(task.regrouped && task.from.is_some_and(|(place, _)| place.generation == 1));
     assert_eq!(jobs.assignment(NODE).since, [(job, vec![2, 2])]);
+}
+
+/// Rank 0's newer state is at one node of two, and goes with it: the states before are still there.
+#[test]
+fn states_without_all_their_copies_do_not_let_others_go() {
+    let (mut jobs, job) = begun_with(2);
+    let other = Member { node: NodeId(2), incarnation: Incarnation(1) };
+    jobs.take(NOW, &Command::Introduce { node: other, host: Host::default() }).unwrap();
+    for generation in 1..=4 {
+        for rank in 0..2 {
+            save(&mut jobs, job, rank, (generation, 5 * generation, 5 * generation));
+            if rank == 1 || generation == 1 {
+                let place = Place { job, rank, start: 1, generation };
+                let root = [generation as u8; 32];
+                jobs.take(NOW, &Command::Held { place, root, holder: other }).unwrap();
+            }
+        }
+    }
+    let oldest = |rank: usize| jobs.job(job).unwrap().ranks[rank].images.oldest();
+    assert_eq!((oldest(0), oldest(1)), (1, 1));
+    jobs.take(NOW, &Command::Gone { node: NODE }).unwrap();
+    for rank in 0..2 {
+        jobs.take(NOW, &Command::Start { job, rank, start: 2, node: other }).unwrap();
+    }
+    let end = End::Diverged("others".into());
+    jobs.take(NOW, &Command::Ended { job, rank: 1, start: 2, end, at: NOW }).unwrap();
+    assert_eq!(from(&jobs, job), [Some(1), Some(1)]);
 }
 
 #[test]
