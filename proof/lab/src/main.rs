@@ -15,6 +15,7 @@ mod images;
 mod lanes;
 mod latency;
 mod load;
+mod messages;
 mod neighbour;
 mod outsider;
 mod poison;
@@ -46,6 +47,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<images::Options>(),
     Entry::of::<ranks::Options>(),
     Entry::of::<holders::Options>(),
+    Entry::of::<messages::Options>(),
     Entry::of::<beside::Options>(),
     Entry::of::<floors::Options>(),
     Entry::of::<idle::Options>(),
