@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::buffer::Memory;
 use crate::exit;
-use crate::process::{self, JobError, flush, flush_repeated, raised, this};
+use crate::process::{self, JobError, flush_repeated, raised, this};
 
 /// Finds the agent. The caller sees to it that this is done once.
 #[pyfunction]
@@ -92,17 +92,23 @@ pub(crate) fn safe_point(py: Python<'_>) -> PyResult<bool> {
     this()?.job.safe_point().map_err(raised)
 }
 
+/// Has what was printed go to where it is printed to.
+#[pyfunction]
+pub(crate) fn flush(py: Python<'_>) -> PyResult<()> {
+    process::flush(py)
+}
+
 /// Saves what the rank has. No other Python code runs meanwhile: it might write what is copied.
 #[pyfunction]
 pub(crate) fn save(py: Python<'_>) -> PyResult<()> {
-    flush(py)?;
+    process::flush(py)?;
     this()?.job.save().map_err(raised)
 }
 
 /// The work is done.
 #[pyfunction]
 pub(crate) fn finish(py: Python<'_>) -> PyResult<()> {
-    flush(py)?;
+    process::flush(py)?;
     let mut rank = this()?;
     rank.job.finish().map_err(raised)?;
     rank.finished = true;

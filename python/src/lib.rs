@@ -18,8 +18,8 @@ mod _native {
     use super::buffer::Memory;
     #[pymodule_export]
     use super::functions::{
-        array, connect, finish, forget, fresh, get, leave, put, rank, ranks, result, safe_point,
-        save, saved_by_agent, start, tracker,
+        array, connect, finish, flush, forget, fresh, get, leave, put, rank, ranks, result,
+        safe_point, save, saved_by_agent, start, tracker,
     };
     #[pymodule_export]
     use super::messages::{number, probe, recv, recv_into, send};

@@ -141,11 +141,8 @@ class Agent:
             "STEADFAST_JOB_RANKS": str(self.ranks),
             **self.variables,
         }
-        pipe = subprocess.PIPE
         with self.printed(variables) as output:
-            self.process = subprocess.Popen(
-                self.command, env=variables, stdout=output, stderr=pipe, text=True
-            )
+            self.process = self.begin(variables, output)
         try:
             self.serve(kill_after)
             self.output, self.errors = self.process.communicate(timeout=PATIENCE)
@@ -153,6 +150,13 @@ class Agent:
             self.process.kill()
             self.process.communicate()
         return self.process.returncode
+
+    def begin(self, variables, output):
+        """Its process."""
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            self.command, env=variables, stdout=output, stderr=pipe, text=True
+        )
 
     @contextlib.contextmanager
     def printed(self, variables):

@@ -26,6 +26,7 @@ use crate::process;
 use crate::program::Programs;
 use crate::records::Records;
 use crate::streams::{self, Door};
+use crate::warm::Warm;
 use crate::writers::{self, Write};
 
 mod messages;
@@ -116,6 +117,8 @@ struct Driver {
     programs: Programs,
     /// Starts whose programs are being read, and whether they are to save as soon as they can.
     reading: BTreeMap<Key, bool>,
+    /// Processes that fork ranks.
+    warm: Warm,
     /// When the book was told how far ranks are, and that it has not yet answered.
     told: Time,
     telling: bool,
@@ -158,6 +161,7 @@ impl Driver {
             records,
             ranks,
             post,
+            warm: Warm::new(events.clone()),
             events,
             taker,
             commands,
@@ -202,6 +206,7 @@ impl Driver {
             Event::Wanted(assignment) => {
                 self.forgotten.clone_from(&assignment.forgotten);
                 self.post.assigned(&assignment);
+                self.warm.end(&assignment.over);
                 for task in &assignment.tasks {
                     if let Some(rank) = self.ranks.get_mut(&task.key()) {
                         rank.stall.most = task.spec.stall;
@@ -238,6 +243,7 @@ impl Driver {
                 tracing::warn!(%place, "a copy has rotted");
                 self.agent.handle_damaged(place);
             }
+            Event::Warmed(job, number, ready) => self.warm.handle(job, number, ready),
             Event::Gone(_) | Event::Stop => {}
         }
     }
@@ -303,6 +309,7 @@ impl Driver {
                 let moments = rank.moments;
                 if computes {
                     self.agent.handle_computes(key, moments);
+                    self.warm_up(key.job);
                 }
             }
             (Frame::Snapshot(snapshot), Some(file)) => {

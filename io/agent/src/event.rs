@@ -63,6 +63,8 @@ pub(crate) enum Event {
     Mirrored(Route, u64, File),
     /// An image was found damaged.
     Damaged(Place),
+    /// The warm process of this job, the one of this number, is ready; or it is of no use, and why.
+    Warmed(u64, u64, Result<(), String>),
     /// It is told to stop.
     Stop,
 }

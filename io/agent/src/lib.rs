@@ -32,6 +32,7 @@ mod process;
 pub mod program;
 mod records;
 pub mod streams;
+mod warm;
 mod writers;
 
 pub use driver::run;

@@ -1,7 +1,8 @@
 //! A rank's process.
 
+use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -10,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::thread;
 
-use job::{End, Key, Task};
+use job::{End, Key, Spec, Task};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use wire::rank::{
@@ -19,37 +20,51 @@ use wire::rank::{
 
 use crate::event::Event;
 
-/// Starts the program of a task, in a process group of its own. It prints to these files.
-pub(crate) fn start(
-    task: &Task,
-    (socket, token): (&Path, &[u8; TOKEN]),
-    (output, errors): (File, File),
-) -> io::Result<Child> {
-    let data = output.metadata()?;
-    let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
-    let spec = &task.spec;
-    let mut command = Command::new(&spec.command[0]);
+/// The program of a job with its folder and environment, but for what tells ranks apart; in a process
+/// group of its own.
+pub(crate) fn command(spec: &Spec, words: &[String]) -> Command {
+    let mut command = Command::new(&words[0]);
     command
-        .args(&spec.command[1..])
+        .args(&words[1..])
         .env_remove("NOTIFY_SOCKET")
         // So that a rank computes the same on each host, and at each start.
         .env("PYTHONHASHSEED", "0")
         .env("OPENBLAS_NUM_THREADS", "1")
         .env("OMP_NUM_THREADS", "1")
         .envs(spec.environment.iter().map(|(name, value)| (name, value)))
-        .env(SOCKET_VARIABLE, socket)
-        .env(TOKEN_VARIABLE, token)
-        .env(RANK_VARIABLE, task.rank.to_string())
-        .env(RANKS_VARIABLE, spec.ranks.to_string())
-        .env(OUTPUT_VARIABLE, format!("{}:{}", data.dev(), data.ino()))
-        .stdin(Stdio::null())
-        .stdout(output)
-        .stderr(errors)
         .process_group(0);
     if !spec.folder.is_empty() {
         command.current_dir(&spec.folder);
     }
-    command.spawn()
+    command
+}
+
+/// The variables that tell a rank who it is, where its agent is, and what its standard output is.
+pub(crate) fn variables(
+    task: &Task,
+    (socket, token): (&Path, &[u8; TOKEN]),
+    output: &File,
+) -> io::Result<[(&'static str, OsString); 5]> {
+    let data = output.metadata()?;
+    let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok([
+        (SOCKET_VARIABLE, socket.into()),
+        (TOKEN_VARIABLE, token.into()),
+        (RANK_VARIABLE, task.rank.to_string().into()),
+        (RANKS_VARIABLE, task.spec.ranks.to_string().into()),
+        (OUTPUT_VARIABLE, format!("{}:{}", data.dev(), data.ino()).into()),
+    ])
+}
+
+/// Starts the program of a task. It prints to these files.
+pub(crate) fn start(
+    task: &Task,
+    place: (&Path, &[u8; TOKEN]),
+    (output, errors): (File, File),
+) -> io::Result<Child> {
+    let mut command = command(&task.spec, &task.spec.command);
+    command.envs(variables(task, place, &output)?);
+    command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn()
 }
 
 /// Reports the end of a child.
@@ -60,6 +75,31 @@ pub(crate) fn watch_child(key: Key, mut child: Child, events: Sender<Event>) -> 
         // All that it has started ends with it.
         let _ = kill_process_group(pid, Signal::KILL);
         let _ = events.send(Event::Ended(key, end));
+    };
+    thread::Builder::new().name("steadfast wait".into()).spawn(body).map(drop)
+}
+
+/// Reports the end of a process that another one has forked. Its parent tells the status in a line.
+pub(crate) fn watch_forked(
+    key: Key,
+    pid: Pid,
+    mut status: BufReader<File>,
+    events: Sender<Event>,
+) -> io::Result<()> {
+    let body = move || {
+        let mut line = String::new();
+        let told = status.read_line(&mut line).ok().and_then(|_| line.trim_end().parse().ok());
+        let Some(raw) = told else {
+            // Its parent is gone, and nobody else knows the status.
+            if let Err(error) = watch_other(key, pid, events.clone()) {
+                tracing::warn!(%error, "a rank that cannot be watched is ended");
+                kill(pid);
+                let _ = events.send(Event::Ended(key, End::Killed(0)));
+            }
+            return;
+        };
+        kill(pid);
+        let _ = events.send(Event::Ended(key, end_of(ExitStatus::from_raw(raw))));
     };
     thread::Builder::new().name("steadfast wait".into()).spawn(body).map(drop)
 }

@@ -80,6 +80,11 @@ pub(crate) type Digested = Result<[u8; 32], String>;
 pub(crate) struct Stamp(u64, u64, u64, i64, i64);
 
 impl Stamp {
+    /// The marks that a file has now.
+    pub fn read(path: &Path) -> io::Result<Stamp> {
+        Ok(Stamp::of(&fs::metadata(path)?))
+    }
+
     fn of(data: &Metadata) -> Stamp {
         Stamp(data.dev(), data.ino(), data.len(), data.ctime(), data.ctime_nsec())
     }
@@ -98,7 +103,7 @@ pub(crate) enum Look {
 
 /// Reads a program, which may take a while.
 pub(crate) fn read(path: &Path) -> io::Result<(Stamp, Digested)> {
-    let stamp = Stamp::of(&fs::metadata(path)?);
+    let stamp = Stamp::read(path)?;
     Ok((stamp, digest(path).map_err(|error| error.to_string())))
 }
 
@@ -113,7 +118,7 @@ impl Programs {
             return Look::Wrong(format!("{why}: {words}"));
         };
         let known = self.read.get(&found);
-        let same = |stamp: &Stamp| fs::metadata(&found).is_ok_and(|it| Stamp::of(&it) == *stamp);
+        let same = |stamp: &Stamp| Stamp::read(&found).is_ok_and(|it| it == *stamp);
         match known.filter(|(stamp, _)| same(stamp)) {
             Some((_, Ok(is))) if *is == wanted => Look::Right,
             Some((_, Ok(_))) => Look::Wrong(format!(

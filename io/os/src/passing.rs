@@ -12,14 +12,14 @@ use rustix::net::{
 };
 
 /// Files that may come with one read.
-const FILES: usize = 4;
+pub const FILES: usize = 4;
 
 /// Writes all bytes to a stream, with this file at the first of them.
 ///
 /// # Errors
 /// The system's own: the other end is gone, or does not read.
 pub fn send(stream: impl AsFd, bytes: &[u8], file: Option<BorrowedFd<'_>>) -> Result<()> {
-    send_by(stream, bytes, file, SendFlags::NOSIGNAL)
+    send_by(stream, bytes, file.as_slice(), SendFlags::NOSIGNAL)
 }
 
 /// The same without waiting.
@@ -27,22 +27,29 @@ pub fn send(stream: impl AsFd, bytes: &[u8], file: Option<BorrowedFd<'_>>) -> Re
 /// # Errors
 /// As [`send`]; [`Errno::AGAIN`] if there is no room for all: some may have been written.
 pub fn send_now(stream: impl AsFd, bytes: &[u8], file: Option<BorrowedFd<'_>>) -> Result<()> {
-    send_by(stream, bytes, file, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+    send_all_now(stream, bytes, file.as_slice())
+}
+
+/// The same with several files, [`FILES`] at most.
+///
+/// # Errors
+/// As [`send_now`].
+pub fn send_all_now(stream: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> Result<()> {
+    send_by(stream, bytes, files, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
 }
 
 fn send_by(
     stream: impl AsFd,
     bytes: &[u8],
-    file: Option<BorrowedFd<'_>>,
+    files: &[BorrowedFd<'_>],
     flags: SendFlags,
 ) -> Result<()> {
-    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
     let mut sent = 0;
     while sent < bytes.len() {
-        let files: Vec<BorrowedFd<'_>> = file.filter(|_| sent == 0).into_iter().collect();
         let mut control = SendAncillaryBuffer::new(&mut room);
-        if !files.is_empty() {
-            control.push(SendAncillaryMessage::ScmRights(&files));
+        if sent == 0 && !files.is_empty() {
+            control.push(SendAncillaryMessage::ScmRights(files));
         }
         let part = [IoSlice::new(&bytes[sent..])];
         match sendmsg(&stream, &part, &mut control, flags) {

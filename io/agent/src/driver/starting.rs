@@ -1,14 +1,16 @@
 //! How a rank begins: its process, while its state is read; and how it is let in.
 
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::process::Child;
 use std::thread;
 
 use job::{End, Key, Task};
 use os::clock::monotonic;
 use rustix::process::Pid;
 use wire::rank::{Frame, TOKEN, Welcome};
-use wire::{Duration, PROTOCOL_VERSION};
+use wire::{Duration, PROTOCOL_VERSION, Time};
 
 use super::Driver;
 use super::rank::{Rank, wall};
@@ -18,6 +20,7 @@ use crate::link::Link;
 use crate::prints;
 use crate::process;
 use crate::program::{self, Digested, Look, Stamp};
+use crate::warm::Forked;
 
 /// How long a rank is expected to live, for checkpoints as they pay.
 const AGE: Duration = Duration::from_secs(24 * 3_600);
@@ -27,6 +30,21 @@ const LONGEST: usize = 300;
 
 fn not_started(why: &str) -> End {
     End::NotStarted(why.chars().take(LONGEST).collect())
+}
+
+/// A start that has begun.
+enum Process {
+    Child(Child),
+    Forked(Forked),
+}
+
+impl Process {
+    fn pid(&self) -> Pid {
+        match self {
+            Process::Child(child) => Pid::from_child(child),
+            Process::Forked(forked) => forked.pid,
+        }
+    }
 }
 
 impl Driver {
@@ -79,18 +97,7 @@ impl Driver {
     /// The process begins while its state is read.
     fn begin(&mut self, task: &Task) -> io::Result<()> {
         let Key { job, rank, start } = task.key();
-        let token = *os::random::secret()?.expose();
-        self.records.write(task.key(), &token, None, false)?;
-        let folder = &self.options.folder;
-        let prints = prints::open(
-            &images::log_of(folder, job, rank),
-            &images::errors_of(folder, job, rank),
-        )?;
-        let mut new = Rank::new(token, None, Some(task.clone()));
-        (new.moments.begun, new.stall.most) = (wall(), task.spec.stall);
-        new.owes_save = self.reading.remove(&task.key()).unwrap_or(false);
         if let Some((place, root)) = task.from {
-            new.reads = true;
             let folder = images::folder_of(&self.options.folder, job, rank);
             let (events, key) = (self.events.clone(), task.key());
             let body = move || {
@@ -99,15 +106,70 @@ impl Driver {
             };
             thread::Builder::new().name("steadfast read".into()).spawn(body)?;
         }
-        new.asks = task.spec.ranks > 1 && self.post.ask(task.key());
+        let (begun, asks) = (wall(), task.spec.ranks > 1 && self.post.ask(task.key()));
+        let (token, process) = match self.fork(task)? {
+            Some((token, forked)) => (token, Process::Forked(forked)),
+            None => self.spawn(task)?,
+        };
+        let pid = process.pid();
+        let mut new = Rank::new(token, Some(pid), Some(task.clone()));
+        (new.moments.begun, new.stall.most) = (begun, task.spec.stall);
+        (new.reads, new.asks) = (task.from.is_some(), asks);
+        new.owes_save = self.reading.remove(&task.key()).unwrap_or(false);
+        self.ranks.insert(task.key(), new);
+        let forked = matches!(process, Process::Forked(_));
+        let (name, number) = (&task.spec.name, pid.as_raw_nonzero());
+        tracing::info!(job = name, rank, start, pid = number, forked, "started");
+        let events = self.events.clone();
+        match process {
+            Process::Child(child) => process::watch_child(task.key(), child, events)?,
+            Process::Forked(Forked { pid, status }) => {
+                process::watch_forked(task.key(), pid, status, events)?;
+            }
+        }
+        self.records.write(task.key(), &token, Some(pid), false).inspect_err(|_| process::kill(pid))
+    }
+
+    /// A start by a process of its own.
+    fn spawn(&mut self, task: &Task) -> io::Result<([u8; TOKEN], Process)> {
+        let (token, prints) = self.prepare(task)?;
         let child = process::start(task, (&self.socket, &token), prints)
             .map_err(|error| io::Error::other(format!("{}: {error}", task.spec.command[0])))?;
-        let pid = Pid::from_child(&child);
-        new.pid = Some(pid);
-        self.ranks.insert(task.key(), new);
-        tracing::info!(job = task.spec.name, rank, start, pid = pid.as_raw_nonzero(), "started");
-        process::watch_child(task.key(), child, self.events.clone())?;
-        self.records.write(task.key(), &token, Some(pid), false).inspect_err(|_| process::kill(pid))
+        Ok((token, Process::Child(child)))
+    }
+
+    /// A start by the job's warm process, if there is one.
+    fn fork(&mut self, task: &Task) -> io::Result<Option<([u8; TOKEN], Forked)>> {
+        if !self.warm.is_ready(task) {
+            return Ok(None);
+        }
+        let (token, prints) = self.prepare(task)?;
+        let variables = process::variables(task, (&self.socket, &token), &prints.0)?;
+        Ok(self.warm.fork(task, &variables, &prints).map(|forked| (token, forked)))
+    }
+
+    /// A new token, which is in the records, and the files to print to.
+    fn prepare(&self, task: &Task) -> io::Result<([u8; TOKEN], (File, File))> {
+        let Key { job, rank, .. } = task.key();
+        let token = *os::random::secret()?.expose();
+        self.records.write(task.key(), &token, None, false)?;
+        let folder = &self.options.folder;
+        let prints = prints::open(
+            &images::log_of(folder, job, rank),
+            &images::errors_of(folder, job, rank),
+        )?;
+        Ok((token, prints))
+    }
+
+    /// A rank computes. When all of its job do that are here, the next start of any may be a quick one.
+    pub(super) fn warm_up(&mut self, job: u64) {
+        let mut ranks = self.ranks.iter().filter(|(key, _)| key.job == job).map(|(_, rank)| rank);
+        let spec = ranks.clone().find_map(|rank| rank.task.as_ref()).map(|task| task.spec.clone());
+        if let Some(spec) = spec
+            && ranks.all(|rank| rank.moments.computes != Time::ZERO)
+        {
+            self.warm.begin(job, &spec);
+        }
     }
 
     /// A state is read. If it is damaged, another one is to be used.

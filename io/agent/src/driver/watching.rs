@@ -27,6 +27,7 @@ impl Driver {
                 rank.pid.into_iter().for_each(process::kill);
             }
         }
+        self.warm.look_after(now, |job| self.ranks.keys().any(|key| key.job == job));
         self.tell_progress();
     }
 
