@@ -49,8 +49,8 @@ pub fn run(knobs: &Knobs, setting: &Setting, run: &Run, found: &mut Found) -> Ou
     run.begin(&format!(
         "figure 5: recovery of one rank on {NODES} nodes of this machine, {COPIES} copies in {}; {} \
          kills (-9) of each kind, of the rank's process or of its node with agent and rank; a \
-         checkpoint each {EVERY:?}; medians in ms since the kill; a rank in Python starts with its \
-         interpreter and numpy anew",
+         checkpoint each {EVERY:?}; medians in ms since the kill; a rank in Python is a fork of a \
+         process with its imports, or, cold, starts its interpreter and numpy anew",
         setting.storage.display(),
         knobs.kills
     ));
@@ -63,14 +63,19 @@ pub fn run(knobs: &Knobs, setting: &Setting, run: &Run, found: &mut Found) -> Ou
     let mut ranks = Vec::new();
     for kb in &knobs.recover {
         let memory = checkpoints::memory(kb * 1_000, 10, work);
-        ranks.push(("native", Some(*kb), Role::Rank(memory).command()?));
+        ranks.push(("native", Some(*kb), Role::Rank(memory).command()?, Vec::new()));
     }
     if let Some(python) = &setting.python {
-        ranks.push(("python", None, setting.example(python, "fft.py", SIGNALS)?));
+        let command = setting.example(python, "fft.py", SIGNALS)?;
+        let cold = vec![("STEADFAST_JOB_COLD".into(), "1".into())];
+        ranks.push(("python", None, command.clone(), Vec::new()));
+        ranks.push(("cold", None, command, cold));
     }
-    for (rank, kb, command) in ranks {
+    for (rank, kb, command, environment) in ranks {
         for (victim, killed) in [(Victim::Rank, "process"), (Victim::Node, "node")] {
-            let moments = recover(&mut scene, victim, command.clone(), knobs.kills)?;
+            let (command, environment) = (command.clone(), environment.clone());
+            let spec = Spec { command, environment, ..Spec::default() };
+            let moments = recover(&mut scene, victim, spec, knobs.kills)?;
             let [seen, ordered, started, restored, computing] =
                 moments.map(|all| median_and_worst(all).unwrap_or_default());
             let row = json!({
@@ -89,13 +94,8 @@ pub fn run(knobs: &Knobs, setting: &Setting, run: &Run, found: &mut Found) -> Ou
 
 /// Kills again and again, each time when the rank has saved. Milliseconds since each kill: it is
 /// seen, the next start is ordered, begun, has its state, and computes.
-fn recover(
-    scene: &mut Scene,
-    victim: Victim,
-    command: Vec<String>,
-    kills: usize,
-) -> Outcome<[Vec<f64>; 5]> {
-    let spec = Spec { command, ranks: 1, copies: COPIES, every: EVERY, ..Spec::default() };
+fn recover(scene: &mut Scene, victim: Victim, spec: Spec, kills: usize) -> Outcome<[Vec<f64>; 5]> {
+    let spec = Spec { ranks: 1, copies: COPIES, every: EVERY, ..spec };
     let job = scene.submit(spec)?;
     let mut moments: [Vec<f64>; 5] = Default::default();
     for _ in 0..kills {
