@@ -350,7 +350,7 @@ impl World {
     }
 
     fn release(&mut self) {
-        // What goes before it is looked at again may be another one, and nobody sees it.
+        // A message that goes before it is looked at again may be another one, and nobody sees it.
         let looked = |it: &(u32, u32, u64)| {
             let link = self.links.get(&(it.0, it.1));
             link.is_some_and(|link| link.messages.is_empty() && link.next > it.2)
