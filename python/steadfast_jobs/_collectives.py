@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ._messages import TAGS, Messages
 from ._operations import Function, operation
-from ._packets import Target, copied, pack, unpack
+from ._packets import Target, copied, owned, pack, unpack
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -113,7 +113,7 @@ class Collectives(Messages):
         else:
             _, _, head, length = self._transport().recv_into(above, kind, target.memory)
             value = target.take(head, None, length)
-            data = target.memory[:length]
+            data = target.raw()[:length]
         # Those that are the farthest have the most below them.
         for to in reversed(below):
             self._tell(to, kind, head, data)
@@ -134,7 +134,7 @@ class Collectives(Messages):
         rank, ranks = self.rank, self.ranks
         head, data = packets[rank]
         values: list[Any] = [None] * ranks
-        values[rank] = unpack(head, bytearray(data))
+        values[rank] = unpack(head, owned(data))
         for step in range(1, ranks):
             to, source = (rank + step) % ranks, (rank - step) % ranks
             self._tell(to, kind, *packets[to])

@@ -127,6 +127,7 @@ class Messages:
 
     def __init__(self, transport: Callable[[], Transport]) -> None:
         self._transport = transport
+        self._many = 0
         # Receives that were begun and have no message yet, the first one first.
         self._begun: list[Receiving] = []
         # Messages that were looked at and not received yet, with what was looked for.
@@ -158,7 +159,10 @@ class Messages:
         From one rank with one tag, values come in the order in which they were sent. An array has
         memory of its own, or comes straight `into` an array of its element type and size.
         """
-        return self.recv_message(source, tag, into).value
+        if self._begun or self._seen:
+            return self.recv_message(source, tag, into).value
+        # Nothing has to be told apart: this is what `recv_message` does then.
+        return self._next(source, tag, _target(into))[0]
 
     def recv_message(
         self, source: SupportsIndex = ANY, tag: SupportsIndex = ANY, into: Any = None
@@ -212,9 +216,19 @@ class Messages:
         """64 random bits. A turn that is done again has the same ones."""
         return self._transport().number(int.from_bytes(os.urandom(8), "little"))
 
+    def _next(
+        self, source: SupportsIndex, tag: SupportsIndex, target: Target | None
+    ) -> tuple[Any, int, int, int]:
+        """The next message in the log: value, source, tag, bytes."""
+        rank, number = self._checked(source, tag)
+        if target is None:
+            rank, number, head, data = self._transport().recv(rank, number)
+            return unpack(head, data), rank, number, len(data)
+        rank, number, head, length = self._transport().recv_into(rank, number, target.memory)
+        return target.take(head, None, length), rank, number, length
+
     def _receiving(self, source: SupportsIndex, tag: SupportsIndex, into: Any) -> Receiving:
-        target = into if into is None or isinstance(into, Target) else Target(into)
-        return Receiving(self, self._wanted(source, tag), target)
+        return Receiving(self, self._wanted(source, tag), _target(into))
 
     def _begin(self, source: SupportsIndex, tag: SupportsIndex, into: Any) -> Receiving:
         receiving = self._receiving(source, tag, into)
@@ -300,15 +314,27 @@ class Messages:
             raise JobError(f"{what} was probed for: receive it in the same turn")
 
     def _wanted(self, source: SupportsIndex, tag: SupportsIndex) -> Wanted:
+        return Wanted(*self._checked(source, tag))
+
+    def _checked(self, source: SupportsIndex, tag: SupportsIndex) -> tuple[int, int]:
         rank, number = index(source), index(tag)
-        any_rank, any_tag = rank == ANY, number == ANY
-        return Wanted(ANY if any_rank else self._named(rank), ANY if any_tag else _tag(number))
+        if rank != ANY:
+            self._named(rank)
+        if number != ANY:
+            _tag(number)
+        return rank, number
 
     def _named(self, rank: SupportsIndex) -> int:
-        number, ranks = index(rank), self._transport().ranks()
-        if not 0 <= number < ranks:
-            raise ValueError(f"there is no rank {number}: the job has {ranks}, from 0")
+        # It is asked for at each message, and stays the same.
+        self._many = self._many or self._transport().ranks()
+        number = index(rank)
+        if not 0 <= number < self._many:
+            raise ValueError(f"there is no rank {number}: the job has {self._many}, from 0")
         return number
+
+
+def _target(into: Any) -> Target | None:
+    return into if into is None or isinstance(into, Target) else Target(into)
 
 
 def _tag(tag: SupportsIndex) -> int:

@@ -215,6 +215,10 @@ class Objects:
         if source == PROC_NULL:
             _tell(status, PROC_NULL, ANY_TAG, 0)
             return None
+        if not (self._job._begun or self._job._seen):
+            value, came_from, its, length = self._job._next(source, tag, target)
+            _tell(status, came_from, its, length)
+            return value
         receiving = self._job._receive(source, tag, target)
         _tell(status, receiving.taken().source, receiving.taken().tag, receiving.taken().length)
         return receiving.message().value

@@ -46,8 +46,8 @@ def pack(value: Any) -> tuple[str, Any] | None:
     # Arrays of other kinds, such as masked ones, are more than their memory.
     if type(value) not in (numpy.ndarray, numpy.memmap):
         return None
-    name = _sent(value.dtype)
-    return None if name is None else (f"{name} {value.shape}", _bytes(value))
+    form = _form(value.dtype, value.shape)
+    return None if form is None else (form, _memory(value))
 
 
 def unpack(form: str, data: bytearray) -> Any:
@@ -56,13 +56,18 @@ def unpack(form: str, data: bytearray) -> Any:
     return numpy.ndarray(shape, dtype, data)
 
 
-def target(value: Any) -> tuple[str, memoryview]:
-    """The element type and the memory of an array that receives."""
+def target(value: Any) -> tuple[str, Any, int]:
+    """The element type, the memory and the bytes of an array that receives."""
     into = numpy.asarray(value) if isinstance(value, (memoryview, array)) else value
     name = _sent(into.dtype) if isinstance(into, numpy.ndarray) else None
-    if name is None or not (into.flags.c_contiguous and into.flags.writeable):
+    if name is None or not ((flags := into.flags).c_contiguous and flags.writeable):
         raise ValueError(_plain.NO_TARGET)
-    return name, memoryview(_bytes(into))
+    return name, _memory(into), into.nbytes
+
+
+def raw(memory: Any) -> memoryview:
+    """The bytes of such memory."""
+    return memoryview(_bytes(memory))
 
 
 def is_array(value: Any) -> bool:
@@ -79,6 +84,9 @@ def combine(name: str, mine: Any, theirs: Any) -> Any:
 
 def flat(buffer: Any, element: str | None) -> Any:
     """The elements of a buffer in a row, as they lie in its memory, of its own or this type."""
+    if element is None and type(buffer) is numpy.ndarray and buffer.ndim == 1:
+        if buffer.flags.c_contiguous:
+            return buffer
     known = isinstance(buffer, (numpy.ndarray, numpy.generic))
     whole = numpy.asarray(buffer if known else memoryview(buffer))
     if not whole.flags.forc:
@@ -101,9 +109,21 @@ _OPERATIONS: dict[str, numpy.ufunc] = {
 }
 
 
+def _memory(array: Any) -> Any:
+    """The array itself, where its memory is in one piece and may be looked at as it is."""
+    fits = array.ndim > 0 and array.dtype.kind in "biufc" and array.flags.c_contiguous
+    return array if fits else _bytes(array)
+
+
 def _bytes(array: Any) -> Any:
     contiguous = array if array.flags.c_contiguous else array.copy("C")
     return contiguous.reshape(-1).view(numpy.uint8)
+
+
+@lru_cache(maxsize=1024)
+def _form(dtype: numpy.dtype[Any], shape: tuple[int, ...]) -> str | None:
+    name = _sent(dtype)
+    return None if name is None else f"{name} {shape}"
 
 
 @lru_cache(maxsize=256)

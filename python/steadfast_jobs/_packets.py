@@ -5,7 +5,7 @@ other objects but bytes and texts are pickled: only ranks of the same job write 
 """
 
 import pickle
-from functools import cache
+from functools import cache, lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,22 @@ def _arrays() -> ModuleType:
     return arrays
 
 
+@lru_cache(maxsize=1024)
+def _head(form: str) -> bytes:
+    return _ARRAY + form.encode()
+
+
+@lru_cache(maxsize=1024)
+def _form(head: bytes) -> str:
+    """The form of an array, by its head."""
+    return head[1:].decode()
+
+
+@lru_cache(maxsize=1024)
+def _element(head: bytes) -> str:
+    return _form(head).rpartition(" (")[0]
+
+
 def pack(value: Any) -> "tuple[bytes, Buffer]":
     """The head and the bytes of a value."""
     kind = type(value)
@@ -43,7 +59,7 @@ def pack(value: Any) -> "tuple[bytes, Buffer]":
     if kind not in _OBJECTS:
         if packed := _arrays().pack(value):
             form, memory = packed
-            return _ARRAY + form.encode(), memory
+            return _head(form), memory
     return _PICKLE, pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
 
 
@@ -51,7 +67,7 @@ def unpack(head: bytes, data: bytearray) -> Any:
     """The value of a message. An array lies in `data`, and may be written."""
     kind = head[:1]
     if kind == _ARRAY:
-        return _arrays().unpack(head[1:].decode(), data)
+        return _arrays().unpack(_form(head), data)
     if kind == _BYTES:
         return bytes(data)
     if kind == _BYTEARRAY:
@@ -67,7 +83,12 @@ def unpack(head: bytes, data: bytearray) -> Any:
 def copied(value: Any) -> Any:
     """A value as it would arrive: with memory of its own."""
     head, data = pack(value)
-    return unpack(head, bytearray(data))
+    return unpack(head, owned(data))
+
+
+def owned(data: "Buffer") -> bytearray:
+    """A copy of the bytes of a packet."""
+    return bytearray(memoryview(data))
 
 
 class Target:
@@ -80,19 +101,22 @@ class Target:
     def __init__(self, array: Any, whole: bool = True) -> None:
         self.array = array
         self.whole = whole
-        self._element, self.memory = _arrays().target(array)
+        self._element, self.memory, self.length = _arrays().target(array)
 
     def take(self, head: bytes, data: bytearray | None, length: int) -> Any:
         """The array, with a message of this length in it; without `data` it is there already."""
         if head[:1] != _ARRAY:
             word = _WORDS.get(head[:1], "something else")
             raise JobError(f"{word} was sent, and an array awaited: receive it without `into`")
-        form = head[1:].decode()
-        same = form.rpartition(" (")[0] == self._element
-        fits = length == len(self.memory) if self.whole else length <= len(self.memory)
-        if not (same and fits):
-            why = f'an array "{form}" of {length} bytes was sent, and the one to receive it'
-            raise JobError(f'{why} has elements "{self._element}" in {len(self.memory)} bytes')
+        fits = length == self.length if self.whole else length <= self.length
+        if not (fits and _element(head) == self._element):
+            why = f'an array "{_form(head)}" of {length} bytes was sent, and the one to receive it'
+            raise JobError(f'{why} has elements "{self._element}" in {self.length} bytes')
         if data is not None:
-            self.memory[:length] = data
+            self.raw()[:length] = data
         return self.array
+
+    def raw(self) -> memoryview:
+        """The bytes of the array."""
+        view: memoryview = _arrays().raw(self.memory)
+        return view

@@ -85,13 +85,18 @@ def unpack(form: str, data: bytearray) -> Any:
     return memoryview(data).cast(*shaped)
 
 
-def target(value: Any) -> tuple[str, memoryview]:
-    """The element type and the memory of an array that receives."""
+def target(value: Any) -> tuple[str, Any, int]:
+    """The element type, the memory and the bytes of an array that receives."""
     view = memoryview(value) if isinstance(value, (memoryview, array)) else None
     name = None if view is None else _NAMES.get(view.format)
     if view is None or name is None or view.readonly or not view.c_contiguous:
         raise ValueError(NO_TARGET)
-    return _element(name), view.cast("B")
+    return _element(name), view.cast("B"), view.nbytes
+
+
+def raw(memory: Any) -> memoryview:
+    """The bytes of such memory."""
+    return memoryview(memory)
 
 
 def is_array(value: Any) -> bool:

@@ -98,6 +98,16 @@ class Values(Ranks):
                     self.assertIs(type(found), np.ndarray)
                     self.assertEqual((found.dtype, found.shape), (sent.dtype, sent.shape))
                     self.assertTrue(found.flags.writeable and (found == sent).all())
+                for sent in (whole, one.reshape(1), whole[:0]):
+                    job.send(sent, job.rank)
+                    into = np.empty_like(sent)
+                    self.assertIs(job.recv(into=into), into)
+                    self.assertTrue((into == sent).all())
+                    [found] = job.allgather(sent)
+                    self.assertEqual((found.dtype, found.shape), (sent.dtype, sent.shape))
+            # An array of one number is no number of bytes.
+            [found] = job.allgather(np.array([5]))
+            self.assertEqual(found.tolist(), [5])
             # Objects that are no plain array come back as what they are.
             masked = np.ma.array([1, 2], mask=[0, 1])
             for sent in (np.float64(3), np.str_("a"), masked, np.array([None, 5])):

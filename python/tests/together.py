@@ -1,5 +1,6 @@
 """Ranks as threads of one process: what the native half does with messages, without an agent."""
 
+import ctypes
 import threading
 from collections import deque
 
@@ -42,7 +43,7 @@ class Endpoint:
         if not (0 <= to < self.ranks() and 0 <= tag < 2**32):
             raise ValueError(f"no rank {to} or tag {tag}")
         view = memoryview(data)
-        assert view.c_contiguous and (view.format, view.ndim) == ("B", 1) and type(head) is bytes
+        assert view.c_contiguous and type(head) is bytes
         self.sent.append((to, tag, view.nbytes))
         with self.network.changed:
             self.network.boxes[to].append((self.rank(), tag, head, view.tobytes()))
@@ -54,11 +55,11 @@ class Endpoint:
 
     def recv_into(self, source, tag, data):
         sent_by, tag, head, sent = self._next(source, tag)
-        into = memoryview(data)
-        assert into.c_contiguous and (into.format, into.ndim) == ("B", 1) and not into.readonly
-        if len(sent) > len(into):
-            raise ValueError(f"{len(sent)} bytes into {len(into)}")
-        into[: len(sent)] = sent
+        view = memoryview(data)
+        assert view.c_contiguous and not view.readonly
+        if len(sent) > view.nbytes:
+            raise ValueError(f"{len(sent)} bytes into {view.nbytes}")
+        ctypes.memmove((ctypes.c_ubyte * view.nbytes).from_buffer(data), sent, len(sent))
         return sent_by, tag, head, len(sent)
 
     def probe(self, source, tag):
