@@ -90,8 +90,8 @@ def _prepare(script: str) -> str | None:
         return "an import prints"
     if len(os.listdir("/proc/self/task")) > 1:
         return "an import starts threads"
-    if not sys.flags.safe_path and (name := _hidden(sys.path[0])):
-        return f"the program's own {name!r} has the name of a module that is imported"
+    if not sys.flags.safe_path and (hidden := _hidden(sys.path[0])):
+        return f"the program's own {hidden!r} has the name of a module that is imported"
     if job._connected:
         return "an import uses the job"
     if _descriptors() - before:
