@@ -57,6 +57,9 @@ pub const RANK_VARIABLE: &str = "STEADFAST_JOB_RANK";
 /// The environment variable in which a rank finds how many ranks its job has.
 pub const RANKS_VARIABLE: &str = "STEADFAST_JOB_RANKS";
 
+/// The folder on a disk for logs of messages that are too long for memory.
+pub const SPILL_VARIABLE: &str = "STEADFAST_JOB_SPILL";
+
 /// The environment variable in which a rank finds which file its agent has for its standard output:
 /// `DEVICE:INODE`, in decimal digits. What is printed elsewhere is not the job's.
 pub const OUTPUT_VARIABLE: &str = "STEADFAST_JOB_OUTPUT";

@@ -433,7 +433,8 @@ fn open_door(
         }
         None => (Door::Socket(path.clone()), path.to_string_lossy().into_owned()),
     };
-    let (events, visits) = (std::sync::Mutex::new(events.clone()), Visits::default());
+    let visits = Visits::new(options.folder.clone());
+    let events = std::sync::Mutex::new(events.clone());
     let serve = move |purpose, stream, seat| match purpose {
         copies::MAGIC => giver.give(purpose, stream),
         wire::agents::MAGIC => {

@@ -15,7 +15,8 @@ use job::{End, Key, Spec, Task};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use wire::rank::{
-    OUTPUT_VARIABLE, RANK_VARIABLE, RANKS_VARIABLE, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE,
+    OUTPUT_VARIABLE, RANK_VARIABLE, RANKS_VARIABLE, SOCKET_VARIABLE, SPILL_VARIABLE, TOKEN,
+    TOKEN_VARIABLE,
 };
 
 use crate::event::Event;
@@ -42,14 +43,15 @@ pub(crate) fn command(spec: &Spec, words: &[String]) -> Command {
 /// The variables that tell a rank who it is, where its agent is, and what its standard output is.
 pub(crate) fn variables(
     task: &Task,
-    (socket, token): (&Path, &[u8; TOKEN]),
+    (socket, folder, token): (&Path, &Path, &[u8; TOKEN]),
     output: &File,
-) -> io::Result<[(&'static str, OsString); 5]> {
+) -> io::Result<[(&'static str, OsString); 6]> {
     let data = output.metadata()?;
     let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok([
         (SOCKET_VARIABLE, socket.into()),
         (TOKEN_VARIABLE, token.into()),
+        (SPILL_VARIABLE, folder.into()),
         (RANK_VARIABLE, task.rank.to_string().into()),
         (RANKS_VARIABLE, task.spec.ranks.to_string().into()),
         (OUTPUT_VARIABLE, format!("{}:{}", data.dev(), data.ino()).into()),
@@ -59,7 +61,7 @@ pub(crate) fn variables(
 /// Starts the program of a task. It prints to these files.
 pub(crate) fn start(
     task: &Task,
-    place: (&Path, &[u8; TOKEN]),
+    place: (&Path, &Path, &[u8; TOKEN]),
     (output, errors): (File, File),
 ) -> io::Result<Child> {
     let mut command = command(&task.spec, &task.spec.command);

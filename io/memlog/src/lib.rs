@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A reader believes nothing: a peer may be broken. A log is sealed, so nobody takes its memory away,
-//! and nobody but its writer can write there.
+//! and nobody but its writer can write there. Long ones are on a disk.
 #![deny(unsafe_code)]
 
 mod bell;
@@ -25,7 +25,8 @@ mod tests;
 mod writer;
 
 pub use bell::Bell;
+pub use memory::is_on_disk;
 pub use mirror::Mirror;
 pub use reader::{Found, Reader};
 pub use ring::Broken;
-pub use writer::{Full, Writer};
+pub use writer::{Full, IN_MEMORY, Writer};

@@ -1,15 +1,34 @@
 //! Memory that one process writes and others read.
 #![allow(unsafe_code)]
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use channel::Head;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fcntl_add_seals,
+    fcntl_get_seals, fcntl_getfl, fstatfs, memfd_create, open,
+};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// The kind of file system that is memory.
+const TMPFS: u64 = 0x0102_1994;
+
+/// Logs may be written to this folder: it is on a disk that takes files without a name.
+pub fn is_on_disk(folder: &Path) -> bool {
+    let file = open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR);
+    file.is_ok_and(|file| is_memory(&File::from(file)).is_ok_and(|memory| !memory))
+}
+
+fn is_memory(file: &File) -> io::Result<bool> {
+    Ok(fstatfs(file)?.f_type as u64 == TMPFS)
+}
 
 /// A shared mapping of a memory file of a fixed length.
 #[derive(Debug)]
@@ -39,6 +58,17 @@ impl Memory {
         Memory::sealed(name, length, SealFlags::empty())
     }
 
+    /// Zeros in a file on a disk, which only this mapping can change; the file is for readers. It has
+    /// its room from the beginning: a full disk is no surprise later.
+    pub fn create_on_disk(folder: &Path, length: usize) -> io::Result<(Memory, File)> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = File::from(open(folder, flags, Mode::RUSR | Mode::WUSR)?);
+        fallocate(&file, FallocateFlags::empty(), 0, length as u64)?;
+        let memory = Memory::map(&file, length, true)?;
+        let readers = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        Ok((memory, readers))
+    }
+
     fn sealed(name: &str, length: usize, seals: SealFlags) -> io::Result<(Memory, File)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = File::from(memfd_create(name, flags)?);
@@ -50,7 +80,16 @@ impl Memory {
     }
 
     /// Another process's memory, to be read. It has to be sealed: else a read could end this process.
+    /// A file on a disk cannot be. It has no name, and came without the right to write: only the
+    /// process that made it could make it shorter, and that one is of the same job and user.
     pub fn open(file: &File) -> io::Result<Memory> {
+        if !is_memory(file)? {
+            let (metadata, flags) = (file.metadata()?, fcntl_getfl(file)?);
+            let fits = metadata.is_file() && metadata.nlink() == 0;
+            let reads = !flags.intersects(OFlags::WRONLY | OFlags::RDWR);
+            return Memory::long_enough(&metadata, fits && reads)
+                .and_then(|length| Memory::map(file, length, false));
+        }
         let seals = fcntl_get_seals(file)?;
         Memory::check(file, seals.intersects(SealFlags::FUTURE_WRITE | SealFlags::WRITE))
             .and_then(|length| Memory::map(file, length, false))
@@ -64,7 +103,11 @@ impl Memory {
     /// The length of a file that nobody can make shorter.
     fn check(file: &File, sealed: bool) -> io::Result<usize> {
         let stays = fcntl_get_seals(file)?.contains(SealFlags::SHRINK) && sealed;
-        let length = usize::try_from(file.metadata()?.len()).ok().filter(|it| *it >= 4_096);
+        Memory::long_enough(&file.metadata()?, stays)
+    }
+
+    fn long_enough(metadata: &Metadata, stays: bool) -> io::Result<usize> {
+        let length = usize::try_from(metadata.len()).ok().filter(|it| *it >= 4_096);
         length.filter(|_| stays).ok_or_else(|| {
             let why = "the memory is not sealed, or too short";
             io::Error::new(io::ErrorKind::InvalidData, why)

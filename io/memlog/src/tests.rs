@@ -14,7 +14,7 @@ fn bytes(number: u64) -> Vec<u8> {
 
 #[test]
 fn messages_go_around_the_ring_as_they_were_sent() {
-    let mut writer = Writer::new(1 << 14).unwrap();
+    let mut writer = Writer::new(1 << 14, None).unwrap();
     let mut reader = Reader::open(writer.file()).unwrap();
     assert!(reader.advance().unwrap().is_none());
     let mut ends = std::collections::VecDeque::new();
@@ -43,7 +43,7 @@ fn messages_go_around_the_ring_as_they_were_sent() {
 
 #[test]
 fn a_later_reader_begins_with_the_oldest_message_that_is_kept() {
-    let mut writer = Writer::new(1 << 14).unwrap();
+    let mut writer = Writer::new(1 << 14, None).unwrap();
     let first = writer.push((1, 0, 0), [b"one", &[]]).unwrap();
     let second = writer.push((2, 0, 0), [b"two", &[]]).unwrap();
     writer.publish(second);
@@ -57,7 +57,7 @@ fn a_later_reader_begins_with_the_oldest_message_that_is_kept() {
 
 #[test]
 fn what_is_not_published_is_not_seen() {
-    let mut writer = Writer::new(1 << 14).unwrap();
+    let mut writer = Writer::new(1 << 14, None).unwrap();
     let first = writer.push((1, 0, 0), [b"one", &[]]).unwrap();
     let second = writer.push((2, 0, 0), [b"two", &[]]).unwrap();
     let mut reader = Reader::open(writer.file()).unwrap();
@@ -71,7 +71,7 @@ fn what_is_not_published_is_not_seen() {
 
 #[test]
 fn threads_see_whole_messages() {
-    let mut writer = Writer::new(1 << 16).unwrap();
+    let mut writer = Writer::new(1 << 16, None).unwrap();
     let mut reader = Reader::open(writer.file()).unwrap();
     let (told, taken) = std::sync::mpsc::channel();
     let body = move || {
@@ -109,7 +109,7 @@ fn a_log_that_makes_no_sense_is_refused_and_nobody_else_writes_there() {
     let none = tempfile::tempfile().unwrap();
     none.set_len(8_192).unwrap();
     assert!(Reader::open(&none).is_err(), "its memory could be taken away");
-    let writer = Writer::new(1 << 14).unwrap();
+    let writer = Writer::new(1 << 14, None).unwrap();
     assert!(writer.file().try_clone().unwrap().write(b"x").is_err());
     writer.file().set_len(0).unwrap_err();
     for forged in [
@@ -127,7 +127,7 @@ fn a_log_that_makes_no_sense_is_refused_and_nobody_else_writes_there() {
 
 #[test]
 fn a_reader_passes_over_what_was_let_go() {
-    let mut writer = Writer::new(1 << 13).unwrap();
+    let mut writer = Writer::new(1 << 13, None).unwrap();
     let mut reader = Reader::open(writer.file()).unwrap();
     let mut found = None;
     for number in 1..100 {
@@ -152,9 +152,9 @@ fn a_reader_passes_over_what_was_let_go() {
 
 #[test]
 fn a_mirror_has_the_log_and_is_never_full_before_it() {
-    let mut writer = Writer::new(1 << 13).unwrap();
+    let mut writer = Writer::new(1 << 13, None).unwrap();
     let mut source = Reader::open(writer.file()).unwrap();
-    let mut mirror = Mirror::new(writer.capacity(), 0).unwrap();
+    let mut mirror = Mirror::new(writer.capacity(), 0, None).unwrap();
     let mut reader = Reader::open(mirror.file()).unwrap();
     let mut piece = Vec::new();
     for number in 1..500 {
@@ -184,14 +184,14 @@ fn a_mirror_has_the_log_and_is_never_full_before_it() {
         assert_eq!(copy, message);
     }
     mirror.push(0, &piece).unwrap_err();
-    assert!(Mirror::new(5_000, 0).is_err() && Mirror::new(1 << 13, 7).is_err());
+    assert!(Mirror::new(5_000, 0, None).is_err() && Mirror::new(1 << 13, 7, None).is_err());
 }
 
 #[test]
 fn a_bell_wakes_whoever_sleeps_or_is_about_to() {
     let bell = Bell::new().unwrap();
     let other = Bell::open(bell.file().try_clone().unwrap()).unwrap();
-    let mut writer = Writer::new(1 << 14).unwrap();
+    let mut writer = Writer::new(1 << 14, None).unwrap();
     let mut reader = Reader::open(writer.file()).unwrap();
     let sends = thread::spawn(move || {
         for number in 1..20_000 {
@@ -220,7 +220,7 @@ fn a_bell_wakes_whoever_sleeps_or_is_about_to() {
 
 #[test]
 fn a_log_is_restored_from_its_ring() {
-    let mut writer = Writer::new(1 << 13).unwrap();
+    let mut writer = Writer::new(1 << 13, None).unwrap();
     let mut ends = Vec::new();
     for number in 1..40 {
         let message = bytes(number);
@@ -231,7 +231,7 @@ fn a_log_is_restored_from_its_ring() {
     }
     let mut ring = vec![0; 1 << 13];
     writer.copy_ring(0, &mut ring);
-    let copy = Writer::restored(&ring, writer.place()).unwrap();
+    let copy = Writer::restored(&ring, writer.place(), None).unwrap();
     let records = copy.records().unwrap();
     assert_eq!(records.len(), ends.len());
     for ((head, end), wanted) in records.iter().zip(&ends) {
@@ -244,15 +244,15 @@ fn a_log_is_restored_from_its_ring() {
         Reader::open(copy.file()).unwrap().advance().unwrap().is_none(),
         "nothing may leave yet"
     );
-    Writer::restored(&ring[1..], writer.place()).unwrap_err();
-    Writer::restored(&[0; 1 << 13], writer.place()).unwrap().records().unwrap_err();
+    Writer::restored(&ring[1..], writer.place(), None).unwrap_err();
+    Writer::restored(&[0; 1 << 13], writer.place(), None).unwrap().records().unwrap_err();
 }
 
 #[test]
 fn a_mirror_follows_a_log_that_has_let_go_what_was_not_read() {
-    let mut writer = Writer::new(1 << 13).unwrap();
+    let mut writer = Writer::new(1 << 13, None).unwrap();
     let mut source = Reader::open(writer.file()).unwrap();
-    let mut mirror = Mirror::new(writer.capacity(), 0).unwrap();
+    let mut mirror = Mirror::new(writer.capacity(), 0, None).unwrap();
     let mut piece = Vec::new();
     for number in 1..200 {
         let end = writer.push((number, 0, 0), [&bytes(number)[..], &[]]);
@@ -269,4 +269,30 @@ fn a_mirror_follows_a_log_that_has_let_go_what_was_not_read() {
             }
         }
     }
+}
+
+#[test]
+fn a_long_log_is_on_a_disk() {
+    let folder = tempfile::tempdir_in(".").unwrap();
+    assert!(crate::is_on_disk(folder.path()) && !crate::is_on_disk("/proc/self".as_ref()));
+    let long = 2 * crate::IN_MEMORY as usize;
+    let mut writer = Writer::new(long, Some(folder.path())).unwrap();
+    let disk = rustix::fs::fstatfs(writer.file()).unwrap();
+    assert!(disk.f_type as u64 != 0x0102_1994, "it is in memory");
+    let mut reader = Reader::open(writer.file()).unwrap();
+    let end = writer.push((1, 7, 3), [&[5; 64], b"six"]).unwrap();
+    writer.publish(end);
+    let found = reader.advance().unwrap().unwrap();
+    let mut bytes = [0; 67];
+    assert!(found.copy(0, &mut bytes) && bytes[..64] == [5; 64] && bytes[64..] == *b"six");
+    // Its reader can neither write nor shorten it, and a file with a name is none.
+    assert!(writer.file().set_len(0).is_err());
+    let named = std::fs::File::create(folder.path().join("log")).unwrap();
+    named.set_len(1 << 20).unwrap();
+    let named = std::fs::File::open(folder.path().join("log")).unwrap();
+    assert!(Reader::open(&named).is_err());
+    // A log that is short stays in memory.
+    let short = Writer::new(1 << 13, Some(folder.path())).unwrap();
+    let memory = rustix::fs::fstatfs(short.file()).unwrap();
+    assert_eq!(memory.f_type as u64, 0x0102_1994);
 }

@@ -2,12 +2,16 @@
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 
 use channel::Head;
 
 use crate::memory::Memory;
 use crate::ring::{Broken, HEAD, HEADER, MAGIC, PUBLISHED, RELEASED, Ring, record};
+
+/// The most bytes of a log that is in memory, if there is a disk for it.
+pub const IN_MEMORY: u64 = 256 << 20;
 
 /// Why a message does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,17 +36,25 @@ pub struct Writer {
 
 impl Writer {
     /// An empty log of so many bytes, rounded up to a power of two. Memory is taken as it is written.
+    /// One of more than [`IN_MEMORY`] bytes is on a disk, in this folder if there is one.
     ///
     /// # Errors
-    /// The system has no memory file of this size.
-    pub fn new(capacity: usize) -> io::Result<Writer> {
-        Writer::beginning_at(capacity, 0)
+    /// The system has no memory, or the disk no room, for a log of this size.
+    pub fn new(capacity: usize, spill: Option<&Path>) -> io::Result<Writer> {
+        Writer::beginning_at(capacity, 0, spill)
     }
 
     /// One whose first byte has this number, a multiple of 32.
-    pub(crate) fn beginning_at(capacity: usize, at: u64) -> io::Result<Writer> {
+    pub(crate) fn beginning_at(
+        capacity: usize,
+        at: u64,
+        spill: Option<&Path>,
+    ) -> io::Result<Writer> {
         let capacity = capacity.max(HEADER).next_power_of_two();
-        let (memory, file) = Memory::create("steadfast log", HEADER + capacity)?;
+        let (memory, file) = match spill.filter(|_| capacity as u64 > IN_MEMORY) {
+            Some(folder) => Memory::create_on_disk(folder, HEADER + capacity)?,
+            None => Memory::create("steadfast log", HEADER + capacity)?,
+        };
         memory.word(0).store(MAGIC, Ordering::Relaxed);
         let ring = Ring { capacity: capacity as u64 };
         let mut writer = Writer { memory, file, ring, written: at, published: 0, released: 0 };
@@ -158,7 +170,11 @@ impl Writer {
     ///
     /// # Errors
     /// There is no such ring, or no memory for it.
-    pub fn restored(ring: &[u8], (released, written): (u64, u64)) -> io::Result<Writer> {
+    pub fn restored(
+        ring: &[u8],
+        (released, written): (u64, u64),
+        spill: Option<&Path>,
+    ) -> io::Result<Writer> {
         let capacity = ring.len() as u64;
         let whole = |place: u64| place.is_multiple_of(HEAD as u64) && place < 1 << 62;
         let fits = written.checked_sub(released).is_some_and(|bytes| bytes <= capacity);
@@ -166,7 +182,7 @@ impl Writer {
         if !fits || !possible || !whole(released) || !whole(written) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "there is no such log"));
         }
-        let mut writer = Writer::beginning_at(ring.len(), released)?;
+        let mut writer = Writer::beginning_at(ring.len(), released, spill)?;
         writer.memory.write(HEADER, ring);
         writer.written = written;
         Ok(writer)

@@ -133,7 +133,7 @@ impl Driver {
     /// A start by a process of its own.
     fn spawn(&mut self, task: &Task) -> io::Result<([u8; TOKEN], Process)> {
         let (token, prints) = self.prepare(task)?;
-        let child = process::start(task, (&self.socket, &token), prints)
+        let child = process::start(task, (&self.socket, &self.options.folder, &token), prints)
             .map_err(|error| io::Error::other(format!("{}: {error}", task.spec.command[0])))?;
         Ok((token, Process::Child(child)))
     }
@@ -144,7 +144,8 @@ impl Driver {
             return Ok(None);
         }
         let (token, prints) = self.prepare(task)?;
-        let variables = process::variables(task, (&self.socket, &token), &prints.0)?;
+        let variables =
+            process::variables(task, (&self.socket, &self.options.folder, &token), &prints.0)?;
         Ok(self.warm.fork(task, &variables, &prints).map(|forked| (token, forked)))
     }
 

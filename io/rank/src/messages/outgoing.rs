@@ -1,11 +1,14 @@
 //! The log of the messages to one rank.
 
+use std::env;
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use channel::Channels;
 use memlog::{Bell, Writer};
+use wire::rank::SPILL_VARIABLE;
 
 use super::message::Place;
 
@@ -13,9 +16,11 @@ use super::message::Place;
 const FIRST: usize = 64 << 10;
 
 /// The most bytes of a log, while its receiver may let go what is in it. Beyond them the sender waits.
-pub(super) const MOST: u64 = 256 << 20;
+pub(super) const MOST: u64 = memlog::IN_MEMORY;
 
-/// The most bytes of a log whose receiver waits itself, and so reaches no safe point.
+/// The most bytes of a log whose receiver waits itself, and so reaches no safe point: on a disk, and in
+/// memory.
+const ON_DISK: u64 = 64 << 30;
 const LIMIT: u64 = 4 << 30;
 
 /// A log to another host grows when it has been full for so long.
@@ -23,6 +28,12 @@ const FAR_FULL: Duration = Duration::from_secs(10);
 
 /// Messages of more bytes than this are beyond the limit of a job.
 pub(super) const LONGEST: u64 = 1 << 30;
+
+/// The folder for logs that are too long for memory, if the agent has one.
+pub(super) fn spill() -> Option<PathBuf> {
+    let folder = PathBuf::from(env::var_os(SPILL_VARIABLE)?);
+    memlog::is_on_disk(&folder).then_some(folder)
+}
 
 /// The messages to one rank that it may need again.
 #[derive(Debug)]
@@ -41,7 +52,7 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     pub fn new() -> io::Result<Outgoing> {
-        Writer::new(FIRST).map(Outgoing::of)
+        Writer::new(FIRST, None).map(Outgoing::of)
     }
 
     pub fn of(writer: Writer) -> Outgoing {
@@ -72,7 +83,14 @@ impl Outgoing {
         if wanted > self.most.max(least) {
             return Ok(false);
         }
-        let mut larger = Writer::new(usize::try_from(wanted).map_err(io::Error::other)?)?;
+        let capacity = usize::try_from(wanted).map_err(io::Error::other)?;
+        let mut larger = match Writer::new(capacity, spill().as_deref()) {
+            // It waits, as if the log might not grow.
+            Err(error) if wanted > MOST && error.kind() == io::ErrorKind::StorageFull => {
+                return Ok(false);
+            }
+            larger => larger?,
+        };
         let mut bytes = Vec::new();
         for (head, place) in channels.places_mut(to) {
             let Place::Sent(end) = place else { continue };
@@ -89,6 +107,15 @@ impl Outgoing {
             larger.publish(*end);
         }
         self.writer = larger;
+        if wanted > MOST {
+            // Among what the program says to its user: the log takes room, and its receiver takes time.
+            let place = if spill().is_some() { "on a disk" } else { "in memory" };
+            eprintln!(
+                "steadfast: the log of messages to rank {to} has {} MiB {place}: that rank waits, and \
+                 reaches no safe point where it could let them go",
+                wanted >> 20
+            );
+        }
         Ok(true)
     }
 
@@ -100,10 +127,11 @@ impl Outgoing {
             true => full > FAR_FULL,
             false => bell.is_asleep(),
         });
+        let limit = if spill().is_some() { ON_DISK } else { LIMIT };
         if waits && self.most <= self.writer.capacity() {
-            self.most = (2 * self.writer.capacity()).min(LIMIT);
+            self.most = (2 * self.writer.capacity()).min(limit);
         }
-        self.most < LIMIT || self.writer.capacity() < LIMIT
+        self.most < limit || self.writer.capacity() < limit
     }
 
     /// Writes a message; `None`: there is no room for it now.

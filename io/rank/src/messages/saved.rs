@@ -9,7 +9,7 @@ use wire::rank::{Array, Counts};
 
 use super::Messages;
 use super::message::{Body, Place};
-use super::outgoing::Outgoing;
+use super::outgoing::{self, Outgoing};
 use crate::error::JobError;
 use crate::journal;
 use crate::staging::{Bytes, Extra};
@@ -64,7 +64,8 @@ impl Messages {
         for (to, released, written) in logs {
             let ring = rings.remove(&to).ok_or_else(wrong)?;
             let slot = sent.get_mut(to as usize).ok_or_else(wrong)?;
-            let writer = Writer::restored(&ring, (released, written))?;
+            let writer =
+                Writer::restored(&ring, (released, written), outgoing::spill().as_deref())?;
             let records = writer.records().map_err(|_| wrong())?;
             let placed = records.into_iter().map(|(head, end)| (head, Place::Sent(end)));
             heads[to as usize] = placed.collect();
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_was_written_in_a_ring_since_it_was_saved_is_saved() {
-        let mut writer = Writer::new(4 * PAGE as usize).unwrap();
+        let mut writer = Writer::new(4 * PAGE as usize, None).unwrap();
         let mut saved = 0;
         let mut copy = vec![0; 4 * PAGE as usize];
         for number in 1..400 {
@@ -170,7 +171,7 @@ mod tests {
                 outgoing.writer().copy_ring(from, &mut copy[from..to]);
             }
             let place = outgoing.writer().place();
-            let restored = Writer::restored(&copy, place).unwrap();
+            let restored = Writer::restored(&copy, place, None).unwrap();
             assert_eq!(restored.records(), outgoing.writer().records());
             (writer, saved) = (restored, place.1);
         }
