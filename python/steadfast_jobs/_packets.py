@@ -4,6 +4,7 @@ Arrays are sent as their form and their memory, without a copy where the memory 
 other objects but bytes and texts are pickled: only ranks of the same job write these messages.
 """
 
+import io
 import pickle
 from functools import cache, lru_cache
 from types import ModuleType
@@ -20,7 +21,8 @@ _ARRAY, _BYTES, _BYTEARRAY, _TEXT, _PICKLE = b"a", b"b", b"m", b"t", b"p"
 _WORDS = {_BYTES: "bytes", _BYTEARRAY: "a bytearray", _TEXT: "a text", _PICKLE: "an object"}
 
 # The commonest objects that are no arrays: nobody has to look closer.
-_OBJECTS = frozenset((type(None), bool, int, float, complex, tuple, list, dict, set))
+_SCALARS = frozenset((type(None), bool, int, float, complex))
+_OBJECTS = _SCALARS | {tuple, list, dict, set}
 
 
 @cache
@@ -60,7 +62,24 @@ def pack(value: Any) -> "tuple[bytes, Buffer]":
         if packed := _arrays().pack(value):
             form, memory = packed
             return _head(form), memory
-    return _PICKLE, pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    return _PICKLE, _pickled(value)
+
+
+def _pickled(value: Any) -> bytes:
+    """Equal values have equal pickles, whichever of their parts are one object by chance: a start
+    after a failure has others, and has to send the same. A part that is in it twice arrives twice.
+    """
+    if type(value) in _SCALARS:
+        return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    written = io.BytesIO()
+    pickler = pickle.Pickler(written, pickle.HIGHEST_PROTOCOL)
+    pickler.fast = True
+    try:
+        pickler.dump(value)
+    except (ValueError, RecursionError):
+        # It has itself as a part.
+        return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    return written.getvalue()
 
 
 def unpack(head: bytes, data: bytearray) -> Any:

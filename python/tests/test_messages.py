@@ -9,6 +9,7 @@ import unittest
 from array import array
 
 from steadfast_jobs import ANY, JobError, Message
+from steadfast_jobs._packets import pack
 from together import run
 
 try:
@@ -52,6 +53,21 @@ class Values(Ranks):
                 self.assertEqual(found, value)
 
         self.at_each(program)
+
+    def test_equal_objects_are_the_same_messages(self):
+        word = "".join(["a", "bc"])
+        other = "".join(["ab", "c"])
+        for one, two in (((word, word), (word, other)), ({word: [word]}, {word: [other]})):
+            self.assertEqual(pack(one), pack(two))
+        around = []
+        around.append(around)
+
+        def program(job):
+            job.send(around, job.rank)
+            found = job.recv()
+            self.assertIs(found[0], found)
+
+        self.at_each(program, (1,))
 
     def test_arrays_arrive_with_memory_of_their_own(self):
         def program(job):

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
-use job::{End, Job, JobState, Jobs, Rank, RankState, Recovery, Why};
+use job::{End, Job, JobState, Jobs, Rank, RankState, Recovery, Rollback, Why};
 use wire::{NodeId, Time};
 
 use super::waits;
@@ -145,10 +145,13 @@ pub fn state(job: &Job, now: Time) -> String {
             format!("stopped {since} ago: `steadfast job resume {}` goes on", job.spec.name)
         }
         JobState::Failing(rank, End::Diverged(why)) => format!(
-            "failed {since} ago: rank {rank} diverged: {why}. No saved states of all ranks fit together \
-             (such are kept with --recovery group --every 50turns); `steadfast job resume {}` has all \
-             ranks begin anew",
-            job.spec.name
+            "failed {since} ago: rank {rank} diverged: {why}. `steadfast job resume {}` has all ranks go \
+             back to saved states that fit together, or begin anew if none do{}",
+            job.spec.name,
+            match job.spec.recovery {
+                Rollback::Log => "; such are kept with --recovery group --every 50turns",
+                Rollback::Group => "",
+            }
         ),
         JobState::Failing(rank, end) => format!(
             "failed {since} ago: rank {rank} ended again and again, at last so: {end}; `steadfast job logs {0} --rank {rank}` shows what it \

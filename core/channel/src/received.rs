@@ -93,11 +93,15 @@ impl<P> Received<P> {
             let same = known.is_none_or(|known| known == head)
                 && (number < self.last || check == self.check)
                 && self.seen.check_of(number).is_none_or(|known| known == check);
-            return if same || planted.is(Bug::BelieveSender) {
-                Ok(Arrival::Again)
-            } else {
-                Err(diverged)
-            };
+            if !same && !planted.is(Bug::BelieveSender) {
+                return Err(diverged);
+            }
+            if number == self.last {
+                // All before it are the same, too.
+                self.joined = true;
+                self.seen.join(start);
+            }
+            return Ok(Arrival::Again);
         }
         let same = self.joined
             || planted.is(Bug::BelieveSender)

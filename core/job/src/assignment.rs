@@ -58,7 +58,8 @@ pub struct Task {
     pub next: u64,
     /// Images before this one will not be restored.
     pub oldest: u64,
-    /// All ranks have gone back, and this is the first start since.
+    /// All ranks have gone back, and it begins with a state from before: what it chose later by then
+    /// counts no more.
     pub regrouped: bool,
     /// How often a user has asked this start for a checkpoint.
     pub saves: u64,
@@ -153,7 +154,7 @@ impl Jobs {
                     chain: it.images.length(),
                     next: it.images.next(),
                     oldest: it.images.oldest(),
-                    regrouped: it.since == it.start,
+                    regrouped: from.is_some_and(|image| image.place.start < it.since),
                     saves: it.saves,
                 });
             }

@@ -166,6 +166,7 @@ impl Rank {
             RankState::At(_) => self.over(now, Why::Regrouped, now),
             RankState::Waiting | RankState::Finished => self.state = RankState::Waiting,
         }
+        self.done = false;
         self.since = self.start + 1;
         self.images.cut(generation);
     }

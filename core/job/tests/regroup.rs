@@ -158,6 +158,31 @@ fn ranks_that_all_go_back_save_at_the_same_turns() {
     assert_eq!(refused, Err(Void::Refused(Refusal::Group)));
 }
 
+/// Rank 1 has taken what no state of rank 0 has sent; ranks 2 and 3 have states that fit.
+#[test]
+fn nobody_begins_anew_beside_others_who_do_not_unless_a_user_says_so() {
+    let mut jobs = Jobs::default();
+    let submit = Command::Submit(Spec { ranks: 3, ..spec(Every::Turns(5)) });
+    let job = jobs.take(NOW, &submit).unwrap().job.unwrap();
+    jobs.take(NOW, &Command::Introduce { node: NODE, host: Host::default() }).unwrap();
+    for rank in 0..3 {
+        jobs.take(NOW, &Command::Start { job, rank, start: 1, node: NODE }).unwrap();
+    }
+    let place = Place { job, rank: 2, start: 1, generation: 1 };
+    let (root, parent, counts) = ([1; 32], None, Vec::new());
+    let (bytes, step, holder, talks) = (9, 1, NODE, false);
+    let commit = Command::Commit { place, root, bytes, step, parent, holder, talks, counts };
+    jobs.take(NOW, &commit).unwrap();
+    save(&mut jobs, job, 1, (1, 0, 7));
+    diverge(&mut jobs, job, 1, 1);
+    let state = &jobs.job(job).unwrap().state;
+    assert!(matches!(state, JobState::Failing(1, End::Diverged(_))), "{state:?}");
+    jobs.take(NOW, &Command::Resume { job }).unwrap();
+    let ranks = &jobs.job(job).unwrap().ranks;
+    let newest = |rank: usize| ranks[rank].images.restorable().next().map(|it| it[0].step);
+    assert_eq!([newest(0), newest(1), newest(2)], [None, None, Some(1)]);
+}
+
 #[test]
 fn states_that_fit_are_kept_until_newer_ones_do() {
     let (mut jobs, job) = begun();

@@ -314,6 +314,7 @@ impl Driver {
             }
             (Frame::Snapshot(snapshot), Some(file)) => {
                 let (step, full) = (snapshot.step, snapshot.full);
+                let sent = !snapshot.counts.is_empty();
                 let counts = match snapshot.counts.len() <= MAX_GROUP as usize {
                     true => snapshot.counts.clone(),
                     false => Vec::new(),
@@ -321,7 +322,7 @@ impl Driver {
                 (rank.snapshot, rank.snapped) = (Some((snapshot, file)), wall());
                 rank.step = step;
                 rank.stall.waits();
-                if self.post.has_talked(key) {
+                if sent || self.post.has_talked(key) {
                     self.agent.handle_talk(key, counts);
                 }
                 self.agent.handle_snapshot(key, step, full);
@@ -339,6 +340,7 @@ impl Driver {
             (Frame::Diverged(why), _) => {
                 tracing::warn!(why, "a rank has diverged");
                 rank.diverged = Some(End::Diverged(why));
+                rank.tell(&Frame::Farewell("the agent knows why".into()));
             }
             (Frame::Needless(needless), _) => self.post.needless(key, needless),
             (Frame::Choices(choices), _) => self.post.chose(key, choices),

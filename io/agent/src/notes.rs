@@ -53,7 +53,8 @@ impl Notes {
         (said, oldest): (Choices, bool),
     ) -> Option<u64> {
         let noted = self.entry(rank, since);
-        if start < noted.start {
+        // Words of a start that is over may come after all ranks have gone back.
+        if start < noted.start.max(noted.since) {
             return None;
         }
         noted.start = start;
@@ -209,6 +210,9 @@ mod tests {
         assert_eq!(notes.begin(rank, (5, 0)), (5, 4, vec![choices(5, 9)]));
         notes.forget(rank, 9);
         assert_eq!(notes.begin(rank, (6, 0)), (9, 0, vec![]), "none is needed, and that is told");
+        // All have gone back: late words of the start before that are nothing.
+        assert_eq!(notes.note(rank, (6, 7), (choices(9, 12), true)), None);
+        assert_eq!(notes.note(rank, (7, 7), (choices(3, 5), true)), Some(5));
     }
 
     #[test]

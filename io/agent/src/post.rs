@@ -157,7 +157,13 @@ impl Post {
             .since
             .iter()
             .flat_map(|(job, since)| (0..).zip(since).map(|(rank, since)| ((*job, rank), *since)));
-        self.since = all.collect();
+        let former = mem::replace(&mut self.since, all.collect());
+        // Those who have gone back need again what they did not need any more.
+        let regrouped = |job: u64| {
+            let mut ranks = self.since.range((job, 0)..=(job, u32::MAX));
+            ranks.any(|(rank, since)| former.get(rank) != Some(since))
+        };
+        self.needless.retain(|route, _| !regrouped(route.job));
         let (places, first) = (&self.places, &self.since);
         self.exchange.drop_moved(|rank| places.get(&rank).is_some_and(|at| *at != me));
         self.exchange.drop_before(|rank| first.get(&rank).copied().unwrap_or(0));
@@ -288,6 +294,9 @@ impl Post {
 
     /// A rank here needs messages of others no more, or choices of its own.
     pub fn needless(&mut self, key: Key, needless: Vec<(u32, u64)>) {
+        if key.start < self.since(&(key.job, key.rank)) {
+            return;
+        }
         for (from, number) in needless {
             if from == key.rank {
                 self.notes.forget((key.job, key.rank), number);
@@ -432,7 +441,12 @@ impl Post {
                     self.words.push(((job, rank), Frame::Noted(number), None));
                 }
             }
-            Word::Forget(start, number) => self.notes.forget((start.job, start.rank), number),
+            Word::Forget(start, number) => {
+                let rank = (start.job, start.rank);
+                if start.start >= self.since(&rank) {
+                    self.notes.forget(rank, number);
+                }
+            }
             Word::Ask(start) => {
                 let (none, _, mut pieces) =
                     self.notes.begin((start.job, start.rank), (start.start, start.since));

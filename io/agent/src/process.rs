@@ -12,7 +12,7 @@ use std::sync::mpsc::Sender;
 use std::thread;
 
 use job::{End, Key, Spec, Task};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use wire::rank::{
     OUTPUT_VARIABLE, RANK_VARIABLE, RANKS_VARIABLE, SOCKET_VARIABLE, SPILL_VARIABLE, TOKEN,
@@ -88,7 +88,22 @@ pub(crate) fn watch_forked(
     mut status: BufReader<File>,
     events: Sender<Event>,
 ) -> io::Result<()> {
+    let ended = pidfd_open(pid, PidfdFlags::empty());
     let body = move || {
+        // A parent that stands still tells nothing.
+        if let Ok(ended) = ended
+            && status.buffer().is_empty()
+        {
+            let parent = || PollFd::new(status.get_ref(), PollFlags::IN);
+            let both = &mut [parent(), PollFd::new(&ended, PollFlags::IN)];
+            while poll(both, None).is_err() {}
+            let within = Timespec { tv_sec: 1, tv_nsec: 0 };
+            if matches!(poll(&mut [parent()], Some(&within)), Ok(0)) {
+                kill(pid);
+                let _ = events.send(Event::Ended(key, End::Killed(0)));
+                return;
+            }
+        }
         let mut line = String::new();
         let told = status.read_line(&mut line).ok().and_then(|_| line.trim_end().parse().ok());
         let Some(raw) = told else {

@@ -92,7 +92,7 @@ impl Opened {
 impl Opened {
     /// The rank cannot begin: it says why.
     pub fn say(&mut self, why: &Frame) {
-        let _ = self.link.send(why, None);
+        self.link.say_last(why);
     }
 }
 
@@ -382,7 +382,7 @@ impl Agent {
     /// Says why the rank cannot go on.
     pub fn say(&mut self, why: &Frame) {
         if let Some(link) = &mut self.link {
-            let _ = link.send(why, None);
+            link.say_last(why);
         }
     }
 

@@ -34,6 +34,8 @@ impl Cadence {
     /// Whether one is due at this turn of the outermost loop, because it is at all ranks.
     pub fn is_due_at(&mut self, turn: u64) -> bool {
         let Every::Turns(turns) = self.every else { return false };
+        // Another loop has begun.
+        self.turn = self.turn.filter(|last| *last <= turn);
         let due = turn > 0 && turn.is_multiple_of(turns) && self.turn != Some(turn);
         if due {
             self.turn = Some(turn);
@@ -96,6 +98,10 @@ mod tests {
         let mut turns = Cadence::new(Every::Turns(5), second);
         let due: Vec<u64> = (0..12).chain(10..16).filter(|turn| turns.is_due_at(*turn)).collect();
         assert_eq!(due, [5, 10, 15]);
+        // Loops one after the other, none of which comes as far as the last checkpoint was.
+        let mut turns = Cadence::new(Every::Turns(5), second);
+        let loops = (0..8).chain(0..7).chain(0..6);
+        assert_eq!(loops.filter(|turn| turns.is_due_at(*turn)).collect::<Vec<u64>>(), [5, 5, 5]);
         assert!(!Cadence::new(Every::Never, second).is_due(second * 1_000_000));
     }
 }

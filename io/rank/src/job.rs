@@ -431,9 +431,7 @@ fn messages(place: &Welcome, notes: &mut Notebook, choices: Notes) -> Result<Mes
     match notes.remove(CHANNELS) {
         Some((_, state)) => {
             let starts = (place.start, place.generation);
-            // After all have gone back, later choices are none.
-            let choices = (!place.regrouped).then_some(choices);
-            Messages::restored(ranks, starts, &state, rings, choices)
+            Messages::restored(ranks, starts, &state, rings, (choices, place.regrouped))
         }
         None => Messages::new(ranks, place.start, choices),
     }

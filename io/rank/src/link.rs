@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use channel::Notes;
@@ -16,6 +16,9 @@ use wire::rank::{Frame, Hello, TOKEN, Welcome};
 
 /// How long a welcome may take: the agent reads a state meanwhile.
 const WELCOME_WITHIN: Duration = Duration::from_secs(600);
+
+/// How long a rank that cannot go on waits for its agent.
+const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
 /// Bytes that are read at a time.
 const READ: usize = 64 << 10;
@@ -85,6 +88,21 @@ impl Link {
 
     pub fn send(&mut self, frame: &Frame, file: Option<&File>) -> Result<(), LinkError> {
         Ok(send(&self.stream, &frame.encode(), file.map(AsFd::as_fd))?)
+    }
+
+    /// Says this, and waits until the agent has heard it: it is to know why this process ends, before
+    /// it sees that it has ended.
+    pub fn say_last(&mut self, frame: &Frame) {
+        let until = Instant::now() + HEARD_WITHIN;
+        let timed = self.stream.set_read_timeout(Some(HEARD_WITHIN)).is_ok();
+        if self.send(frame, None).is_err() || !timed {
+            return;
+        }
+        while Instant::now() < until {
+            if let Ok((Frame::Farewell(_), _)) | Err(_) = self.wait() {
+                return;
+            }
+        }
     }
 
     /// The next frame, with its file, as soon as it is there.

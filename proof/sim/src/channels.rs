@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use channel::{Arrival, ChannelError, Head, Planted, State};
+use channel::{Arrival, ChannelError, Counts, Head, Planted, State};
 use wire::Time;
 
 use crate::check::messages::Messages;
@@ -332,7 +332,12 @@ impl World {
     /// A rank cannot go on alone: all go back to states that fit together.
     fn regroup(&mut self, diverged: u32) -> Verdict {
         self.say(|| format!("rank {diverged} has diverged, and all go back"));
-        let states: Vec<Vec<State>> = self.ranks.iter().map(Rank::states).collect();
+        let all: Vec<Vec<(u64, Vec<Counts>)>> = self.ranks.iter().map(Rank::states).collect();
+        let mut states: Vec<Vec<State<'_>>> = Vec::new();
+        for rank in &all {
+            states
+                .push(rank.iter().map(|(start, counts)| State { start: *start, counts }).collect());
+        }
         let places = channel::line(&states, self.planted);
         for (rank, place) in self.ranks.iter_mut().zip(places) {
             rank.go_back(place);

@@ -134,7 +134,8 @@ pub struct Welcome {
     pub full: bool,
     /// The rank waits until each image is saved.
     pub blocking: bool,
-    /// All ranks have gone back to states that fit together: later choices count no more.
+    /// All ranks have gone back to states that fit together, and this one is from before: choices that
+    /// were made later by then count no more.
     pub regrouped: bool,
     /// The rank, from 0.
     pub rank: u32,

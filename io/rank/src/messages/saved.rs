@@ -55,7 +55,7 @@ impl Messages {
         (start, generation): (u64, u64),
         state: &[u8],
         mut rings: BTreeMap<u32, Vec<u8>>,
-        notes: Option<Notes>,
+        (notes, regrouped): (Notes, bool),
     ) -> Result<Messages, JobError> {
         let wrong = || JobError::Messages;
         let State { vector, journal, logs } = State::decode(state, ranks).ok_or_else(wrong)?;
@@ -73,9 +73,13 @@ impl Messages {
             outgoing.saved = Some((outgoing.writer().capacity(), written));
             *slot = Some(outgoing);
         }
-        // Choices that are noted elsewhere were needed for what came before.
+        // After all have gone back, only later choices are noted, if any.
         let after = vector.choices - vector.unnoted.len() as u64;
-        let notes = notes.unwrap_or(Notes { after, choices: Vec::new() });
+        let reach = notes.after + notes.choices.len() as u64 >= after;
+        let notes = match regrouped && !(reach && notes.after <= vector.choices) {
+            true => Notes { after, choices: Vec::new() },
+            false => notes,
+        };
         let channels = Channels::restored(vector, heads, generation, notes)?;
         Messages::of((rank, start), channels, journal::Journal::restored(journal), sent)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use channel::{Channels, Choice, Head, Needless, Notes, Planted, State, Vector};
+use channel::{Channels, Choice, Counts, Head, Needless, Notes, Planted, Vector};
 
 use super::program::Program;
 use crate::check::messages::Mark;
@@ -82,8 +82,8 @@ impl Rank {
     }
 
     /// The states from which it may go on, the newest first.
-    pub fn states(&self) -> Vec<State> {
-        let state = |image: &Image| State { start: image.start, counts: image.vector.counts() };
+    pub fn states(&self) -> Vec<(u64, Vec<Counts>)> {
+        let state = |image: &Image| (image.start, image.vector.counts());
         self.images.values().rev().map(state).collect()
     }
 
