@@ -59,6 +59,10 @@ impl Seen {
 
     /// This one is taken now.
     pub(crate) fn take(&mut self, number: u64, check: u32) {
+        if number == self.below + 1 && self.ahead.is_empty() {
+            (self.below, self.check) = (number, check);
+            return;
+        }
         self.ahead.insert(number, check);
         while let Some(check) = self.ahead.remove(&(self.below + 1)) {
             (self.below, self.check) = (self.below + 1, check);

@@ -22,6 +22,9 @@ use outgoing::Outgoing;
 pub(crate) use saved::LOG;
 use spin::Spin;
 
+/// Looks for messages between two at the clock.
+const LOOKS: usize = 8;
+
 /// Messages of a channel that are looked at in one go.
 const AT_ONCE: usize = 64;
 
@@ -302,12 +305,13 @@ impl Messages {
         let begun = Instant::now();
         let budget = self.spin.budget().min(most);
         while begun.elapsed() < budget {
-            for _ in 0..16 {
+            // A look at the clock takes as long as some at the logs.
+            for _ in 0..LOOKS {
+                if self.poll(from)? > 0 {
+                    self.spin.learn(begun.elapsed());
+                    return Ok(());
+                }
                 spin_loop();
-            }
-            if self.poll(from)? > 0 {
-                self.spin.learn(begun.elapsed());
-                return Ok(());
             }
         }
         self.say_choices();
