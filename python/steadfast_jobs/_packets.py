@@ -4,7 +4,6 @@ Arrays are sent as their form and their memory, without a copy where the memory 
 other objects but bytes and texts are pickled: only ranks of the same job write these messages.
 """
 
-import io
 import pickle
 from functools import cache, lru_cache
 from types import ModuleType
@@ -71,15 +70,30 @@ def _pickled(value: Any) -> bytes:
     """
     if type(value) in _SCALARS:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    written = io.BytesIO()
+    written = _Written()
     pickler = pickle.Pickler(written, pickle.HIGHEST_PROTOCOL)
     pickler.fast = True
     try:
         pickler.dump(value)
-    except (ValueError, RecursionError):
-        # It has itself as a part.
+    except (ValueError, RecursionError, OverflowError):
+        # It has itself as a part, or parts that are in it many times.
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    return written.getvalue()
+    return b"".join(written.parts)
+
+
+class _Written:
+    """The parts of a short pickle."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.length = 0
+
+    def write(self, part: Any) -> int:
+        self.length += len(part)
+        if self.length > 1 << 20:
+            raise OverflowError
+        self.parts.append(bytes(part))
+        return len(part)
 
 
 def unpack(head: bytes, data: bytearray) -> Any:

@@ -99,7 +99,7 @@ impl<P> Received<P> {
             if number == self.last {
                 // All before it are the same, too.
                 self.joined = true;
-                self.seen.join(start);
+                self.join();
             }
             return Ok(Arrival::Again);
         }
@@ -110,7 +110,7 @@ impl<P> Received<P> {
             return Err(diverged);
         }
         (self.last, self.check, self.joined) = (number, check, true);
-        self.seen.join(start);
+        self.join();
         if self.heads.len() == CHECKED {
             self.heads.pop_front();
         }
@@ -120,6 +120,13 @@ impl<P> Received<P> {
         }
         self.waiting.push_back((head, place));
         Ok(Arrival::New)
+    }
+
+    /// The sender's present start has sent all that was taken, as it, or again.
+    fn join(&mut self) {
+        if self.last >= self.seen.last() {
+            self.seen.join(self.start);
+        }
     }
 
     /// The oldest message of this tag that waits.

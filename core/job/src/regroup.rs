@@ -14,7 +14,10 @@ impl Job {
         let mut together = self.together(|rank| rank.images.restorable().collect());
         if self.gives_up(&together) {
             // The holders of others may come back.
-            together = self.together(|rank| rank.images.whole().collect());
+            let whole = self.together(|rank| rank.images.whole().collect());
+            if !self.gives_up(&whole) {
+                together = whole;
+            }
         }
         if self.gives_up(&together) && !or_begin_anew {
             return false;

@@ -435,8 +435,7 @@ fn open_door(
         }
         None => (Door::Socket(path.clone()), path.to_string_lossy().into_owned()),
     };
-    let visits = Visits::new(options.folder.clone());
-    let events = std::sync::Mutex::new(events.clone());
+    let (events, visits) = (std::sync::Mutex::new(events.clone()), Visits::default());
     let serve = move |purpose, stream, seat| match purpose {
         copies::MAGIC => giver.give(purpose, stream),
         wire::agents::MAGIC => {

@@ -150,9 +150,10 @@ impl Notes {
         }
     }
 
-    /// No start will need those up to this one.
-    pub fn forget(&mut self, rank: RankId, until: u64) {
-        let Some(noted) = self.0.get_mut(&rank) else { return };
+    /// No start will need those up to this one, of those that count since then.
+    pub fn forget(&mut self, rank: RankId, since: u64, until: u64) {
+        let noted = self.0.get_mut(&rank).filter(|noted| noted.since == since);
+        let Some(noted) = noted else { return };
         let many = until.saturating_sub(noted.after).min(noted.choices.len() as u64);
         noted.choices.drain(..many as usize);
         noted.after += many;
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(note(&mut notes, 1, 0, 3), Some(3));
         assert_eq!(note(&mut notes, 1, 2, 5), Some(5), "some are said twice");
         assert_eq!(note(&mut notes, 1, 7, 9), None, "some are missing");
-        notes.forget(rank, 2);
+        notes.forget(rank, 0, 2);
         assert_eq!(notes.begin(rank, (2, 0)), (2, 3, vec![choices(2, 5)]));
         assert_eq!(note(&mut notes, 1, 5, 6), None, "that start is over");
         assert_eq!(note(&mut notes, 2, 5, 6), Some(6));
@@ -203,12 +204,12 @@ mod tests {
         assert_eq!(notes.note(rank, (3, 0), (choices(6, 8), true)), Some(8), "it has moved here");
         assert_eq!(notes.note(rank, (3, 0), (choices(4, 7), true)), Some(8), "two were missing");
         assert_eq!(notes.begin(rank, (3, 0)), (4, 4, vec![choices(4, 8)]));
-        notes.forget(rank, 6);
+        notes.forget(rank, 0, 6);
         notes.adopt(rank, 0, choices(5, 7));
         assert_eq!(notes.begin(rank, (4, 0)), (6, 2, vec![choices(6, 8)]));
         notes.adopt(rank, 0, choices(5, 9));
         assert_eq!(notes.begin(rank, (5, 0)), (5, 4, vec![choices(5, 9)]));
-        notes.forget(rank, 9);
+        notes.forget(rank, 0, 9);
         assert_eq!(notes.begin(rank, (6, 0)), (9, 0, vec![]), "none is needed, and that is told");
         // All have gone back: late words of the start before that are nothing.
         assert_eq!(notes.note(rank, (6, 7), (choices(9, 12), true)), None);

@@ -299,7 +299,8 @@ impl Post {
         }
         for (from, number) in needless {
             if from == key.rank {
-                self.notes.forget((key.job, key.rank), number);
+                let rank = (key.job, key.rank);
+                self.notes.forget(rank, self.since(&rank), number);
                 if let Some(partner) = self.partner() {
                     self.say(partner, Word::Forget(self.start_of(key), number));
                 }
@@ -442,10 +443,7 @@ impl Post {
                 }
             }
             Word::Forget(start, number) => {
-                let rank = (start.job, start.rank);
-                if start.start >= self.since(&rank) {
-                    self.notes.forget(rank, number);
-                }
+                self.notes.forget((start.job, start.rank), start.since, number);
             }
             Word::Ask(start) => {
                 let (none, _, mut pieces) =

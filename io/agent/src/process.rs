@@ -101,6 +101,8 @@ pub(crate) fn watch_forked(
             if matches!(poll(&mut [parent()], Some(&within)), Ok(0)) {
                 kill(pid);
                 let _ = events.send(Event::Ended(key, End::Killed(0)));
+                // When its parent goes on, it finds somebody to tell.
+                let _ = status.read_line(&mut String::new());
                 return;
             }
         }

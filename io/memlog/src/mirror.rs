@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
 
 use crate::ring::{Broken, HEAD};
 use crate::writer::Writer;
@@ -13,18 +12,17 @@ use crate::writer::Writer;
 pub struct Mirror(Writer);
 
 impl Mirror {
-    /// The mirror of a log of this capacity, a power of two, from this byte on. A long one is on a disk,
-    /// as the [log](Writer::new) is.
+    /// The mirror of a log of this capacity, a power of two, from this byte on.
     ///
     /// # Errors
-    /// There can be no such log, or there is no memory or disk for it.
-    pub fn new(capacity: u64, at: u64, spill: Option<&Path>) -> io::Result<Mirror> {
+    /// There can be no such log, or the system has no memory file of this size.
+    pub fn new(capacity: u64, at: u64) -> io::Result<Mirror> {
         let fits = capacity.is_power_of_two() && at.is_multiple_of(HEAD as u64) && at < 1 << 62;
         let capacity = usize::try_from(capacity).ok().filter(|_| fits);
         let Some(capacity) = capacity else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "there is no such log"));
         };
-        Writer::beginning_at(capacity, at, spill).map(Mirror)
+        Writer::beginning_at(capacity, at, None).map(Mirror)
     }
 
     /// The memory, for the receiver.

@@ -154,7 +154,7 @@ fn a_reader_passes_over_what_was_let_go() {
 fn a_mirror_has_the_log_and_is_never_full_before_it() {
     let mut writer = Writer::new(1 << 13, None).unwrap();
     let mut source = Reader::open(writer.file()).unwrap();
-    let mut mirror = Mirror::new(writer.capacity(), 0, None).unwrap();
+    let mut mirror = Mirror::new(writer.capacity(), 0).unwrap();
     let mut reader = Reader::open(mirror.file()).unwrap();
     let mut piece = Vec::new();
     for number in 1..500 {
@@ -184,7 +184,7 @@ fn a_mirror_has_the_log_and_is_never_full_before_it() {
         assert_eq!(copy, message);
     }
     mirror.push(0, &piece).unwrap_err();
-    assert!(Mirror::new(5_000, 0, None).is_err() && Mirror::new(1 << 13, 7, None).is_err());
+    assert!(Mirror::new(5_000, 0).is_err() && Mirror::new(1 << 13, 7).is_err());
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_log_is_restored_from_its_ring() {
 fn a_mirror_follows_a_log_that_has_let_go_what_was_not_read() {
     let mut writer = Writer::new(1 << 13, None).unwrap();
     let mut source = Reader::open(writer.file()).unwrap();
-    let mut mirror = Mirror::new(writer.capacity(), 0, None).unwrap();
+    let mut mirror = Mirror::new(writer.capacity(), 0).unwrap();
     let mut piece = Vec::new();
     for number in 1..200 {
         let end = writer.push((number, 0, 0), [&bytes(number)[..], &[]]);

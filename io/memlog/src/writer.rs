@@ -36,10 +36,10 @@ pub struct Writer {
 
 impl Writer {
     /// An empty log of so many bytes, rounded up to a power of two. Memory is taken as it is written.
-    /// One of more than [`IN_MEMORY`] bytes is on a disk, in this folder if there is one.
+    /// One of more than [`IN_MEMORY`] bytes is on the disk with this folder, if that has room for it.
     ///
     /// # Errors
-    /// The system has no memory, or the disk no room, for a log of this size.
+    /// The system has no memory file of this size.
     pub fn new(capacity: usize, spill: Option<&Path>) -> io::Result<Writer> {
         Writer::beginning_at(capacity, 0, spill)
     }
@@ -51,10 +51,10 @@ impl Writer {
         spill: Option<&Path>,
     ) -> io::Result<Writer> {
         let capacity = capacity.max(HEADER).next_power_of_two();
-        let (memory, file) = match spill.filter(|_| capacity as u64 > IN_MEMORY) {
-            Some(folder) => Memory::create_on_disk(folder, HEADER + capacity)?,
-            None => Memory::create("steadfast log", HEADER + capacity)?,
-        };
+        let length = HEADER + capacity;
+        let spill = spill.filter(|_| capacity as u64 > IN_MEMORY);
+        let on_disk = spill.and_then(|folder| Memory::create_on_disk(folder, length).ok());
+        let (memory, file) = on_disk.map_or_else(|| Memory::create("steadfast log", length), Ok)?;
         memory.word(0).store(MAGIC, Ordering::Relaxed);
         let ring = Ring { capacity: capacity as u64 };
         let mut writer = Writer { memory, file, ring, written: at, published: 0, released: 0 };

@@ -28,7 +28,7 @@ const AWAY: Duration = Duration::from_secs(3);
 const ROUND: usize = 1 << 20;
 
 /// The most bytes of a log that is carried.
-pub(super) const MAX_LOG: u64 = 64 << 30;
+pub(super) const MAX_LOG: u64 = 4 << 30;
 
 /// Something to carry.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,19 +54,10 @@ pub(crate) fn hear(
 }
 
 /// The last stream of each node: what an earlier one brings counts no more.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Visits {
-    /// The folder for logs that are too long for memory.
-    folder: Option<PathBuf>,
     next: Arc<AtomicU64>,
     last: Arc<Mutex<BTreeMap<NodeId, u64>>>,
-}
-
-impl Visits {
-    pub fn new(folder: PathBuf) -> Visits {
-        let folder = memlog::is_on_disk(&folder).then_some(folder);
-        Visits { folder, next: Arc::default(), last: Arc::default() }
-    }
 }
 
 struct Visitor<'a> {
@@ -141,7 +131,7 @@ impl Visitor<'_> {
         }
         // An earlier log of the route is read no more.
         self.mirrors.retain(|_, (_, route)| *route != open.route);
-        let mirror = Mirror::new(open.capacity, open.at, self.visits.folder.as_deref())?;
+        let mirror = Mirror::new(open.capacity, open.at)?;
         let file = mirror.file().try_clone()?;
         self.mirrors.insert(open.channel, (mirror, open.route));
         let node = self.from.map_or(self.me.node, |from| from.node);

@@ -18,9 +18,7 @@ const FIRST: usize = 64 << 10;
 /// The most bytes of a log, while its receiver may let go what is in it. Beyond them the sender waits.
 pub(super) const MOST: u64 = memlog::IN_MEMORY;
 
-/// The most bytes of a log whose receiver waits itself, and so reaches no safe point: on a disk, and in
-/// memory.
-const ON_DISK: u64 = 64 << 30;
+/// The most bytes of a log whose receiver waits itself, and so reaches no safe point.
 const LIMIT: u64 = 4 << 30;
 
 /// A log to another host grows when it has been full for so long.
@@ -84,13 +82,9 @@ impl Outgoing {
             return Ok(false);
         }
         let capacity = usize::try_from(wanted).map_err(io::Error::other)?;
-        let mut larger = match Writer::new(capacity, spill().as_deref()) {
-            // It waits, as if the log might not grow.
-            Err(error) if wanted > MOST && error.kind() == io::ErrorKind::StorageFull => {
-                return Ok(false);
-            }
-            larger => larger?,
-        };
+        // One with room for few long messages is as quick as memory.
+        let waits = wanted > MOST.max(least);
+        let mut larger = Writer::new(capacity, spill().filter(|_| waits).as_deref())?;
         let mut bytes = Vec::new();
         for (head, place) in channels.places_mut(to) {
             let Place::Sent(end) = place else { continue };
@@ -107,12 +101,11 @@ impl Outgoing {
             larger.publish(*end);
         }
         self.writer = larger;
-        if wanted > MOST {
+        if waits {
             // Among what the program says to its user: the log takes room, and its receiver takes time.
-            let place = if spill().is_some() { "on a disk" } else { "in memory" };
             eprintln!(
-                "steadfast: the log of messages to rank {to} has {} MiB {place}: that rank waits, and \
-                 reaches no safe point where it could let them go",
+                "steadfast: the log of messages to rank {to} has {} MiB: that rank waits, and reaches \
+                 no safe point where it could let them go",
                 wanted >> 20
             );
         }
@@ -127,11 +120,10 @@ impl Outgoing {
             true => full > FAR_FULL,
             false => bell.is_asleep(),
         });
-        let limit = if spill().is_some() { ON_DISK } else { LIMIT };
         if waits && self.most <= self.writer.capacity() {
-            self.most = (2 * self.writer.capacity()).min(limit);
+            self.most = (2 * self.writer.capacity()).min(LIMIT);
         }
-        self.most < limit || self.writer.capacity() < limit
+        self.most < LIMIT || self.writer.capacity() < LIMIT
     }
 
     /// Writes a message; `None`: there is no room for it now.
