@@ -35,7 +35,7 @@ def save(turn, total, **results):
     """Saves all there is, and waits for it. True: it is saved."""
     arrays = {"sum": struct.pack("<2Q", turn, total)}
     arrays |= {f"steadfast.result.{name}": value for name, value in results.items()}
-    body = struct.pack("<QB3xIII", turn, True, 0, len(arrays), len(arrays))
+    body = struct.pack("<QB3xIIII", turn, True, 0, len(arrays), len(arrays), 0)
     for name, value in arrays.items():
         body += struct.pack("<HHQ", len(name), 3, len(value)) + name.encode() + b"<u8"
     for place, value in enumerate(arrays.values()):

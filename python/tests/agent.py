@@ -58,10 +58,10 @@ class Snapshot:
     """A frame of a rank, and its file."""
 
     def __init__(self, body, file):
-        head = struct.unpack_from("<QB3sIII", body)
-        self.step, self.full, zeros, self.stop_us, spans, arrays = head
+        head = struct.unpack_from("<QB3sIIII", body)
+        self.step, self.full, zeros, self.stop_us, spans, arrays, ranks = head
         assert zeros == bytes(3) and self.full in (0, 1)
-        place, self.arrays, self.spans = 24, [], []
+        place, self.arrays, self.spans = 28, [], []
         for _ in range(arrays):
             name, form, length = struct.unpack_from("<HHQ", body, place)
             place += 12
@@ -76,7 +76,7 @@ class Snapshot:
             assert len(content) == length
             self.spans.append((array, offset, content))
             begin += length
-        assert place + 20 * spans == len(body)
+        assert place + 20 * spans + 48 * ranks == len(body)
         os.close(file)
 
     def onto(self, image):
