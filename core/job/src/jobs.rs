@@ -315,7 +315,7 @@ impl Jobs {
             return Err(Void::State);
         }
         // By itself such a rank can never go on.
-        let diverged = matches!(job.state, JobState::Failing(_, End::Diverged(..)));
+        let diverged = matches!(job.state, JobState::Failing(_, End::Diverged(_)));
         let lost = job.ranks.iter().any(|rank| rank.images.is_lost());
         let talked = job.ranks.iter().any(|rank| rank.images.has_talked());
         let together = diverged || lost && talked;

@@ -153,7 +153,7 @@ impl Rank {
                     self.failed += 1;
                 }
             }
-            End::Failed(_) | End::Diverged(..) => self.failed += 1,
+            End::Failed(_) | End::Diverged(_) => self.failed += 1,
             End::Killed(_) | End::Stalled => self.killed += 1,
             End::Finished | End::Damaged => {}
         }

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -235,13 +235,14 @@ fn ranks(scene: &mut Scene, orders: &Orders) -> Outcome<Figures> {
     Ok(figures)
 }
 
-/// A word in memory that two threads share, and 2 × `size` bytes: one copies them in, the other out.
+/// A word in memory that two threads share, and the bytes of a message: one copies them in, the other
+/// out.
 struct Word {
     turn: Arc<AtomicU32>,
     /// This end goes on when the word is even, or odd.
     odd: bool,
     bytes: Vec<u8>,
-    there: Vec<u8>,
+    there: Arc<Vec<AtomicU64>>,
 }
 
 /// How often the word is looked at before its reader sleeps: as long as ranks look, more or less.
@@ -249,7 +250,9 @@ const LOOKS: u32 = 20_000;
 
 impl End for Word {
     fn send(&mut self) -> Outcome<()> {
-        self.there.copy_from_slice(&self.bytes);
+        for (word, chunk) in self.there.iter().zip(self.bytes.as_chunks().0) {
+            word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
+        }
         self.turn.fetch_add(1, Ordering::Release);
         futex::wake(&self.turn, futex::Flags::PRIVATE, 1)?;
         Ok(())
@@ -267,7 +270,9 @@ impl End for Word {
                 let _ = futex::wait(&self.turn, futex::Flags::PRIVATE, turn, None);
             }
         }
-        self.bytes.copy_from_slice(&self.there);
+        for (word, chunk) in self.there.iter().zip(self.bytes.as_chunks_mut().0) {
+            *chunk = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
         Ok(())
     }
 }
@@ -276,12 +281,9 @@ impl End for Word {
 fn shared(orders: &Orders) -> Outcome<Figures> {
     let orders = Orders { messages: 0, ..orders.clone() };
     let turn = Arc::new(AtomicU32::new(0));
-    let end = |odd| Word {
-        turn: turn.clone(),
-        odd,
-        bytes: vec![0; orders.size],
-        there: vec![0; orders.size],
-    };
+    let there: Arc<Vec<AtomicU64>> = Arc::new((0..orders.size / 8).map(|_| 0.into()).collect());
+    let end =
+        |odd| Word { turn: turn.clone(), odd, bytes: vec![0; orders.size], there: there.clone() };
     let (mut near, mut far) = (end(false), end(true));
     beside(&orders, move |orders| answer(orders, &mut far), |orders| measure(orders, &mut near))
 }

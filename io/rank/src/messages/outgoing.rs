@@ -84,7 +84,7 @@ impl Outgoing {
         let capacity = usize::try_from(wanted).map_err(io::Error::other)?;
         // One with room for few long messages is as quick as memory.
         let waits = wanted > MOST.max(least);
-        let mut larger = Writer::new(capacity, spill().filter(|_| waits).as_deref())?;
+        let mut larger = Writer::new(capacity, waits.then(spill).flatten().as_deref())?;
         let mut bytes = Vec::new();
         for (head, place) in channels.places_mut(to) {
             let Place::Sent(end) = place else { continue };

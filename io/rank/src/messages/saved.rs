@@ -64,8 +64,8 @@ impl Messages {
         for (to, released, written) in logs {
             let ring = rings.remove(&to).ok_or_else(wrong)?;
             let slot = sent.get_mut(to as usize).ok_or_else(wrong)?;
-            let writer =
-                Writer::restored(&ring, (released, written), outgoing::spill().as_deref())?;
+            let spill = (ring.len() as u64 > outgoing::MOST).then(outgoing::spill).flatten();
+            let writer = Writer::restored(&ring, (released, written), spill.as_deref())?;
             let records = writer.records().map_err(|_| wrong())?;
             let placed = records.into_iter().map(|(head, end)| (head, Place::Sent(end)));
             heads[to as usize] = placed.collect();
