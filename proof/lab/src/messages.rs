@@ -1,5 +1,5 @@
-//! Messages between two ranks: round trips, and many in a row. Beside them, in turn, what no way
-//! between two processes beats: a word in shared memory and a futex, and a stream of TCP.
+//! Messages between two ranks: round trips, and many in a row. Beside them, in turn, two plain ways: a
+//! word in shared memory with a futex, which is rung each time, and a stream of TCP.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
