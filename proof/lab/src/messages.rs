@@ -220,7 +220,9 @@ impl End for Rank {
     }
 
     fn turn(&mut self) -> Outcome<()> {
-        self.job.safe_point()?;
+        if self.job.safe_point()? {
+            self.job.save()?;
+        }
         Ok(())
     }
 }
