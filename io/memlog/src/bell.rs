@@ -18,7 +18,7 @@ const CARRIES: usize = 128;
 const LENGTH: usize = 4_096;
 
 /// A word in memory that all senders of a reader share with it. Ringing costs a system call only
-/// where the reader sleeps.
+/// where the reader sleeps, and only the first one who rings.
 #[derive(Debug)]
 pub struct Bell {
     memory: Memory,
@@ -67,13 +67,15 @@ impl Bell {
     pub fn ring(&self) {
         // Before the reader's word is read: else it could fall asleep without seeing it.
         fence(Ordering::SeqCst);
-        if self.memory.half(ASLEEP).load(Ordering::Relaxed) != 0 {
+        let asleep = self.memory.half(ASLEEP);
+        // Until the reader runs, others would wake it once more.
+        if asleep.load(Ordering::Relaxed) != 0 && asleep.swap(0, Ordering::AcqRel) != 0 {
             self.memory.half(RINGS).fetch_add(1, Ordering::Release);
             let _ = futex::wake(self.memory.half(RINGS), Flags::empty(), 1);
         }
     }
 
-    /// The reader sleeps, or is about to.
+    /// The reader sleeps, or is about to, and nobody has rung.
     pub fn is_asleep(&self) -> bool {
         self.memory.half(ASLEEP).load(Ordering::Relaxed) != 0
     }
@@ -86,8 +88,9 @@ impl Bell {
     /// The reader is about to sleep. What it finds after this, it need not sleep for; what it does
     /// not find wakes it.
     pub fn begin(&self) -> Heard {
-        self.memory.half(ASLEEP).store(1, Ordering::Relaxed);
+        // First: whoever takes the other word from now on rings once more than this.
         let heard = Heard(self.memory.half(RINGS).load(Ordering::Acquire));
+        self.memory.half(ASLEEP).store(1, Ordering::Release);
         fence(Ordering::SeqCst);
         heard
     }

@@ -1,5 +1,6 @@
 //! Logs, mirrors and bells.
 
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -190,7 +191,16 @@ fn a_mirror_has_the_log_and_is_never_full_before_it() {
 #[test]
 fn a_bell_wakes_whoever_sleeps_or_is_about_to() {
     let bell = Bell::new().unwrap();
-    let other = Bell::open(bell.file().try_clone().unwrap()).unwrap();
+    let opened = || Bell::open(bell.file().try_clone().unwrap()).unwrap();
+    let (other, third) = (opened(), opened());
+    let (ends, ended) = mpsc::channel::<()>();
+    // Somebody rings for what this reader does not look at, and takes no wake-up from others by that.
+    let rings = thread::spawn(move || {
+        while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {
+            third.ring();
+            thread::yield_now();
+        }
+    });
     let mut writer = Writer::new(1 << 14, None).unwrap();
     let mut reader = Reader::open(writer.file()).unwrap();
     let sends = thread::spawn(move || {
@@ -216,6 +226,24 @@ fn a_bell_wakes_whoever_sleeps_or_is_about_to() {
         bell.end();
     }
     sends.join().unwrap();
+    drop(ends);
+    rings.join().unwrap();
+}
+
+#[test]
+fn the_first_who_rings_wakes_the_reader() {
+    let bell = Bell::new().unwrap();
+    let other = Bell::open(bell.file().try_clone().unwrap()).unwrap();
+    let heard = bell.begin();
+    assert!(bell.is_asleep());
+    other.ring();
+    assert!(!bell.is_asleep(), "others need not ring");
+    bell.sleep(heard, Duration::from_secs(600));
+    bell.end();
+    other.ring();
+    let heard = bell.begin();
+    other.ring();
+    bell.sleep(heard, Duration::from_secs(600));
 }
 
 #[test]
