@@ -1,11 +1,11 @@
-//! Messages between two ranks: round trips, and many in a row. Beside them, in turn, two plain ways: a
-//! word in shared memory with a futex, which is rung each time, and a stream of TCP.
+//! Messages between two ranks: round trips, and many in a row. Beside them, in turn, the floor, which
+//! is memory that two threads share, and a stream of TCP.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 const PAUSE: Duration = Duration::from_millis(2);
 /// How long a message may take.
 const WITHIN: Duration = Duration::from_secs(60);
-/// Messages between two looks of a rank at its agent, as a turn has them.
+/// Messages between two safe points of a rank, as a turn has them.
 const TURN: u64 = 4_096;
 
 /// Messages between two ranks: round trips, and many in a row.
@@ -41,7 +41,7 @@ pub struct Options {
     #[arg(long, default_value_t = 300)]
     asleep: u64,
     /// Messages in a row, in each run.
-    #[arg(long, default_value_t = 500_000)]
+    #[arg(long, default_value_t = 1_000_000)]
     messages: u64,
     /// Runs of each kind, in turn.
     #[arg(long, default_value_t = 5)]
@@ -97,27 +97,32 @@ impl Experiment for Options {
             file: folder.path().join("figures"),
         };
         let mut all: [(&str, Vec<Figures>); 3] =
-            [("ranks", Vec::new()), ("shared memory, futex", Vec::new()), ("TCP", Vec::new())];
+            [("ranks", Vec::new()), ("floor: shared memory", Vec::new()), ("TCP", Vec::new())];
         for _ in 0..self.runs {
             all[0].1.push(ranks(&mut scene, &orders)?);
             all[1].1.push(shared(&orders)?);
             all[2].1.push(tcp(&orders)?);
         }
         let table = run.table(
-            "kind:<22, round us=round_us:9.2, worst=round_worst_us:9.2, asleep us=asleep_us:9.1, \
-             worst=asleep_worst_us:9.1, per s=rate:11.0, least=rate_least:11.0",
+            "kind:<22, round us=round_us:9.2, worst=round_worst_us:9.2, floors=round_floors:7.1, \
+             asleep us=asleep_us:10.1, worst=asleep_worst_us:9.1, floors=asleep_floors:7.1, \
+             per s=rate:11.0, least=rate_least:11.0",
         );
-        for (kind, figures) in all {
-            let of = |figure: fn(&Figures) -> f64| {
-                median_and_worst(figures.iter().map(figure).collect()).unwrap_or_default()
-            };
-            let (round, asleep) = (of(|it| it.round_us), of(|it| it.asleep_us));
-            let rate = of(|it| -it.rate);
+        let of = |figures: &[Figures], figure: fn(&Figures) -> f64| {
+            median_and_worst(figures.iter().map(figure).collect()).unwrap_or_default()
+        };
+        let both =
+            |figures: &[Figures]| (of(figures, |it| it.round_us), of(figures, |it| it.asleep_us));
+        let floor = both(&all[1].1);
+        for (kind, figures) in &all {
+            let (round, asleep) = both(figures);
+            let rate = of(figures, |it| -it.rate);
             table.row(&json!({
                 "peer": "steadfast", "measure": "messages", "kind": kind, "nodes": self.nodes,
                 "size": self.size, "round_us": round.0, "round_worst_us": round.1,
-                "asleep_us": asleep.0, "asleep_worst_us": asleep.1, "rate": -rate.0,
-                "rate_least": -rate.1,
+                "round_floors": round.0 / floor.0.0, "asleep_us": asleep.0,
+                "asleep_worst_us": asleep.1, "asleep_floors": asleep.0 / floor.1.0,
+                "rate": -rate.0, "rate_least": -rate.1,
             }));
         }
         Ok(())
@@ -142,15 +147,17 @@ trait End {
     fn send(&mut self) -> Outcome<()>;
     fn receive(&mut self) -> Outcome<()>;
 
-    /// So many messages are sent or received, and more will be.
-    fn turn(&mut self) -> Outcome<()> {
+    /// So many messages were sent or received before.
+    fn turn(&mut self, _messages: u64) -> Outcome<()> {
         Ok(())
     }
 }
 
 /// The end that asks, and looks at the clock.
 fn measure(orders: &Orders, end: &mut impl End) -> Outcome<Figures> {
+    let mut turns = 0..;
     let mut round = |times: &mut Times, pause: Duration| -> Outcome<()> {
+        end.turn(turns.next().unwrap_or_default())?;
         thread::sleep(pause);
         let begun = Instant::now();
         end.send()?;
@@ -170,10 +177,8 @@ fn measure(orders: &Orders, end: &mut impl End) -> Outcome<Figures> {
     }
     let begun = Instant::now();
     for number in 0..orders.messages {
+        end.turn(number)?;
         end.send()?;
-        if number % TURN == 0 {
-            end.turn()?;
-        }
     }
     if orders.messages > 0 {
         end.receive()?;
@@ -185,15 +190,14 @@ fn measure(orders: &Orders, end: &mut impl End) -> Outcome<Figures> {
 
 /// The other end.
 fn answer(orders: &Orders, end: &mut impl End) -> Outcome<()> {
-    for _ in 0..orders.rounds / 10 + orders.rounds + orders.asleep {
+    for number in 0..orders.rounds / 10 + orders.rounds + orders.asleep {
+        end.turn(number)?;
         end.receive()?;
         end.send()?;
     }
     for number in 0..orders.messages {
+        end.turn(number)?;
         end.receive()?;
-        if number % TURN == 0 {
-            end.turn()?;
-        }
     }
     if orders.messages > 0 {
         end.send()?;
@@ -219,8 +223,8 @@ impl End for Rank {
         Ok(message.ok_or("no message has come")?.read(0, &mut self.bytes)?)
     }
 
-    fn turn(&mut self) -> Outcome<()> {
-        if self.job.safe_point()? {
+    fn turn(&mut self, messages: u64) -> Outcome<()> {
+        if messages.is_multiple_of(TURN) && self.job.safe_point()? {
             self.job.save()?;
         }
         Ok(())
@@ -238,9 +242,11 @@ fn ranks(scene: &mut Scene, orders: &Orders) -> Outcome<Figures> {
 }
 
 /// A word in memory that two threads share, and the bytes of a message: one copies them in, the other
-/// out.
+/// out. Who sleeps is woken, and nobody else.
 struct Word {
     turn: Arc<AtomicU32>,
+    /// Whether each end sleeps.
+    asleep: Arc<[AtomicU32; 2]>,
     /// This end goes on when the word is even, or odd.
     odd: bool,
     bytes: Vec<u8>,
@@ -256,11 +262,15 @@ impl End for Word {
             word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
         }
         self.turn.fetch_add(1, Ordering::Release);
-        futex::wake(&self.turn, futex::Flags::PRIVATE, 1)?;
+        fence(Ordering::SeqCst);
+        if self.asleep[usize::from(!self.odd)].load(Ordering::Relaxed) != 0 {
+            futex::wake(&self.turn, futex::Flags::PRIVATE, 1)?;
+        }
         Ok(())
     }
 
     fn receive(&mut self) -> Outcome<()> {
+        let asleep = &self.asleep[usize::from(self.odd)];
         for look in 0.. {
             let turn = self.turn.load(Ordering::Acquire);
             if (turn % 2 == 1) == self.odd {
@@ -268,8 +278,10 @@ impl End for Word {
             }
             std::hint::spin_loop();
             if look > LOOKS {
+                asleep.store(1, Ordering::SeqCst);
                 // It has changed meanwhile, or will: both are as good.
                 let _ = futex::wait(&self.turn, futex::Flags::PRIVATE, turn, None);
+                asleep.store(0, Ordering::Relaxed);
             }
         }
         for (word, chunk) in self.there.iter().zip(self.bytes.as_chunks_mut().0) {
@@ -282,10 +294,12 @@ impl End for Word {
 /// Without messages in a row: the word has room for one.
 fn shared(orders: &Orders) -> Outcome<Figures> {
     let orders = Orders { messages: 0, ..orders.clone() };
-    let turn = Arc::new(AtomicU32::new(0));
+    let (turn, asleep) = (Arc::new(AtomicU32::new(0)), Arc::new([0, 0].map(AtomicU32::new)));
     let there: Arc<Vec<AtomicU64>> = Arc::new((0..orders.size / 8).map(|_| 0.into()).collect());
-    let end =
-        |odd| Word { turn: turn.clone(), odd, bytes: vec![0; orders.size], there: there.clone() };
+    let end = |odd| {
+        let (turn, asleep, there) = (turn.clone(), asleep.clone(), there.clone());
+        Word { turn, asleep, odd, bytes: vec![0; orders.size], there }
+    };
     let (mut near, mut far) = (end(false), end(true));
     beside(&orders, move |orders| answer(orders, &mut far), |orders| measure(orders, &mut near))
 }
