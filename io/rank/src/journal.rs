@@ -100,9 +100,14 @@ impl<B: From<Vec<u8>> + Clone> Journal<B> {
         self.events.get(self.next - 1)
     }
 
+    /// Events that happen now are kept.
+    pub fn keeps(&self) -> bool {
+        self.kept.last() == Some(&true)
+    }
+
     /// Something has happened for the first time.
     pub fn happened(&mut self, event: Event<B>) {
-        if self.kept.last() == Some(&true) {
+        if self.keeps() {
             self.events.push(event);
             self.next = self.events.len();
         }

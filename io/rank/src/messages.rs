@@ -20,7 +20,7 @@ pub use message::Message;
 use message::{Body, Place};
 use outgoing::Outgoing;
 pub(crate) use saved::LOG;
-use spin::Spin;
+use spin::{Spin, WOKEN};
 
 /// Looks for messages between two at the clock.
 const LOOKS: usize = 8;
@@ -130,6 +130,11 @@ impl Messages {
             self.words.push((Frame::Log(log), Some(file)));
         }
         Ok(())
+    }
+
+    /// There is something to be said to the agent.
+    pub fn has_words(&self) -> bool {
+        !self.words.is_empty()
     }
 
     /// The words for the agent that there are now.
@@ -244,7 +249,9 @@ impl Messages {
         let Place::Came(found) = taken.place else { return Err(JobError::Otherwise) };
         let (from, tag, body) = (taken.from, taken.head.tag, Body::There(found));
         self.taken[from as usize] += taken.head.length;
-        self.journal.happened(Event::Came(from, tag, body.clone()));
+        if self.journal.keeps() {
+            self.journal.happened(Event::Came(from, tag, body.clone()));
+        }
         Ok(Some(Message { from, tag, body }))
     }
 
@@ -308,7 +315,7 @@ impl Messages {
             // A look at the clock takes as long as some at the logs.
             for _ in 0..LOOKS {
                 if self.poll(from)? > 0 {
-                    self.spin.learn(begun.elapsed());
+                    self.spin.learn(true);
                     return Ok(());
                 }
                 spin_loop();
@@ -321,7 +328,7 @@ impl Messages {
             self.bell.sleep(heard, most);
         }
         self.bell.end();
-        self.spin.learn(begun.elapsed());
+        self.spin.learn(begun.elapsed() <= WOKEN);
         Ok(())
     }
 

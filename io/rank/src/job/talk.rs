@@ -125,6 +125,10 @@ impl Job {
             self.messages.note_alone();
             return Ok(());
         };
+        // Each message comes by here, and few have something to say.
+        if !self.messages.has_words() {
+            return Ok(());
+        }
         agent.pass_on(self.began.elapsed(), &mut self.messages)
     }
 

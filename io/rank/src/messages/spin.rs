@@ -9,7 +9,7 @@ const SHORT: Duration = Duration::from_micros(1);
 
 /// A wait in which the rank slept, and which was no longer, may have been a short one: to be woken
 /// takes so long.
-const WOKEN: Duration = Duration::from_micros(150);
+pub(super) const WOKEN: Duration = Duration::from_micros(150);
 
 /// Short waits count twice, up to this; it looks for long while at least a quarter of it is left.
 const MOST: u32 = 32;
@@ -31,9 +31,9 @@ impl Spin {
         if self.score >= MOST / 4 { LONG } else { SHORT }
     }
 
-    /// A wait has ended after so long.
-    pub fn learn(&mut self, waited: Duration) {
-        self.score = match waited <= WOKEN {
+    /// A wait has ended, which was a short one or was not.
+    pub fn learn(&mut self, short: bool) {
+        self.score = match short {
             true => (self.score + 2).min(MOST),
             false => self.score.saturating_sub(1),
         };
@@ -46,13 +46,13 @@ mod tests {
 
     #[test]
     fn looking_is_given_up_where_waits_are_long_and_begins_again_where_they_are_short() {
-        let (mut spin, long) = (Spin::default(), Duration::from_millis(1));
-        (0..40).for_each(|_| spin.learn(long));
+        let mut spin = Spin::default();
+        (0..40).for_each(|_| spin.learn(false));
         assert_eq!(spin.budget(), SHORT);
-        (0..4).for_each(|_| spin.learn(WOKEN));
+        (0..4).for_each(|_| spin.learn(true));
         assert_eq!(spin.budget(), LONG);
         // Every other one is long: it still pays.
-        (0..100).for_each(|number| spin.learn(if number % 2 == 0 { long } else { SHORT }));
+        (0..100).for_each(|number| spin.learn(number % 2 == 1));
         assert_eq!(spin.budget(), LONG);
     }
 }
