@@ -20,7 +20,7 @@ pub use message::Message;
 use message::{Body, Place};
 use outgoing::Outgoing;
 pub(crate) use saved::LOG;
-use spin::{Spin, WOKEN};
+use spin::Spin;
 
 /// Looks for messages between two at the clock.
 const LOOKS: usize = 8;
@@ -315,7 +315,7 @@ impl Messages {
             // A look at the clock takes as long as some at the logs.
             for _ in 0..LOOKS {
                 if self.poll(from)? > 0 {
-                    self.spin.learn(true);
+                    self.spin.found();
                     return Ok(());
                 }
                 spin_loop();
@@ -328,7 +328,7 @@ impl Messages {
             self.bell.sleep(heard, most);
         }
         self.bell.end();
-        self.spin.learn(begun.elapsed() <= WOKEN);
+        self.spin.slept(begun.elapsed());
         Ok(())
     }
 
