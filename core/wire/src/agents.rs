@@ -41,11 +41,24 @@ pub struct Route {
     pub to: u32,
 }
 
+/// The purpose for which a log is carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Purpose {
+    /// Its receiver is there.
+    Read,
+    /// It is to be there on a disk.
+    Keep,
+    /// It is of a start that is over, and was kept for its receiver, which is there: up to this message.
+    Kept(u64),
+}
+
 /// A log, from its oldest byte on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open {
     /// Its number on this stream, from 0: one more than the last.
     pub channel: u32,
+    /// Its purpose there.
+    pub purpose: Purpose,
     /// The messages that it has.
     pub route: Route,
     /// The sender's start.
@@ -80,6 +93,20 @@ pub struct Start {
     pub since: u64,
 }
 
+/// How far a log is on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The messages that it has.
+    pub route: Route,
+    /// The sender's start.
+    pub start: u64,
+    /// The bytes of its ring: of a start's logs, a later one has more.
+    pub capacity: u64,
+    /// All before this byte, of all bytes ever, is on the disk. All bits set: it cannot be there, and
+    /// nobody is to wait for it.
+    pub until: u64,
+}
+
 /// A word about messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Word {
@@ -96,6 +123,8 @@ pub enum Word {
     Ask(Start),
     /// The answer: the number before the first, they, and whether more follow.
     Notes(Start, u64, Vec<Choice>, bool),
+    /// A log that came to be kept is on the disk.
+    Kept(Kept),
 }
 
 /// The first words of an agent.
@@ -248,10 +277,12 @@ mod tests {
         let from = Member { node: NodeId(3), incarnation: Incarnation(9) };
         let route = Route { job: 7, from: 1, to: 2 };
         let start = Start { job: 7, rank: 1, start: 3, since: 2 };
+        let (purpose, capacity) = (Purpose::Keep, 1 << 20);
+        let open = Open { channel: 4, purpose, route, start: 2, capacity, at: 64 };
         let choices = vec![Choice::From(3), Choice::Number(u64::MAX)];
         let frames = [
             Frame::Hello(Hello { version: PROTOCOL_VERSION, from, to: from }),
-            Frame::Open(Open { channel: 4, route, start: 2, capacity: 1 << 20, at: 64 }),
+            Frame::Open(open),
             Frame::Bytes(Piece { channel: 4, at: 64, bytes: Bytes::from_static(&[7; 96]) }),
             Frame::Released(4, 96),
             Frame::Word(Word::Needless(route, 17)),
@@ -260,6 +291,7 @@ mod tests {
             Frame::Word(Word::Forget(start, 10)),
             Frame::Word(Word::Ask(start)),
             Frame::Word(Word::Notes(start, 8, choices, true)),
+            Frame::Word(Word::Kept(Kept { route, start: 2, capacity, until: 96 })),
             Frame::Alive,
             Frame::Closed(4),
         ];

@@ -22,6 +22,8 @@
 //! | 15 | [`Noted`](Frame::Noted) | agent to rank, to kind 14 |
 //! | 16 | [`Waits`](Frame::Waits) | rank to agent: it waits for a message |
 //! | 17 | [`Diverged`](Frame::Diverged) | rank to agent: it cannot go on from what it and others did |
+//! | 18 | [`Keeper`](Frame::Keeper) | agent to rank, with a file: what is sent is kept on disks |
+//! | 19 | [`Kept`](Frame::Kept) | agent to rank, with a file: how far what is sent to a rank is kept |
 //!
 //! A file is a descriptor (SCM_RIGHTS) that is sent with its frame's first byte.
 
@@ -103,6 +105,11 @@ pub enum Frame {
     Waits,
     /// The rank cannot go on from what it and others did, or what it needs is lost: it is about to end.
     Diverged(String),
+    /// All that the rank sends is kept on disks. Its file, a bell, is to be rung when so many messages to
+    /// a rank are not there yet; at twice as many, the sender waits. | messages (4) |
+    Keeper(u32),
+    /// A log of messages to this rank, as far as it is kept on disks: its file. | rank (4) |
+    Kept(u32),
 }
 
 impl Frame {
@@ -111,6 +118,7 @@ impl Frame {
         match self {
             Frame::Welcome(welcome) => welcome.restored,
             Frame::Snapshot(_) | Frame::Bell(_) | Frame::Log(_) => true,
+            Frame::Keeper(_) | Frame::Kept(_) => true,
             _ => false,
         }
     }
@@ -159,6 +167,14 @@ impl Frame {
                 body.put_slice(reason.as_bytes());
                 17
             }
+            Frame::Keeper(messages) => {
+                body.put_u32_le(*messages);
+                18
+            }
+            Frame::Kept(rank) => {
+                body.put_u32_le(*rank);
+                19
+            }
         };
         let mut frame = BytesMut::with_capacity(FRAME_OVERHEAD + body.len());
         frame.put_slice(FrameHeader::new(body.len(), kind).as_bytes());
@@ -171,7 +187,7 @@ impl Frame {
     /// # Errors
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let Some((kind, body)) = take_frame(buffer, 1..=17)? else { return Ok(None) };
+        let Some((kind, body)) = take_frame(buffer, 1..=19)? else { return Ok(None) };
         let mut reader = Reader(&body);
         let frame = match kind {
             1 => Frame::Hello(reader.hello()?),
@@ -191,6 +207,8 @@ impl Frame {
             15 => Frame::Noted(reader.u64()?),
             16 => Frame::Waits,
             17 => Frame::Diverged(reader.rest(MAX_REASON, "reason")?),
+            18 => Frame::Keeper(reader.u32()?),
+            19 => Frame::Kept(reader.u32()?),
             kind => return Err(Malformed::Kind(kind)),
         };
         reader.end()?;

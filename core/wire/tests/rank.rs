@@ -75,6 +75,8 @@ fn samples() -> Vec<(&'static str, Frame)> {
         ("noted", Frame::Noted(12)),
         ("waits", Frame::Waits),
         ("diverged", Frame::Diverged("another message".into())),
+        ("keeper", Frame::Keeper(128)),
+        ("kept", Frame::Kept(3)),
     ]
 }
 
@@ -111,6 +113,8 @@ fn the_bytes_are_these() {
         noted: 080000000f0000000c00000000000000
         waits: 0000000010000000
         diverged: 0f00000011000000616e6f74686572206d657373616765
+        keeper: 040000001200000080000000
+        kept: 040000001300000003000000
     "#]]
     .assert_eq(&seen);
 }

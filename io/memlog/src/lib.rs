@@ -2,11 +2,13 @@
 //!
 //! - [`Writer`]: the sender's end; [`Reader`]: the receiver's, who reads messages where they lie.
 //! - [`Mirror`]: the same log at another host, byte for byte: an agent writes it.
+//! - [`Kept`]: the same on a disk, where it outlives its sender's host.
 //! - [`Bell`]: wakes a reader that sleeps.
 //!
 //! ```text
 //! page 0     words of 8 bytes, each in a line of the cache of its own:
 //!              0  magic and version     64  bytes published, ever     128  bytes let go, ever
+//!            192  bytes to be kept soon; of a log on a disk: 256  bytes there, 320  the last message
 //! page 1...  a ring of records: head (32 bytes) and bytes, each from a multiple of 32 on; a record
 //!            does not go around the end, where number 0 says that the rest is empty
 //! ```
@@ -16,6 +18,7 @@
 #![deny(unsafe_code)]
 
 mod bell;
+mod kept;
 mod memory;
 mod mirror;
 mod reader;
@@ -25,6 +28,8 @@ mod tests;
 mod writer;
 
 pub use bell::Bell;
+pub use channel::Head;
+pub use kept::{Found as FoundKept, Kept, LastKept};
 pub use memory::is_on_disk;
 pub use mirror::Mirror;
 pub use reader::{Found, Reader};

@@ -1,10 +1,10 @@
 //! Memory that one process writes and others read.
 #![allow(unsafe_code)]
 
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -69,6 +69,25 @@ impl Memory {
         Ok((memory, readers))
     }
 
+    /// Zeros in a file with this name, which has its room from the beginning. Only this mapping is to
+    /// change it.
+    pub fn create_named(path: &Path, length: usize) -> io::Result<(Memory, File)> {
+        let mut options = File::options();
+        let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        let made = fallocate(&file, FallocateFlags::empty(), 0, length as u64);
+        let memory = made.map_err(io::Error::from).and_then(|()| Memory::map(&file, length, true));
+        // Without room there is to be no file either.
+        let memory = memory.inspect_err(|_| _ = fs::remove_file(path))?;
+        Ok((memory, file))
+    }
+
+    /// A file with a name that another process has left.
+    pub fn open_named(path: &Path) -> io::Result<Memory> {
+        let file = File::options().read(true).write(true).open(path)?;
+        let length = Memory::long_enough(&file.metadata()?, true)?;
+        Memory::map(&file, length, true)
+    }
+
     fn sealed(name: &str, length: usize, seals: SealFlags) -> io::Result<(Memory, File)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = File::from(memfd_create(name, flags)?);
@@ -80,14 +99,14 @@ impl Memory {
     }
 
     /// Another process's memory, to be read. It has to be sealed: else a read could end this process.
-    /// A file on a disk cannot be. It has no name, and came without the right to write: only the
-    /// process that made it could make it shorter, and that one is of the same job and user.
+    /// A file in a folder cannot be. It came without the right to write: only processes of the same
+    /// user could make it shorter, and those could end this one anyway.
     pub fn open(file: &File) -> io::Result<Memory> {
-        if !is_memory(file)? {
-            let (metadata, flags) = (file.metadata()?, fcntl_getfl(file)?);
-            let fits = metadata.is_file() && metadata.nlink() == 0;
+        let metadata = file.metadata()?;
+        if !is_memory(file)? || metadata.nlink() > 0 {
+            let flags = fcntl_getfl(file)?;
             let reads = !flags.intersects(OFlags::WRONLY | OFlags::RDWR);
-            return Memory::long_enough(&metadata, fits && reads)
+            return Memory::long_enough(&metadata, metadata.is_file() && reads)
                 .and_then(|length| Memory::map(file, length, false));
         }
         let seals = fcntl_get_seals(file)?;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use crate::ring::{Broken, HEAD};
+use crate::ring::{Broken, impossible, is_place, possible};
 use crate::writer::Writer;
 
 /// The ring of a log, byte for byte, for a reader at another host. It is as full as the log is, so
@@ -17,11 +17,8 @@ impl Mirror {
     /// # Errors
     /// There can be no such log, or the system has no memory file of this size.
     pub fn new(capacity: u64, at: u64) -> io::Result<Mirror> {
-        let fits = capacity.is_power_of_two() && at.is_multiple_of(HEAD as u64) && at < 1 << 62;
-        let capacity = usize::try_from(capacity).ok().filter(|_| fits);
-        let Some(capacity) = capacity else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "there is no such log"));
-        };
+        let length = usize::try_from(capacity).ok().filter(|_| possible(capacity, at));
+        let capacity = length.ok_or_else(impossible)?;
         Writer::beginning_at(capacity, at, None).map(Mirror)
     }
 
@@ -42,9 +39,15 @@ impl Mirror {
         Ok(())
     }
 
+    /// The number of the last message that is here as a whole; 0: there is none.
+    pub fn last(&self) -> u64 {
+        let (released, written) = self.0.place();
+        self.0.last_within(released, written).map_or(0, |(head, _)| head.number)
+    }
+
     /// The log has let go all before this place, which may not have come.
     pub fn release(&mut self, until: u64) {
-        if until.is_multiple_of(HEAD as u64) && until < 1 << 62 {
+        if is_place(until) {
             self.0.pass_over(until);
             self.0.release(until);
         }

@@ -8,10 +8,9 @@ use std::sync::atomic::{Ordering, fence};
 use channel::Head;
 
 use crate::memory::Memory;
-use crate::ring::{Broken, HEAD, HEADER, MAGIC, PUBLISHED, RELEASED, Ring, record};
-
-/// No log has so many bytes, ever.
-const FAR: u64 = 1 << 62;
+use crate::ring::{
+    ASKED, Broken, HEAD, HEADER, MAGIC, PUBLISHED, RELEASED, Ring, is_place, record,
+};
 
 /// Looks for the next message that are made at once.
 const TRIES: usize = 4;
@@ -59,7 +58,7 @@ impl Mapped {
         // Only relaxed loads are defined where the memory cannot be written.
         let word = self.memory.word(at).load(Ordering::Relaxed);
         fence(Ordering::Acquire);
-        Some(word).filter(|word| word.is_multiple_of(HEAD as u64) && *word < FAR)
+        Some(word).filter(|word| is_place(*word))
     }
 }
 
@@ -109,6 +108,11 @@ impl Reader {
         self.word(PUBLISHED).map_or(true, |published| published > self.read)
     }
 
+    /// The writer wants something kept that is not read.
+    pub fn is_asked(&self) -> bool {
+        self.word(ASKED).map_or(true, |asked| asked > self.read)
+    }
+
     /// Where what was published begins that is not read, and how many bytes that are.
     fn unread(&mut self) -> Result<u64, Broken> {
         self.read = self.read.max(self.word(RELEASED)?);
@@ -128,6 +132,10 @@ impl Reader {
             }
             let broken = Broken(self.read);
             if unread > self.log.ring.capacity {
+                // The writer may have let go between the two looks.
+                if self.word(RELEASED)? > self.read {
+                    continue;
+                }
                 return Err(broken);
             }
             let (at, left) = self.log.ring.at(self.read);

@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use channel::Head;
 
 use crate::memory::Memory;
-use crate::ring::{Broken, HEAD, HEADER, MAGIC, PUBLISHED, RELEASED, Ring, record};
+use crate::ring::{ASKED, Broken, HEAD, HEADER, MAGIC, PUBLISHED, RELEASED, Ring};
+use crate::ring::{impossible, is_place, possible, record};
 
 /// The most bytes of a log that is in memory, if there is a disk for it.
 pub const IN_MEMORY: u64 = 256 << 20;
@@ -55,11 +56,16 @@ impl Writer {
         let spill = spill.filter(|_| capacity as u64 > IN_MEMORY);
         let on_disk = spill.and_then(|folder| Memory::create_on_disk(folder, length).ok());
         let (memory, file) = on_disk.map_or_else(|| Memory::create("steadfast log", length), Ok)?;
+        Ok(Writer::of((memory, file), at))
+    }
+
+    /// An empty log in this memory, whose first byte has this number.
+    pub(crate) fn of((memory, file): (Memory, File), at: u64) -> Writer {
         memory.word(0).store(MAGIC, Ordering::Relaxed);
-        let ring = Ring { capacity: capacity as u64 };
+        let ring = Ring { capacity: (memory.length() - HEADER) as u64 };
         let mut writer = Writer { memory, file, ring, written: at, published: 0, released: 0 };
         writer.release(at);
-        Ok(writer)
+        writer
     }
 
     /// The memory, for the receiver.
@@ -137,6 +143,11 @@ impl Writer {
         self.memory.word(PUBLISHED).store(self.published, Ordering::Release);
     }
 
+    /// All that may be seen is to be on a disk soon.
+    pub fn ask_to_keep(&self) {
+        self.memory.word(ASKED).store(self.published, Ordering::Release);
+    }
+
     /// Nobody needs what is before this place.
     pub fn release(&mut self, until: u64) {
         self.released = self.released.max(until.min(self.written));
@@ -176,11 +187,9 @@ impl Writer {
         spill: Option<&Path>,
     ) -> io::Result<Writer> {
         let capacity = ring.len() as u64;
-        let whole = |place: u64| place.is_multiple_of(HEAD as u64) && place < 1 << 62;
         let fits = written.checked_sub(released).is_some_and(|bytes| bytes <= capacity);
-        let possible = capacity.is_power_of_two() && ring.len() >= HEADER;
-        if !fits || !possible || !whole(released) || !whole(written) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "there is no such log"));
+        if !fits || !possible(capacity, released) || !is_place(written) {
+            return Err(impossible());
         }
         let mut writer = Writer::beginning_at(ring.len(), released, spill)?;
         writer.memory.write(HEADER, ring);
@@ -195,21 +204,42 @@ impl Writer {
     pub fn records(&self) -> Result<Vec<(Head, u64)>, Broken> {
         let (mut at, mut records) = (self.released, Vec::new());
         while at < self.written {
-            let (place, left) = self.ring.at(at);
-            let head = self.memory.head(place);
-            let length = match head.number {
-                0 => left,
-                _ => record(head.length).filter(|length| *length <= left).ok_or(Broken(at))?,
-            };
-            at += length;
-            if at > self.written || head.number == 0 && at == self.written {
-                return Err(Broken(at));
+            let (head, end) = self.record(at)?;
+            if end > self.written || head.is_none() && end == self.written {
+                return Err(Broken(end));
             }
-            if head.number > 0 {
-                records.push((head, at));
-            }
+            at = end;
+            records.extend(head.map(|head| (head, end)));
         }
         Ok(records)
+    }
+
+    /// The message that begins here, or none where the rest of the ring is empty; and the place behind.
+    fn record(&self, at: u64) -> Result<(Option<Head>, u64), Broken> {
+        let (place, left) = self.ring.at(at);
+        let head = self.memory.head(place);
+        if head.number == 0 {
+            return Ok((None, at + left));
+        }
+        let length = record(head.length).filter(|length| *length <= left).ok_or(Broken(at))?;
+        Ok((Some(head), at + length))
+    }
+
+    /// The last message that lies between two places as a whole, with the place behind it. `None`:
+    /// there is none, or it makes no sense.
+    pub(crate) fn last_within(&self, mut from: u64, to: u64) -> Option<(Head, u64)> {
+        let mut last = None;
+        while let Ok((head, end)) = self.record(from)
+            && end <= to
+        {
+            (from, last) = (end, head.map(|head| (head, end)).or(last));
+        }
+        last
+    }
+
+    /// A word of the header.
+    pub(crate) fn word(&self, at: usize) -> &AtomicU64 {
+        self.memory.word(at)
     }
 
     /// The next bytes are not before this place.
@@ -217,16 +247,18 @@ impl Writer {
         self.written = self.written.max(until);
     }
 
-    /// Writes a piece of another log's ring, which comes next.
+    /// Where a piece of another log's ring lies in the memory that comes next, if it fits.
+    pub(crate) fn room_for_raw(&self, length: usize) -> Option<usize> {
+        let ((at, left), bytes) = (self.ring.at(self.written), length as u64);
+        let fits = bytes <= left && self.bytes() + bytes <= self.ring.capacity;
+        (fits && length.is_multiple_of(HEAD)).then_some(at)
+    }
+
+    /// Writes such a piece.
     pub(crate) fn push_raw(&mut self, bytes: &[u8]) -> bool {
-        let (at, left) = self.ring.at(self.written);
-        let length = bytes.len() as u64;
-        let fits = length <= left && self.bytes() + length <= self.ring.capacity;
-        if !fits || !bytes.len().is_multiple_of(HEAD) {
-            return false;
-        }
+        let Some(at) = self.room_for_raw(bytes.len()) else { return false };
         self.memory.write(at, bytes);
-        self.written += length;
+        self.written += bytes.len() as u64;
         true
     }
 
