@@ -49,15 +49,17 @@ fn two(rank: &mut Rank, turn: u64) -> Result<(), job::Error> {
     Ok(())
 }
 
-/// From whoever comes first, to rank 0.
+/// From whoever comes first, to rank 0. The others may be in the next turn by then: their messages
+/// between two ranks have other tags.
 fn any(rank: &mut Rank, turn: u64) -> Result<u64, job::Error> {
+    let tag = 1_000 + turn as u32 % 1_000;
     if rank.number() > 0 {
-        rank.send(0, turn as u32 % 1_000, &[turn])?;
+        rank.send(0, tag, &[turn])?;
         return Ok(0);
     }
     let mut order = 0;
     for _ in 1..rank.count() {
-        let (came, status) = rank.receive::<u64>(ANY, turn as u32 % 1_000)?;
+        let (came, status) = rank.receive::<u64>(ANY, tag)?;
         assert_eq!(came, [turn]);
         order = order * u64::from(rank.count()) + u64::from(status.source);
     }

@@ -73,6 +73,7 @@ fn start(run: &Run) -> Result<(), Failure> {
         any_processor: run.any_processor,
         program: None,
         recovery: run.recovery.into(),
+        log: run.log,
         stall: run.stall.unwrap_or_default(),
     };
     submit::check(&spec)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
-use job::{End, Job, JobState, Jobs, Rank, RankState, Recovery, Rollback, Why};
+use job::{End, Job, JobState, Jobs, Log, Rank, RankState, Recovery, Rollback, Why};
 use wire::{NodeId, Time};
 
 use super::waits;
@@ -39,10 +39,14 @@ pub fn show(jobs: &Jobs, job: &Job, drained: &BTreeSet<NodeId>, now: Time) -> St
     let mut text = format!("{}: {}\n", spec.name, state(job, now));
     let _ = writeln!(
         text,
-        "  {} ({} ranks, each image at {} of the nodes)",
+        "  {} ({} ranks, each image at {} of the nodes{})",
         spec.command.join(" "),
         spec.ranks,
-        spec.copies
+        spec.copies,
+        match spec.log {
+            Log::Sender => String::new(),
+            log => format!("; messages as well, {log}"),
+        }
     );
     let _ = writeln!(
         text,

@@ -51,7 +51,7 @@ pub use moving::Move;
 pub use progress::{End, Moments, Progress, Recovery, Why};
 pub use rank::{Rank, RankState};
 pub use sight::Sight;
-pub use spec::{Refusal, Rollback, Spec};
+pub use spec::{Log, NoLog, Refusal, Rollback, Spec};
 
 /// The most jobs of a cluster.
 pub const MAX_JOBS: usize = 64;
@@ -67,6 +67,9 @@ pub const MAX_IMAGES: usize = 32;
 
 /// The most ranks of a job of which the book has the channels of each image.
 pub const MAX_GROUP: u32 = 64;
+
+/// The most messages of a channel that wait for a disk behind their receiver.
+pub const MAX_TRANSIT: u32 = 65_536;
 
 /// Images that can be restored, and are kept of each rank.
 pub const KEPT: usize = 2;

@@ -2,13 +2,15 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use wire::Duration;
 use wire::limits::MAX_NAME;
 use wire::rank::Every;
 
-use crate::{MAX_COMMAND, MAX_COPIES, MAX_GROUP, MAX_LABELS, MAX_RANKS};
+use crate::{MAX_COMMAND, MAX_COPIES, MAX_GROUP, MAX_LABELS, MAX_RANKS, MAX_TRANSIT};
 
 /// A job, as it is submitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +43,8 @@ pub struct Spec {
     pub program: Option<[u8; 32]>,
     /// How the job goes on after the loss of a rank.
     pub recovery: Rollback,
+    /// Where messages are kept.
+    pub log: Log,
     /// How long a rank may reach no safe point before it is ended and started again, a second at least.
     /// Zero: for ever.
     pub stall: Duration,
@@ -57,6 +61,49 @@ pub enum Rollback {
     /// The same; and such states are always there: ranks save at the same turns, and keep them.
     Group,
 }
+
+/// Where messages between ranks are kept for a rank that goes back, beside their sender's memory and
+/// images.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Log {
+    /// Nowhere: a sender that is lost sends them once more.
+    #[default]
+    Sender,
+    /// On disks, in the background: when so many messages of a channel are not there yet. At twice as
+    /// many, the sender waits.
+    Optimistic(u32),
+    /// On disks, before the receiver has them.
+    Pessimistic,
+}
+
+impl fmt::Display for Log {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Log::Sender => to.write_str("sender"),
+            Log::Optimistic(transit) => write!(to, "optimistic:{transit}"),
+            Log::Pessimistic => to.write_str("pessimistic"),
+        }
+    }
+}
+
+impl FromStr for Log {
+    type Err = NoLog;
+
+    fn from_str(text: &str) -> Result<Log, NoLog> {
+        match (text, text.strip_prefix("optimistic:").map(str::parse)) {
+            ("sender", _) => Ok(Log::Sender),
+            ("pessimistic", _) => Ok(Log::Pessimistic),
+            (_, Some(Ok(transit))) => Ok(Log::Optimistic(transit)),
+            _ => Err(NoLog),
+        }
+    }
+}
+
+/// A text names no log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write sender, pessimistic, or optimistic:128, with a number of messages")]
+pub struct NoLog;
 
 /// Why a job cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -88,6 +135,9 @@ pub enum Refusal {
          most {MAX_GROUP} ranks"
     )]
     Group,
+    /// A sender cannot wait for a disk before it has sent something.
+    #[error("an optimistic log saves after 1 to {MAX_TRANSIT} messages, not after {0}")]
+    Transit(u32),
     /// Too many copies, or none.
     #[error("an image has 1 to {MAX_COPIES} copies, not {0}")]
     Copies(u8),
@@ -125,9 +175,29 @@ impl Spec {
         if self.recovery == Rollback::Group && !group {
             return Err(Refusal::Group);
         }
+        if let Log::Optimistic(transit) = self.log
+            && !(1..=MAX_TRANSIT).contains(&transit)
+        {
+            return Err(Refusal::Transit(transit));
+        }
         if !self.stall.is_zero() && self.stall < Duration::from_secs(1) {
             return Err(Refusal::Stall(self.stall));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_written_and_read() {
+        for log in [Log::Sender, Log::Optimistic(128), Log::Pessimistic] {
+            assert_eq!(alloc::format!("{log}").parse(), Ok(log));
+        }
+        for wrong in ["optimistic", "optimistic:many", "none", ""] {
+            assert_eq!(wrong.parse::<Log>(), Err(NoLog), "{wrong}");
+        }
     }
 }

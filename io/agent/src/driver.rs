@@ -14,14 +14,16 @@ use tls::Client;
 use wire::rank::{Frame, Saved};
 use wire::{Duration, Member, Time};
 
+use crate::bells::Bells;
 use crate::copies::{self, Giver, Taker};
 use crate::door;
 use crate::error::AgentError;
 use crate::event::{Event, Stop};
 use crate::images;
+use crate::keeping::{Keeping, Shelf};
 use crate::ledger::Ledger;
 use crate::options::{Options, Port};
-use crate::post::{self, Bells, Post, Visits};
+use crate::post::{self, Post, Visits};
 use crate::process;
 use crate::program::Programs;
 use crate::records::Records;
@@ -138,9 +140,11 @@ impl Driver {
             .map_err(|source| AgentError::Folder { path: options.runtime.clone(), source })?;
         images::sweep(&options.folder).map_err(failed)?;
         let disk = images::list(&options.folder).map_err(failed)?.images;
-        let bells = Bells::default();
-        let (host, taker) = open_door((me, &options), bells.clone(), &events)?;
-        let post = Post::new(me, tls_of(&options), bells, events.clone());
+        let (bells, shelf) = (Bells::default(), Shelf::open(&options.folder).map_err(failed)?);
+        let inside = (bells.clone(), shelf.clone());
+        let (host, taker) = open_door((me, &options), inside, &events)?;
+        let keeping = Keeping::new(shelf, bells.clone(), events.clone());
+        let post = Post::new(me, tls_of(&options), (bells, keeping), events.clone());
         let begun = found.iter().map(|record| (record.key, record.pid.is_some()));
         let agent = Agent::new(me, host, disk, begun);
         let mut ranks = BTreeMap::new();
@@ -238,7 +242,9 @@ impl Driver {
             Event::Reached(agent) => self.post.reached(agent),
             Event::Unreached(agent) => self.post.unreached(agent),
             Event::Heard(from, word) => self.post.heard(from, word),
-            Event::Mirrored(route, start, file) => self.post.mirrored(route, start, file),
+            Event::Mirrored(open, file) => self.post.mirrored(open, file),
+            Event::Keeps(from, kept) => self.post.keeps(from, kept),
+            Event::NotKept(route, start) => self.post.not_kept(route, start),
             Event::Damaged(place) => {
                 tracing::warn!(%place, "a copy has rotted");
                 self.agent.handle_damaged(place);
@@ -354,6 +360,7 @@ impl Driver {
     }
 
     fn ended(&mut self, key: Key, end: End) {
+        self.post.ended(key);
         let mut end = end;
         if let Some(rank) = self.ranks.remove(&key) {
             if rank.stall.ended {
@@ -421,7 +428,7 @@ impl Driver {
 /// Lets other agents in: what the host's others are told, and what gets copies from them.
 fn open_door(
     (me, options): (Member, &Options),
-    bells: Bells,
+    (bells, shelf): (Bells, Shelf),
     events: &Sender<Event>,
 ) -> Result<(Host, Taker), AgentError> {
     let told = events.clone();
@@ -442,7 +449,7 @@ fn open_door(
             // It stays for as long as both agents do.
             drop(seat);
             let events = events.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            post::hear(stream, &events, (me, &bells, &visits))
+            post::hear(stream, &events, (me, &bells, &visits, &shelf))
         }
         _ => Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "nobody comes in so")),
     };

@@ -8,7 +8,7 @@ use std::sync::mpsc::Sender;
 use image::{Parent, Place, Root};
 use job::{Assignment, Command, End, Key, Taken, Task, Void};
 use wire::Member;
-use wire::agents::{Route, Word};
+use wire::agents::{Kept, Open, Route, Word};
 use wire::rank::{Frame, TOKEN};
 
 use crate::images::{RestoreError, Restored};
@@ -59,8 +59,12 @@ pub(crate) enum Event {
     Unreached(Member),
     /// An agent says something about messages.
     Heard(Member, Word),
-    /// A log of a rank elsewhere is mirrored here, for a rank that is here.
-    Mirrored(Route, u64, File),
+    /// A log of a rank elsewhere is mirrored here, for a rank that is here; or what was kept of it.
+    Mirrored(Open, File),
+    /// A log of a rank elsewhere is on the disk here, so far; it came from this agent.
+    Keeps(Member, Kept),
+    /// A log of this start of a rank here cannot be kept on the disk.
+    NotKept(Route, u64),
     /// An image was found damaged.
     Damaged(Place),
     /// The warm process of this job, the one of this number, is ready; or it is of no use, and why.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wire::agents::Route;
+use wire::agents::{Purpose, Route};
 use wire::rank::{Frame, Log};
 
 /// A rank, by its job's number and its own.
@@ -29,13 +29,15 @@ struct Held<F> {
 #[derive(Debug)]
 pub(crate) struct Exchange<F> {
     logs: BTreeMap<Route, Held<F>>,
+    /// Messages of starts that are over, kept for their receivers; and up to which message.
+    kept: BTreeMap<Route, (Held<F>, u64)>,
     /// By reader: its start, and its bell.
     bells: BTreeMap<RankId, (u64, F)>,
 }
 
 impl<F> Default for Exchange<F> {
     fn default() -> Exchange<F> {
-        Exchange { logs: BTreeMap::new(), bells: BTreeMap::new() }
+        Exchange { logs: BTreeMap::new(), kept: BTreeMap::new(), bells: BTreeMap::new() }
     }
 }
 
@@ -56,18 +58,50 @@ impl<F: Clone> Exchange<F> {
         vec![delivery((job, to), from, start, file), rings]
     }
 
+    /// Messages of a sender's earlier start were kept, up to this one: the receiver reads them before
+    /// those of a later start. `own`: they are on a disk here.
+    pub fn kept(
+        &mut self,
+        route: Route,
+        (start, reaches): (u64, u64),
+        file: F,
+        own: bool,
+    ) -> Vec<Delivery<F>> {
+        let Route { job, from, to } = route;
+        if self.kept.get(&route).is_some_and(|(_, its)| *its >= reaches) {
+            return Vec::new();
+        }
+        self.kept.insert(route, (Held { start, file: file.clone(), own }, reaches));
+        // One that has a log of a later start needs them no more.
+        let later = self.logs.get(&route).is_some_and(|log| log.start > start);
+        let reads = self.bells.contains_key(&(job, to)) && !later;
+        reads.then(|| delivery((job, to), from, start, file)).into_iter().collect()
+    }
+
+    /// This start of a reader is over.
+    pub fn ended(&mut self, rank: RankId, start: u64) {
+        if self.bells.get(&rank).is_some_and(|(its, _)| *its == start) {
+            self.bells.remove(&rank);
+        }
+    }
+
     /// A reader has a bell: it gets the logs that there are, and their writers get its bell.
     pub fn bell(&mut self, (job, to): RankId, start: u64, file: F) -> Vec<Delivery<F>> {
         if self.bells.get(&(job, to)).is_some_and(|(known, _)| *known > start) {
             return Vec::new();
         }
         self.bells.insert((job, to), (start, file.clone()));
-        let logs = self.logs.iter().filter(|(route, _)| (route.job, route.to) == (job, to));
-        let both = logs.flat_map(|(Route { from, .. }, log)| {
-            let rings = Delivery { to: (job, *from), frame: Frame::Bell(to), file: file.clone() };
-            [delivery((job, to), *from, log.start, log.file.clone()), rings]
-        });
-        both.collect()
+        let its = |route: &Route| (route.job, route.to) == (job, to);
+        let deliver = |(Route { from, .. }, log): (&Route, &Held<F>)| {
+            delivery((job, to), *from, log.start, log.file.clone())
+        };
+        let ring =
+            |from: u32| Delivery { to: (job, from), frame: Frame::Bell(to), file: file.clone() };
+        // Kept messages come before those of a later start.
+        let kept = self.kept.iter().filter(|(route, _)| its(route));
+        let logs = self.logs.iter().filter(|(route, _)| its(route));
+        let kept = kept.map(|(route, (log, _))| deliver((route, log)));
+        kept.chain(logs.flat_map(|it| [deliver(it), ring(it.0.from)])).collect()
     }
 
     /// This start of a rank has sent messages, or may have got some.
@@ -76,13 +110,16 @@ impl<F: Clone> Exchange<F> {
             let sent = route.from == rank && log.start == start && log.own;
             route.job == job && (sent || route.to == rank)
         };
-        self.logs.iter().any(its)
+        self.logs.iter().any(its) || self.kept.keys().any(|it| (it.job, it.to) == (job, rank))
     }
 
-    /// The logs of senders here, with their starts.
-    pub fn own_logs(&self) -> impl Iterator<Item = (Route, u64, F)> + '_ {
-        let own = self.logs.iter().filter(|(_, log)| log.own);
-        own.map(|(route, log)| (*route, log.start, log.file.clone()))
+    /// The logs of senders here, with their starts; and what was kept here of earlier ones.
+    pub fn own_logs(&self) -> impl Iterator<Item = (Route, Purpose, u64, F)> + '_ {
+        let kept = self.kept.iter().filter(|(_, (log, _))| log.own);
+        let kept = kept.map(|(route, (log, reaches))| (route, Purpose::Kept(*reaches), log));
+        let logs = self.logs.iter().filter(|(_, log)| log.own);
+        let all = kept.chain(logs.map(|(route, log)| (route, Purpose::Read, log)));
+        all.map(|(route, purpose, log)| (*route, purpose, log.start, log.file.clone()))
     }
 
     /// A sender of this route is here.
@@ -92,7 +129,9 @@ impl<F: Clone> Exchange<F> {
 
     /// Logs of starts before this one of each sender count no more.
     pub fn drop_before(&mut self, since: impl Fn(RankId) -> u64) {
-        self.logs.retain(|route, log| log.start >= since((route.job, route.from)));
+        let counts = |route: &Route, log: &Held<F>| log.start >= since((route.job, route.from));
+        self.logs.retain(|route, log| counts(route, log));
+        self.kept.retain(|route, (log, _)| counts(route, log));
     }
 
     /// Senders that run elsewhere by now have no logs here.
@@ -103,6 +142,7 @@ impl<F: Clone> Exchange<F> {
     /// Only these jobs go on.
     pub fn keep(&mut self, jobs: impl Fn(u64) -> bool) {
         self.logs.retain(|route, _| jobs(route.job));
+        self.kept.retain(|route, _| jobs(route.job));
         self.bells.retain(|(job, _), _| jobs(*job));
     }
 }
@@ -134,10 +174,39 @@ mod tests {
         assert_eq!(exchange.bell((7, 0), 1, 'a'), []);
         assert!(exchange.has_talked((7, 0), 2) && exchange.has_talked((7, 1), 1));
         assert!(!exchange.has_talked((7, 2), 1) && !exchange.has_talked((8, 0), 2));
-        assert_eq!(exchange.own_logs().collect::<Vec<_>>(), [(route(0, 1), 2, 'f')]);
+        assert_eq!(exchange.own_logs().collect::<Vec<_>>(), [(route(0, 1), Purpose::Read, 2, 'f')]);
         exchange.drop_moved(|rank| rank == (7, 0));
         assert!(!exchange.has_own(&route(0, 1)));
         exchange.keep(|job| job != 7);
         assert_eq!(exchange.bell((7, 1), 2, 'g'), []);
+    }
+
+    #[test]
+    fn what_was_kept_comes_before_what_a_later_start_sends() {
+        let mut exchange = Exchange::default();
+        let log = |start, file| delivery((7, 1), 0, start, file);
+        let bell = |file| Delivery { to: (7, 0), frame: Frame::Bell(1), file };
+        let route = Route { job: 7, from: 0, to: 1 };
+        let kept = |exchange: &mut Exchange<char>, start, reaches, file| {
+            exchange.kept(route, (start, reaches), file, false)
+        };
+        assert_eq!(kept(&mut exchange, 2, 9, 'a'), [], "its receiver has yet to come");
+        assert_eq!(kept(&mut exchange, 3, 7, 'b'), [], "another one has more");
+        assert!(exchange.has_talked((7, 1), 1));
+        assert_eq!(exchange.log(route, 4, 'c', true), []);
+        assert_eq!(exchange.bell((7, 1), 1, 'd'), [log(2, 'a'), log(4, 'c'), bell('d')]);
+        exchange.ended((7, 1), 1);
+        assert_eq!(kept(&mut exchange, 3, 10, 'b'), []);
+        assert_eq!(exchange.bell((7, 1), 2, 'e'), [log(3, 'b'), log(4, 'c'), bell('e')]);
+        assert_eq!(kept(&mut exchange, 3, 11, 'f'), [], "it has a log of a later start");
+        assert_eq!(kept(&mut exchange, 5, 12, 'f'), [log(5, 'f')]);
+        // No start before counts any more.
+        exchange.drop_before(|_| 6);
+        assert_eq!(exchange.bell((7, 1), 3, 'g'), []);
+        exchange.kept(route, (6, 1), 'h', true);
+        let own: Vec<_> = exchange.own_logs().collect();
+        assert_eq!(own, [(route, Purpose::Kept(1), 6, 'h')]);
+        exchange.keep(|job| job != 7);
+        assert_eq!(exchange.own_logs().count(), 0);
     }
 }

@@ -156,7 +156,7 @@ pub fn remove(folder: &Path, place: Place) -> io::Result<()> {
 }
 
 /// The folders whose names are numbers.
-fn numbered(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+pub(crate) fn numbered(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -7,11 +7,13 @@
 //! - [`host`]: this host, as ranks find it; [`program`]: what a job computes.
 //! - [`prints`]: what ranks print.
 //! - [`images`]: images in folders; [`copies`]: from agent to agent.
+//! - `post`: messages between ranks, from agent to agent; `keeping`: on disks.
 //!
 //! The decisions are the pure machine's, `job::Agent`; here are the processes, files and sockets that
 //! it asks for, each on a thread of its own that reports to one.
 #![deny(unsafe_code)]
 
+mod bells;
 pub mod copies;
 mod door;
 mod driver;
@@ -20,6 +22,7 @@ mod event;
 mod exchange;
 pub mod host;
 pub mod images;
+mod keeping;
 mod ledger;
 mod link;
 mod listener;

@@ -5,50 +5,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::mem;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use job::{Assignment, Key};
-use memlog::Bell;
 use tls::Client;
 use wire::Member;
-use wire::agents::{Route, Start, Word};
+use wire::agents::{Kept, Route, Start, Word};
 use wire::rank::{Choices, Frame};
 
+use crate::bells::Bells;
 use crate::event::Event;
-use crate::exchange::{Delivery, Exchange, RankId};
+use crate::exchange::{Exchange, RankId};
+use crate::keeping::Keeping;
 use crate::notes::Notes;
 use crate::streams::SILENT;
 
+mod carrying;
 mod courier;
 mod visitor;
 
-use courier::{Courier, Parcel};
+use courier::{Carried, Courier, Parcel};
 pub(crate) use visitor::{Visits, hear};
-
-/// The bells of ranks here, for the threads to which other agents' couriers come.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Bells(Arc<Mutex<BTreeMap<RankId, Bell>>>);
-
-impl Bells {
-    fn ring(&self, ranks: &BTreeSet<RankId>) {
-        if !ranks.is_empty() {
-            let bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            ranks.iter().filter_map(|rank| bells.get(rank)).for_each(Bell::ring);
-        }
-    }
-
-    fn set(&self, rank: RankId, bell: Option<Bell>) {
-        let mut bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        bell.map(|bell| bells.insert(rank, bell));
-    }
-
-    fn keep(&self, jobs: impl Fn(u64) -> bool) {
-        let mut bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        bells.retain(|(job, _), _| jobs(*job));
-    }
-}
 
 /// A word for a rank here, with a file.
 pub(crate) type Outgoing = (RankId, Frame, Option<Arc<File>>);
@@ -80,8 +59,13 @@ pub(crate) struct Post {
     places: BTreeMap<RankId, Member>,
     /// The first start of each rank that counts, where all ranks have gone back.
     since: BTreeMap<RankId, u64>,
-    /// Logs that are carried: to whom, and of which start, by its file.
-    carried: BTreeMap<Route, (Member, Arc<File>)>,
+    keeping: Keeping,
+    /// Logs that are carried to others.
+    carried: BTreeMap<(Carried, Member), Arc<File>>,
+    /// Logs of jobs that the book has not told of yet.
+    early: Vec<(Key, u32, File)>,
+    /// How far logs of other agents are on the disk here, as these were told last.
+    said: BTreeMap<(Member, Route), Kept>,
     asking: BTreeMap<Key, Asking>,
     /// Messages that receivers here need no more: up to which, of each route.
     needless: BTreeMap<Route, u64>,
@@ -90,7 +74,12 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    pub fn new(me: Member, tls: Option<Client>, bells: Bells, events: Sender<Event>) -> Post {
+    pub fn new(
+        me: Member,
+        tls: Option<Client>,
+        (bells, keeping): (Bells, Keeping),
+        events: Sender<Event>,
+    ) -> Post {
         Post {
             me,
             tls,
@@ -103,7 +92,10 @@ impl Post {
             couriers: BTreeMap::new(),
             places: BTreeMap::new(),
             since: BTreeMap::new(),
+            keeping,
             carried: BTreeMap::new(),
+            early: Vec::new(),
+            said: BTreeMap::new(),
             asking: BTreeMap::new(),
             needless: BTreeMap::new(),
             words: Vec::new(),
@@ -124,22 +116,18 @@ impl Post {
         Start { job, rank, start, since: self.since(&(job, rank)) }
     }
 
-    fn deliver(&mut self, deliveries: Vec<Delivery<Arc<File>>>) {
-        let word = |Delivery { to, frame, file }| (to, frame, Some(file));
-        self.words.extend(deliveries.into_iter().map(word));
-    }
-
     /// The book says where ranks and agents are.
     pub fn assigned(&mut self, assignment: &Assignment) {
         let is_over = |job| assignment.forgotten.contains(&job) || assignment.over.contains(&job);
         let newest = assignment.jobs.iter().max().copied();
         // Others may have heard of a job before this agent.
-        let goes_on = |job| {
+        let goes_on = |job: u64| {
             !is_over(job) && (assignment.jobs.contains(&job) || newest.is_none_or(|it| job > it))
         };
         self.exchange.keep(goes_on);
         self.notes.keep(goes_on);
         self.bells.keep(goes_on);
+        self.keeping.assigned(assignment, goes_on);
         self.asking.retain(|key, _| goes_on(key.job));
         self.needless.retain(|route, _| goes_on(route.job));
         let me = self.me;
@@ -147,6 +135,8 @@ impl Post {
         self.agents = others.cloned().collect();
         self.away.retain(|agent| self.agents.contains_key(agent));
         self.couriers.retain(|agent, _| self.agents.contains_key(agent));
+        let agents = &self.agents;
+        self.said.retain(|(to, route), _| agents.contains_key(to) && goes_on(route.job));
         let places = assignment.peers.iter().map(|(key, at)| ((key.job, key.rank), *at));
         let before = mem::replace(&mut self.places, places.collect());
         for asking in self.asking.values_mut() {
@@ -166,7 +156,11 @@ impl Post {
         self.needless.retain(|route, _| !regrouped(route.job));
         let (places, first) = (&self.places, &self.since);
         self.exchange.drop_moved(|rank| places.get(&rank).is_some_and(|at| *at != me));
-        self.exchange.drop_before(|rank| first.get(&rank).copied().unwrap_or(0));
+        let first = |rank| first.get(&rank).copied().unwrap_or(0);
+        self.exchange.drop_before(first);
+        self.keeping.drop_before(first);
+        self.early.retain(|(key, ..)| goes_on(key.job));
+        self.log_early();
         self.carry_all();
         // A sender that runs elsewhere by now may send what is needed no more.
         let moved = |route: &Route| {
@@ -180,8 +174,16 @@ impl Post {
 
     /// The agent that notes the choices of ranks here: the next one that can be reached.
     fn partner(&self) -> Option<Member> {
-        let there = || self.agents.keys().filter(|agent| !self.away.contains(agent));
-        there().find(|agent| **agent > self.me).or_else(|| there().next()).copied()
+        self.order().first().copied()
+    }
+
+    /// The agents that can be reached, from the one behind this on.
+    fn order(&self) -> Vec<Member> {
+        let there = self.agents.keys().filter(|agent| !self.away.contains(agent));
+        let mut order: Vec<Member> = there.copied().collect();
+        let behind = order.partition_point(|agent| *agent < self.me);
+        order.rotate_left(behind);
+        order
     }
 
     /// Ranks here have another partner, or none any more.
@@ -208,7 +210,10 @@ impl Post {
             let at = self.agents.get(&to)?.clone();
             let events = self.events.clone();
             match Courier::start((self.me, to), at, self.tls.clone(), events) {
-                Ok(courier) => self.couriers.insert(to, courier),
+                Ok(courier) => {
+                    self.couriers.insert(to, courier);
+                    self.keeping.carriers(self.couriers.values().map(Courier::own_bell));
+                }
                 Err(error) => {
                     tracing::warn!(%error, "nothing can be carried to another agent");
                     return None;
@@ -221,69 +226,6 @@ impl Post {
     fn say(&mut self, to: Member, word: Word) {
         if let Some(courier) = self.courier(to) {
             courier.take(Parcel::Word(word));
-        }
-    }
-
-    /// Each log whose reader is elsewhere is carried there, and no other.
-    fn carry_all(&mut self) {
-        let logs: Vec<(Route, u64, Arc<File>)> = self.exchange.own_logs().collect();
-        let (exchange, couriers) = (&self.exchange, &self.couriers);
-        self.carried.retain(|route, (agent, _)| {
-            let stays = exchange.has_own(route);
-            if let Some(courier) = couriers.get(agent).filter(|_| !stays) {
-                courier.take(Parcel::Close(*route));
-            }
-            stays
-        });
-        for (route, start, file) in logs {
-            let to = self.places.get(&(route.job, route.to)).copied();
-            let to = to.filter(|to| *to != self.me && self.agents.contains_key(to));
-            let before = self.carried.get(&route);
-            let same = |(agent, its): &(Member, Arc<File>)| {
-                Some(*agent) == to && Arc::ptr_eq(its, &file) && self.couriers.contains_key(agent)
-            };
-            if before.is_some_and(same) {
-                continue;
-            }
-            if let Some((agent, _)) = self.carried.remove(&route)
-                && let Some(courier) = self.couriers.get(&agent)
-            {
-                courier.take(Parcel::Close(route));
-            }
-            if let Some(to) = to
-                && let Some(courier) = self.courier(to)
-            {
-                courier.take(Parcel::Log(route, start, file.clone()));
-                let bell = courier.bell();
-                self.words.push(((route.job, route.from), Frame::Bell(route.to), Some(bell)));
-                self.carried.insert(route, (to, file));
-            }
-        }
-    }
-
-    /// A rank here has a log of messages to another one.
-    pub fn log(&mut self, key: Key, to: u32, file: File) {
-        let route = Route { job: key.job, from: key.rank, to };
-        if key.start >= self.since(&(key.job, key.rank)) {
-            let deliveries = self.exchange.log(route, key.start, Arc::new(file), true);
-            self.deliver(deliveries);
-            self.carry_all();
-        }
-    }
-
-    /// A rank here has a bell.
-    pub fn bell(&mut self, key: Key, file: File) {
-        let rank = (key.job, key.rank);
-        self.bells.set(rank, file.try_clone().and_then(Bell::open).ok());
-        let deliveries = self.exchange.bell(rank, key.start, Arc::new(file));
-        self.deliver(deliveries);
-    }
-
-    /// A courier has brought a log.
-    pub fn mirrored(&mut self, route: Route, start: u64, file: File) {
-        if start >= self.since(&(route.job, route.from)) {
-            let deliveries = self.exchange.log(route, start, Arc::new(file), false);
-            self.deliver(deliveries);
         }
     }
 
@@ -354,10 +296,14 @@ impl Post {
     pub fn reached(&mut self, agent: Member) {
         if self.away.remove(&agent) {
             self.choose_partner();
+            self.carry_all();
         }
         for (rank, _) in self.notes.ranks().into_iter().filter(|(_, it)| *it == Some(agent)) {
             self.note_all(rank, agent);
         }
+        let said = self.said.iter().filter(|((to, _), _)| *to == agent);
+        let said: Vec<Kept> = said.map(|(_, kept)| *kept).collect();
+        said.into_iter().for_each(|kept| self.say(agent, Word::Kept(kept)));
         for (start, number) in self.notes.noted_of(agent) {
             self.say(agent, Word::Noted(start, number));
         }
@@ -376,6 +322,7 @@ impl Post {
         if self.agents.contains_key(&agent) && self.away.insert(agent) {
             tracing::warn!(%agent, "an agent cannot be reached: choices are noted elsewhere");
             self.choose_partner();
+            self.carry_all();
         }
         for asking in self.asking.values_mut() {
             asking.agents.remove(&agent);
@@ -416,6 +363,7 @@ impl Post {
     /// A start begins: what is noted of earlier ones, which note nothing any more.
     pub fn begin(&mut self, key: Key) -> (u64, u64, Vec<Choices>) {
         let rank = (key.job, key.rank);
+        self.offer_kept(rank, key.start);
         let notes = self.notes.begin(rank, (key.start, self.since(&rank)));
         let partner = self.partner();
         if let Some(partner) = partner.filter(|_| notes.1 > 0) {
@@ -445,7 +393,9 @@ impl Post {
             Word::Forget(start, number) => {
                 self.notes.forget((start.job, start.rank), start.since, number);
             }
+            Word::Kept(kept) => self.keeping.reached(from, kept),
             Word::Ask(start) => {
+                self.offer_kept((start.job, start.rank), start.start);
                 let (none, _, mut pieces) =
                     self.notes.begin((start.job, start.rank), (start.start, start.since));
                 let none = Choices { after: none, choices: Vec::new() };

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use os::unix_socket::{Unheard, listen_at};
+use rustix::io::ioctl_fionread;
 use rustix::net::sockopt::{set_tcp_user_timeout, socket_peercred};
 use rustix::process::geteuid;
 use tls::{Client, Role, SecureStream, Server, Visitor};
@@ -34,11 +35,28 @@ pub enum Door {
 }
 
 /// A stream of either kind.
-pub trait Stream: Read + Write + Send {}
+pub trait Stream: Read + Write + Send {
+    /// There is something to read without waiting, or about to be.
+    fn has_more(&self) -> bool;
+}
 
-impl Stream for UnixStream {}
-impl Stream for SecureStream {}
-impl Stream for Box<dyn Stream> {}
+impl Stream for UnixStream {
+    fn has_more(&self) -> bool {
+        ioctl_fionread(self).is_ok_and(|bytes| bytes > 0)
+    }
+}
+
+impl Stream for SecureStream {
+    fn has_more(&self) -> bool {
+        self.has_plain() || ioctl_fionread(self.socket()).is_ok_and(|bytes| bytes > 0)
+    }
+}
+
+impl Stream for Box<dyn Stream> {
+    fn has_more(&self) -> bool {
+        (**self).has_more()
+    }
+}
 
 /// A visitor's place at the door, until it is dropped.
 pub(crate) struct Seat(Arc<AtomicUsize>);

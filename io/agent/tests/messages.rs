@@ -3,10 +3,13 @@
 
 mod support;
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use job::{Command, End, JobState, Jobs, Spec, Why};
+use job::{Command, End, JobState, Jobs, Log, RankState, Spec, Why};
 use rustix::process::Signal;
+use steadfast_agent::images::folder_of;
 use steadfast_agent::local::Book;
 use wire::Random;
 use wire::rank::Every;
@@ -28,6 +31,7 @@ fn spec(name: &str, ranks: u32, command: &[&str]) -> Spec {
 /// Images that the ranks of a job have saved, together; `None`: it has finished.
 fn saved(jobs: &Jobs, job: u64) -> Option<u64> {
     let job = jobs.job(job).unwrap();
+    assert!(!matches!(job.state, JobState::Failing(..)), "{:?}", job.state);
     let images = job.ranks.iter().map(|rank| rank.images.next()).sum();
     (job.state != JobState::Finished).then_some(images)
 }
@@ -98,13 +102,51 @@ fn each_kind_of_message_comes_once_whichever_ranks_are_killed() {
     let folder = tempfile::tempdir().unwrap();
     let book = Book::default();
     let agent = Running::start(&book, folder.path());
-    for seed in 1..3 {
-        let job = submit(&book, spec(&format!("seed-{seed}"), 5, &["messages", "500"]));
+    for (seed, log) in (1..).zip([Log::Sender, Log::Optimistic(3), Log::Pessimistic]) {
+        let spec = spec(&format!("seed-{seed}"), 5, &["messages", "500"]);
+        let job = submit(&book, Spec { log, ..spec });
         assert!(disturb(&book, folder.path(), (job, 5), seed) > 2, "seed {seed}");
         // All have heard the same of who came first.
         let sums = results(&book, folder.path(), (job, 5), &["sum"]);
         assert!(sums.iter().all(|sum| *sum == sums[0]), "seed {seed}: {sums:?}");
     }
+    agent.stop();
+}
+
+#[test]
+fn a_rank_whose_newest_image_has_rotted_goes_back_further_and_gets_its_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let (book, command) = (Book::default(), ["heat", "6000", "1000"]);
+    let agent = Running::start(&book, folder.path());
+    let undisturbed = submit(&book, spec("undisturbed", 3, &command));
+    finished(&book, undisturbed);
+    let names = ["cells", "residual"];
+    let expected = results(&book, folder.path(), (undisturbed, 3), &names);
+    let job = submit(&book, spec("rots", 3, &command));
+    wait(&book, |jobs| {
+        let mut ranks = jobs.job(job)?.ranks.iter();
+        ranks.all(|rank| rank.images.restorable().count() > 1).then_some(())
+    });
+    book.take(&Command::Kill { job }).unwrap();
+    let (newest, start) = wait(&book, |jobs| {
+        let ranks = &jobs.job(job)?.ranks;
+        let ended = ranks.iter().all(|rank| !matches!(rank.state, RankState::At(_)));
+        let place = ranks[1].images.restorable().next()?[0].place;
+        ended.then_some((place, ranks[1].start))
+    });
+    let images = folder_of(&folder.path().join("jobs"), job, 1);
+    let name = format!("{:016x}-{:016x}.data", newest.generation, newest.start);
+    let file = File::options().write(true).open(images.join(name)).unwrap();
+    file.write_all_at(&vec![0xa5; file.metadata().unwrap().len() as usize], 0).unwrap();
+    book.take(&Command::Resume { job }).unwrap();
+    finished(&book, job);
+    assert!(results(&book, folder.path(), (job, 3), &names) == expected, "other results");
+    let whys = wait(&book, |jobs| {
+        let ranks = jobs.job(job)?.ranks.iter();
+        Some(ranks.map(|rank| rank.recoveries.iter().map(|it| it.why.clone()).collect()).collect())
+    });
+    let whys: Vec<Vec<Why>> = whys;
+    assert!(whys[1].contains(&Why::Ended(End::Damaged)), "after start {start}: {whys:?}");
     agent.stop();
 }
 

@@ -5,17 +5,19 @@ use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
 use channel::{ChannelError, Channels, Choice, Head, Notes, OWN_TAGS};
-use memlog::{Bell, Reader};
+use memlog::{Bell, LastKept, Reader};
 use wire::rank::{Choices, Frame, Log, MAX_CHOICES};
 
 use crate::error::JobError;
 use crate::journal::{Event, Journal};
 
+mod keeper;
 mod message;
 mod outgoing;
 mod saved;
 mod spin;
 
+use keeper::Keeper;
 pub use message::Message;
 use message::{Body, Place};
 use outgoing::Outgoing;
@@ -43,6 +45,7 @@ pub(crate) struct Messages {
     channels: Channels<Place>,
     journal: Journal<Body>,
     bell: Bell,
+    keeper: Option<Keeper>,
     sent: Vec<Option<Outgoing>>,
     comes: Vec<Incoming>,
     /// The channels as they were saved last, until it is known whether they count.
@@ -76,6 +79,7 @@ impl Messages {
             channels,
             journal,
             bell: Bell::new()?,
+            keeper: None,
             comes: sent.iter().map(|_| Incoming::default()).collect(),
             taken: vec![0; sent.len()],
             sent,
@@ -113,6 +117,7 @@ impl Messages {
     /// Has the agent know all that there is.
     fn offer(&mut self) -> Result<(), JobError> {
         self.words.clear();
+        self.sent.iter_mut().flatten().for_each(Outgoing::keeps_not);
         if self.sent.len() > 1 {
             self.words.push((Frame::Bell(self.rank), Some(self.bell.file().try_clone()?)));
         }
@@ -164,6 +169,9 @@ impl Messages {
                 _ => Err(JobError::Otherwise),
             };
         }
+        if self.is_behind(to) {
+            return Ok(false);
+        }
         let many = self.sent.len() as u32;
         let outgoing = self.sent.get_mut(to as usize);
         let outgoing = outgoing.ok_or(ChannelError::NoRank(to, many))?;
@@ -190,6 +198,14 @@ impl Messages {
             self.release(to, number);
         }
         Ok(true)
+    }
+
+    /// Too many messages to this rank are on no disk.
+    fn is_behind(&self, to: u32) -> bool {
+        let (first, last) = (self.channels.first(to), self.channels.last(to));
+        let outgoing = self.sent.get(to as usize).and_then(Option::as_ref);
+        let both = self.keeper.as_ref().zip(outgoing);
+        both.is_some_and(|(keeper, outgoing)| keeper.is_behind(outgoing, (first, last)))
     }
 
     /// A log has been full for so long: it grows if its receiver waits as well. False: it may grow no more.
@@ -301,11 +317,12 @@ impl Messages {
         Ok(come)
     }
 
-    /// Waits until somebody rings, for messages of this rank or any: first awake, if that has paid.
+    /// Waits until somebody rings, for messages of this rank or any, or until there may be room for one
+    /// `to` a rank: first awake, if that has paid.
     /// `asleep`: what else is to be looked at before it sleeps; true if it found something.
     pub fn wait(
         &mut self,
-        from: Option<u32>,
+        (from, to): (Option<u32>, Option<u32>),
         most: Duration,
         asleep: impl FnOnce(&mut Messages) -> Result<bool, JobError>,
     ) -> Result<(), JobError> {
@@ -323,7 +340,9 @@ impl Messages {
         }
         self.say_choices();
         let heard = self.bell.begin();
-        let found = self.poll(from)? > 0 || asleep(self)?;
+        // Disks may have got what this rank waits for since it looked.
+        let caught_up = |to| self.keeper.is_some() && !self.is_behind(to);
+        let found = to.is_some_and(caught_up) || self.poll(from)? > 0 || asleep(self)?;
         if !found {
             self.bell.sleep(heard, most);
         }
@@ -395,6 +414,16 @@ impl Messages {
                     outgoing.rings(bell);
                 }
             }
+            (Frame::Keeper(transit), Some(file)) => {
+                self.keeper = Bell::open(file).ok().map(|bell| Keeper { transit, bell });
+            }
+            (Frame::Kept(rank), Some(file)) => {
+                if let Some(Some(outgoing)) = self.sent.get_mut(rank as usize)
+                    && let Ok(kept) = LastKept::open(&file)
+                {
+                    outgoing.keeps(kept);
+                }
+            }
             (Frame::Needless(needless), _) => {
                 needless.into_iter().for_each(|(to, number)| self.release(to, number));
             }
@@ -410,11 +439,14 @@ impl Messages {
     /// Messages of a rank come through this log from now on. A later start will bring another one, if
     /// this one makes no sense.
     fn come(&mut self, from: u32, start: u64, file: &File) {
-        let Some(incoming) = self.comes.get_mut(from as usize) else { return };
+        let Some(incoming) = self.comes.get(from as usize) else { return };
         if start >= incoming.start
             && let Ok(reader) = Reader::open(file)
         {
-            *incoming = Incoming { reader: Some(reader), start };
+            // A message in the former one need not be sent again to be taken. If it makes no sense, the
+            // new one tells.
+            while self.poll(Some(from)).is_ok_and(|come| come > 0) {}
+            self.comes[from as usize] = Incoming { reader: Some(reader), start };
             self.channels.starts(from, start);
             // A start that has gone back sends what is needed no more.
             self.say_needless(Some(from));

@@ -47,6 +47,16 @@ impl SecureStream {
         self.records.identity()
     }
 
+    /// Something has come, and is to be read without the socket.
+    pub fn has_plain(&self) -> bool {
+        !self.plain.is_empty()
+    }
+
+    /// The socket below.
+    pub fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
     /// Reads once. False: the other side has closed.
     fn fill(&mut self) -> io::Result<bool> {
         let length = self.socket.read(&mut self.room)?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
+use job::Log;
 use wire::rank::Every;
 
 use crate::commands::at::At;
@@ -209,6 +210,12 @@ pub struct Run {
     /// the same turns (--every 50turns).
     #[arg(long, value_enum, default_value = "log")]
     pub recovery: Rollback,
+    /// Where messages between ranks are kept: in their sender's memory and images (sender); also on the
+    /// disks of its host and, by --copies, of others, before the receiver has them (pessimistic), or
+    /// behind it (optimistic:N), where the sender waits while 2 N messages are not there yet. A receiver
+    /// then need not wait until a lost sender has computed them again.
+    #[arg(long, value_name = "sender|optimistic:N|pessimistic", default_value = "sender")]
+    pub log: Log,
     /// End a rank that reaches no safe point (a turn) for so long, such as 10min, and start it again.
     #[arg(long, value_name = "TIME", value_parser = submit::span)]
     pub stall: Option<Duration>,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use memlog::{Bell, Broken, Reader};
 use tls::Client;
-use wire::agents::{Frame, Hello, MAGIC, MAX_PIECE, Open, Piece, Route, Word};
+use wire::agents::{Frame, Hello, MAGIC, MAX_PIECE, Open, Piece, Purpose, Route, Word};
 use wire::{Member, PROTOCOL_VERSION};
 
 use crate::event::Event;
@@ -30,13 +30,16 @@ const ROUND: usize = 1 << 20;
 /// The most bytes of a log that is carried.
 pub(super) const MAX_LOG: u64 = 4 << 30;
 
+/// A log that is carried, and what for.
+pub(super) type Carried = (Route, Purpose);
+
 /// Something to carry.
 #[derive(Debug)]
 pub(super) enum Parcel {
     /// A log of a sender's start: what it has, and what comes.
-    Log(Route, u64, Arc<File>),
+    Log(Carried, u64, Arc<File>),
     /// This log has another reader now.
-    Close(Route),
+    Close(Carried),
     /// A word.
     Word(Word),
 }
@@ -97,6 +100,11 @@ impl Courier {
     pub fn bell(&self) -> Arc<File> {
         self.file.clone()
     }
+
+    /// The same, in this process.
+    pub fn own_bell(&self) -> Arc<Bell> {
+        self.bell.clone()
+    }
 }
 
 impl Drop for Courier {
@@ -110,12 +118,17 @@ impl Drop for Courier {
 /// A log that is carried.
 struct Channel {
     number: u32,
-    route: Route,
+    carried: Carried,
     reader: Reader,
     released: u64,
 }
 
 impl Channel {
+    /// A log of a start that is over was carried as a whole.
+    fn is_over(&self) -> bool {
+        matches!(self.carried.1, Purpose::Kept(_)) && !self.reader.has_more()
+    }
+
     /// Adds what comes next in the log to the frames.
     fn carry(&mut self, frames: &mut Vec<u8>, bytes: &mut Vec<u8>) -> Result<(), Broken> {
         let next = self.reader.copy_next(MAX_PIECE, bytes)?;
@@ -144,7 +157,7 @@ struct Way {
     tls: Option<Client>,
     parcels: Receiver<Parcel>,
     bell: Arc<Bell>,
-    logs: BTreeMap<Route, (u64, Arc<File>)>,
+    logs: BTreeMap<Carried, (u64, Arc<File>)>,
     words: VecDeque<Word>,
     stream: Option<Box<dyn Stream>>,
     channels: Vec<Channel>,
@@ -205,16 +218,16 @@ impl Way {
 
     fn take(&mut self, parcel: Parcel) {
         match parcel {
-            Parcel::Log(route, start, file) => {
-                self.logs.insert(route, (start, file));
-                if let Err(error) = self.close(route).and_then(|()| self.begin(route)) {
+            Parcel::Log(carried, start, file) => {
+                self.logs.insert(carried, (start, file));
+                if let Err(error) = self.close(carried).and_then(|()| self.begin(carried)) {
                     tracing::info!(at = self.at, %error, "the way to another agent is broken");
                     self.stream = None;
                 }
             }
-            Parcel::Close(route) => {
-                self.logs.remove(&route);
-                if self.close(route).is_err() {
+            Parcel::Close(carried) => {
+                self.logs.remove(&carried);
+                if self.close(carried).is_err() {
                     self.stream = None;
                 }
             }
@@ -242,13 +255,13 @@ impl Way {
         stream.write_all(&Frame::Hello(hello).encode())?;
         (self.stream, self.next) = (Some(stream), 0);
         self.channels.clear();
-        let routes: Vec<Route> = self.logs.keys().copied().collect();
-        routes.into_iter().try_for_each(|route| self.begin(route))
+        let all: Vec<Carried> = self.logs.keys().copied().collect();
+        all.into_iter().try_for_each(|carried| self.begin(carried))
     }
 
     /// A log is carried no more.
-    fn close(&mut self, route: Route) -> io::Result<()> {
-        let Some(place) = self.channels.iter().position(|channel| channel.route == route) else {
+    fn close(&mut self, carried: Carried) -> io::Result<()> {
+        let Some(place) = self.channels.iter().position(|it| it.carried == carried) else {
             return Ok(());
         };
         let number = self.channels.swap_remove(place).number;
@@ -257,9 +270,9 @@ impl Way {
     }
 
     /// Begins to carry a log. One that makes no sense is let be: its sender is broken.
-    fn begin(&mut self, route: Route) -> io::Result<()> {
+    fn begin(&mut self, carried: Carried) -> io::Result<()> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
-        let Some((start, file)) = self.logs.get(&route) else { return Ok(()) };
+        let Some((start, file)) = self.logs.get(&carried) else { return Ok(()) };
         let reader = Reader::open(file);
         let reader = reader.and_then(|reader| {
             let at = reader.released().map_err(io::Error::other)?;
@@ -269,16 +282,17 @@ impl Way {
         let (reader, at) = match reader {
             Ok(reader) => reader,
             Err(error) => {
-                tracing::warn!(?route, %error, "a log cannot be read");
-                self.logs.remove(&route);
+                tracing::warn!(?carried, %error, "a log cannot be read");
+                self.logs.remove(&carried);
                 return Ok(());
             }
         };
         let (channel, capacity) = (self.next, reader.capacity());
         self.next += 1;
-        let open = Open { channel, route, start: *start, capacity, at };
+        let (route, purpose) = carried;
+        let open = Open { channel, purpose, route, start: *start, capacity, at };
         stream.write_all(&Frame::Open(open).encode())?;
-        self.channels.push(Channel { number: channel, route, reader, released: at });
+        self.channels.push(Channel { number: channel, carried, reader, released: at });
         Ok(())
     }
 
@@ -289,13 +303,16 @@ impl Way {
         for word in self.words.drain(..) {
             frames.extend_from_slice(&Frame::Word(word).encode());
         }
-        let (many, mut bytes, mut bad) = (self.channels.len(), Vec::new(), Vec::new());
+        let (many, mut bytes) = (self.channels.len(), Vec::new());
+        let mut over = Vec::new();
         for round in 0..many {
             let place = (self.turn + round) % many;
             let channel = &mut self.channels[place];
             if let Err(error) = channel.carry(&mut frames, &mut bytes) {
-                tracing::warn!(route = ?channel.route, %error, "a log cannot be read");
-                bad.push(channel.route);
+                tracing::warn!(log = ?channel.carried, %error, "a log cannot be read");
+                over.push(channel.carried);
+            } else if channel.is_over() {
+                over.push(channel.carried);
             }
             if frames.len() >= ROUND {
                 self.turn = place + 1;
@@ -310,9 +327,9 @@ impl Way {
             stream.write_all(&frames)?;
             stream.flush()?;
         }
-        for route in &bad {
-            self.logs.remove(route);
-            self.close(*route)?;
+        for carried in &over {
+            self.logs.remove(carried);
+            self.close(*carried)?;
         }
         Ok(!frames.is_empty())
     }

@@ -1,24 +1,29 @@
 //! Mirrors the logs that another agent's courier brings, and hears its words.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::BytesMut;
-use memlog::Mirror;
-use wire::agents::{Frame, Open, Piece, Route};
+use memlog::{Kept, Mirror};
+use wire::agents::{Frame, Kept as Reached, Open, Piece, Purpose};
 use wire::{Member, NodeId};
 
-use super::Bells;
 use super::courier::MAX_LOG;
+use crate::bells::Bells;
 use crate::event::Event;
 use crate::exchange::RankId;
+use crate::keeping::{Shelf, Ticket};
 use crate::streams::Stream;
 
 /// Bytes that are read at a time.
 const READ: usize = 256 << 10;
+
+/// Kept logs wait for no more bytes than these before they go to the disk.
+const AT_ONCE: usize = 2 << 20;
 
 /// The most logs on a stream.
 const MAX_LOGS: usize = 65_536;
@@ -28,7 +33,7 @@ const MAX_LOGS: usize = 65_536;
 pub(crate) fn hear(
     mut stream: impl Stream,
     events: &Sender<Event>,
-    (me, bells, visits): (Member, &Bells, &Visits),
+    (me, bells, visits, shelf): (Member, &Bells, &Visits, &Shelf),
 ) -> io::Result<()> {
     let (mut input, mut room) = (BytesMut::new(), vec![0; READ]);
     let mut visitor = Visitor {
@@ -37,6 +42,9 @@ pub(crate) fn hear(
         number: visits.next.fetch_add(1, Ordering::Relaxed),
         from: None,
         mirrors: BTreeMap::new(),
+        keeps: BTreeMap::new(),
+        come: 0,
+        shelf,
         events,
         rung: BTreeSet::new(),
     };
@@ -46,6 +54,10 @@ pub(crate) fn hear(
         }
         bells.ring(&visitor.rung);
         visitor.rung.clear();
+        // Bytes that have come meanwhile go to the disk with these.
+        if !stream.has_more() || visitor.come > AT_ONCE {
+            visitor.flush()?;
+        }
         match stream.read(&mut room)? {
             0 => return Ok(()),
             length => input.extend_from_slice(&room[..length]),
@@ -66,7 +78,12 @@ struct Visitor<'a> {
     /// The number of this stream.
     number: u64,
     from: Option<Member>,
-    mirrors: BTreeMap<u32, (Mirror, Route)>,
+    mirrors: BTreeMap<u32, (Mirror, Open)>,
+    /// Logs that are kept on the disk here.
+    keeps: BTreeMap<u32, (Kept, Ticket, Open)>,
+    /// Bytes that have come since these were flushed.
+    come: usize,
+    shelf: &'a Shelf,
     events: &'a Sender<Event>,
     /// Receivers for whom something has come.
     rung: BTreeSet<RankId>,
@@ -87,26 +104,18 @@ impl Visitor<'_> {
                 return Ok(());
             }
             (Frame::Open(open), Some(_)) => return self.open(open),
-            (Frame::Bytes(Piece { channel, at, bytes }), Some(_)) => {
-                // A later log of the route may have taken its place.
-                let Some((mirror, route)) = self.mirrors.get_mut(&channel) else { return Ok(()) };
-                if mirror.push(at, &bytes).is_err() {
-                    // Its writer is broken. Others come by the same stream.
-                    self.mirrors.remove(&channel);
-                    return Ok(());
-                }
-                self.rung.insert((route.job, route.to));
-                return Ok(());
-            }
+            (Frame::Bytes(piece), Some(_)) => return self.push(&piece),
             (Frame::Released(channel, at), Some(_)) => {
                 let mirror = self.mirrors.get_mut(&channel);
                 mirror.into_iter().for_each(|(mirror, _)| mirror.release(at));
-                return Ok(());
+                let released = self.keeps.get_mut(&channel).map(|it| it.0.release(at));
+                return self.heed(channel, released.unwrap_or(Ok(())));
             }
             (Frame::Word(word), Some(from)) => (from, word),
             (Frame::Alive, Some(_)) => return Ok(()),
             (Frame::Closed(channel), Some(_)) => {
                 self.mirrors.remove(&channel);
+                self.keeps.remove(&channel);
                 return Ok(());
             }
             _ => return wrong("an agent begins with its hello, and says it once"),
@@ -126,15 +135,99 @@ impl Visitor<'_> {
     }
 
     fn open(&mut self, open: Open) -> io::Result<()> {
-        if self.mirrors.len() >= MAX_LOGS || open.capacity > MAX_LOG {
+        let many = self.mirrors.len() + self.keeps.len();
+        if many >= MAX_LOGS || open.capacity > MAX_LOG {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "too many or too long logs"));
         }
         // An earlier log of the route is read no more.
-        self.mirrors.retain(|_, (_, route)| *route != open.route);
+        let kind = |purpose| matches!(purpose, Purpose::Kept(_));
+        let same = |its: &Open| kind(its.purpose) == kind(open.purpose);
+        let other = |its: &Open| its.route != open.route || !same(its);
+        self.mirrors.retain(|_, (_, its)| other(its));
+        self.keeps.retain(|_, (_, _, its)| other(its));
+        if open.purpose == Purpose::Keep {
+            return self.keep(open);
+        }
         let mirror = Mirror::new(open.capacity, open.at)?;
         let file = mirror.file().try_clone()?;
-        self.mirrors.insert(open.channel, (mirror, open.route));
+        self.mirrors.insert(open.channel, (mirror, open));
+        if open.purpose == Purpose::Read { self.mirrored(open, file) } else { Ok(()) }
+    }
+
+    /// A log is to be on the disk here. Where it cannot be, nobody is to wait for that.
+    fn keep(&mut self, open: Open) -> io::Result<()> {
+        match self.shelf.create(open.route, open.start, (open.capacity, open.at)) {
+            Ok((ticket, kept)) => {
+                self.keeps.insert(open.channel, (kept, ticket, open));
+                Ok(())
+            }
+            Err(error) => {
+                tracing::error!(%error, "messages of another host cannot be kept here");
+                self.reached(open, u64::MAX)
+            }
+        }
+    }
+
+    fn reached(&self, Open { route, start, capacity, .. }: Open, until: u64) -> io::Result<()> {
+        let Some(from) = self.from else { return Ok(()) };
+        self.report(from.node, Event::Keeps(from, Reached { route, start, capacity, until }))
+    }
+
+    /// The next bytes of a log. A later log of the route may have taken its place; and if its writer is
+    /// broken, others come by the same stream.
+    fn push(&mut self, Piece { channel, at, bytes }: &Piece) -> io::Result<()> {
+        self.come += bytes.len();
+        if let Some((mirror, open)) = self.mirrors.get_mut(channel) {
+            let (open, pushed) = (*open, mirror.push(*at, bytes));
+            let Purpose::Kept(reaches) = open.purpose else {
+                match pushed {
+                    Ok(()) => _ = self.rung.insert((open.route.job, open.route.to)),
+                    Err(_) => _ = self.mirrors.remove(channel),
+                }
+                return Ok(());
+            };
+            // Its reader will have no other: it gets it as a whole.
+            if mirror.last() >= reaches {
+                let file = mirror.file().try_clone()?;
+                self.mirrors.remove(channel);
+                return self.mirrored(open, file);
+            }
+        }
+        let pushed = self.keeps.get_mut(channel).map(|(kept, ..)| kept.push(*at, bytes));
+        self.heed(*channel, pushed.unwrap_or(Ok(())))
+    }
+
+    fn mirrored(&self, open: Open, file: File) -> io::Result<()> {
         let node = self.from.map_or(self.me.node, |from| from.node);
-        self.report(node, Event::Mirrored(open.route, open.start, file))
+        self.report(node, Event::Mirrored(open, file))
+    }
+
+    /// A disk that fails is as none: nobody is to wait for it.
+    fn heed(&mut self, channel: u32, done: io::Result<()>) -> io::Result<()> {
+        let Err(error) = done else { return Ok(()) };
+        let Some((_, _, open)) = self.keeps.remove(&channel) else { return Ok(()) };
+        tracing::error!(%error, "messages of another host cannot be kept here any more");
+        self.reached(open, u64::MAX)
+    }
+
+    /// Has the disk take what has come for it, and reports it.
+    fn flush(&mut self) -> io::Result<()> {
+        self.come = 0;
+        let dirty = |(channel, (kept, ..)): (&u32, &(Kept, Ticket, Open))| {
+            kept.is_dirty().then_some(*channel)
+        };
+        let dirty: Vec<u32> = self.keeps.iter().filter_map(dirty).collect();
+        for channel in dirty {
+            let Some((kept, ticket, open)) = self.keeps.get_mut(&channel) else { continue };
+            match kept.flush() {
+                Ok(until) => {
+                    let (ticket, open, last) = (*ticket, *open, kept.show(until));
+                    self.shelf.reaches(ticket, last);
+                    self.reached(open, until)?;
+                }
+                Err(error) => self.heed(channel, Err(error))?,
+            }
+        }
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use channel::Channels;
-use memlog::{Bell, Writer};
+use memlog::{Bell, LastKept, Writer};
 use wire::rank::SPILL_VARIABLE;
 
 use super::message::Place;
@@ -39,6 +39,8 @@ pub(super) struct Outgoing {
     writer: Writer,
     /// Wakes the receiver.
     bell: Option<Bell>,
+    /// How far the log is on disks, where that is told.
+    kept: Option<LastKept>,
     /// The most bytes that the log may have now.
     most: u64,
     /// The receiver needs no messages up to this one, also of those that have yet to be sent again.
@@ -54,7 +56,8 @@ impl Outgoing {
     }
 
     pub fn of(writer: Writer) -> Outgoing {
-        Outgoing { writer, bell: None, most: MOST, needless: 0, saved: None, saving: None }
+        let (bell, kept, saved, saving) = (None, None, None, None);
+        Outgoing { writer, bell, kept, most: MOST, needless: 0, saved, saving }
     }
 
     pub fn file(&self) -> &File {
@@ -100,6 +103,8 @@ impl Outgoing {
         {
             larger.publish(*end);
         }
+        // Another file will tell of it.
+        self.kept = None;
         self.writer = larger;
         if waits {
             // Among what the program says to its user: the log takes room, and its receiver takes time.
@@ -141,6 +146,21 @@ impl Outgoing {
     pub fn rings(&mut self, bell: Bell) {
         bell.ring();
         self.bell = Some(bell);
+    }
+
+    /// This memory says how far the log is on disks.
+    pub fn keeps(&mut self, kept: LastKept) {
+        self.kept = Some(kept);
+    }
+
+    /// Nobody tells any more how far it is on disks.
+    pub fn keeps_not(&mut self) {
+        self.kept = None;
+    }
+
+    /// The last message that is on all disks; `None`: nobody says it.
+    pub fn last_kept(&self) -> Option<u64> {
+        self.kept.as_ref().map(LastKept::number)
     }
 
     pub fn release(&mut self, end: u64) {
