@@ -29,6 +29,7 @@ const WITHIN: u64 = 200_000;
 const ONE_START: &str = "one start counts";
 const AS_BEFORE: &str = "what is done again is the same";
 
+#[derive(Clone, Copy)]
 struct Message {
     start: u64,
     head: Head,
@@ -40,6 +41,8 @@ struct Message {
 struct Link {
     messages: VecDeque<Message>,
     next: u64,
+    /// Those that are kept at other hosts, by their numbers and without a gap.
+    kept: BTreeMap<u64, Message>,
 }
 
 struct World {
@@ -214,6 +217,7 @@ impl World {
     fn start(&mut self, number: u32) -> Verdict {
         let (ranks, planted) = (self.options.ranks, self.planted);
         let damaged = self.draw.permille(10 * self.options.damaged);
+        (0..ranks).try_for_each(|other| self.read_kept(number, other))?;
         let rank = &mut self.ranks[number as usize];
         let mark = rank.begin(number, ranks, damaged, planted)?;
         let start = rank.start;
@@ -225,7 +229,8 @@ impl World {
             if self.options.kind == Kind::Outside {
                 next = next.saturating_sub(self.options.back);
             }
-            self.links.insert((other, number), Link { next, ..Link::default() });
+            let link = self.links.entry((other, number)).or_default();
+            (link.next, link.messages) = (next, VecDeque::new());
             if let Some(process) = &mut self.ranks[other as usize].process {
                 process.channels.starts(number, start);
             }
@@ -238,7 +243,21 @@ impl World {
                 _ => self.draw.between(0, self.options.back),
             };
             let next = self.wanted(number, other).saturating_sub(back);
-            self.links.entry((number, other)).or_default().next = next;
+            let link = self.links.entry((number, other)).or_default();
+            (link.next, link.messages) = (next, VecDeque::new());
+        }
+        Ok(())
+    }
+
+    /// Before a receiver hears of another start of a sender, it reads what was kept of earlier ones, as
+    /// far as it has come.
+    fn read_kept(&mut self, from: u32, to: u32) -> Verdict {
+        let Some(link) = self.links.get(&(from, to)).filter(|_| from != to) else { return Ok(()) };
+        let many = self.draw.between(0, link.kept.len() as u64) as usize;
+        let wanted = self.wanted(from, to);
+        let kept: Vec<Message> = link.kept.range(wanted..).take(many).map(|it| *it.1).collect();
+        for message in kept {
+            self.arrive((from, to), message)?;
         }
         Ok(())
     }
@@ -294,7 +313,15 @@ impl World {
         let arrives = self.draw.one_in(2);
         let Some(link) = self.links.get_mut(&(from, to)) else { return Ok(()) };
         if !arrives {
-            let Some(process) = &self.ranks[from as usize].process else { return Ok(()) };
+            let Some(process) = &self.ranks[from as usize].process else {
+                // Its sender is gone, and what was kept of it comes.
+                let kept = link.kept.range(link.next..).next().map(|(_, message)| *message);
+                if let Some(message) = kept {
+                    link.messages.push_back(message);
+                    link.next = message.head.number + 1;
+                }
+                return Ok(());
+            };
             // One that it has, and is asked for once more, may be in no log any more.
             link.next = link.next.max(process.channels.first(to));
             let told = |error: ChannelError| crate::check::Violation {
@@ -303,14 +330,34 @@ impl World {
             };
             if let Some((head, bytes)) = process.channels.log(to, link.next).map_err(told)?.next() {
                 let (start, bytes) = (process.start, *bytes);
-                link.messages.push_back(Message { start, head, bytes });
+                let message = Message { start, head, bytes };
+                link.messages.push_back(message);
                 link.next = head.number + 1;
+                // A kept log of an earlier start goes when there is as much of this one.
+                let reaches = link.kept.keys().next_back().is_none_or(|last| *last <= head.number);
+                if self.draw.permille(self.options.kept) && reaches {
+                    // With all before it that its log has.
+                    let all = process.channels.whole_log(to, process.channels.first(to));
+                    let left = all.take_while(|it| it.0.number <= head.number);
+                    let message =
+                        |(head, bytes): (Head, &u64)| Message { start, head, bytes: *bytes };
+                    link.kept = left.map(|it| (it.0.number, message(it))).collect();
+                }
             }
             return Ok(());
         }
+        if self.ranks[to as usize].process.is_some()
+            && let Some(message) = link.messages.pop_front()
+        {
+            return self.arrive((from, to), message);
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, (from, to): (u32, u32), message: Message) -> Verdict {
+        let Message { start, head, bytes } = message;
         let present = self.ranks[from as usize].start;
         let Some(process) = &mut self.ranks[to as usize].process else { return Ok(()) };
-        let Some(Message { start, head, bytes }) = link.messages.pop_front() else { return Ok(()) };
         let property = |error: &ChannelError| match error {
             ChannelError::Gap { .. } => "logs are kept",
             _ => AS_BEFORE,
@@ -344,6 +391,7 @@ impl World {
         }
         self.releases.clear();
         self.exposed.clear();
+        self.links.values_mut().for_each(|link| link.kept.clear());
         self.regroups += 1;
         (0..self.options.ranks).try_for_each(|rank| self.start(rank))
     }
@@ -366,6 +414,9 @@ impl World {
             && let Some(process) = &mut self.ranks[sender as usize].process
         {
             process.channels.release(receiver, below).for_each(drop);
+            if let Some(link) = self.links.get_mut(&(sender, receiver)) {
+                link.kept = link.kept.split_off(&(below + 1));
+            }
         }
     }
 

@@ -20,6 +20,8 @@ pub struct Options {
     pub damaged: u64,
     /// A new start's messages are asked for from so many before the first that is missing, at most.
     pub back: u64,
+    /// Messages are kept at other hosts, of 1,000 that leave: none, some, or each before it comes.
+    pub kept: u64,
 }
 
 impl Options {
@@ -36,6 +38,7 @@ impl Options {
             damaged: draw.pick(&[0, 25, 60]),
             // Another last message is seen only by whoever looks at it again.
             back: if kind == Kind::Outside { 100 } else { draw.pick(&[0, 4, 100]) },
+            kept: draw.pick(&[0, 0, 500, 1_000]),
         }
     }
 }
