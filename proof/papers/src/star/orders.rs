@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::applications::Application;
 use super::arena::Arena;
+use super::sending::Sending;
 
 /// The experiment's name.
 pub const EXPERIMENT: &str = "star";
@@ -15,6 +16,8 @@ pub const EXPERIMENT: &str = "star";
 pub enum Orders {
     /// A rank of an application.
     Run(Application),
+    /// A rank that sends, or answers.
+    Send(Sending),
     /// A process with memory.
     Hold(Arena),
 }
@@ -29,6 +32,7 @@ impl Orders {
     pub fn live(self) -> Outcome<()> {
         match self {
             Orders::Run(application) => application.live(),
+            Orders::Send(sending) => sending.live(),
             Orders::Hold(arena) => arena.live(),
         }
     }

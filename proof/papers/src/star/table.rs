@@ -4,7 +4,7 @@ use harness::cluster::Plan;
 use harness::figures::median_and_worst;
 use harness::jobs::{Kind, Ran, Scene};
 use harness::{Outcome, Run, ensure, name};
-use job::Spec;
+use job::{Log, Spec};
 use serde_json::json;
 use wire::rank::Every;
 
@@ -36,6 +36,10 @@ pub struct Knobs {
     /// Runs without checkpoints, each with one of each way to save.
     #[arg(long, default_value_t = 3)]
     pairs: usize,
+    /// Where messages are kept, beside the images: the paper had them on two disks. Runs without
+    /// checkpoints have them in memory alone.
+    #[arg(long, default_value_t = Log::Sender)]
+    log: Log,
     /// Only this way to save; all by default.
     #[arg(long, value_enum, value_name = "WAY")]
     way: Vec<Kind>,
@@ -62,11 +66,12 @@ pub fn run(knobs: &Knobs, setting: &Setting, run: &Run, found: &mut Found) -> Ou
          checkpoint each {} s; {} rounds of a run without checkpoints and one of each way, another one \
          first each time; s: median; overhead: median of the paired differences; safe: time in safe \
          points; agents: processor time of agents and their writers, both of the ranks' time; the ranks \
-         of gauss talk, and its logs are in its images",
+         of gauss talk, and its logs are in its images, and kept so: {}",
         knobs.ranks,
         setting.storage.display(),
         knobs.interval,
-        knobs.pairs
+        knobs.pairs,
+        knobs.log
     ));
     let table = run.table(
         "application:<12, way=kind:<12, saved KB=saved_kb:9.0, s=seconds:9.2, \
@@ -96,6 +101,7 @@ pub fn run(knobs: &Knobs, setting: &Setting, run: &Run, found: &mut Found) -> Ou
             let line = json!({
                 "peer": "steadfast", "measure": "table", "application": row.name,
                 "kind": kind.map_or("none".into(), name), "ranks": knobs.ranks,
+                "log": kind.map(|_| knobs.log.to_string()),
                 "gauss": knobs.gauss, "matmul": knobs.matmul, "fft": knobs.fft, "interval_s": knobs.interval,
                 "runs": of_way.len(), "saved_kb": row.saved.map(|it| it as f64 / 1e3),
                 "seconds": figure(&|ran| Some(ran.computed)),
@@ -162,7 +168,7 @@ impl Knobs {
                     None => Spec { every: Every::Never, ..spec.clone() },
                     Some(kind) => {
                         let every = Every::Micros((self.interval * 1e6) as u64);
-                        kind.of(Spec { every, ..spec.clone() })
+                        kind.of(Spec { every, log: self.log, ..spec.clone() })
                     }
                 };
                 eprintln!("{}: {} ...", row.name, kind.map_or("none".into(), name));
