@@ -3,7 +3,8 @@
     python python/tests/strikes.py --steadfast target/release/steadfast --rounds 50 \\
         matmul.py 6144 / ring.py 20000 / gauss.py 1500
 
-A round kills a rank, an agent, a node, or two of them at once. A job that ends is compared with an
+A round kills a rank, an agent, a node, or two of them at once (`--kinds`; `notes`: a rank and all
+agents). A job that ends is compared with an
 undisturbed run, bit by bit, and the next one begins, of the next program. Prints how many turns
 were computed twice. Run by hand: it takes some seconds a round.
 """
@@ -109,8 +110,14 @@ class Cluster:
     def strike(self, kind):
         words = {"rank": " " + str(self.script), "agent": " agent ", "node": " node "}
         kinds = random.choices(self.options.kinds, k=2) if kind == "two" else [kind]
+        if kind == "notes":
+            # A rank is lost with its choices, wherever these are noted.
+            kinds = ["rank"]
         victims = [self.processes(words[kind]) for kind in kinds]
-        for victim in [random.choice(some) for some in victims if some]:
+        victims = [random.choice(some) for some in victims if some]
+        if kind == "notes":
+            victims += self.processes(words["agent"])
+        for victim in victims:
             try:
                 os.kill(victim, signal.SIGKILL)
             except ProcessLookupError:
@@ -167,7 +174,7 @@ def main():
     options.add_argument("examples", nargs="*", help="programs and arguments, with / between them")
     options = options.parse_args()
     random.seed(options.seed)
-    examples = [text.split() for text in " ".join(options.examples or ["matmul.py 6144"]).split("/")]
+    examples = [text.split() for text in " ".join(options.examples or ["matmul.py 6144"]).split(" / ")]
     with tempfile.TemporaryDirectory() as home:
         cluster = Cluster(str(Path(options.steadfast).resolve()), home, options)
         try:
@@ -184,8 +191,8 @@ def strikes(cluster, examples):
         wait(cluster, f"calm-{number}")
         wanted.append((cluster.results(f"calm-{number}"), cluster.prints(f"calm-{number}")))
         assert wanted[-1][0], f"{example} has no results"
-    done = jobs = turns = twice = restarts = 0
-    kinds = [*options.kinds, "two"]
+    done = jobs = turns = twice = restarts = regroups = 0
+    kinds = [*options.kinds] if "notes" in options.kinds else [*options.kinds, "two"]
     while done < options.rounds:
         name, number = f"struck-{jobs}", jobs % len(examples)
         cluster.submit(name, examples[number])
@@ -209,10 +216,14 @@ def strikes(cluster, examples):
                          f"{len(found)} lines; undisturbed {calm[-20:]}, {len(calm)} lines")
         computed, again = cluster.turns(name)
         jobs, turns, twice = jobs + 1, turns + computed, twice + again
-        restarts += sum(rank["start"] - 1 for rank in cluster.job(name)["ranks"])
+        ranks = cluster.job(name)["ranks"]
+        restarts += sum(rank["start"] - 1 for rank in ranks)
+        regroups += max(json.dumps(rank["recoveries"]).count("regrouped") for rank in ranks)
         cluster.steadfast("job", "forget", name)
-        print(f"{done} rounds, {jobs} jobs, {restarts} restarts, {twice} of {turns} turns twice", flush=True)
-    print(json.dumps(dict(rounds=done, jobs=jobs, restarts=restarts, turns=turns, twice=twice)))
+        print(f"{done} rounds, {jobs} jobs, {restarts} restarts, {regroups} times all went back, "
+              f"{twice} of {turns} turns twice", flush=True)
+    found = dict(rounds=done, jobs=jobs, restarts=restarts, regroups=regroups)
+    print(json.dumps(dict(**found, turns=turns, twice=twice)))
 
 
 main()
