@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
+use std::mem::discriminant;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -140,8 +141,7 @@ impl Visitor<'_> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "too many or too long logs"));
         }
         // An earlier log of the route is read no more.
-        let kind = |purpose| matches!(purpose, Purpose::Kept(_));
-        let same = |its: &Open| kind(its.purpose) == kind(open.purpose);
+        let same = |its: &Open| discriminant(&its.purpose) == discriminant(&open.purpose);
         let other = |its: &Open| its.route != open.route || !same(its);
         self.mirrors.retain(|_, (_, its)| other(its));
         self.keeps.retain(|_, (_, _, its)| other(its));
