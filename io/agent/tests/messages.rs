@@ -150,6 +150,32 @@ fn a_rank_whose_newest_image_has_rotted_goes_back_further_and_gets_its_messages(
     agent.stop();
 }
 
+/// The host is lost with both ranks and all memory.
+#[test]
+fn a_receiver_has_what_was_kept_before_its_lost_sender_sends_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let book = Book::default();
+    let spec = Spec {
+        log: Log::Pessimistic,
+        every: Every::Never,
+        ..spec("heard", 2, &["heard", folder.path().to_str().unwrap()])
+    };
+    let agent = Running::start(&book, folder.path());
+    let job = submit(&book, spec);
+    wait(&book, |jobs| (jobs.job(job)?.ranks[1].progress.step.step > 0).then_some(()));
+    book.take(&Command::Kill { job }).unwrap();
+    wait(&book, |jobs| {
+        let mut ranks = jobs.job(job)?.ranks.iter();
+        ranks.all(|rank| !matches!(rank.state, RankState::At(_))).then_some(())
+    });
+    agent.stop();
+    // The sender waits until its receiver has all of the first start's messages.
+    let agent = Running::start_at(&book, folder.path(), "later");
+    book.take(&Command::Resume { job }).unwrap();
+    finished(&book, job);
+    agent.stop();
+}
+
 #[test]
 fn a_rank_that_stands_still_is_ended_though_it_has_waited_for_messages() {
     let folder = tempfile::tempdir().unwrap();

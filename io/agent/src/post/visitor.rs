@@ -73,6 +73,15 @@ pub(crate) struct Visits {
     last: Arc<Mutex<BTreeMap<NodeId, u64>>>,
 }
 
+/// A log that is kept on the disk here.
+struct Keep {
+    kept: Kept,
+    ticket: Ticket,
+    open: Open,
+    /// All before this byte was told to be there.
+    told: u64,
+}
+
 struct Visitor<'a> {
     me: Member,
     visits: &'a Visits,
@@ -81,7 +90,7 @@ struct Visitor<'a> {
     from: Option<Member>,
     mirrors: BTreeMap<u32, (Mirror, Open)>,
     /// Logs that are kept on the disk here.
-    keeps: BTreeMap<u32, (Kept, Ticket, Open)>,
+    keeps: BTreeMap<u32, Keep>,
     /// Bytes that have come since these were flushed.
     come: usize,
     shelf: &'a Shelf,
@@ -109,7 +118,7 @@ impl Visitor<'_> {
             (Frame::Released(channel, at), Some(_)) => {
                 let mirror = self.mirrors.get_mut(&channel);
                 mirror.into_iter().for_each(|(mirror, _)| mirror.release(at));
-                let released = self.keeps.get_mut(&channel).map(|it| it.0.release(at));
+                let released = self.keeps.get_mut(&channel).map(|it| it.kept.release(at));
                 return self.heed(channel, released.unwrap_or(Ok(())));
             }
             (Frame::Word(word), Some(from)) => (from, word),
@@ -144,7 +153,7 @@ impl Visitor<'_> {
         let same = |its: &Open| discriminant(&its.purpose) == discriminant(&open.purpose);
         let other = |its: &Open| its.route != open.route || !same(its);
         self.mirrors.retain(|_, (_, its)| other(its));
-        self.keeps.retain(|_, (_, _, its)| other(its));
+        self.keeps.retain(|_, keep| other(&keep.open));
         if open.purpose == Purpose::Keep {
             return self.keep(open);
         }
@@ -158,7 +167,7 @@ impl Visitor<'_> {
     fn keep(&mut self, open: Open) -> io::Result<()> {
         match self.shelf.create(open.route, open.start, (open.capacity, open.at)) {
             Ok((ticket, kept)) => {
-                self.keeps.insert(open.channel, (kept, ticket, open));
+                self.keeps.insert(open.channel, Keep { kept, ticket, open, told: open.at });
                 Ok(())
             }
             Err(error) => {
@@ -193,7 +202,7 @@ impl Visitor<'_> {
                 return self.mirrored(open, file);
             }
         }
-        let pushed = self.keeps.get_mut(channel).map(|(kept, ..)| kept.push(*at, bytes));
+        let pushed = self.keeps.get_mut(channel).map(|keep| keep.kept.push(*at, bytes));
         self.heed(*channel, pushed.unwrap_or(Ok(())))
     }
 
@@ -205,7 +214,7 @@ impl Visitor<'_> {
     /// A disk that fails is as none: nobody is to wait for it.
     fn heed(&mut self, channel: u32, done: io::Result<()>) -> io::Result<()> {
         let Err(error) = done else { return Ok(()) };
-        let Some((_, _, open)) = self.keeps.remove(&channel) else { return Ok(()) };
+        let Some(Keep { open, .. }) = self.keeps.remove(&channel) else { return Ok(()) };
         tracing::error!(%error, "messages of another host cannot be kept here any more");
         self.reached(open, u64::MAX)
     }
@@ -213,20 +222,22 @@ impl Visitor<'_> {
     /// Has the disk take what has come for it, and reports it.
     fn flush(&mut self) -> io::Result<()> {
         self.come = 0;
-        let dirty = |(channel, (kept, ..)): (&u32, &(Kept, Ticket, Open))| {
-            kept.is_dirty().then_some(*channel)
+        // All that had come when a log was let go has been flushed by then.
+        let news = |(channel, keep): (&u32, &Keep)| {
+            (keep.kept.is_dirty() || keep.kept.whole() > keep.told).then_some(*channel)
         };
-        let dirty: Vec<u32> = self.keeps.iter().filter_map(dirty).collect();
-        for channel in dirty {
-            let Some((kept, ticket, open)) = self.keeps.get_mut(&channel) else { continue };
-            match kept.flush() {
-                Ok(until) => {
-                    let (ticket, open, last) = (*ticket, *open, kept.show(until));
-                    self.shelf.reaches(ticket, last);
-                    self.reached(open, until)?;
-                }
-                Err(error) => self.heed(channel, Err(error))?,
+        let news: Vec<u32> = self.keeps.iter().filter_map(news).collect();
+        for channel in news {
+            let Some(keep) = self.keeps.get_mut(&channel) else { continue };
+            let flushed = if keep.kept.is_dirty() { keep.kept.flush().map(drop) } else { Ok(()) };
+            if let Err(error) = flushed {
+                self.heed(channel, Err(error))?;
+                continue;
             }
+            keep.told = keep.kept.whole();
+            let (open, told, last) = (keep.open, keep.told, keep.kept.show(keep.told));
+            self.shelf.reaches(keep.ticket, last);
+            self.reached(open, told)?;
         }
         Ok(())
     }

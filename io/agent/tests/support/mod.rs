@@ -35,9 +35,14 @@ pub struct Running {
 
 impl Running {
     pub fn start(book: &Book, folder: &Path) -> Running {
+        Running::start_at(book, folder, "run")
+    }
+
+    /// One with its sockets elsewhere: threads of an earlier one in this process have theirs still.
+    pub fn start_at(book: &Book, folder: &Path, runtime: &str) -> Running {
         let host = Host { processors: 2, memory: 1 << 30, ..Host::default() };
-        let options =
-            Options { folder: folder.join("jobs"), runtime: folder.join("run"), host, port: None };
+        let (folder, runtime) = (folder.join("jobs"), folder.join(runtime));
+        let options = Options { folder, runtime, host, port: None };
         let (begun, stop): (Sender<Stop>, _) = channel();
         let ways = book.clone();
         let ended = thread::spawn(move || {
