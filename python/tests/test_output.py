@@ -90,7 +90,8 @@ class Dies(Agent):
 
     def run(self, kill_after=None):
         if self.chance:
-            self.variables["DIES"] = str(self.chance.randrange(7, 16))
+            # Later each time: a rank may be quicker than its agent, and come further by that alone.
+            self.variables["DIES"] = str(self.chance.randrange(7, 16) + self.starts)
             self.variables["FLUSHES"] = str(self.chance.randrange(2))
             self.before = b"left from another start" * self.chance.randrange(400)
         return super().run(kill_after)
