@@ -4,9 +4,9 @@
         matmul.py 6144 / ring.py 20000 / gauss.py 1500
 
 A round kills a rank, an agent, a node, or two of them at once (`--kinds`; `notes`: a rank and all
-agents). A job that ends is compared with an
-undisturbed run, bit by bit, and the next one begins, of the next program. Prints how many turns
-were computed twice. Run by hand: it takes some seconds a round.
+agents). A job that ends is compared with an undisturbed run, bit by bit, and the next one begins,
+of the next program. Prints how many turns were computed twice. Run by hand: it takes some seconds a
+round.
 """
 
 import argparse

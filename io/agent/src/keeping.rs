@@ -114,7 +114,7 @@ impl Keeping {
 
     /// To be rung by senders whose receivers see only what is kept, and by those that ask for it.
     pub fn bell(&self) -> Option<Arc<File>> {
-        self.keeper.as_ref().map(Keeper::bell)
+        self.keeper.as_ref().map(Keeper::file)
     }
 
     /// The receiver of this route sees only what is kept.

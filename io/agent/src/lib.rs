@@ -22,6 +22,7 @@ mod event;
 mod exchange;
 pub mod host;
 pub mod images;
+mod inbox;
 mod keeping;
 mod ledger;
 mod link;

@@ -212,7 +212,7 @@ impl Post {
             match Courier::start((self.me, to), at, self.tls.clone(), events) {
                 Ok(courier) => {
                     self.couriers.insert(to, courier);
-                    self.keeping.carriers(self.couriers.values().map(Courier::own_bell));
+                    self.keeping.carriers(self.couriers.values().map(Courier::bell));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "nothing can be carried to another agent");

@@ -46,6 +46,8 @@ pub(crate) struct Messages {
     journal: Journal<Body>,
     bell: Bell,
     keeper: Option<Keeper>,
+    /// The receiver of a message that was refused because too many are on no disk.
+    refused: Option<u32>,
     sent: Vec<Option<Outgoing>>,
     comes: Vec<Incoming>,
     /// The channels as they were saved last, until it is known whether they count.
@@ -80,6 +82,7 @@ impl Messages {
             journal,
             bell: Bell::new()?,
             keeper: None,
+            refused: None,
             comes: sent.iter().map(|_| Incoming::default()).collect(),
             taken: vec![0; sent.len()],
             sent,
@@ -170,6 +173,7 @@ impl Messages {
             };
         }
         if self.is_behind(to) {
+            self.refused = Some(to);
             return Ok(false);
         }
         let many = self.sent.len() as u32;
@@ -317,12 +321,11 @@ impl Messages {
         Ok(come)
     }
 
-    /// Waits until somebody rings, for messages of this rank or any, or until there may be room for one
-    /// `to` a rank: first awake, if that has paid.
+    /// Waits until somebody rings, for messages of this rank or any: first awake, if that has paid.
     /// `asleep`: what else is to be looked at before it sleeps; true if it found something.
     pub fn wait(
         &mut self,
-        (from, to): (Option<u32>, Option<u32>),
+        from: Option<u32>,
         most: Duration,
         asleep: impl FnOnce(&mut Messages) -> Result<bool, JobError>,
     ) -> Result<(), JobError> {
@@ -340,9 +343,9 @@ impl Messages {
         }
         self.say_choices();
         let heard = self.bell.begin();
-        // Disks may have got what this rank waits for since it looked.
-        let caught_up = |to| self.keeper.is_some() && !self.is_behind(to);
-        let found = to.is_some_and(caught_up) || self.poll(from)? > 0 || asleep(self)?;
+        // Disks may have caught up since a message was refused because of them.
+        let caught_up = self.refused.take().is_some_and(|to| !self.is_behind(to));
+        let found = caught_up || self.poll(from)? > 0 || asleep(self)?;
         if !found {
             self.bell.sleep(heard, most);
         }

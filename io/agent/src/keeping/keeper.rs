@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use wire::agents::{Kept as Reached, MAX_PIECE, Route};
 use super::shelf::{Shelf, Ticket};
 use crate::bells::Bells;
 use crate::event::Event;
+use crate::inbox::Inbox;
 
 /// Messages wait for no longer than this, also where nobody asks for them to be kept.
 const SOON: Duration = Duration::from_millis(100);
@@ -27,6 +28,7 @@ const FAR: Duration = Duration::from_secs(1);
 const ROUND: u64 = 1 << 20;
 
 /// A log that is to be kept.
+#[derive(Debug)]
 pub(super) struct Task {
     pub route: Route,
     pub start: u64,
@@ -41,6 +43,7 @@ pub(super) struct Task {
 }
 
 /// Something for the thread.
+#[derive(Debug)]
 pub(super) enum Parcel {
     Keep(Box<Task>),
     /// These agents are to have a log as well.
@@ -54,21 +57,14 @@ pub(super) enum Parcel {
 }
 
 /// The way to the thread.
-#[derive(Debug)]
-pub(super) struct Keeper {
-    parcels: Sender<Parcel>,
-    bell: Arc<Bell>,
-    file: Arc<File>,
-}
+pub(super) type Keeper = Inbox<Parcel>;
 
 impl Keeper {
     pub fn start(shelf: Shelf, bells: Bells, events: Sender<Event>) -> io::Result<Keeper> {
-        let bell = Arc::new(Bell::carrier()?);
-        let file = Arc::new(bell.file().try_clone()?);
-        let (parcels, taken) = channel();
+        let (keeper, parcels) = Inbox::new()?;
         let mut desk = Desk {
-            parcels: taken,
-            bell: bell.clone(),
+            parcels,
+            bell: keeper.bell(),
             bells,
             shelf,
             events,
@@ -78,26 +74,7 @@ impl Keeper {
         };
         let body = move || while desk.round() {};
         thread::Builder::new().name("steadfast keeper".into()).spawn(body)?;
-        Ok(Keeper { parcels, bell, file })
-    }
-
-    pub fn take(&self, parcel: Parcel) {
-        // Its thread lives as long as this.
-        let _ = self.parcels.send(parcel);
-        self.bell.ring();
-    }
-
-    /// To be rung by those whose logs it reads.
-    pub fn bell(&self) -> Arc<File> {
-        self.file.clone()
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        // Without a sender its thread ends, as soon as it wakes.
-        self.parcels = channel().0;
-        self.bell.ring();
+        Ok(keeper)
     }
 }
 

@@ -66,7 +66,7 @@ impl Post {
                 return log;
             }
         };
-        let carriers = self.couriers.values().map(super::Courier::own_bell);
+        let carriers = self.couriers.values().map(super::Courier::bell);
         self.keeping.carriers(carriers);
         let Log::Optimistic(messages) = kind else { return kept };
         let sender = (route.job, route.from);
@@ -166,7 +166,7 @@ impl Post {
             }
             let Some(courier) = self.courier(to) else { continue };
             courier.take(Parcel::Log(carried, start, file.clone()));
-            let (bell, (route, purpose)) = (courier.bell(), carried);
+            let (bell, (route, purpose)) = (courier.file(), carried);
             self.carried.insert((carried, to), file);
             if purpose == Purpose::Read {
                 let sender = (route.job, route.from);

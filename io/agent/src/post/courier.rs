@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use wire::agents::{Frame, Hello, MAGIC, MAX_PIECE, Open, Piece, Purpose, Route, 
 use wire::{Member, PROTOCOL_VERSION};
 
 use crate::event::Event;
+use crate::inbox::Inbox;
 use crate::streams::{self, SILENT, Stream};
 
 /// Pauses before an agent that is not there is looked for again: the first, and the longest.
@@ -45,12 +46,7 @@ pub(super) enum Parcel {
 }
 
 /// The way to another agent.
-#[derive(Debug)]
-pub(super) struct Courier {
-    parcels: Sender<Parcel>,
-    bell: Arc<Bell>,
-    file: Arc<File>,
-}
+pub(super) type Courier = Inbox<Parcel>;
 
 impl Courier {
     /// One that goes to this agent. `events` hears each time that it has come there.
@@ -60,17 +56,14 @@ impl Courier {
         tls: Option<Client>,
         events: Sender<Event>,
     ) -> io::Result<Courier> {
-        let bell = Arc::new(Bell::carrier()?);
-        let file = Arc::new(bell.file().try_clone()?);
-        let (parcels, taken) = channel();
-        let own = bell.clone();
+        let (courier, parcels) = Inbox::new()?;
         let mut way = Way {
             me,
             to,
             at,
             tls,
-            parcels: taken,
-            bell: own,
+            parcels,
+            bell: courier.bell(),
             logs: BTreeMap::new(),
             words: VecDeque::new(),
             stream: None,
@@ -86,32 +79,7 @@ impl Courier {
             });
         };
         thread::Builder::new().name("steadfast courier".into()).spawn(body)?;
-        Ok(Courier { parcels, bell, file })
-    }
-
-    /// Has something carried.
-    pub fn take(&self, parcel: Parcel) {
-        // Its thread lives as long as this.
-        let _ = self.parcels.send(parcel);
-        self.bell.ring();
-    }
-
-    /// To be rung by those whose logs it reads.
-    pub fn bell(&self) -> Arc<File> {
-        self.file.clone()
-    }
-
-    /// The same, in this process.
-    pub fn own_bell(&self) -> Arc<Bell> {
-        self.bell.clone()
-    }
-}
-
-impl Drop for Courier {
-    fn drop(&mut self) {
-        // Without a sender its thread ends, as soon as it wakes.
-        self.parcels = channel().0;
-        self.bell.ring();
+        Ok(courier)
     }
 }
 

@@ -56,7 +56,7 @@ impl Job {
     /// This start is over; or the receiver has reached no safe point for long, and the log is as long
     /// as it may be.
     pub fn await_room(&mut self, to: u32, within: Duration) -> Result<(), JobError> {
-        self.wait((None, Some(to)), within)?;
+        self.wait(None, within)?;
         let now = self.began.elapsed();
         let since = *self.full.get_or_insert(now);
         let grows = now < since + FULL || self.messages.make_room(to, now - since);
@@ -90,7 +90,7 @@ impl Job {
         }
         let begun = Instant::now();
         while let Some(left) = within.checked_sub(begun.elapsed()) {
-            self.wait((from, None), left.min(WAIT))?;
+            self.wait(from, left.min(WAIT))?;
             if let Some(message) = self.take(from, tag)? {
                 return Ok(Some(message));
             }
@@ -111,9 +111,9 @@ impl Job {
         done
     }
 
-    fn wait(&mut self, what: (Option<u32>, Option<u32>), most: Duration) -> Result<(), JobError> {
+    fn wait(&mut self, from: Option<u32>, most: Duration) -> Result<(), JobError> {
         let Job { messages, agent, began, .. } = self;
-        let waited = messages.wait(what, most, |messages| {
+        let waited = messages.wait(from, most, |messages| {
             let Some(agent) = agent else { return Ok(false) };
             agent.attend(began.elapsed(), true, messages)
         });

@@ -27,3 +27,40 @@ impl Keeper {
         behind >= 2 * transit
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use channel::Notes;
+    use wire::rank::Frame;
+
+    use super::*;
+    use crate::messages::Messages;
+
+    /// A log that is full for another reason has room when the agent says so: it is to be heard.
+    #[test]
+    fn a_sender_waits_for_disks_only_as_long_as_they_are_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = memlog::Kept::create(&folder.path().join("kept"), 1 << 13, 0).unwrap();
+        let mut messages = Messages::new((0, 2), 1, Notes::default()).unwrap();
+        let bell = Bell::new().unwrap();
+        messages.hear(Frame::Keeper(1), Some(bell.file().try_clone().unwrap()));
+        let send = |messages: &mut Messages| messages.send(1, 0, [&[], b"message"]).unwrap();
+        assert!(send(&mut messages));
+        messages.hear(Frame::Kept(1), Some(kept.file().try_clone().unwrap()));
+        assert!(send(&mut messages) && !send(&mut messages), "two are on no disk");
+        // They are needless by now, so no disk need have them.
+        messages.hear(Frame::Needless(vec![(1, 2)]), None);
+        let mut heard = 0;
+        for _ in 0..2 {
+            let attend = |_: &mut Messages| {
+                heard += 1;
+                Ok(true)
+            };
+            messages.wait(None, Duration::ZERO, attend).unwrap();
+        }
+        assert_eq!(heard, 1, "the first wait is over at once, and the second hears the agent");
+        assert!(send(&mut messages));
+    }
+}
