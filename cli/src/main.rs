@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 use crate::commands::{
     agent, bench, call, context, deploy, deployments, doctor, drain, events, explain, hand_over,
     init, job, key, node, nodes, poisoned, programs, qos, registry, replica, run, state, status,
-    style, targets,
+    style, targets, upgrade,
 };
 
 const EXAMPLES: &str = "\
@@ -53,6 +53,9 @@ Examples:
   Look up names in the registry, and follow changes:
       steadfast registry list --config node.toml
       steadfast registry watch --config node.toml
+  Bring the nodes to another version, one after the other:
+      steadfast upgrade next --config node.toml
+      steadfast upgrade finish --config node.toml
   Check this host, and measure the ring:
       steadfast doctor --config node.toml
       steadfast bench ring --config node.toml
@@ -102,6 +105,7 @@ enum Command {
     Demo(demo::Args),
     Doctor(doctor::Args),
     Key(key::Args),
+    Upgrade(upgrade::Args),
     Qos(qos::Args),
     /// Measures a running cluster.
     Bench(bench::Args),
@@ -136,6 +140,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Key(args) => key::run(&args),
+        Command::Upgrade(args) => upgrade::run(&args),
         Command::Qos(args) => qos::run(&args),
         Command::Bench(args) => bench::run(&args),
     }

@@ -22,9 +22,9 @@ pub mod status {
     pub use ::admin::status::{
         BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus,
         HandshakeCounters, HostStatus, JournalStatus, KeyChange, LinkStatus, LogStatus,
-        MalformedCounters, ManagerStatus, NestedStatus, NodeLinks, ProgramState, ProgramStatus,
-        ReplicaStatus, ReplicaUse, RingStatus, SealCounters, SealStatus, Status, StorageStatus,
-        TlsStatus,
+        MalformedCounters, ManagerStatus, NestedStatus, NodeLinks, NodeProgram, ProgramState,
+        ProgramStatus, ReplicaStatus, ReplicaUse, RingStatus, SealCounters, SealStatus, Status,
+        StorageStatus, TlsStatus, UnfitStatus, VersionsStatus,
     };
     pub use ::admin::{Explanation, IfLost, Standing, explain};
     pub use os::own_time::OwnTime;
@@ -35,9 +35,9 @@ pub mod status {
 pub mod admin {
     pub use ::admin::server::ServeError;
     pub use ::admin::{
-        AdminError, Client, DeployAnswer, DoneAnswer, Events, KeyAnswer, KeyAsk, MoveAnswer,
-        PoisonedAnswer, PoisonedCall, Request, RestoreAnswer, RestyleAnswer, SaveAnswer,
-        StateAnswer, StopAnswer, digest,
+        AdminError, Client, DeployAnswer, DoneAnswer, Events, KeyAnswer, KeyAsk, LevelAnswer,
+        MoveAnswer, PoisonedAnswer, PoisonedCall, Request, RestoreAnswer, RestyleAnswer,
+        SaveAnswer, StateAnswer, StopAnswer, digest,
     };
 }
 

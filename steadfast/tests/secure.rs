@@ -263,9 +263,10 @@ fn impostor(plant: &Plant) -> SocketAddr {
         let (mut stream, _) = listener.accept().unwrap();
         let mut records = server.accept().unwrap();
         let welcome = wire::client::Welcome {
-            version: wire::PROTOCOL_VERSION,
+            version: wire::versions::CLIENT.greatest,
             node: plant::node_id(2),
             cluster: "steadfast".to_owned(),
+            extension: wire::Extension::default(),
         };
         let welcome = wire::client::Frame::Welcome(welcome).encode();
         let (mut read, mut said) = ([0; 16 << 10], false);

@@ -31,6 +31,7 @@ pub mod state;
 pub mod status;
 pub mod style;
 pub mod targets;
+pub mod upgrade;
 mod wait;
 
 use std::fmt::Display;

@@ -19,6 +19,7 @@ mod restyle;
 mod status;
 mod storage;
 mod transfer;
+mod upgrade;
 
 use wire::limits::{MAX_GROUPS, MAX_NAME};
 
@@ -42,6 +43,8 @@ pub use restyle::RestyleError;
 pub use status::{GroupStatus, JournalStatus, ReplicaStatus, RingStatus, Status};
 pub use storage::StorageNews;
 pub use transfer::Transfer;
+pub use upgrade::{UpgradeError, Versions};
+
 /// The reason why a replica cannot be hosted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {

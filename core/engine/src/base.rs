@@ -1,6 +1,7 @@
 //! The foundation of all layers: the order, the component, the table of groups, and the disk.
 
 mod held;
+mod levels;
 mod storage;
 mod targets;
 

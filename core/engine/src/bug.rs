@@ -61,6 +61,13 @@ wire::planted_bugs! {
         /// Clients that watch a group are not sent its newer views.
         TellNobody,
     }
+    /// Those about programs of several versions.
+    OF_VERSIONS {
+        /// Newer rules come into force when the nodes that are heard of know them.
+        ActivateBeforeAll,
+        /// A node that restarts forgets the rules in force.
+        LoseLevel,
+    }
     /// Those of warm passive groups.
     OF_WARM_PASSIVE {
         /// A passive group's primary replies before what it executed is in an update.

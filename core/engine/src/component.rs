@@ -6,12 +6,13 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use wire::kept::Recollection;
-use wire::ordered::{Announce, Component, MAX_ATTEMPTS, Place, Recall};
-use wire::{GroupId, Member, NodeId, RingId};
+use wire::ordered::{Announce, Component, Install, MAX_ATTEMPTS, Place, Recall};
+use wire::{Extension, GroupId, Member, NodeId, RingId, Time};
 
-use crate::api::Quorum;
+use crate::api::{Config, Quorum};
 use crate::bug::{Bug, Planted};
 use crate::component_order::ComponentOrder;
+use crate::levels::Levels;
 use crate::quorum::{Gathering, Verdict, verdict};
 
 /// This node's progress with the configuration that the ring delivered last.
@@ -52,6 +53,7 @@ pub(crate) struct Membership {
     configured: Vec<NodeId>,
     first_life: bool,
     address: Option<SocketAddr>,
+    levels: Levels,
     planted: Planted,
     ring: RingId,
     last: Component,
@@ -78,20 +80,15 @@ pub(crate) struct StateMerge<'a> {
 }
 
 impl Membership {
-    pub(crate) fn new(
-        me: Member,
-        rule: Quorum,
-        configured: Vec<NodeId>,
-        first_life: bool,
-        address: Option<SocketAddr>,
-        planted: Planted,
-    ) -> Membership {
+    pub(crate) fn new(config: &Config, planted: Planted) -> Membership {
+        let nodes = config.nodes.clone();
         Membership {
-            me,
-            rule,
-            configured,
-            first_life,
-            address,
+            me: config.me,
+            rule: config.quorum,
+            configured: nodes.clone(),
+            first_life: config.first_life,
+            address: config.address,
+            levels: Levels::new(nodes, config.program.clone(), config.settle, planted),
             planted,
             ring: RingId::default(),
             last: Component::default(),
@@ -108,12 +105,22 @@ impl Membership {
 
     /// Restores the disk's knowledge of earlier lives.
     pub(crate) fn recall(&mut self, recollection: &Recollection, reached: Place) {
+        self.levels.recall(recollection.level);
         self.last = recollection.last.clone();
         self.attempts = recollection.attempts.clone();
         let newest = self.attempts.last().unwrap_or(&self.last);
         if (newest.epoch, newest.ring) == (reached.epoch, reached.ring) {
             self.position = reached.sequence;
         }
+    }
+
+    /// The rules in force, and all nodes' programs.
+    pub(crate) fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
+    pub(crate) fn levels_mut(&mut self) -> &mut Levels {
+        &mut self.levels
     }
 
     /// The configuration's members, for decisions on groups.
@@ -251,6 +258,9 @@ impl Membership {
             ahead,
             address: self.address,
             recall,
+            program: self.levels.program().clone(),
+            level: self.levels.level(),
+            extension: Extension::default(),
         }
     }
 
@@ -308,13 +318,15 @@ impl Membership {
     /// its members' announcements, and the rule by which it may act.
     pub(crate) fn install(
         &mut self,
+        now: Time,
         sender: Member,
-        ring: RingId,
+        install: &Install,
         sequence: u64,
     ) -> Option<StateMerge<'_>> {
         let Phase::Installing { members, epoch, installer, recalled } = &mut self.phase else {
             return None;
         };
+        let ring = install.ring;
         if ring != self.ring || sender != *installer {
             return None;
         }
@@ -328,6 +340,7 @@ impl Membership {
         self.position = sequence;
         self.phase = Phase::Active { installed: sequence, effective: false };
         self.restarted = false;
+        self.levels.install(now, &self.announces, &install.programs);
         let (announces, gathering) = (&self.announces, self.gathering());
         Some(StateMerge { announces, installer: sender, recalled, gathering })
     }
@@ -377,9 +390,9 @@ mod tests {
     #[test]
     fn however_many_attempts_fail_the_next_announcement_can_be_read() {
         let me = Member { node: NodeId(1), incarnation: Incarnation(1) };
-        let nodes = vec![me.node];
-        let planted = Planted::default();
-        let mut membership = Membership::new(me, Quorum::Majority, nodes, true, None, planted);
+        let mut config = Config::new(me, vec![me.node], "trial".into());
+        config.first_life = true;
+        let mut membership = Membership::new(&config, Planted::default());
         for sequence in 1..=40 {
             let ring = RingId { sequence, representative: me.node };
             let announce = membership.configuration(ring, vec![me], Default::default(), None);
@@ -389,7 +402,9 @@ mod tests {
                 Ok(Ordered::Announce(alloc::boxed::Box::new(announce.clone())))
             );
             assert_eq!(membership.announce(me, announce), Some((true, true)));
-            assert!(membership.install(me, ring, 2).is_some());
+            let (groups, programs) = (Vec::new(), Vec::new());
+            let install = Install { ring, epoch: sequence, groups, keys: None, programs };
+            assert!(membership.install(Time(0), me, &install, 2).is_some());
         }
     }
 }

@@ -148,6 +148,9 @@ mod tests {
                 ahead: Vec::new(),
                 address: None,
                 recall: None,
+                program: wire::Program::this("trial"),
+                level: 0,
+                extension: wire::Extension::default(),
             };
             (Member { node: NodeId(node), incarnation: Incarnation(9) }, announce)
         });

@@ -114,6 +114,12 @@ impl Recovery {
         &self.recollection
     }
 
+    /// The level of the rules that are in force, as far as the disk knows; 0: it knows none. Only a
+    /// program that knows them may go on from here.
+    pub fn level(&self) -> u8 {
+        self.recollection.level
+    }
+
     pub(crate) fn reached(&self) -> Place {
         self.reached
     }
@@ -128,13 +134,14 @@ impl Recovery {
 fn apply(recollection: &mut Recollection, record: NodeRecord, place: Place) {
     match record {
         NodeRecord::Since(since) => recollection.since = since,
-        NodeRecord::Installed { component, groups, volatile } => {
+        NodeRecord::Installed { component, groups, volatile, level } => {
             if recollection.attempts.len() == MAX_ATTEMPTS {
                 recollection.attempts.remove(0);
             }
             recollection.attempts.push(component);
             recollection.groups = groups.into_iter().map(|group| (group, place)).collect();
             recollection.volatile = volatile;
+            recollection.level = level;
         }
         NodeRecord::Effective => {
             if let Some(effective) = recollection.attempts.pop() {
@@ -152,6 +159,7 @@ fn apply(recollection: &mut Recollection, record: NodeRecord, place: Place) {
             }
         }
         NodeRecord::Volatile(volatile) => recollection.volatile = volatile,
+        NodeRecord::Level(level) => recollection.level = level,
     }
 }
 

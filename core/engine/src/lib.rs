@@ -21,6 +21,7 @@ mod disk;
 mod faults;
 mod groups;
 mod keys;
+mod levels;
 pub mod ordering;
 mod outgoing;
 mod pace;
@@ -41,7 +42,7 @@ pub use api::{
     JournalStatus, Kept, KeyChangeStatus, KeyCommand, KeyError, KeyStatus, LogStatus, MoveError,
     NestedCall, NestedError, NestedStatus, Nodes, Output, ProgramNews, Quorum, ReplicaStatus,
     ReserveNews, Restore, RestoreError, RestyleError, RingStatus, SaveError, Saved, ServiceOutcome,
-    Status, StorageNews, Suspicion, Ticket, Transfer,
+    Status, StorageNews, Suspicion, Ticket, Transfer, UpgradeError, Versions,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

@@ -7,9 +7,12 @@
 
 mod in_process;
 
+use alloc::vec::Vec;
+
 use bytes::Bytes;
 use wire::histogram::Times;
-use wire::{Malformed, Member, NodeId, Payload, RingId, Time};
+use wire::versions::Unfit;
+use wire::{Malformed, Member, NodeId, Payload, RingId, Speaks, Time};
 
 pub use in_process::{InProcess, Sequencer};
 pub use ring::{
@@ -161,6 +164,20 @@ pub trait Ordering {
         None
     }
 
+    /// The level of the rules in force: no node is a member that does not know them.
+    fn set_level(&mut self, _now: Time, _level: u8) {}
+
+    /// Returns the version in which the engines of the configuration speak; 0 if they have none.
+    fn version(&self) -> u8 {
+        0
+    }
+
+    /// Returns the nodes that were heard and cannot be members with this one, what they speak, and
+    /// why.
+    fn unfit(&self) -> Vec<(Member, Speaks, Unfit)> {
+        Vec::new()
+    }
+
     /// Asserts the invariants between any two calls.
     fn check_invariants(&self);
 }
@@ -248,6 +265,18 @@ impl Ordering for Ring {
 
     fn rotations(&self) -> Option<Times> {
         Ring::rotations(self)
+    }
+
+    fn set_level(&mut self, now: Time, level: u8) {
+        Ring::set_level(self, now, level);
+    }
+
+    fn version(&self) -> u8 {
+        Ring::version(self)
+    }
+
+    fn unfit(&self) -> Vec<(Member, Speaks, Unfit)> {
+        Ring::unfit(self).collect()
     }
 
     fn check_invariants(&self) {

@@ -237,6 +237,9 @@ mod tests {
             ahead: Vec::new(),
             address: None,
             recall: None,
+            program: wire::Program::this("trial"),
+            level: 0,
+            extension: wire::Extension::default(),
         }
     }
 

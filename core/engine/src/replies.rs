@@ -4,7 +4,6 @@ pub(crate) mod calls;
 pub(crate) mod own;
 
 use alloc::vec::Vec;
-use wire::PROTOCOL_VERSION;
 use wire::client::{Bound, Farewell, Frame, Outcome};
 use wire::system::is_closed;
 
@@ -43,8 +42,8 @@ pub(crate) struct ReplyHandler<'a, O> {
 
 impl<O: Ordering> ReplyHandler<'_, O> {
     pub(crate) fn dismiss(&mut self, caller: Caller, reason: &str) {
-        let farewell = Farewell { version: PROTOCOL_VERSION, reason: reason.into() };
-        self.base.outputs.push(Output::Frame { caller, frame: Frame::Farewell(farewell) });
+        let frame = Frame::Farewell(Farewell::new(reason));
+        self.base.outputs.push(Output::Frame { caller, frame });
         self.base.outputs.push(Output::Close { caller });
     }
 

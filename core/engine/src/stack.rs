@@ -65,14 +65,7 @@ impl<O: Ordering> Stack<O> {
             bug: config.bug,
         };
         let me = config.me;
-        let membership = Membership::new(
-            me,
-            config.quorum,
-            config.nodes.clone(),
-            config.first_life,
-            config.address,
-            planted,
-        );
+        let membership = Membership::new(&config, planted);
         let base = Base {
             me,
             planted,
@@ -107,7 +100,7 @@ impl<O: Ordering> Stack<O> {
             bench: Bench::new(me),
         };
         if let Some(recovery) = &config.storage {
-            stack.base.begin_on_disk(recovery);
+            stack.base.begin_on_disk(now, recovery);
         }
         stack.settle(now);
         stack
@@ -168,6 +161,7 @@ impl<O: Ordering> Stack<O> {
         let timeouts = [
             base.outbox.ordering.next_timeout(),
             base.progress.next_timeout(),
+            base.membership.levels().next_timeout().filter(|_| base.leads_upgrade()),
             base.records.next_timeout(),
             replies.clients.callers.next_deadline(),
             replicas.votes.next_timeout(),
@@ -244,6 +238,7 @@ impl<O: Ordering> Stack<O> {
         any |= self.replicas().pump_hung(now);
         any |= self.replicas().pump_fallen(now);
         any |= self.benchmarks().pump(now);
+        any |= self.base.pump_levels(now);
         if let Some(leave_deadline) = self.base.progress.leaving() {
             any |= self.leave_ring_if_done(now, leave_deadline);
         }

@@ -33,6 +33,11 @@ wire::planted_bugs! {
         /// The sender of a datagram is taken to have all before it, too.
         BelieveAllComplete,
     }
+    /// Those about versions: the simulator has nodes of two versions.
+    OF_VERSIONS {
+        /// A representative forms the ring in the greatest version that it speaks itself.
+        SpeakNewerEarly,
+    }
     /// Those that let a member wait too long: found by a check of every token, as in
     /// `tests/cluster/fairness.rs`.
     OF_WAITING {

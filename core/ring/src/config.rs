@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use wire::limits::{DEFAULT_DATAGRAM, MAX_DATAGRAM, MAX_MEMBERS, MAX_WINDOW, MIN_DATAGRAM};
-use wire::{ClusterId, Duration, Incarnation, Member, NodeId};
+use wire::{ClusterId, Duration, Incarnation, Member, NodeId, Speaks};
 
 use crate::bug::Planted;
 
@@ -44,6 +44,8 @@ pub struct Config {
     pub slow_share: u32,
     /// An idle token rests with the last sender. Off: it circulates always, as in the paper.
     pub parking: bool,
+    /// The versions that this node speaks, and the rules in force that its disk knows of.
+    pub speaks: Speaks,
     /// Seed of the jitter of timers.
     pub seed: u64,
     /// A mistake to make, so that a simulation can prove that it would find it.
@@ -64,6 +66,7 @@ impl Config {
             accelerated: 16,
             slow_share: 50,
             parking: true,
+            speaks: Speaks::ALL,
             seed: me.incarnation.0 ^ u64::from(me.node.0),
             planted: Planted::default(),
         }

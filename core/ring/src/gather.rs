@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use wire::limits::MAX_MEMBERS;
 use wire::ring::{Join, MAX_CHARGES};
-use wire::{Duration, Member, NodeId, Time};
+use wire::{Duration, Extension, Member, NodeId, Speaks, Time};
 
 use crate::blame::Blame;
 
@@ -198,7 +198,7 @@ impl Gather {
     }
 
     /// This node's proposal.
-    pub fn join(&self, ring_sequence: u64) -> Join {
+    pub fn join(&self, ring_sequence: u64, speaks: Speaks) -> Join {
         let Sets { proposed, failed, slow } = &self.sets;
         let place = |member| proposed.binary_search(&member).ok();
         let mut charges: Vec<_> = slow.iter().filter_map(|blame| blame.told(place)).collect();
@@ -214,6 +214,8 @@ impl Gather {
             proposed: proposed.clone(),
             ring_sequence,
             charges,
+            speaks,
+            extension: Extension::default(),
         }
     }
 

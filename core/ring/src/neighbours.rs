@@ -7,7 +7,8 @@
 use alloc::vec::Vec;
 
 use wire::ring::Beacon;
-use wire::{Duration, Member, NodeId, NodeSet, RingId, Time};
+use wire::versions::Unfit;
+use wire::{Duration, Extension, Member, NodeId, NodeSet, RingId, Speaks, Time};
 
 use crate::Timing;
 use crate::bug::{Bug, Planted};
@@ -34,6 +35,9 @@ struct Neighbour {
     struck_at: Time,
     /// Until when that life is held off.
     hold_until: Time,
+    /// The versions that a life of it said it speaks, and why it cannot be in one ring with this
+    /// node, if it cannot.
+    spoke: Option<(Member, Speaks, Option<Unfit>)>,
 }
 
 #[derive(Debug)]
@@ -146,10 +150,44 @@ impl Neighbours {
         })
     }
 
+    /// A node says which versions it speaks, and this is what keeps it out. True when that keeps it
+    /// out and is news.
+    pub fn spoke(&mut self, sender: Member, speaks: Speaks, unfit: Option<Unfit>) -> bool {
+        let Some(neighbour) = self.at(sender) else { return false };
+        if neighbour.spoke.is_some_and(|(life, ..)| life > sender) {
+            return false;
+        }
+        let said = Some((sender, speaks, unfit));
+        let news = neighbour.spoke != said;
+        neighbour.spoke = said;
+        news && unfit.is_some()
+    }
+
+    /// The versions that this life speaks, as far as it has said.
+    pub fn speaks(&self, member: Member) -> Option<Speaks> {
+        let place = self.nodes.binary_search(&member.node).ok()?;
+        let (life, speaks, _) = self.all[place].spoke?;
+        (life == member).then_some(speaks)
+    }
+
+    /// The nodes that cannot be in one ring with this one, and why.
+    pub fn unfit(&self) -> impl Iterator<Item = (Member, Speaks, Unfit)> + '_ {
+        let said = self.all.iter().filter_map(|neighbour| neighbour.spoke);
+        said.filter_map(|(life, speaks, unfit)| Some((life, speaks, unfit?)))
+    }
+
     /// The beacon of this node to those outside its ring of `members`.
-    pub fn beacon(&self, now: Time, timing: &Timing, ring: RingId, members: Vec<NodeId>) -> Beacon {
+    pub fn beacon(
+        &self,
+        now: Time,
+        timing: &Timing,
+        speaks: Speaks,
+        (ring, members): (RingId, Vec<NodeId>),
+    ) -> Beacon {
         let inside = self.places(members.iter().copied());
-        let mut beacon = Beacon { ring, members, heard: Vec::new(), welcome: 0 };
+        let extension = Extension::default();
+        let (heard, welcome) = (Vec::new(), 0);
+        let mut beacon = Beacon { ring, members, heard, welcome, speaks, extension };
         for (place, neighbour) in self.all.iter().enumerate() {
             if place == self.mine || inside.contains(place) || !neighbour.heard(now, timing) {
                 continue;

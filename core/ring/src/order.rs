@@ -282,7 +282,7 @@ impl Order {
             origin,
             body: Bytes::new(),
         };
-        let (data, datagram) = data.finish(out.cluster, out.me, draft);
+        let (data, datagram) = data.finish(out.cluster, out.version, out.me, draft);
         if self.members.len() > 1 {
             out.fan(&self.members, datagram, Route::Best);
         }

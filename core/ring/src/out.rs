@@ -7,10 +7,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 use wire::ring::{DATA_OVERHEAD, Data, Datagram, Message, ORIGIN_OVERHEAD};
 use wire::{Arena, ClusterId, Member, NodeId, NodeSet};
 
-use crate::{Event, Output, Route};
+use crate::{Config, Event, Output, Route};
 
 pub(crate) struct Out {
     pub cluster: ClusterId,
+    /// The version of the ring that was called last.
+    pub version: u8,
     pub me: Member,
     /// The configured nodes, in order of id.
     nodes: Vec<NodeId>,
@@ -23,8 +25,15 @@ pub(crate) struct Out {
 const PIECE: usize = 1 << 16;
 
 impl Out {
-    pub fn new(cluster: ClusterId, me: Member, nodes: Vec<NodeId>) -> Self {
-        Out { cluster, me, nodes, queue: VecDeque::new(), arena: Arena::new(PIECE) }
+    pub fn new(config: &Config) -> Self {
+        Out {
+            cluster: config.cluster,
+            version: config.speaks.ring.least,
+            me: config.me,
+            nodes: config.nodes.clone(),
+            queue: VecDeque::new(),
+            arena: Arena::new(PIECE),
+        }
     }
 
     pub fn push(&mut self, output: Output) {
@@ -36,8 +45,7 @@ impl Out {
     }
 
     pub fn encode(&mut self, message: Message) -> Bytes {
-        let datagram = Datagram { cluster: self.cluster, sender: self.me, message };
-        datagram.encode_in(&mut self.arena)
+        self.encode_of(self.me, message)
     }
 
     /// A recovered body, behind room for what comes first in its datagram.
@@ -51,8 +59,12 @@ impl Out {
     /// The bytes of `data` as `sender` sent them first: a retransmission bears the name of its
     /// first sender, because its receivers put parts together by sender.
     pub fn encode_as(&mut self, sender: Member, data: Data) -> Bytes {
-        let message = Message::Data(data);
-        Datagram { cluster: self.cluster, sender, message }.encode_in(&mut self.arena)
+        self.encode_of(sender, Message::Data(data))
+    }
+
+    fn encode_of(&mut self, sender: Member, message: Message) -> Bytes {
+        let datagram = Datagram::new(self.cluster, self.version, sender, message);
+        datagram.encode_in(&mut self.arena)
     }
 
     pub fn send_bytes(&mut self, to: NodeId, datagram: Bytes, route: Route) {

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
 use wire::ring::Level;
-use wire::{Duration, Member, NodeId, NodeSet, RingId};
+use wire::versions::Unfit;
+use wire::{Duration, Member, NodeId, NodeSet, RingId, Speaks};
 
 /// One thing to do or to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,6 +188,17 @@ pub enum Event {
         member: Member,
         /// For how long.
         span: Duration,
+    },
+    /// A node is not taken into a ring: the two do not understand each other.
+    Unfit {
+        /// The node.
+        member: Member,
+        /// Its versions.
+        speaks: Speaks,
+        /// This node's.
+        ours: Speaks,
+        /// The cause.
+        why: Unfit,
     },
     /// This node was held up for so long that it does not trust its own suspicion.
     HeldUp(Duration),

@@ -4,6 +4,7 @@ mod membership;
 mod merging;
 mod slow;
 mod timers;
+mod versions;
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -74,7 +75,7 @@ impl Ring {
         let known = me.incarnation.0;
         let nowhere = RingId { sequence: known, representative: me.node };
         let mut ring = Ring {
-            out: Out::new(config.cluster, me, config.nodes.clone()),
+            out: Out::new(&config),
             random: Random::new(config.seed),
             queue: SendQueue::default(),
             assembly: Assembly::default(),
@@ -102,22 +103,33 @@ impl Ring {
     /// # Errors
     /// [`Malformed`] says why they are none; nothing else has happened.
     pub fn handle_datagram(&mut self, now: Time, bytes: &Bytes) -> Result<(), Malformed> {
-        let datagram = Datagram::decode(self.config.cluster, bytes)?;
+        let Config { cluster, speaks, .. } = self.config;
+        let datagram = Datagram::decode(cluster, speaks.ring, bytes)?;
         self.handle_message(now, datagram);
         Ok(())
     }
 
     /// A datagram arrived that [`Datagram::decode`] took for one of this cluster.
     pub fn handle_message(&mut self, now: Time, datagram: Datagram) {
-        let Datagram { cluster, sender, message } = datagram;
+        let Datagram { cluster, version, sender, message } = datagram;
         let known = self.config.nodes.binary_search(&sender.node).is_ok();
         if cluster != self.config.cluster || sender.node == self.config.me.node || !known {
             return;
         }
         match message {
-            Message::Join(join) => return self.on_join(now, sender, join),
-            Message::Commit(commit) => return self.on_commit(now, sender, commit),
-            Message::Beacon(beacon) => return self.on_beacon(now, sender, &beacon),
+            Message::Join(join) => {
+                if self.understands(sender, join.speaks) {
+                    self.on_join(now, sender, join);
+                }
+                return;
+            }
+            Message::Beacon(beacon) => {
+                if self.understands(sender, beacon.speaks) {
+                    self.on_beacon(now, sender, &beacon);
+                }
+                return;
+            }
+            Message::Commit(commit) => return self.on_commit(now, sender, version, commit),
             _ => {}
         }
         let ring = ring_of(&message);

@@ -10,7 +10,8 @@ use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Data, Datagram, Join, Level, Message,
     Origin, Pulse, Stable, Stored, Token, Want, push_chunk,
 };
-use wire::{Incarnation, Member, NodeId, Random, RingId};
+use wire::versions::RING;
+use wire::{Extension, Incarnation, Member, NodeId, Random, RingId, Speaks, VersionRange};
 
 /// Numbers near what the ring uses, and far off.
 fn number(random: &mut Random, near: u64) -> u64 {
@@ -97,6 +98,16 @@ fn join(random: &mut Random, cluster: &Cluster, node: usize) -> Join {
         ring_sequence: number(random, cluster.ring(node).id().sequence),
         proposed,
         charges,
+        speaks: speaks(random),
+        extension: Extension::default(),
+    }
+}
+
+/// The versions of a node, as it says: mostly the truth.
+fn speaks(random: &mut Random) -> Speaks {
+    match random.one_in(20) {
+        true => Speaks { ring: VersionRange::new(2, 3), ..Speaks::ALL },
+        false => Speaks::ALL,
     }
 }
 
@@ -171,7 +182,9 @@ fn message(random: &mut Random, cluster: &Cluster, node: usize) -> Message {
             };
             let heard = nodes(random);
             let welcome = random.below(1 << heard.len());
-            Message::Beacon(Beacon { ring, members: nodes(random), heard, welcome })
+            let (members, speaks) = (nodes(random), speaks(random));
+            let extension = Extension::default();
+            Message::Beacon(Beacon { ring, members, heard, welcome, speaks, extension })
         }
     }
 }
@@ -189,8 +202,8 @@ fn whatever_a_datagram_says() {
             let sender = member(&mut random, &cluster);
             let message = message(&mut random, &cluster, node);
             // Through the bytes, as everything comes: what cannot be read never reaches a ring.
-            let datagram = Datagram { cluster: CLUSTER, sender, message };
-            if let Ok(datagram) = Datagram::decode(CLUSTER, &datagram.encode()) {
+            let datagram = Datagram::new(CLUSTER, RING.least, sender, message);
+            if let Ok(datagram) = Datagram::decode(CLUSTER, RING, &datagram.encode()) {
                 cluster.inject(node, datagram);
             }
             cluster.run(cluster::micros(random.below(200)));
@@ -225,7 +238,7 @@ fn mutated_datagrams() {
                 let at = 4 + random.below(bytes.len() as u64 - 4) as usize;
                 bytes[at] ^= 1 << random.below(8);
             }
-            if let Ok(datagram) = Datagram::decode(CLUSTER, &Bytes::from(bytes)) {
+            if let Ok(datagram) = Datagram::decode(CLUSTER, RING, &Bytes::from(bytes)) {
                 cluster.inject(random.below(3) as usize, datagram);
             }
         }
@@ -244,7 +257,7 @@ fn replayed_datagrams_change_nothing() {
             cluster.run(cluster::micros(random.below(300)));
             let kept = cluster.keep.as_ref().expect("kept");
             let (to, bytes) = kept[random.below(kept.len() as u64) as usize].clone();
-            let datagram = Datagram::decode(CLUSTER, &bytes).expect("a ring's own");
+            let datagram = Datagram::decode(CLUSTER, RING, &bytes).expect("a ring's own");
             cluster.inject(to, datagram);
         }
         cluster.run_until(1_000, Cluster::is_quiet);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use steadfast_ring::{Event, LinkOutput, LinkTiming, Links, LinksConfig, Planted, Route};
 use wire::report::Report;
-use wire::{ClusterId, Duration, Incarnation, Member, NodeId, NodeSet, Time};
+use wire::{ClusterId, Duration, Extension, Incarnation, Member, NodeId, NodeSet, Time};
 
 const CLUSTER: ClusterId = ClusterId(5);
 /// One way, by any link.
@@ -304,7 +304,12 @@ fn with_one_link_lost_the_other_ones_refusal_is_proof() {
 fn reports_that_cannot_be_true_change_nothing() {
     let mut pair = Pair::joined(2);
     let links = pair.nodes[0].as_mut().unwrap();
-    let lie = Report { round: u64::MAX, wanted: false, heard: vec![u64::MAX, 0] };
+    let lie = Report {
+        round: u64::MAX,
+        wanted: false,
+        heard: vec![u64::MAX, 0],
+        extension: Extension::default(),
+    };
     links.handle_report(pair.now, member(1, 1), 0, &lie);
     links.handle_report(pair.now, member(1, 0), 0, &lie);
     links.handle_report(pair.now, member(0, 9), 0, &lie);

@@ -200,7 +200,8 @@ fn what_was_said_before_the_rings_that_stand_changes_nothing() {
         let said = cluster.keep.take().unwrap();
         let mut late = 0;
         for (to, bytes) in said {
-            let datagram = Datagram::decode(CLUSTER, &bytes).expect("as it was sent");
+            let datagram =
+                Datagram::decode(CLUSTER, wire::versions::RING, &bytes).expect("as it was sent");
             let from = datagram.sender.node.0 as usize;
             let before = match &datagram.message {
                 Message::Join(join) => join.ring_sequence < sequence,

@@ -50,7 +50,8 @@ fn found_within(bug: Bug, seeds: u64) {
 
 #[test]
 fn every_planted_bug_is_found() {
-    let simulated = [Bug::OF_SHAPES, Bug::OF_LINKS, Bug::OF_IDLENESS, Bug::OF_READS].concat();
+    let simulated =
+        [Bug::OF_SHAPES, Bug::OF_LINKS, Bug::OF_IDLENESS, Bug::OF_READS, Bug::OF_VERSIONS].concat();
     for bug in Bug::all().filter(|bug| !simulated.contains(bug)) {
         if std::env::var("BUG").is_ok_and(|name| name != format!("{bug:?}")) {
             continue;

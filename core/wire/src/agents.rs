@@ -4,7 +4,7 @@
 //!
 //! | kind | body |
 //! | --- | --- |
-//! | 1 | [`Hello`], first on the stream: version (1), three zeros; node (4), incarnation (8) of both |
+//! | 1 | [`Hello`], first on the stream: version of the ring (1), three zeros; node (4), incarnation (8) of both |
 //! | 2 | [`Open`]: another log is to be mirrored: postcard |
 //! | 3 | [`Piece`]: what comes next in a log: channel (4), at (8), the bytes |
 //! | 4 | [`Frame::Released`]: a log has let go: channel (4), at (8) |
@@ -12,7 +12,8 @@
 //! | 6 | [`Frame::Alive`]: there was nothing to say for a while |
 //! | 7 | [`Frame::Closed`]: nothing more comes of a log: channel (4) |
 //!
-//! The head of a frame is that of [`rank`](crate::rank) frames.
+//! The head of a frame is that of [`rank`](crate::rank) frames. Nobody answers on a stream, so who
+//! opens one writes the oldest version that it speaks: all its neighbours read that.
 
 use alloc::vec::Vec;
 
@@ -22,7 +23,8 @@ use zerocopy::IntoBytes;
 
 use crate::codec::{FRAME_OVERHEAD, FrameHeader, append, read, take_frame};
 use crate::rank::{Choice, MAX_CHOICES};
-use crate::{Incarnation, Malformed, Member, NodeId, PROTOCOL_VERSION};
+use crate::versions::{RING, VersionRange};
+use crate::{Incarnation, Malformed, Member, NodeId};
 
 /// The first bytes of a stream of these frames, before its frames.
 pub const MAGIC: [u8; 4] = *b"SFMS";
@@ -130,7 +132,7 @@ pub enum Word {
 /// The first words of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The protocol that it speaks.
+    /// The version of the frames on this stream.
     pub version: u8,
     /// Its node.
     pub from: Member,
@@ -214,8 +216,9 @@ impl Frame {
             1 => {
                 has(28, usize::eq)?;
                 let version = body.get_u8();
-                if version != PROTOCOL_VERSION {
-                    return Err(Malformed::Version { theirs: version });
+                if !RING.contains(version) {
+                    let theirs = VersionRange { least: version, greatest: version };
+                    return Err(Malformed::Version { theirs, ours: RING });
                 }
                 if body.split_to(3)[..] != [0; 3] {
                     return Err(Malformed::Field("reserved"));
@@ -281,7 +284,7 @@ mod tests {
         let open = Open { channel: 4, purpose, route, start: 2, capacity, at: 64 };
         let choices = vec![Choice::From(3), Choice::Number(u64::MAX)];
         let frames = [
-            Frame::Hello(Hello { version: PROTOCOL_VERSION, from, to: from }),
+            Frame::Hello(Hello { version: RING.least, from, to: from }),
             Frame::Open(open),
             Frame::Bytes(Piece { channel: 4, at: 64, bytes: Bytes::from_static(&[7; 96]) }),
             Frame::Released(4, 96),
@@ -304,7 +307,8 @@ mod tests {
         let refused = |bytes: &[u8]| Frame::take(&mut BytesMut::from(bytes)).unwrap_err();
         let mut hello = frames[0].encode().to_vec();
         hello[8] = 99;
-        assert_eq!(refused(&hello), Malformed::Version { theirs: 99 });
+        let theirs = VersionRange::new(99, 99);
+        assert_eq!(refused(&hello), Malformed::Version { theirs, ours: RING });
         assert_eq!(refused(&[0, 0, 0, 0, 9, 0, 0, 0]), Malformed::Kind(9));
         assert_eq!(refused(&[1, 0, 0, 0, 6, 0, 0, 0, 0]), Malformed::Length);
         assert_eq!(refused(&[1, 0, 0, 0, 3, 0, 0, 0, 0]), Malformed::Length);

@@ -26,6 +26,8 @@
 //! | 11 | [`Farewell`](Frame::Farewell) | both ways, before the stream is closed |
 //! | 12 | [`Ask`](Frame::Call) | program to node, while it executes a kind 3: call this group |
 //! | 13 | [`Told`](Frame::Called) | node to program, to kind 12, ahead of commands that wait |
+//!
+//! Frames of kinds from [`FIRST_OPTIONAL_FRAME`] on are skipped by a program that does not know them.
 
 use alloc::string::String;
 
@@ -33,10 +35,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use zerocopy::little_endian::U64;
 use zerocopy::{Immutable, IntoBytes};
 
-pub use crate::codec::FRAME_OVERHEAD;
+pub use crate::codec::{FIRST_OPTIONAL_FRAME, FRAME_OVERHEAD};
 use crate::codec::{FrameHeader, take_frame};
-use crate::limits::{MAX_NAME, MAX_REASON};
-use crate::{Malformed, NodeId};
+use crate::limits::{MAX_EXTENSION, MAX_NAME, MAX_REASON};
+use crate::{Malformed, NodeId, VersionRange};
 
 mod layout;
 mod messages;
@@ -103,8 +105,9 @@ impl Frame {
             Frame::Hello(hello) => {
                 let head = HelloHeader {
                     magic: Hello::MAGIC,
-                    version: hello.version,
-                    reserved: [0; 3],
+                    greatest: hello.speaks.greatest,
+                    least: hello.speaks.least_byte(),
+                    group: 0.into(),
                     pid: hello.pid.into(),
                     token: hello.token,
                 };
@@ -113,7 +116,7 @@ impl Frame {
             Frame::Welcome(welcome) => {
                 let (version, node) = (welcome.version, welcome.node.0.into());
                 let flags = u8::from(welcome.ordered) * ORDERED;
-                let head = WelcomeHeader { version, flags, reserved: [0; 2], node };
+                let head = WelcomeHeader { version, flags, cluster: 0.into(), node };
                 put(buffer, 2, &head, welcome.cluster.as_bytes());
             }
             Frame::Execute(execute) => put(buffer, 3, &ExecuteHeader::of(execute), &execute.body),
@@ -193,24 +196,33 @@ fn put(buffer: &mut BytesMut, kind: u8, head: &(impl IntoBytes + Immutable), res
     buffer.put_slice(rest);
 }
 
-/// The version is the node's to check: it answers with a farewell that names both.
+/// The versions are the node's to compare: it answers with a farewell that names both.
 fn decode_hello(body: &Bytes) -> Result<Hello, Malformed> {
-    let (head, group) = split::<HelloHeader>(body)?;
+    let (head, rest) = split::<HelloHeader>(body)?;
     if head.magic != Hello::MAGIC {
         return Err(Malformed::Magic);
     }
-    if head.reserved != [0; 3] {
-        return Err(Malformed::Field("reserved"));
+    let speaks = VersionRange::from_bytes(head.greatest, head.least)?;
+    let group = text(&name_in(rest, head.group.get())?, MAX_NAME, "group")?;
+    Ok(Hello { speaks, pid: head.pid.get(), token: head.token, group })
+}
+
+/// A name of so many bytes, before an extension that is skipped; 0: nothing but the name.
+fn name_in(mut rest: Bytes, length: u16) -> Result<Bytes, Malformed> {
+    match usize::from(length) {
+        0 => Ok(rest),
+        length if length + MAX_EXTENSION < rest.len() => Err(Malformed::Field("extension")),
+        length if length > rest.len() => Err(Malformed::Length),
+        length => Ok(rest.split_to(length)),
     }
-    let group = text(&group, MAX_NAME, "group")?;
-    Ok(Hello { version: head.version, pid: head.pid.get(), token: head.token, group })
 }
 
 fn decode_welcome(body: &Bytes) -> Result<Welcome, Malformed> {
-    let (head, cluster) = split::<WelcomeHeader>(body)?;
-    if head.flags & !ORDERED != 0 || head.reserved != [0; 2] {
-        return Err(Malformed::Field("reserved"));
+    let (head, rest) = split::<WelcomeHeader>(body)?;
+    if head.flags & !ORDERED != 0 {
+        return Err(Malformed::Field("flags"));
     }
-    let (node, cluster) = (NodeId(head.node.get()), text(&cluster, MAX_NAME, "cluster")?);
+    let cluster = text(&name_in(rest, head.cluster.get())?, MAX_NAME, "cluster")?;
+    let node = NodeId(head.node.get());
     Ok(Welcome { version: head.version, ordered: head.flags & ORDERED != 0, node, cluster })
 }

@@ -18,6 +18,8 @@
 //! | 7 | [`Farewell`] | node to client, before it closes the stream |
 //! | 8 | [`Watch`] | client to node: tell me of this group's newer views |
 //! | 9 | [`News`](Frame::News) | node to client: there is one; a [`Bound`] |
+//!
+//! Frames of kinds from [`FIRST_OPTIONAL_FRAME`] on are skipped by a program that does not know them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -26,10 +28,11 @@ use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
-pub use crate::codec::FRAME_OVERHEAD;
+pub use crate::codec::{FIRST_OPTIONAL_FRAME, FRAME_OVERHEAD};
 use crate::codec::{FrameHeader, append, at_most, read, take_frame};
 use crate::limits::{MAX_NAME, MAX_REASON};
-use crate::{ClientId, GroupId, Malformed, NodeId, PROTOCOL_VERSION, Payload, ViewNumber};
+use crate::versions::{CLIENT, VersionRange};
+use crate::{ClientId, Extension, GroupId, Malformed, NodeId, Payload, ViewNumber};
 
 mod reply;
 mod request;
@@ -39,46 +42,61 @@ pub use reply::{Outcome, Refusal, Reply};
 pub use request::{Access, Request};
 pub use targets::{Target, Targets};
 
-/// The first words of a client. | magic "SFCL" | version | client |
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The first words of a client. Its form is frozen.
+///
+/// ```text
+/// | magic "SFCL" | speaks: least, greatest | client | extension |
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Must be [`Hello::MAGIC`].
     pub magic: [u8; 4],
-    /// The protocol that the client speaks.
-    pub version: u8,
+    /// The versions that the client speaks.
+    pub speaks: VersionRange,
     /// The client's session.
     pub client: ClientId,
+    /// Bytes that a newer program adds.
+    pub extension: Extension,
 }
 
 impl Hello {
     /// Tells a client from a browser or a port scanner.
     pub const MAGIC: [u8; 4] = *b"SFCL";
 
-    /// The words of this client, in this version.
+    /// The words of this client, in this program's versions.
     pub fn new(client: ClientId) -> Self {
-        Hello { magic: Self::MAGIC, version: PROTOCOL_VERSION, client }
+        let (magic, extension) = (Self::MAGIC, Extension::default());
+        Hello { magic, speaks: CLIENT, client, extension }
     }
 
-    /// The version is the node's to check: it answers with a farewell that names both.
+    /// The versions are the node's to compare: it answers with a farewell that names both.
     fn checked(self) -> Result<Hello, Malformed> {
-        if self.magic == Hello::MAGIC { Ok(self) } else { Err(Malformed::Magic) }
+        if self.magic != Hello::MAGIC {
+            return Err(Malformed::Magic);
+        }
+        self.speaks.checked()?;
+        self.extension.check()?;
+        Ok(self)
     }
 }
 
-/// A node's answer to [`Hello`]. | version | node | cluster |
+/// A node's answer to [`Hello`]. Its form is frozen. | version | node | cluster | extension |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
-    /// The protocol that the node speaks.
+    /// The version that both speak on this stream.
     pub version: u8,
     /// Which node this is.
     pub node: NodeId,
     /// The name of its cluster.
     pub cluster: String,
+    /// Bytes that a newer program adds.
+    pub extension: Extension,
 }
 
 impl Welcome {
     fn checked(self) -> Result<Welcome, Malformed> {
         at_most(self.cluster.len(), MAX_NAME, "cluster")?;
+        self.extension.check()?;
         Ok(self)
     }
 }
@@ -123,16 +141,21 @@ pub struct Watch {
     pub view: ViewNumber,
 }
 
-/// Why a node closes a stream. | version | reason |
+/// Why a node closes a stream. Its form is frozen. | speaks: least, greatest | reason |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Farewell {
-    /// The protocol that the node speaks.
-    pub version: u8,
+    /// The versions that the node speaks.
+    pub speaks: VersionRange,
     /// The reason, with the remedy.
     pub reason: String,
 }
 
 impl Farewell {
+    /// This node's, with the reason.
+    pub fn new(reason: impl Into<String>) -> Farewell {
+        Farewell { speaks: CLIENT, reason: reason.into() }
+    }
+
     fn checked(self) -> Result<Farewell, Malformed> {
         at_most(self.reason.len(), MAX_REASON, "reason")?;
         Ok(self)

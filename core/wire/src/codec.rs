@@ -8,10 +8,7 @@ use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::limits::MAX_FRAME;
-
-/// The version of everything in this crate. Nodes and clients of another version are refused
-/// with both numbers in the message.
-pub const PROTOCOL_VERSION: u8 = 1;
+use crate::version_range::VersionRange;
 
 /// Why bytes are not a message. They are counted and dropped; nothing else happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,13 +16,13 @@ pub enum Malformed {
     /// The first bytes are not ours: another program talks to this port.
     #[error("not a Steadfast message (wrong magic number)")]
     Magic,
-    /// The sender speaks another version of the protocol.
-    #[error(
-        "protocol version {theirs}, this program speaks {PROTOCOL_VERSION}: upgrade the older side"
-    )]
+    /// The sender speaks other versions of the protocol.
+    #[error("version {theirs} of the protocol, this program speaks {ours}: upgrade the older side")]
     Version {
-        /// The version in the message.
-        theirs: u8,
+        /// Those of the sender, or the one of the message.
+        theirs: VersionRange,
+        /// Those of this program.
+        ours: VersionRange,
     },
     /// The sender belongs to another cluster.
     #[error("a message of another cluster: give both the same cluster name, or other ports")]
@@ -83,29 +80,37 @@ impl FrameHeader {
     }
 }
 
+/// The first kind of frame that a program skips when it does not know it: a newer program may send
+/// those to an older one.
+pub const FIRST_OPTIONAL_FRAME: u8 = 128;
+
 /// Takes the next whole frame, its kind and its body, out of what a stream has brought, or `None`
 /// if more must come. One that is too long, or of no known kind, is refused by its header, before
-/// its body arrives.
+/// its body arrives; an optional one of no known kind is skipped.
 pub(crate) fn take_frame(
     buffer: &mut BytesMut,
     kinds: RangeInclusive<u8>,
 ) -> Result<Option<(u8, Bytes)>, Malformed> {
-    let Ok((header, rest)) = FrameHeader::read_from_prefix(buffer) else {
-        return Ok(None);
-    };
-    let length = header.length.get() as usize;
-    if length > MAX_FRAME {
-        return Err(Malformed::Length);
+    while let Ok((header, rest)) = FrameHeader::read_from_prefix(buffer) {
+        let (length, kind) = (header.length.get() as usize, header.kind);
+        if length > MAX_FRAME {
+            return Err(Malformed::Length);
+        }
+        if header.reserved != [0; 3] {
+            return Err(Malformed::Field("reserved"));
+        }
+        let known = kinds.contains(&kind);
+        if !known && kind < FIRST_OPTIONAL_FRAME {
+            return Err(Malformed::Kind(kind));
+        }
+        if rest.len() < length {
+            break;
+        }
+        buffer.advance(FRAME_OVERHEAD);
+        let body = buffer.split_to(length);
+        if known {
+            return Ok(Some((kind, body.freeze())));
+        }
     }
-    if header.reserved != [0; 3] {
-        return Err(Malformed::Field("reserved"));
-    }
-    if !kinds.contains(&header.kind) {
-        return Err(Malformed::Kind(header.kind));
-    }
-    if rest.len() < length {
-        return Ok(None);
-    }
-    buffer.advance(FRAME_OVERHEAD);
-    Ok(Some((header.kind, buffer.split_to(length).freeze())))
+    Ok(None)
 }

@@ -45,6 +45,8 @@ pub enum NodeRecord {
         groups: Vec<GroupEntry>,
         /// It has groups in memory.
         volatile: bool,
+        /// The level of its rules.
+        level: u8,
     },
     /// Every member of the last component has its installation on its disk.
     Effective,
@@ -52,6 +54,8 @@ pub enum NodeRecord {
     Changed(GroupEntry),
     /// There are groups in memory from here on, or none any more.
     Volatile(bool),
+    /// Rules of this level are in force from here on.
+    Level(u8),
 }
 
 impl NodeRecord {
@@ -71,7 +75,10 @@ impl NodeRecord {
                 groups.iter().try_for_each(GroupEntry::checked)?
             }
             NodeRecord::Changed(group) => group.checked()?,
-            NodeRecord::Since(_) | NodeRecord::Effective | NodeRecord::Volatile(_) => {}
+            NodeRecord::Since(_)
+            | NodeRecord::Effective
+            | NodeRecord::Volatile(_)
+            | NodeRecord::Level(_) => {}
         }
         Ok(record)
     }
@@ -140,6 +147,8 @@ pub struct Recollection {
     pub groups: Vec<(GroupEntry, Place)>,
     /// There are groups in memory.
     pub volatile: bool,
+    /// The level of the rules in force; 0: none is known.
+    pub level: u8,
 }
 
 impl Recollection {

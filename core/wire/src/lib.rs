@@ -38,9 +38,11 @@ mod secret;
 mod share;
 pub mod system;
 mod time;
+mod version_range;
+pub mod versions;
 
 pub use arena::Arena;
-pub use codec::{Malformed, PROTOCOL_VERSION};
+pub use codec::Malformed;
 pub use ids::fnv1a;
 pub use ids::{
     Caller, ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, ViewNumber,
@@ -52,3 +54,4 @@ pub use random::Random;
 pub use secret::Secret;
 pub use share::Share;
 pub use time::{Duration, Time};
+pub use versions::{Extension, Program, Speaks, VersionRange};

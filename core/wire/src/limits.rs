@@ -8,6 +8,12 @@ pub const MAX_MEMBERS: usize = 64;
 /// Networks between the nodes of a ring, each with an address of every node.
 pub const MAX_RING_LINKS: usize = 4;
 
+/// Bytes that a newer program may add to a message whose form is frozen.
+pub const MAX_EXTENSION: usize = 64;
+
+/// Bytes of the name of a program's release.
+pub const MAX_RELEASE: usize = 64;
+
 /// Bytes of a datagram between nodes, without IP and UDP headers. Fits a jumbo frame.
 pub const MAX_DATAGRAM: usize = 8_900;
 

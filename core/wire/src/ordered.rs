@@ -32,6 +32,7 @@
 //! | 26 | [`StateOffer`] | the donor of a large state, which is to be fetched by a stream |
 //! | 27 | [`StateDeclined`] | a replica that could not fetch it |
 //! | 28 | [`Backup`](BackupStep) | a node that was asked to save a group's state, or to restore it |
+//! | 29 | [`Activate`] | the first member, when all nodes know newer rules; or a node that was asked to |
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -196,6 +197,13 @@ pub struct Recalled {
     pub taken: Place,
 }
 
+/// From here on the rules of this level are in force: every configured node knows them. | level |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activate {
+    /// The level.
+    pub level: u8,
+}
+
 /// An ordered message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ordered {
@@ -253,6 +261,8 @@ pub enum Ordered {
     Poisoned(Poisoned),
     /// A group's state is saved, or restored.
     Backup(BackupStep),
+    /// Newer rules are in force.
+    Activate(Activate),
 }
 
 impl Ordered {
@@ -287,6 +297,7 @@ impl Ordered {
             Ordered::StateOffer(offer) => append(start(26), offer),
             Ordered::StateDeclined(declined) => append(start(27), declined),
             Ordered::Backup(step) => append(start(28), step),
+            Ordered::Activate(activate) => append(start(29), activate),
         }
         .into()
     }
@@ -330,6 +341,7 @@ impl Ordered {
             26 => Ordered::StateOffer(read::<StateOffer>(rest)?.checked()?),
             27 => Ordered::StateDeclined(read(rest)?),
             28 => Ordered::Backup(read::<BackupStep>(rest)?.checked()?),
+            29 => Ordered::Activate(read(rest)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -4,7 +4,7 @@
 //! then, in postcard, fields in this order:
 //!
 //! ```text
-//! | round | wanted | heard: count, each |
+//! | round | wanted | heard: count, each | extension |
 //! ```
 
 use alloc::vec::Vec;
@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::{append, at_most, read};
 use crate::limits::MAX_RING_LINKS;
-use crate::ring::{Header, KIND_AT};
-use crate::{ClusterId, Malformed, Member};
+use crate::ring::{FROZEN, Header, KIND_AT};
+use crate::versions::RING;
+use crate::{ClusterId, Extension, Malformed, Member};
 
 /// The number of this kind of datagram.
 pub(crate) const KIND: u8 = 8;
@@ -33,13 +34,15 @@ pub struct Report {
     /// For each link in the order of the configuration: the largest round of the receiver that
     /// came by it, 0 for none.
     pub heard: Vec<u64>,
+    /// Bytes that a newer program adds.
+    pub extension: Extension,
 }
 
 impl Report {
     /// The datagram to send.
     pub fn encode(&self, cluster: ClusterId, sender: Member) -> Bytes {
         let mut buffer = Vec::with_capacity(64);
-        Header::new(cluster, sender, KIND).append(&mut buffer);
+        Header::new(cluster, FROZEN, sender, KIND).append(&mut buffer);
         append(buffer, self).into()
     }
 
@@ -53,12 +56,13 @@ impl Report {
     /// # Errors
     /// [`Malformed`] says what is wrong; the datagram is to be counted and dropped.
     pub fn decode(cluster: ClusterId, bytes: &[u8]) -> Result<(Member, Report), Malformed> {
-        let (header, body) = Header::read(cluster, bytes)?;
+        let (header, body) = Header::read(cluster, RING, bytes)?;
         if header.kind != KIND {
             return Err(Malformed::Kind(header.kind));
         }
         let report: Report = read(body)?;
         at_most(report.heard.len(), MAX_RING_LINKS, "heard")?;
+        report.extension.check()?;
         Ok((header.member(), report))
     }
 }
@@ -75,7 +79,12 @@ mod tests {
 
     #[test]
     fn a_report_is_read_back_and_nothing_else_is_one() {
-        let report = Report { round: 300, wanted: true, heard: vec![299, 0] };
+        let report = Report {
+            round: 300,
+            wanted: true,
+            heard: vec![299, 0],
+            extension: Extension::default(),
+        };
         let bytes = report.encode(CLUSTER, SENDER);
         assert!(Report::is_in(&bytes));
         assert_eq!(Report::decode(CLUSTER, &bytes), Ok((SENDER, report)));
@@ -83,13 +92,14 @@ mod tests {
         for length in 0..bytes.len() {
             assert!(Report::decode(CLUSTER, &bytes[..length]).is_err(), "{length} bytes of it");
         }
-        let ring = crate::ring::Datagram::decode(CLUSTER, &bytes);
+        let ring = crate::ring::Datagram::decode(CLUSTER, RING, &bytes);
         assert_eq!(ring, Err(Malformed::Kind(KIND)), "the ring is not to see it");
     }
 
     #[test]
     fn more_links_than_there_can_be_are_malformed() {
-        let report = Report { round: 1, wanted: false, heard: vec![0; MAX_RING_LINKS + 1] };
+        let heard = vec![0; MAX_RING_LINKS + 1];
+        let report = Report { round: 1, wanted: false, heard, extension: Extension::default() };
         let bytes = report.encode(CLUSTER, SENDER);
         assert_eq!(Report::decode(CLUSTER, &bytes), Err(Malformed::Field("heard")));
     }

@@ -6,9 +6,12 @@
 //!  0       2         3      4         8        12          16            24
 //! +-------+---------+------+---------+--------+-----------+-------------+----
 //! | "SF"  | version | kind | cluster | sender | reserved  | incarnation | body
-//! |       |    1    |      |         |  node  |     0     |  of sender  |
+//! |       |         |      |         |  node  |     0     |  of sender  |
 //! +-------+---------+------+---------+--------+-----------+-------------+----
 //! ```
+//!
+//! The version is that of the ring. Kinds 5, 7 and 8 have a form that is frozen, and version 0: every
+//! program reads them, and skips the [`Extension`](crate::Extension) at their end.
 //!
 //! | kind | body | who sends it to whom |
 //! | --- | --- | --- |
@@ -37,13 +40,14 @@ use zerocopy::IntoBytes;
 
 use crate::arena::Arena;
 use crate::codec::{append, read};
-use crate::{ClusterId, Malformed, Member};
+use crate::{ClusterId, Malformed, Member, VersionRange};
 
 use data::decode_data;
 pub use data::{
     CHUNK_OVERHEAD, Chunk, DATA_OVERHEAD, Data, Level, ORIGIN_OVERHEAD, Origin, push_chunk,
     push_pieces,
 };
+pub use header::FROZEN;
 pub(crate) use header::{Header, KIND_AT};
 pub use membership::{
     Beacon, Charge, Commit, CommitMember, CommitStep, Join, MAX_CHARGES, MAX_ENTRIES,
@@ -89,6 +93,8 @@ pub enum Message {
 pub struct Datagram {
     /// The cluster of the sender.
     pub cluster: ClusterId,
+    /// The version of the ring. Of kinds whose form is frozen it is [`FROZEN`].
+    pub version: u8,
     /// The sender.
     pub sender: Member,
     /// The message.
@@ -96,6 +102,12 @@ pub struct Datagram {
 }
 
 impl Datagram {
+    /// A message in a ring of this version.
+    pub fn new(cluster: ClusterId, version: u8, sender: Member, message: Message) -> Datagram {
+        let frozen = matches!(message, Message::Join(_) | Message::Beacon(_));
+        Datagram { cluster, version: if frozen { FROZEN } else { version }, sender, message }
+    }
+
     /// The bytes to send.
     pub fn encode(&self) -> Bytes {
         self.encode_in(&mut Arena::new(0))
@@ -105,7 +117,7 @@ impl Datagram {
     pub fn encode_in(&self, arena: &mut Arena) -> Bytes {
         let header = |arena: &mut Arena, kind, room| {
             let buffer = arena.room(size_of::<Header>() + room);
-            Header::new(self.cluster, self.sender, kind).append(buffer);
+            Header::new(self.cluster, self.version, self.sender, kind).append(buffer);
         };
         match &self.message {
             Message::Data(data) => {
@@ -148,12 +160,17 @@ impl Datagram {
         arena.take()
     }
 
-    /// Reads a datagram that belongs to `cluster`. The body of a [`Data`] shares `bytes`.
+    /// Reads a datagram that belongs to `cluster`, in one of these versions of the ring. The body of
+    /// a [`Data`] shares `bytes`.
     ///
     /// # Errors
     /// [`Malformed`] says what is wrong; the datagram is to be counted and dropped.
-    pub fn decode(cluster: ClusterId, bytes: &Bytes) -> Result<Datagram, Malformed> {
-        let (header, body) = Header::read(cluster, bytes)?;
+    pub fn decode(
+        cluster: ClusterId,
+        ours: VersionRange,
+        bytes: &Bytes,
+    ) -> Result<Datagram, Malformed> {
+        let (header, body) = Header::read(cluster, ours, bytes)?;
         let message = match header.kind {
             1 => Message::Data(decode_data(bytes.slice(size_of::<Header>()..))?),
             2 => Message::Token(checked_token(read(body)?)?),
@@ -169,7 +186,7 @@ impl Datagram {
             13 => Message::Confirmed(read(body)?),
             kind => return Err(Malformed::Kind(kind)),
         };
-        Ok(Datagram { cluster, sender: header.member(), message })
+        Ok(Datagram { cluster, version: header.version, sender: header.member(), message })
     }
 }
 

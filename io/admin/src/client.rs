@@ -22,8 +22,8 @@ use crate::deployments::DeploymentsStatus;
 use crate::events::EventRecord;
 use crate::jobs::{AssignmentAnswer, JobsAnswer, JobsStatus};
 use crate::message::{
-    BenchLine, DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, MoveAnswer, Refused, Request,
-    RestoreAnswer, RestyleAnswer, SaveAnswer, StateAnswer, StopAnswer,
+    BenchLine, DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, LevelAnswer, MoveAnswer, Refused,
+    Request, RestoreAnswer, RestyleAnswer, SaveAnswer, StateAnswer, StopAnswer,
 };
 use crate::poisoned::PoisonedAnswer;
 use crate::registry::RegistryStatus;
@@ -318,6 +318,15 @@ impl Client {
     /// The node refuses, or the connection broke.
     pub fn key(&mut self, ask: KeyAsk) -> Result<KeyAnswer, AdminError> {
         self.ask(&Request::Key { ask })
+    }
+
+    /// Has the newest rules come into force that every configured node knows: then there is no way
+    /// back to the program before. It has begun when this returns; the status tells the level.
+    ///
+    /// # Errors
+    /// The cluster refuses, or the connection broke.
+    pub fn finish_upgrade(&mut self) -> Result<LevelAnswer, AdminError> {
+        self.ask(&Request::FinishUpgrade {})
     }
 
     /// Makes the replica at node `to` the primary of a group; returns when it is.

@@ -18,6 +18,7 @@ pub use log::Log;
 pub use parts::{DeviationCause, FaultCause, ReplicaRecord};
 pub use record::EventRecord;
 pub use table::EventKind;
+pub(crate) use words::unfit;
 
 /// An event with the wall clock's nanoseconds since the Unix epoch when it left the stack.
 pub type Stamped = (u64, Event);

@@ -7,6 +7,7 @@
 //! {"poisoned":{"group":"x"}}                       -> PoisonedAnswer
 //! {"events":{"follow":true,"calls":false}}         -> EventRecord, one a line
 //! {"key":{"ask":"rotate"}}                       -> KeyAnswer; or force, abort
+//! {"finish-upgrade":{}}                         -> LevelAnswer
 //! {"move":{"group":"x","to":2}}                   -> MoveAnswer
 //! {"restyle":{"group":"x","style":"active"}}       -> RestyleAnswer
 //! {"save":{"group":"x"}}                          -> SaveAnswer, and that many bytes of a file
@@ -103,6 +104,8 @@ pub enum Request {
         /// The operation.
         ask: KeyAsk,
     },
+    /// Have the newest rules come into force that every configured node knows.
+    FinishUpgrade {},
     /// Run this program, which is to serve a replica in a process of its own. Only at the Unix
     /// socket: this permits all that the node's user can do on its host.
     Run(ProgramConfig),
@@ -205,6 +208,13 @@ pub enum KeyAsk {
     Force,
     /// Give it up.
     Abort,
+}
+
+/// The answer to [`Request::FinishUpgrade`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelAnswer {
+    /// The level that comes into force.
+    pub level: u8,
 }
 
 /// The answer to [`Request::Key`].

@@ -9,6 +9,7 @@ mod program;
 mod ring;
 mod security;
 mod storage;
+mod versions;
 
 pub use self::ring::{LinkStatus, NodeLinks, RingStatus, absent, no_quorum};
 pub use ::ring::{Buffers as BufferStatus, Fill};
@@ -22,3 +23,4 @@ pub use node::{SocketStatus, Status};
 pub use program::{ProgramState, ProgramStatus};
 pub use security::{KeyChange, SealStatus, TlsStatus};
 pub use storage::StorageStatus;
+pub use versions::{NodeProgram, UnfitStatus, VersionsStatus};

@@ -15,7 +15,7 @@
 //! All numbers are little-endian. A connection carries one image.
 
 use image::{Place, Root};
-use wire::PROTOCOL_VERSION;
+use wire::versions::RING;
 
 mod giver;
 mod taker;
@@ -33,7 +33,8 @@ pub(crate) const MAGIC: [u8; 4] = *b"SFIM";
 fn ask(place: Place, root: &Root) -> [u8; ASK] {
     let mut bytes = [0; ASK];
     bytes[..4].copy_from_slice(&MAGIC);
-    bytes[4] = PROTOCOL_VERSION;
+    // Nobody answers with a version: all neighbours read the oldest.
+    bytes[4] = RING.least;
     bytes[8..12].copy_from_slice(&place.rank.to_le_bytes());
     bytes[12..20].copy_from_slice(&place.job.to_le_bytes());
     bytes[20..28].copy_from_slice(&place.start.to_le_bytes());
@@ -46,6 +47,6 @@ fn asked(bytes: &[u8; ASK]) -> Option<(Place, Root)> {
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
     let rank = u32::from_le_bytes(bytes[8..12].try_into().expect("four bytes"));
     let place = Place { rank, job: number(12), start: number(20), generation: number(28) };
-    let known = bytes[..4] == MAGIC && bytes[4] == PROTOCOL_VERSION && bytes[5..8] == [0; 3];
+    let known = bytes[..4] == MAGIC && RING.contains(bytes[4]) && bytes[5..8] == [0; 3];
     known.then(|| (place, bytes[36..].try_into().expect("a root")))
 }

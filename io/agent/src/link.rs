@@ -12,6 +12,8 @@ use wire::rank::Frame;
 pub(crate) struct Link {
     pub number: u64,
     pub stream: OwnedFd,
+    /// The version that both speak.
+    pub version: u8,
 }
 
 impl Link {

@@ -8,8 +8,8 @@ use std::sync::mpsc::Sender;
 use bytes::BytesMut;
 use os::passing::receive;
 use rustix::net::sockopt::{Timeout, set_socket_send_buffer_size, set_socket_timeout};
-use wire::PROTOCOL_VERSION;
 use wire::rank::{Frame, Hello};
+use wire::versions::RANK;
 
 use crate::event::Event;
 use crate::link::Link;
@@ -27,7 +27,7 @@ pub(crate) fn receive_from(number: u64, stream: &OwnedFd, events: &Sender<Event>
     // The system may permit less.
     let _ = set_socket_send_buffer_size(stream, UNREAD);
     let Ok(writer) = stream.try_clone() else { return };
-    let link = Link { number, stream: writer };
+    let link = Link { number, stream: writer, version: RANK.least };
     let refuse = |why: String| link.tell(&Frame::Farewell(why), None);
     let hello = match next(stream, &mut input, &mut files) {
         Ok(Frame::Hello(hello)) => hello,
@@ -35,13 +35,14 @@ pub(crate) fn receive_from(number: u64, stream: &OwnedFd, events: &Sender<Event>
         Err(None) => return,
         Err(Some(why)) => return refuse(why),
     };
-    let Hello { version, token } = hello;
-    if version != PROTOCOL_VERSION {
+    let Hello { speaks, token } = hello;
+    let Some(common) = RANK.common(speaks) else {
         return refuse(format!(
-            "the agent speaks version {PROTOCOL_VERSION} of the protocol, the rank version \
-             {version}: use one version of Steadfast"
+            "the agent speaks version {RANK} of the protocol, the rank version {speaks}: upgrade the \
+             older side"
         ));
-    }
+    };
+    let link = Link { version: common.greatest, ..link };
     let _ = set_socket_timeout(stream, Timeout::Recv, None);
     if events.send(Event::Came(link, token)).is_err() {
         return;

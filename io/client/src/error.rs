@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use wire::PROTOCOL_VERSION;
 use wire::client::Refusal;
 use wire::limits::{MAX_ADDRESSES, MAX_CALL_BYTES, MAX_DEADLINE, MAX_GROUPS, MAX_QUEUED_CALLS};
+use wire::versions::{CLIENT, VersionRange};
 
 /// Why a call has no result.
 ///
@@ -61,12 +61,12 @@ pub enum CallError {
     Unreachable(String),
     /// All nodes that answered speak another version of the protocol.
     #[error(
-        "the nodes speak protocol version {theirs}, this client version {PROTOCOL_VERSION}: \
-         upgrade the older side"
+        "the nodes speak protocol version {theirs}, this client version {CLIENT}: upgrade the \
+         older side"
     )]
     Version {
-        /// The version of the node that answered last.
-        theirs: u8,
+        /// The versions of the node that answered last.
+        theirs: VersionRange,
     },
     /// The client has too many calls or bytes under way, or too many groups.
     #[error(
@@ -115,12 +115,12 @@ pub enum ConnectError {
     Unreachable(String),
     /// The nodes that answered speak another version of the protocol.
     #[error(
-        "the nodes speak protocol version {theirs}, this client version {PROTOCOL_VERSION}: \
-         upgrade the older side"
+        "the nodes speak protocol version {theirs}, this client version {CLIENT}: upgrade the \
+         older side"
     )]
     Version {
-        /// The version of the node that answered last.
-        theirs: u8,
+        /// The versions of the node that answered last.
+        theirs: VersionRange,
     },
     /// The system gave no file descriptor, or no runtime can run the task.
     #[error("the system refuses a resource of the client: {0}")]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wire::client::{Frame, Hello};
 use wire::limits::MAX_LINKS;
-use wire::{ClientId, NodeId, Time};
+use wire::{ClientId, NodeId, Time, VersionRange};
 
 use crate::CallError;
 use crate::output::{Effects, Event, Link, Output, Timer, Trouble};
@@ -297,8 +297,8 @@ impl Links {
         self.given.iter().all(failed)
     }
 
-    /// The other protocol version, if that is what keeps the given addresses from being of use.
-    pub(crate) fn other_version(&self) -> Option<u8> {
+    /// The other protocol versions, if that is what keeps the given addresses from being of use.
+    pub(crate) fn other_version(&self) -> Option<VersionRange> {
         let version = |address: &SocketAddr| match self.records.get(address)?.trouble {
             Trouble::Version(theirs) => Some(theirs),
             _ => None,
@@ -306,8 +306,8 @@ impl Links {
         self.given.iter().find_map(version)
     }
 
-    /// The other protocol version, if nothing else keeps any of the given addresses.
-    pub(crate) fn only_other_versions(&self) -> Option<u8> {
+    /// The other protocol versions, if nothing else keeps any of the given addresses.
+    pub(crate) fn only_other_versions(&self) -> Option<VersionRange> {
         let other = |address| {
             matches!(self.records.get(address), Some(Record { trouble: Trouble::Version(_), .. }))
         };

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use wire::client::{Bind, Frame};
-use wire::{GroupId, NodeId, Random, Time, ViewNumber};
+use wire::{GroupId, NodeId, Random, Time, VersionRange, ViewNumber};
 
 use crate::{Answer, CallError};
 
@@ -121,9 +121,9 @@ pub enum Trouble {
     /// The node was silent for too long.
     #[error("does not answer")]
     Silent,
-    /// The node speaks another version of the protocol.
+    /// The node speaks other versions of the protocol.
     #[error("speaks protocol version {0}")]
-    Version(u8),
+    Version(VersionRange),
     /// The node closed the connection and gave this reason.
     #[error("rejected the client: {0}")]
     TurnedAway(String),

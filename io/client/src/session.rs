@@ -8,7 +8,8 @@ use wire::client::{Farewell, Frame, Refusal, Targets, Welcome};
 use wire::limits::{
     MAX_ADDRESSES, MAX_BODY, MAX_CALL_BYTES, MAX_DEADLINE, MAX_GROUPS, MAX_NAME, MAX_QUEUED_CALLS,
 };
-use wire::{ClientId, GroupId, PROTOCOL_VERSION, Time, ViewNumber};
+use wire::versions::{CLIENT, VersionRange};
+use wire::{ClientId, GroupId, Time, ViewNumber};
 
 use crate::bug::Planted;
 use crate::call::{Call, Phase};
@@ -278,8 +279,9 @@ impl Session {
         self.links.heard(now, link, &mut self.effects);
         let ready = self.links.is_ready(link);
         match frame {
-            Frame::Welcome(Welcome { version, .. }) if version != PROTOCOL_VERSION => {
-                self.drop_link(now, link, Trouble::Version(version));
+            Frame::Welcome(Welcome { version, .. }) if !CLIENT.contains(version) => {
+                let theirs = VersionRange { least: version, greatest: version };
+                self.drop_link(now, link, Trouble::Version(theirs));
             }
             Frame::Welcome(Welcome { node, .. }) => {
                 if self.links.welcomed(now, link, node, &mut self.effects) {
@@ -288,8 +290,8 @@ impl Session {
                     self.drop_link(now, link, Trouble::Confused);
                 }
             }
-            Frame::Farewell(Farewell { version, .. }) if version != PROTOCOL_VERSION => {
-                self.drop_link(now, link, Trouble::Version(version));
+            Frame::Farewell(Farewell { speaks, .. }) if CLIENT.common(speaks).is_none() => {
+                self.drop_link(now, link, Trouble::Version(speaks));
             }
             Frame::Farewell(Farewell { reason, .. }) => {
                 self.drop_link(now, link, Trouble::TurnedAway(reason));

@@ -115,7 +115,7 @@ async fn addresses_that_do_not_serve_are_told_when_connecting() {
     let node = FakeNode::start();
     node.speak(3);
     let error = AsyncClient::connect([node.address]).await.unwrap_err();
-    assert_eq!(error, ConnectError::Version { theirs: 3 });
+    assert_eq!(error, ConnectError::Version { theirs: wire::VersionRange::new(3, 3) });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -137,7 +137,10 @@ fn addresses_that_do_not_serve_are_told_when_connecting() {
     assert!(error.to_string().contains(&format!("{closed} does not accept")), "{error}");
     let node = FakeNode::start();
     node.speak(3);
-    assert_eq!(Client::connect([node.address]).unwrap_err(), ConnectError::Version { theirs: 3 });
+    assert_eq!(
+        Client::connect([node.address]).unwrap_err(),
+        ConnectError::Version { theirs: wire::VersionRange::new(3, 3) }
+    );
     let unresolved = Client::connect(["no port"]).unwrap_err();
     assert!(matches!(unresolved, ConnectError::Resolve(_)));
 }

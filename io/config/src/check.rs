@@ -17,6 +17,9 @@ use crate::replica::Execution;
 /// The range of [`Config::vote_timeout`].
 const VOTE_TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
 
+/// The most of [`Config::settle`]: a month.
+const MAX_SETTLE: Duration = Duration::from_secs(31 * 24 * 3_600);
+
 /// The range of [`HangRule::within`] and [`HangRule::misses`] in [`Config::hang`].
 const HUNG_WITHIN: RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_secs(3_600);
@@ -38,6 +41,9 @@ impl Config {
         self.check_realtime()?;
         if !VOTE_TIMEOUT.contains(&self.vote_timeout) {
             return Err(Problem::VoteTimeout(self.vote_timeout));
+        }
+        if self.settle > MAX_SETTLE {
+            return Err(Problem::Settle(self.settle));
         }
         if !HUNG_WITHIN.contains(&self.hang.within) || self.hang.misses > HUNG_MISSES {
             return Err(Problem::Hung(self.hang));

@@ -46,6 +46,8 @@ pub struct Config {
     pub ring: RingKnobs,
     /// How long a vote may be missing in a voting group, 1 ms to a minute.
     pub vote_timeout: Duration,
+    /// After this time, rules that all nodes know come into force. 0: only when they are asked for.
+    pub settle: Duration,
     /// When a replica's service is hung.
     pub hang: HangRule,
     /// The reports of this node's load, and the manager's reaction to them.
@@ -83,6 +85,7 @@ impl Default for Config {
             nodes: vec![NodeAddress::new(NodeId(1), ([127, 0, 0, 1], 7201).into())],
             ring: RingKnobs::default(),
             vote_timeout: Duration::from_secs(2),
+            settle: engine::Config::SETTLE,
             hang: HangRule::default(),
             manager: ManagerKnobs::default(),
             registry: RegistryKnobs::default(),

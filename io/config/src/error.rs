@@ -62,6 +62,12 @@ pub enum Problem {
     /// The timeout with missing votes is out of range.
     #[error("voting.timeout_ms is {} ms: give it 1 to 60000 milliseconds", .0.as_millis())]
     VoteTimeout(Duration),
+    /// Newer rules would settle for too long.
+    #[error(
+        "upgrade.settle_ms is {} ms: give it at most a month (2678400000), or 0 for `steadfast upgrade finish` alone",
+        .0.as_millis()
+    )]
+    Settle(Duration),
     /// When a service is hung.
     #[error(
         "hung.within_ms = {} and hung.misses = {} are not possible: give it 10 to 3600000 milliseconds, and at most 1000 misses (0: never)",

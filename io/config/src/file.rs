@@ -44,6 +44,8 @@ struct File {
     #[serde(default)]
     ring: RingTable,
     #[serde(default)]
+    upgrade: Upgrade,
+    #[serde(default)]
     voting: Voting,
     #[serde(default, with = "Hung")]
     hung: HangRule,
@@ -92,6 +94,19 @@ struct Listen {
 struct StorageTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     folder: Option<PathBuf>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Upgrade {
+    #[serde(rename = "settle_ms", with = "millis")]
+    settle: Duration,
+}
+
+impl Default for Upgrade {
+    fn default() -> Self {
+        Upgrade { settle: Config::default().settle }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -226,6 +241,7 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
         advertise: file.listen.advertise,
         nodes: file.nodes,
         ring,
+        settle: file.upgrade.settle,
         vote_timeout: file.voting.timeout,
         hang: file.hung,
         manager: file.manager,
@@ -267,6 +283,7 @@ fn print(config: &Config) -> String {
         },
         nodes: config.nodes,
         ring: config.ring.into(),
+        upgrade: Upgrade { settle: config.settle },
         voting: Voting { timeout: config.vote_timeout },
         hung: config.hang,
         manager: config.manager,

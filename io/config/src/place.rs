@@ -18,6 +18,7 @@ impl Problem {
         match self {
             Problem::Name { key, .. } => vec![Key(key)],
             Problem::Millis { key, .. } => vec![Key("ring"), Key(key)],
+            Problem::Settle(_) => vec![Key("upgrade"), Key("settle_ms")],
             Problem::VoteTimeout(_) => vec![Key("voting"), Key("timeout_ms")],
             Problem::Hung(_) => vec![Key("hung"), Key("within_ms")],
             Problem::Registry(_) => vec![Key("registry"), Key("lease_ms")],

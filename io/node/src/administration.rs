@@ -164,6 +164,11 @@ impl Handler for Control {
         done.map_err(words)?
     }
 
+    fn finish_upgrade(&self) -> Done<u8> {
+        let done = self.ask(ANSWER_WITHIN, |reply| Order::FinishUpgrade { reply });
+        done.map_err(words)?.map_err(words)
+    }
+
     fn run_program(&self, program: ProgramConfig) -> Done<ProgramStatus> {
         self.programs().and_then(|programs| programs.run(program)).map_err(words)
     }

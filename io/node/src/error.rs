@@ -8,6 +8,7 @@ use std::time::Duration;
 use admin::server::ServeError;
 use config::Problem;
 use wire::Malformed;
+use wire::versions::RULES;
 
 use crate::backups::BackupError;
 use crate::storage::StorageError;
@@ -69,6 +70,22 @@ pub enum StartError {
         folder: PathBuf,
         /// The problem.
         malformed: Malformed,
+    },
+    /// The cluster has rules that this program does not know.
+    #[error(
+        "[storage] folder {}: the cluster has rules of level {level}, this program knows {RULES}: {}",
+        folder.display(),
+        if *level > RULES.greatest {
+            "run the newer program that the other nodes run"
+        } else {
+            "run the version between first, on all nodes, and `steadfast upgrade finish`"
+        }
+    )]
+    Rules {
+        /// The folder.
+        folder: PathBuf,
+        /// The level.
+        level: u8,
     },
     /// The admin socket cannot be made.
     #[error(transparent)]

@@ -15,6 +15,7 @@ use seal::{Keys, Seal};
 use store::{Owner, RecordId};
 use supervisor::Programs;
 use tls::{Credentials, Port, Server};
+use wire::versions::RULES;
 use wire::{ClusterId, Member};
 
 use crate::administration::Admin;
@@ -48,6 +49,7 @@ pub(crate) fn open_stack(
     stack.quorum = config.quorum;
     stack.first_life = life.first;
     stack.vote_timeout = config.vote_timeout;
+    stack.settle = (!config.settle.is_zero()).then_some(config.settle);
     stack.hang = config.hang;
     stack.address = address;
     stack.sealing = keys.map(|keys| key_file_writer::name(keys.sealing()));
@@ -91,6 +93,10 @@ pub(crate) fn open_storage(
     });
     let recovery = Recovery::read(snapshots.chain(records))
         .map_err(|malformed| StartError::Records { folder: folder.clone(), malformed })?;
+    let level = recovery.level();
+    if level != 0 && !RULES.contains(level) {
+        return Err(StartError::Rules { folder: folder.clone(), level });
+    }
     let status = StorageStatus {
         folder: folder.clone(),
         recovered: opened.replayed,

@@ -9,6 +9,7 @@ use admin::{KeyAsk, PoisonedCall};
 use bytes::Bytes;
 use engine::{
     BenchError, BenchProgress, BenchRequest, BenchResult, Event, Restore, Saved, Transfer,
+    UpgradeError,
 };
 use job::{Taken, Void};
 use manager::Proposal;
@@ -128,6 +129,10 @@ pub(crate) enum Order {
     Key {
         ask: KeyAsk,
         reply: SyncSender<Result<u8, String>>,
+    },
+    /// The newest rules are to come into force; the answer is their level.
+    FinishUpgrade {
+        reply: SyncSender<Result<u8, UpgradeError>>,
     },
     /// A group's state is wanted, as people keep it.
     Save {

@@ -11,7 +11,8 @@ use steadfast_node::{Config, HostOptions, Node, admin};
 use support::{Caller, Journal, TIMEOUT, synced, wait_for};
 use wire::client::{Frame, Hello};
 use wire::limits::MAX_DATAGRAM;
-use wire::{ClientId, PROTOCOL_VERSION, Random};
+use wire::versions::{CLIENT, RING, VersionRange};
+use wire::{ClientId, Random};
 
 fn hosting(config: Config) -> (Node, Caller) {
     let node = Node::start(config).unwrap();
@@ -37,7 +38,7 @@ fn garbage_at_the_ring_port_is_counted() {
     socket.send_to(&vec![b'S'; MAX_DATAGRAM + 1], node.ring_address()).unwrap();
     socket.send_to(&[], node.ring_address()).unwrap();
     // Ours by its first bytes, of another version.
-    let mut theirs = vec![b'S', b'F', PROTOCOL_VERSION + 1];
+    let mut theirs = vec![b'S', b'F', RING.greatest + 1];
     theirs.resize(64, 0);
     socket.send_to(&theirs, node.ring_address()).unwrap();
     let status = wait_for(&node, "the last datagram counted", |status| {
@@ -80,7 +81,9 @@ fn a_client_of_another_version_is_told_so_and_counted() {
     let (node, _caller) = hosting(Config::single());
     let mut stream = TcpStream::connect(node.client_address().unwrap()).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-    let hello = Hello { version: PROTOCOL_VERSION + 1, ..Hello::new(ClientId(1)) };
+    let newer = CLIENT.greatest + 1;
+    let speaks = VersionRange::new(newer, newer);
+    let hello = Hello { speaks, ..Hello::new(ClientId(1)) };
     stream.write_all(&Frame::Hello(hello).encode()).unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
@@ -88,8 +91,8 @@ fn a_client_of_another_version_is_told_so_and_counted() {
         Ok(Some(Frame::Farewell(farewell))) => {
             let reason = farewell.reason;
             assert!(reason.contains("upgrade"), "{reason}");
-            assert!(reason.contains(&format!("version {}", PROTOCOL_VERSION + 1)), "{reason}");
-            assert!(reason.contains(&format!("this node {PROTOCOL_VERSION}")), "{reason}");
+            assert!(reason.contains(&format!("version {newer}")), "{reason}");
+            assert!(reason.contains(&format!("this node {CLIENT}")), "{reason}");
         }
         other => panic!("{other:?}"),
     }

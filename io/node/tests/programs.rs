@@ -485,10 +485,11 @@ fn strangers_are_turned_away_and_a_token_serves_once() {
         let mut other = stolen.attach("another");
         assert!(matches!(other.receive(), Some(Frame::Farewell(_))));
         let mut old = stolen.connect();
-        let hello = Hello { version: 99, ..Hello::new(1, stolen.token, "stolen") };
+        let speaks = wire::VersionRange::new(98, 99);
+        let hello = Hello { speaks, ..Hello::new(1, stolen.token, "stolen") };
         old.send(&Frame::Hello(hello));
         let Some(Frame::Farewell(reason)) = old.receive() else { panic!("no word") };
-        assert!(reason.contains("version 99"), "{reason}");
+        assert!(reason.contains("version 98 to 99"), "{reason}");
 
         let mut right = stolen.attach("stolen");
         assert!(matches!(right.receive(), Some(Frame::Welcome(_))));

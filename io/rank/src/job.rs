@@ -110,7 +110,7 @@ impl Job {
             Err(_) => Ok(without),
         };
         let place = Welcome {
-            version: wire::PROTOCOL_VERSION,
+            version: wire::versions::RANK.greatest,
             restored: false,
             full: false,
             blocking: false,

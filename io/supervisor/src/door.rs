@@ -15,7 +15,8 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::geteuid;
 use wire::attach::{Frame, Hello};
 use wire::limits::MAX_VISITORS;
-use wire::{Duration, PROTOCOL_VERSION, Time};
+use wire::versions::ATTACH;
+use wire::{Duration, Time};
 
 /// The socket's name in its folder.
 const NAME: &str = "attach";
@@ -43,6 +44,8 @@ pub(crate) struct Guest {
     /// Bytes that came behind its introduction.
     pub input: BytesMut,
     pub hello: Hello,
+    /// The version that both speak.
+    pub version: u8,
 }
 
 impl Guest {
@@ -148,14 +151,17 @@ impl Door {
         visitor.input.extend_from_slice(&room[..length]);
         let refusal = match Frame::take(&mut visitor.input) {
             Ok(None) if visitor.input.len() < MAX_HELLO => return None,
-            Ok(Some(Frame::Hello(hello))) if hello.version == PROTOCOL_VERSION => {
-                let Visitor { stream, input, .. } = self.visitors.remove(index);
-                return Some(Guest { stream, input, hello });
-            }
-            Ok(Some(Frame::Hello(Hello { version, .. }))) => format!(
-                "this node speaks version {PROTOCOL_VERSION} of the protocol, the program version \
-                 {version}: build it with the node's version of Steadfast"
-            ),
+            Ok(Some(Frame::Hello(hello))) => match ATTACH.common(hello.speaks) {
+                Some(common) => {
+                    let Visitor { stream, input, .. } = self.visitors.remove(index);
+                    return Some(Guest { stream, input, hello, version: common.greatest });
+                }
+                None => format!(
+                    "this node speaks version {ATTACH} of the protocol, the program version {}: \
+                     upgrade the older side",
+                    hello.speaks
+                ),
+            },
             Ok(_) => "a program begins with its hello".into(),
             Err(malformed) => malformed.to_string(),
         };

@@ -12,7 +12,7 @@ use qos::priority::by_rate;
 use rustix::event::{PollFd, PollFlags, poll};
 use wire::attach::{Frame, TOKEN, Welcome};
 use wire::limits::MAX_PROGRAMS;
-use wire::{GroupId, Member, PROTOCOL_VERSION, Time};
+use wire::{GroupId, Member, Time};
 
 use crate::data_plane::{Attaching, DataPlane};
 use crate::door::{Door, Guest};
@@ -332,7 +332,7 @@ impl Supervisor {
         }
         let (node, cluster) = (self.me.node, self.cluster.clone());
         let (name, options) = (program.config.group.clone(), program.config.options);
-        let (version, ordered) = (PROTOCOL_VERSION, options.style.has_state());
+        let (version, ordered) = (guest.version, options.style.has_state());
         guest.say(&Frame::Welcome(Welcome { version, ordered, node, cluster }));
         let tether = Tether::new(program.run, self.notices.clone());
         let Guest { stream, input, .. } = guest;

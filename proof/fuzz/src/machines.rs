@@ -14,9 +14,10 @@ use wire::client::{
     Welcome,
 };
 use wire::ordered::{GroupOptions, Style};
+use wire::versions::CLIENT;
 use wire::{
-    Caller, ClientId, Duration, GroupId, Incarnation, Member, MethodId, NodeId, PROTOCOL_VERSION,
-    Time, ViewNumber,
+    Caller, ClientId, Duration, Extension, GroupId, Incarnation, Member, MethodId, NodeId, Time,
+    ViewNumber,
 };
 
 use crate::Source;
@@ -73,8 +74,9 @@ fn frame(source: &mut Source<'_>) -> Option<Frame> {
         0 => Frame::Hello(Hello::new(ClientId(source.number()))),
         1 => Frame::Bind(Bind { name: GROUPS[source.below(2)].into() }),
         2 => {
-            let version = if source.below(8) == 0 { source.byte() } else { PROTOCOL_VERSION };
-            Frame::Welcome(Welcome { version, node: NodeId(1), cluster: "fuzz".into() })
+            let version = if source.below(8) == 0 { source.byte() } else { CLIENT.greatest };
+            let (node, extension) = (NodeId(1), Extension::default());
+            Frame::Welcome(Welcome { version, node, cluster: "fuzz".into(), extension })
         }
         3 => Frame::Bound(Bound { group: group(source), targets: targets(source) }),
         4 => Frame::Reply(Reply {

@@ -13,7 +13,8 @@ use wire::ordered::{
     Change, Form, GroupOptions, LoggedState, Ordered, Place, ReplicaState, Update,
 };
 use wire::report::Report;
-use wire::ring::{Datagram, Message};
+use wire::ring::{Datagram, FROZEN, Message};
+use wire::versions::RING;
 use wire::{ClusterId, Incarnation, Malformed, Member, NodeId, Secret, Time};
 
 use crate::Source;
@@ -24,9 +25,12 @@ const CLUSTER: ClusterId = ClusterId(0x0102_0304);
 fn datagram_of(bytes: &[u8]) -> Bytes {
     let sender = Member { node: NodeId(1), incarnation: Incarnation(7) };
     let message = Message::Want(wire::ring::Want { ring: wire::RingId::default() });
-    let mut whole = Datagram { cluster: CLUSTER, sender, message }.encode()[..24].to_vec();
+    let mut whole = Datagram::new(CLUSTER, RING.least, sender, message).encode()[..24].to_vec();
     if let Some((kind, body)) = bytes.split_first() {
         whole[3] = *kind;
+        if matches!(kind, 5 | 7 | 8) {
+            whole[2] = FROZEN;
+        }
         whole.extend_from_slice(body);
     }
     whole.into()
@@ -35,12 +39,12 @@ fn datagram_of(bytes: &[u8]) -> Bytes {
 /// Datagrams between nodes, with and without a right head.
 pub(crate) fn datagram(bytes: &[u8]) {
     for bytes in [Bytes::copy_from_slice(bytes), datagram_of(bytes)] {
-        if let Ok(datagram) = Datagram::decode(CLUSTER, &bytes) {
+        if let Ok(datagram) = Datagram::decode(CLUSTER, RING, &bytes) {
             if let Message::Data(data) = &datagram.message {
                 let chunks: usize = data.chunks().map(|chunk| chunk.bytes.len()).sum();
                 assert!(chunks <= data.body.len(), "chunks are parts of the body");
             }
-            let again = Datagram::decode(CLUSTER, &datagram.encode());
+            let again = Datagram::decode(CLUSTER, RING, &datagram.encode());
             assert_eq!(again.as_ref(), Ok(&datagram));
         }
         if let Ok((sender, report)) = Report::decode(CLUSTER, &bytes) {

@@ -16,6 +16,7 @@
 //! - `cluster/disks.rs`: what nodes keep
 //! - `cluster/decay.rs`: disks rot and fill up
 //! - `cluster/poisoning.rs`: calls kill, and programs die
+//! - `cluster/versions.rs`: nodes run programs of several versions
 //! - `cluster/fetches.rs`: large states go by streams
 //! - `cluster/fate.rs`: faults, healing, and the end
 
@@ -37,9 +38,11 @@ mod managing;
 mod moves;
 mod outputs;
 mod poisoning;
+mod programs;
 mod restyles;
 mod script;
 mod upgrading;
+mod versions;
 
 use std::collections::BTreeMap;
 
@@ -72,6 +75,8 @@ pub use managing::HostPlan;
 use managing::Management;
 pub use poisoning::PoisonPlan;
 use poisoning::{Dying, Poisoning};
+pub use programs::ProgramPlan;
+use programs::Programs;
 use script::Scripted;
 pub use script::{Operation, Script};
 pub(crate) use upgrading::is_broken;
@@ -125,6 +130,8 @@ enum Extra {
     Reconciler(usize),
     /// People say something to the cluster state.
     People,
+    /// Newer rules are to come into force.
+    Finish,
     /// A replica of this group is to lie.
     Lie(usize),
     /// A service is to hang.
@@ -180,11 +187,11 @@ struct Cluster {
     management: Option<Management>,
     /// The deployments, if there are any.
     deploying: Option<Deploying>,
+    /// The nodes' programs, if they are of several versions.
+    programs: Option<Programs>,
     /// The one operation of a world of interruptions.
     script: Option<Scripted>,
     course: Course,
-    /// The member that measures the ring now.
-    measures: Option<Member>,
     summary: Summary,
 }
 
@@ -217,9 +224,11 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         poisoning: None,
         management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
         deploying: options.deploy.clone().map(|plan| Deploying::new(plan, plant, nodes)),
+        programs: options
+            .programs
+            .map(|plan| Programs::new(plan, nodes, Draw::new(clients.clone().bits() ^ 0x9406))),
         script: options.script.map(Scripted::new),
         course: Course::new(),
-        measures: None,
         summary: Summary::default(),
         options,
     };
@@ -277,6 +286,7 @@ impl Cluster {
         self.plan_restyle();
         self.plan_samples();
         self.plan_deployments();
+        self.plan_upgrades();
         let first = self.options.faults.wait(&mut self.faults);
         self.fabric.later(first, Extra::Fault);
         self.fabric.later(self.options.faults.phase, Extra::Calm);
@@ -316,6 +326,7 @@ impl Cluster {
             Extra::Sample(node) => return self.sample(node),
             Extra::Reconciler(node) => return self.reconcile_node(node),
             Extra::People => return self.people(),
+            Extra::Finish => return self.finish_upgrade(),
             Extra::Lie(group) => self.lie(group),
             Extra::FoundOut { group, by, ring, lied } => {
                 if self.watch.component(by) == ring && self.is_whole() && self.is_one_ring() {
@@ -356,7 +367,7 @@ impl Cluster {
         let step = self.faults.between(1, 1_000_000);
         self.fabric.hosts[node].incarnation.0 += step;
         let me = self.fabric.member(node);
-        let ring = ring_config(&self.options, me, self.plant);
+        let mut ring = ring_config(&self.options, me, self.plant);
         let mut config = engine::Config::new(me, ring.nodes.clone(), CLUSTER.into());
         config.address = Some(address(node));
         config.quorum = self.options.quorum;
@@ -371,6 +382,8 @@ impl Cluster {
                 return Ok(());
             }
         };
+        let level = config.storage.as_ref().map_or(0, engine::Recovery::level);
+        self.install_program(node, level, (&mut ring, &mut config));
         config.snapshot_after = self.options.snapshot_after();
         config.streamed = if self.options.streams { 0 } else { usize::MAX };
         config.vote_timeout = VOTE_TIMEOUT;

@@ -462,7 +462,8 @@ struct Shown<'a>(&'a Bytes);
 
 impl std::fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match wire::ring::Datagram::decode(crate::options::CLUSTER_ID, self.0) {
+        match wire::ring::Datagram::decode(crate::options::CLUSTER_ID, wire::versions::RING, self.0)
+        {
             Ok(datagram) => write!(f, "{:?} from {}", Brief(&datagram.message), datagram.sender),
             Err(error) => write!(f, "malformed: {error}"),
         }

@@ -11,7 +11,7 @@ use wire::{Duration, GroupId};
 
 use crate::check::bounded::Idle;
 use crate::clock::Clock;
-use crate::cluster::{DecayPlan, DeployPlan, DiskPlan, HostPlan, PoisonPlan, Script};
+use crate::cluster::{DecayPlan, DeployPlan, DiskPlan, HostPlan, PoisonPlan, ProgramPlan, Script};
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
 use crate::network::Weather;
@@ -178,6 +178,8 @@ pub struct Options {
     pub poison: Option<PoisonPlan>,
     /// All states go by streams beside the order.
     pub streams: bool,
+    /// Nodes run programs of several versions.
+    pub programs: Option<ProgramPlan>,
     /// The one thing that people do.
     pub script: Option<Script>,
     /// The trial of bare rings when their faults are over.
@@ -306,6 +308,7 @@ impl Options {
             disks: None,
             decay: None,
             poison: None,
+            programs: None,
             script: None,
             streams: false,
             trial: None,
@@ -331,7 +334,16 @@ impl Options {
             _ if Draw::new(seed ^ 0x4a46).one_in(8) => options.with_hangs(seed),
             _ => options,
         };
+        let options = options.with_programs(world, seed);
         Options { streams: Draw::new(seed ^ 0x57e4).one_in(4), ..options.with_poison(seed) }
+    }
+
+    /// Nodes run programs of several versions.
+    fn with_programs(self, world: World, seed: u64) -> Options {
+        let mut draw = Draw::new(seed ^ 0x9406);
+        let drawn = draw.one_in(8) || world == World::Versions;
+        let wanted = drawn && world.is_cluster() && !self.smooth;
+        Options { programs: wanted.then(|| ProgramPlan::draw(&mut draw)), ..self }
     }
 
     /// Where nodes have disks, any life may end at any time, and all at once, for no data is lost.

@@ -94,6 +94,10 @@ impl Plant {
         {
             return Some(World::Cluster);
         }
+        let of_versions = self.ring.bug().is_some_and(|bug| ring::Bug::OF_VERSIONS.contains(&bug));
+        if of_versions || self.engine.is_some_and(|bug| engine::Bug::OF_VERSIONS.contains(&bug)) {
+            return Some(World::Versions);
+        }
         if self.engine.is_some_and(|bug| engine::Bug::OF_DISKS.contains(&bug)) {
             return Some(World::Disks);
         }

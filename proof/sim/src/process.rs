@@ -33,7 +33,9 @@ pub struct Listener {
 
 impl Listener {
     fn hear(&mut self, now: Time, bytes: &Bytes) {
-        let Ok(datagram) = Datagram::decode(CLUSTER_ID, bytes) else { return };
+        let Ok(datagram) = Datagram::decode(CLUSTER_ID, wire::versions::RING, bytes) else {
+            return;
+        };
         if let Message::Data(data) = &datagram.message {
             let origin = data.origin.map(|origin| (origin.ring, origin.sequence));
             self.heard.extend([(data.ring, data.sequence)].into_iter().chain(origin));

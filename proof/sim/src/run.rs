@@ -57,7 +57,8 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
         | World::Everything
         | World::Interruptions
         | World::Decay
-        | World::Poison => cluster::run(options, &mut draw, plant, settings.aloud),
+        | World::Poison
+        | World::Versions => cluster::run(options, &mut draw, plant, settings.aloud),
         World::Rings => rings::run(options, &mut draw, plant, settings.aloud),
         World::Links => links::run(&mut draw, plant, settings.aloud),
         World::Stores => stores::run(&mut draw, plant, settings.aloud),

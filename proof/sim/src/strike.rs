@@ -53,6 +53,8 @@ pub enum Strike {
 pub enum Relief {
     /// The node starts again.
     Boot(usize),
+    /// The node's process ends, and starts again with another program.
+    Renew(usize),
     /// No end yet: an ambush closes.
     Split,
     /// The node's process goes on.
@@ -251,7 +253,8 @@ pub fn relieve<P: Process, X>(
         }
         // Others are the worlds' own, or have nothing to end any more.
         Relief::Clear | Relief::Split | Relief::Flap(..) | Relief::Orphan(..) => {}
-        Relief::Boot(_) | Relief::Quick(_) | Relief::Host(..) | Relief::Room(_) => {}
+        Relief::Boot(_) | Relief::Renew(_) | Relief::Quick(_) => {}
+        Relief::Host(..) | Relief::Room(_) => {}
     }
     next
 }

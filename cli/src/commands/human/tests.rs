@@ -58,6 +58,7 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
         programs: Vec::new(),
         realtime: Default::default(),
         sockets: Default::default(),
+        versions: Default::default(),
         nested: Default::default(),
         tls: TlsStatus {
             certificate: Some("node-1.lab.steadfast".to_owned()),

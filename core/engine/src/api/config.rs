@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 
 use wire::keys::KeyName;
 use wire::limits::{MAX_WAITING, STREAMED_STATE};
-use wire::{Duration, Member, NodeId};
+use wire::{Duration, Member, NodeId, Program};
 
 use super::HangRule;
 
@@ -40,6 +40,11 @@ pub struct Config {
     pub first_life: bool,
     /// The address for clients, sent to them. `None`: this node accepts no clients.
     pub address: Option<SocketAddr>,
+    /// This node's program.
+    pub program: Program,
+    /// Rules that every configured node knows come into force after this time. `None`: only when
+    /// they are [asked for](crate::Stack::finish_upgrade).
+    pub settle: Option<Duration>,
     /// The key that seals this node's datagrams. `None`: they are not sealed.
     pub sealing: Option<KeyName>,
     /// The most calls that may wait here for a view, an execution or acknowledgement, up to
@@ -67,6 +72,9 @@ impl Config {
     /// See [`snapshot_after`](Config::snapshot_after).
     pub const SNAPSHOT_BYTES: usize = 32 << 20;
 
+    /// See [`settle`](Config::settle).
+    pub const SETTLE: Duration = Duration::from_secs(600);
+
     /// Default settings for `me` among `nodes`, in the cluster of this name.
     pub fn new(me: Member, nodes: Vec<NodeId>, cluster: String) -> Self {
         Config {
@@ -77,6 +85,8 @@ impl Config {
             quorum: Quorum::default(),
             first_life: false,
             address: None,
+            program: Program::this(env!("CARGO_PKG_VERSION")),
+            settle: Some(Config::SETTLE),
             sealing: None,
             waiting: MAX_WAITING,
             storage: None,

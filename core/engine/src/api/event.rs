@@ -434,6 +434,8 @@ pub enum Event {
         /// It is to be emptied.
         begins: bool,
     },
+    /// Rules of this level are in force from here on: all nodes know them.
+    Level(u8),
     /// This node has handed over its primaries and left the ring, as requested.
     Left,
 }

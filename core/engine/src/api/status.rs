@@ -8,7 +8,7 @@ use wire::histogram::Times;
 use wire::ordered::GroupOptions;
 use wire::{Member, RingId, ViewNumber};
 
-use super::{KeyStatus, LogStatus, NestedStatus};
+use super::{KeyStatus, LogStatus, NestedStatus, Versions};
 
 /// A node's view of the cluster, for `steadfast status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Status {
     pub keys: Option<KeyStatus>,
     /// The nested calls that this node's replicas have ordered.
     pub nested: NestedStatus,
+    /// The versions in use.
+    pub versions: Versions,
 }
 
 /// A node's view of its ring.

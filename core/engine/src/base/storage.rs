@@ -15,9 +15,10 @@ use crate::ordering::Ordering;
 
 impl<O: Ordering> Base<O> {
     /// Continues from the disk's recovered data.
-    pub(crate) fn begin_on_disk(&mut self, recovery: &Recovery) {
+    pub(crate) fn begin_on_disk(&mut self, now: Time, recovery: &Recovery) {
         let recollection = recovery.recollection();
         self.membership.recall(recollection, recovery.reached());
+        self.tell_level(now);
         if recollection.since == Incarnation::default() {
             self.note(NodeRecord::Since(self.me.incarnation));
         }
@@ -47,7 +48,8 @@ impl<O: Ordering> Base<O> {
             |group: &wire::ordered::GroupEntry| group.options.durability == Durability::Disk;
         let groups = self.directory.entries().into_iter().filter(on_disk).collect();
         let volatile = self.is_volatile();
-        self.note(NodeRecord::Installed { component, groups, volatile });
+        let level = self.membership.levels().level();
+        self.note(NodeRecord::Installed { component, groups, volatile, level });
     }
 
     /// Records that the last replica of a group has left.

@@ -25,6 +25,9 @@ fn announced(places: &[(u32, u64)]) -> BTreeMap<Member, Announce> {
         ahead: Vec::new(),
         address: None,
         recall: None,
+        program: wire::Program::this("trial"),
+        level: 0,
+        extension: wire::Extension::default(),
     };
     places.iter().map(|(node, sequence)| (member(*node), announce(*sequence))).collect()
 }

@@ -4,7 +4,8 @@ use alloc::format;
 use alloc::string::String;
 
 use wire::client::{Frame, Hello, Outcome, Refusal, Reply, Request, Welcome};
-use wire::{Caller, Duration, GroupId, Member, PROTOCOL_VERSION};
+use wire::versions::CLIENT;
+use wire::{Caller, Duration, Extension, GroupId, Member};
 
 use crate::api::{Event, Output, ServiceOutcome};
 use crate::bug::Bug;
@@ -23,19 +24,19 @@ pub(crate) fn busy(retry_after: Duration, reason: String) -> Outcome {
 
 impl<O: Ordering> ReplyHandler<'_, O> {
     pub(crate) fn hello(&mut self, caller: Caller, hello: Hello) {
-        if hello.version != PROTOCOL_VERSION {
+        let Some(common) = CLIENT.common(hello.speaks) else {
             let reason = format!(
-                "the client speaks protocol version {}, this node {PROTOCOL_VERSION}: upgrade the \
-                 older side",
-                hello.version
+                "the client speaks protocol version {}, this node {CLIENT}: upgrade the older side",
+                hello.speaks
             );
             return self.dismiss(caller, &reason);
-        }
+        };
         self.replies.clients.callers.welcome(caller, hello.client);
         let welcome = Welcome {
-            version: PROTOCOL_VERSION,
+            version: common.greatest,
             node: self.base.me.node,
             cluster: self.replies.clients.cluster().into(),
+            extension: Extension::default(),
         };
         self.base.outputs.push(Output::Frame { caller, frame: Frame::Welcome(welcome) });
     }

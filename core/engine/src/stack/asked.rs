@@ -18,7 +18,7 @@ use wire::{Duration, GroupId, Member, MethodId, NodeId, Time, ViewNumber};
 use crate::api::{
     Begun, BenchError, BenchProgress, BenchRequest, Checkpoints, DiscardError, GroupStatus,
     HostError, KeyError, MoveError, ReplicaStatus, Restore, RestoreError, RestyleError, RingStatus,
-    SaveError, Status,
+    SaveError, Status, UpgradeError,
 };
 use crate::bug::Bug;
 use crate::callers::OWN;
@@ -523,7 +523,19 @@ impl<O: Ordering> Stack<O> {
             groups,
             keys: self.keys.status(&self.base.present()),
             nested: self.replicas.nested.status(),
+            versions: self.base.versions(),
         }
+    }
+
+    /// Has the rules come into force that all configured nodes know: there is no way back to the
+    /// program before. Returns their level. [`Event::Level`](crate::Event::Level) follows.
+    ///
+    /// # Errors
+    /// Why that is impossible now, and the remedy. Then nothing has happened.
+    pub fn finish_upgrade(&mut self, now: Time) -> Result<u8, UpgradeError> {
+        let level = self.base.finish_upgrade(now)?;
+        self.settle(now);
+        Ok(level)
     }
 
     /// Returns the ring's part of [`status`](Stack::status).

@@ -167,14 +167,17 @@ impl<O: Ordering> Stack<O> {
         } else if install {
             let groups = self.base.directory.entries();
             let keys = self.keys.table();
-            self.base.order(now, Ordered::Install(Box::new(Install { ring, epoch, groups, keys })));
+            let membership = &self.base.membership;
+            let programs = membership.levels().absent(membership.announces());
+            let install = Install { ring, epoch, groups, keys, programs };
+            self.base.order(now, Ordered::Install(Box::new(install)));
         }
     }
 
     /// Begins the component: its table applies to all, and deferred messages are acted on.
     fn install(&mut self, now: Time, delivery: &Delivery, install: &Install) {
         let installed =
-            self.base.membership.install(delivery.sender, install.ring, delivery.sequence);
+            self.base.membership.install(now, delivery.sender, install, delivery.sequence);
         let Some(StateMerge { announces, installer, recalled: incomplete, gathering }) = installed
         else {
             return;
@@ -188,6 +191,7 @@ impl<O: Ordering> Stack<O> {
         // Messages ordered before the installation count only with it.
         let first = self.base.progress.first_deferred().unwrap_or(delivery.sequence);
         self.base.records.begin_to_act((first.min(delivery.sequence), delivery.sequence), true);
+        self.base.tell_level(now);
         self.base.note_installed();
         self.keys().install(install.keys.as_ref());
         self.replicas.votes.begin_component(planted);
@@ -266,6 +270,7 @@ impl<O: Ordering> Stack<O> {
             Ordered::Recalled(recalled) => self.groups().act_on_recalled(now, sender, recalled),
             Ordered::Relay(relay) => self.replies().act_on_relay(sender, relay),
             Ordered::Key(step) => self.keys().act(sender, step),
+            Ordered::Activate(activate) => self.base.act_on_activate(now, activate),
             Ordered::Backup(step) => self.groups().act_on_backup(now, sender, sequence, step),
             Ordered::Ballot(ballot) => self.groups().act_on_ballot(now, sender, &ballot),
             Ordered::Absent(absent) => self.groups().act_on_absent(now, &absent),

@@ -115,6 +115,9 @@ impl Room {
             ahead: Vec::new(),
             address: None,
             recall: None,
+            program: wire::Program::this("trial"),
+            level: 0,
+            extension: wire::Extension::default(),
         }
     }
 
@@ -126,7 +129,8 @@ impl Room {
     }
 
     fn install(&mut self, groups: Vec<GroupEntry>) {
-        let install = Install { ring: self.ring, epoch: 1, groups, keys: None };
+        let install =
+            Install { ring: self.ring, epoch: 1, groups, keys: None, programs: Vec::new() };
         self.deliver(1, Ordered::Install(Box::new(install)));
     }
 
@@ -360,7 +364,8 @@ fn quorate_is_who_takes_what_it_is_asked_for() {
         "the verdict is there, the component is not"
     );
     assert_eq!(room.stack.bench(NOW, asked.clone()), Err(BenchError::NoQuorum));
-    let install = Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None };
+    let install =
+        Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None, programs: Vec::new() };
     room.deliver_as(1, Ordered::Install(Box::new(install)), true);
     assert_eq!(room.stack.status().ring.quorate, Some(true));
     assert_ne!(room.stack.bench(NOW, asked), Err(BenchError::NoQuorum));
@@ -371,7 +376,8 @@ fn an_installation_after_a_gap_is_not_taken() {
     let mut room = Room::new();
     room.configure(1);
     room.announce();
-    let install = Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None };
+    let install =
+        Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None, programs: Vec::new() };
     room.deliver_as(1, Ordered::Install(Box::new(install)), false);
     let ring = room.stack.status().ring;
     assert_eq!(ring.epoch, 0, "what was lost may have been part of the component's history");
@@ -436,7 +442,13 @@ fn an_outcome_does_not_outlive_the_history_that_it_belongs_to() {
     let groups = vec![entry(&[(2, true), (1, false)], GroupOptions::default())];
     room.deliver(
         2,
-        Ordered::Install(Box::new(Install { ring: room.ring, epoch: 6, groups, keys: None })),
+        Ordered::Install(Box::new(Install {
+            ring: room.ring,
+            epoch: 6,
+            groups,
+            keys: None,
+            programs: Vec::new(),
+        })),
     );
     room.restore();
     room.outputs();

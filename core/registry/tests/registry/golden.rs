@@ -2,7 +2,7 @@
 //! and read them (`docs/protocol/registry.md`).
 //!
 //! A failure here means that nodes and clients of the version before would misread them: raise
-//! `wire::PROTOCOL_VERSION` if that is wanted, and let `UPDATE_EXPECT=1 cargo test -p
+//! `wire::versions::RULES` if that is wanted, and let `UPDATE_EXPECT=1 cargo test -p
 //! steadfast-registry` write the bytes anew.
 
 use core::fmt::Debug;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use wire::report::Report;
-use wire::{Duration, Incarnation, Time};
+use wire::{Duration, Extension, Incarnation, Time};
 
 use super::config::LinkTiming;
 
@@ -257,7 +257,7 @@ impl Peer {
 
     pub fn report(&self, wanted: bool) -> Report {
         let heard = self.links.iter().map(|link| link.round).collect();
-        Report { round: self.round, wanted, heard }
+        Report { round: self.round, wanted, heard, extension: Extension::default() }
     }
 
     /// Its host refused a datagram on this link. True if that proves that its process is gone: all

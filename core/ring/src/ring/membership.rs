@@ -8,6 +8,7 @@ use core::mem;
 use wire::ring::{Commit, CommitMember, CommitStep, Join, Message};
 use wire::{Member, NodeId, Random, RingId, Time};
 
+use super::versions::common;
 use super::{Ring, State};
 use crate::bug::Bug;
 use crate::commit::{self, Complete, Forming};
@@ -75,7 +76,7 @@ impl Ring {
         // The jitter keeps nodes that started together from talking at once for ever.
         let jitter = self.random.below(u64::try_from(interval.as_nanos() / 4).unwrap_or(1).max(1));
         gather.join_at = now + interval + core::time::Duration::from_nanos(jitter);
-        let datagram = self.out.encode(Message::Join(gather.join(self.known)));
+        let datagram = self.out.encode(Message::Join(gather.join(self.known, self.config.speaks)));
         match answers {
             None => self.out.send_to_configured(datagram, &[]),
             Some(member) => {
@@ -91,7 +92,7 @@ impl Ring {
         let me = self.config.me;
         let mut gather = Gather::new(me, Sets::of(&self.order.members));
         gather.fail(me);
-        let datagram = self.out.encode(Message::Join(gather.join(self.known)));
+        let datagram = self.out.encode(Message::Join(gather.join(self.known, self.config.speaks)));
         self.out.send_to_configured(datagram, &[]);
     }
 
@@ -102,12 +103,21 @@ impl Ring {
         if !gather.consensus(now) || gather.sets.live().next() != Some(self.config.me) {
             return;
         }
+        let (version, unfit) = common(&self.config, &self.neighbours, gather.sets.live());
+        if !unfit.is_empty() {
+            let sets = gather.sets.clone();
+            return self.failed(now, sets, &unfit);
+        }
         if self.known >= MAX_RING_SEQUENCE {
             return; // No number is left for a ring. Only a forged one can have brought us here.
         }
         self.known += step;
         let id = RingId { sequence: self.known, representative: self.config.me.node };
         let sets = mem::take(&mut gather.sets);
+        self.out.version = match self.config.planted.is(Bug::SpeakNewerEarly) {
+            true => self.config.speaks.ring.greatest,
+            false => version,
+        };
         let give_up_at = now + self.waits().consensus;
         let mut forming = Forming::new(sets, id, now, give_up_at);
         forming.fill(commit::entry(&self.order));
@@ -156,12 +166,12 @@ impl Ring {
         }
     }
 
-    pub(crate) fn on_commit(&mut self, now: Time, sender: Member, commit: Commit) {
+    pub(crate) fn on_commit(&mut self, now: Time, sender: Member, version: u8, commit: Commit) {
         let Commit { ring, step } = commit;
         let by_representative = sender.node == ring.representative;
         match step {
             CommitStep::Call(members) if by_representative => {
-                self.on_call(now, sender, ring, &members);
+                self.on_call(now, (sender, version), ring, &members);
             }
             CommitStep::Entry(entry) if ring.representative == self.config.me.node => {
                 if entry.member == sender {
@@ -199,8 +209,14 @@ impl Ring {
         if own { 1 } else { 1 + Random::new(self.config.me.incarnation.0).below(LIFE_STEPS) }
     }
 
-    /// A member is asked for its entry.
-    fn on_call(&mut self, now: Time, sender: Member, ring: RingId, members: &[Member]) {
+    /// A member is asked for its entry, by the representative and in the version of the new ring.
+    fn on_call(
+        &mut self,
+        now: Time,
+        (sender, version): (Member, u8),
+        ring: RingId,
+        members: &[Member],
+    ) {
         let ours = match &mut self.state {
             // A node that suspects a member does not form a ring with it before that one has
             // answered: else the two would part again as soon as the ring stands.
@@ -215,6 +231,7 @@ impl Ring {
         }
         let sets = mem::take(ours);
         self.known = ring.sequence;
+        self.out.version = version;
         let give_up_at = now + self.waits().consensus;
         self.state = State::Commit(Forming::new(sets, ring, now, give_up_at));
         self.repeat_entry(now);
@@ -360,7 +377,8 @@ impl Ring {
                 self.known = self.known.max(join.ring_sequence);
                 if !join.says(join.heard, self.config.me) {
                     // It has heard nothing of this node yet, and may suspect it.
-                    let datagram = self.out.encode(Message::Join(gather.join(self.known)));
+                    let datagram =
+                        self.out.encode(Message::Join(gather.join(self.known, self.config.speaks)));
                     self.out.send_bytes(sender.node, datagram, Route::Every);
                 }
                 self.agree(now);

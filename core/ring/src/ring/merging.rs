@@ -130,7 +130,8 @@ impl Ring {
             false if audience.is_empty() => Time::FAR,
             false => now + timing.join_interval,
         };
-        let beacon = self.neighbours.beacon(now, timing, self.order.id, members);
+        let beacon =
+            self.neighbours.beacon(now, timing, self.config.speaks, (self.order.id, members));
         self.neighbours.shown(now, next);
         let datagram = self.out.encode(Message::Beacon(beacon));
         if operational && self.order.mine == 0 {

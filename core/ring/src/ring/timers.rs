@@ -126,7 +126,8 @@ impl Ring {
             gather.suspect(suspect.member, now, Time::FAR);
         }
         if let Some(suspect) = gather.ask_again(now, self.config.timing.join_interval / 4) {
-            let datagram = self.out.encode(Message::Join(gather.join(self.known)));
+            let datagram =
+                self.out.encode(Message::Join(gather.join(self.known, self.config.speaks)));
             self.out.send_bytes(suspect.node, datagram, Route::Every);
         }
         if gather.consensus_at <= now {

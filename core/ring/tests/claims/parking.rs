@@ -205,7 +205,9 @@ fn what_overtakes_the_message_that_it_is_about_counts_when_that_comes() {
     cluster.run(cluster.delay());
     assert_eq!(known(&cluster), [(before, before); 2], "node 1 has not seen it");
     let sent = cluster.keep.take().expect("kept").into_iter().filter(|(to, _)| *to == 1);
-    let mut sent = sent.map(|(_, bytes)| Datagram::decode(CLUSTER, &bytes).expect("it was sent"));
+    let mut sent = sent.map(|(_, bytes)| {
+        Datagram::decode(CLUSTER, wire::versions::RING, &bytes).expect("it was sent")
+    });
     let late = sent.find(|late| matches!(late.message, Message::Data(_))).expect("data");
     cluster.inject(1, late);
     assert_eq!(known(&cluster), [(before + 1, before + 1); 2]);

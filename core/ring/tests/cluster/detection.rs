@@ -102,7 +102,10 @@ pub fn late_copies(seed: u64, tune: Tune) {
         let late = kept.len().saturating_sub(1 + node * 7);
         if let Some((to, bytes)) = kept.get(late).cloned() {
             kept.clear();
-            cluster.inject(to, Datagram::decode(CLUSTER, &bytes).expect("it was sent"));
+            cluster.inject(
+                to,
+                Datagram::decode(CLUSTER, wire::versions::RING, &bytes).expect("it was sent"),
+            );
             let quiet = cluster.random.below(90);
             cluster.run(millis(quiet));
         }

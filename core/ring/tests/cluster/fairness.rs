@@ -37,7 +37,9 @@ pub fn run(seed: u64, mut tune: Tune) {
 /// Every token that was sent, by ring and hop.
 fn tokens(cluster: &Cluster) -> BTreeMap<(RingId, u64), (usize, Token)> {
     let kept = cluster.keep.as_ref().expect("kept").iter();
-    let messages = kept.map(|(to, bytes)| (*to, Datagram::decode(CLUSTER, bytes).unwrap().message));
+    let messages = kept.map(|(to, bytes)| {
+        (*to, Datagram::decode(CLUSTER, wire::versions::RING, bytes).unwrap().message)
+    });
     let tokens = messages.filter_map(|(to, message)| match message {
         Message::Token(token) => Some(((token.ring, token.hop), (to, token))),
         _ => None,

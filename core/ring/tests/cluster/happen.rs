@@ -85,8 +85,9 @@ impl Cluster {
     fn send(&mut self, from: usize, to: usize, datagram: Bytes) {
         assert!(from != to && to < self.size());
         assert!(datagram.len() <= 1_400, "larger than a datagram");
-        let message =
-            Datagram::decode(CLUSTER, &datagram).expect("a ring writes what it reads").message;
+        let message = Datagram::decode(CLUSTER, wire::versions::RING, &datagram)
+            .expect("a ring writes what it reads")
+            .message;
         *self.counts.entry(kind(&message)).or_default() += 1;
         if let Some(keep) = &mut self.keep {
             keep.push((to, datagram.clone()));

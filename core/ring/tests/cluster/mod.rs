@@ -49,7 +49,8 @@ impl Machine for Host {
     }
 
     fn handle_packet(&mut self, now: Time, _: usize, datagram: Bytes) {
-        let datagram = Datagram::decode(CLUSTER, &datagram).expect("rings send what can be read");
+        let datagram = Datagram::decode(CLUSTER, wire::versions::RING, &datagram)
+            .expect("rings send what can be read");
         self.ring.handle_message(now, datagram);
     }
 

@@ -24,8 +24,9 @@ const PANICKED: u8 = 1;
 #[repr(C)]
 pub(super) struct HelloHeader {
     pub magic: [u8; 4],
-    pub version: u8,
-    pub reserved: [u8; 3],
+    pub greatest: u8,
+    pub least: u8,
+    pub group: U16,
     pub pid: U32,
     pub token: [u8; TOKEN],
 }
@@ -35,7 +36,7 @@ pub(super) struct HelloHeader {
 pub(super) struct WelcomeHeader {
     pub version: u8,
     pub flags: u8,
-    pub reserved: [u8; 2],
+    pub cluster: U16,
     pub node: U32,
 }
 

@@ -5,7 +5,8 @@ use alloc::string::String;
 use bytes::Bytes;
 
 use crate::client::Refusal;
-use crate::{ClientId, Lane, MethodId, NodeId, PROTOCOL_VERSION, Time};
+use crate::versions::{ATTACH, VersionRange};
+use crate::{ClientId, Lane, MethodId, NodeId, Time};
 
 /// Bytes of a token.
 pub const TOKEN: usize = 32;
@@ -13,15 +14,17 @@ pub const TOKEN: usize = 32;
 /// The first words of a program.
 ///
 /// ```text
-///  0      4         5     8     12      44
-/// +------+---------+-----+-----+-------+-------
-/// | SFAT | version |0 0 0| pid | token | group
-/// +------+---------+-----+-----+-------+-------
+///  0      4          5       6       8     12      44
+/// +------+----------+-------+-------+-----+-------+-------+-----------
+/// | SFAT | greatest | least | group | pid | token | group | extension
+/// +------+----------+-------+-------+-----+-------+-------+-----------
+/// greatest, least  the versions that the program speaks; least 0: the greatest alone
+/// group            bytes of the group's name; 0: all that follows is the name
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The protocol that the program speaks.
-    pub version: u8,
+    /// The versions that the program speaks.
+    pub speaks: VersionRange,
     /// Its process.
     pub pid: u32,
     /// The token that the node gave it in its environment.
@@ -34,24 +37,25 @@ impl Hello {
     /// Tells a program from whatever else may find the socket.
     pub const MAGIC: [u8; 4] = *b"SFAT";
 
-    /// The words of this program, in this version.
+    /// The words of this program, in its versions.
     pub fn new(pid: u32, token: [u8; TOKEN], group: &str) -> Self {
-        Hello { version: PROTOCOL_VERSION, pid, token, group: group.into() }
+        Hello { speaks: ATTACH, pid, token, group: group.into() }
     }
 }
 
 /// A node's answer to [`Hello`]: the program is let in.
 ///
 /// ```text
-///  0         1       2     4      8
-/// +---------+-------+-----+------+---------
-/// | version | flags | 0 0 | node | cluster
-/// +---------+-------+-----+------+---------
-/// flags  bit 0: the group orders its calls, and wants them answered in that order
+///  0         1       2         4      8
+/// +---------+-------+---------+------+---------+-----------
+/// | version | flags | cluster | node | cluster | extension
+/// +---------+-------+---------+------+---------+-----------
+/// flags    bit 0: the group orders its calls, and wants them answered in that order
+/// cluster  bytes of the cluster's name; 0, as every node of version 1 writes: all that follows
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
-    /// The protocol that the node speaks.
+    /// The version that both speak on this stream.
     pub version: u8,
     /// The group orders its calls, and wants them answered in that order. Else only the calls of
     /// one lane have an order.

@@ -9,7 +9,7 @@ use super::{GroupEntry, Place, Recall};
 use crate::codec::at_most;
 use crate::keys::{KeyTable, checked_table};
 use crate::limits::{MAX_GROUPS, MAX_MEMBERS};
-use crate::{GroupId, Malformed, Member, RingId};
+use crate::{Extension, GroupId, Malformed, Member, NodeId, Program, RingId};
 
 /// A configuration that had the quorum: its number, and who was in it.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -23,11 +23,13 @@ pub struct Component {
     pub members: Vec<Member>,
 }
 
-/// The state of a member at the start of a configuration. Every member orders one.
+/// The state of a member at the start of a configuration. Every member orders one. Its form is frozen:
+/// it is read before the level is known.
 ///
 /// ```text
 /// | ring.seq | rep | first life | last: component | attempts: count, each component | position |
 ///                        replicas: count, each (group, place) | ahead: count, each group | address | recall |
+///                        program | level | extension |
 /// component   | epoch | ring.seq | rep | members: count, each (node, incarnation) |
 /// place       | epoch | ring.seq | rep | sequence |
 /// ```
@@ -55,6 +57,12 @@ pub struct Announce {
     pub address: Option<SocketAddr>,
     /// The disk's part; `None`: the node has no storage.
     pub recall: Option<Recall>,
+    /// The sender's program.
+    pub program: Program,
+    /// The level of the rules in force, as far as the sender knows; 0: it knows of none.
+    pub level: u8,
+    /// Bytes that a newer program adds.
+    pub extension: Extension,
 }
 
 /// The most attempts in an announcement.
@@ -70,6 +78,8 @@ impl Announce {
             at_most(component.members.len(), MAX_MEMBERS, "component")?;
         }
         self.recall.as_ref().map_or(Ok(()), Recall::checked)?;
+        self.program.check()?;
+        self.extension.check()?;
         Ok(self)
     }
 }
@@ -79,6 +89,7 @@ impl Announce {
 ///
 /// ```text
 /// | ring.seq | rep | epoch | groups: count, each group | keys: 0 or 1, the table |
+///                        programs: count, each (node, program) |
 /// group   | name | options | view | last: place | floor: place |
 ///                      replicas: count, each (member, synced) | asleep: count, each member |
 ///                      awaited: count, each member | deposit: 0 or 1, it |
@@ -93,6 +104,8 @@ pub struct Install {
     pub groups: Vec<GroupEntry>,
     /// The keys that seal datagrams; `None`: datagrams are not sealed.
     pub keys: Option<KeyTable>,
+    /// The programs of nodes that are away, as they said last, in order of node.
+    pub programs: Vec<(NodeId, Program)>,
 }
 
 impl Install {
@@ -101,6 +114,8 @@ impl Install {
         at_most(self.groups.len(), MAX_GROUPS, "groups")?;
         self.groups.iter().try_for_each(GroupEntry::checked)?;
         self.keys.as_ref().map_or(Ok(()), checked_table)?;
+        at_most(self.programs.len(), MAX_MEMBERS, "programs")?;
+        self.programs.iter().try_for_each(|(_, program)| program.check())?;
         Ok(self)
     }
 }

@@ -10,9 +10,9 @@ use super::messages::{
     Array, Choice, Choices, Counts, Every, Hello, MAX_ARRAY_NAME, MAX_ARRAYS, MAX_CHOICES,
     MAX_PIECES, MAX_RANKS, PAGE, Saved, Snapshot, Span, TOKEN, Welcome,
 };
-use crate::Malformed;
 use crate::codec::at_most;
-use crate::limits::MAX_REASON;
+use crate::limits::{MAX_EXTENSION, MAX_REASON};
+use crate::{Malformed, VersionRange};
 
 const RESTORED: u8 = 1;
 const FULL: u8 = 1 << 1;
@@ -27,7 +27,7 @@ const TURNS: u64 = 1 << 63;
 
 pub(super) fn hello(body: &mut BytesMut, hello: &Hello) -> u8 {
     body.put_slice(&Hello::MAGIC);
-    body.put_slice(&[hello.version, 0, 0, 0]);
+    body.put_slice(&[hello.speaks.greatest, hello.speaks.least_byte(), 0, 0]);
     body.put_slice(&hello.token);
     1
 }
@@ -149,21 +149,31 @@ impl Reader<'_> {
         self.text(self.0.len(), field)
     }
 
+    /// Bytes that a newer program adds.
+    fn skip_extension(&mut self) -> Result<(), Malformed> {
+        at_most(self.0.len(), MAX_EXTENSION, "extension")?;
+        self.0 = &[];
+        Ok(())
+    }
+
     /// Nothing is left.
     pub fn end(self) -> Result<(), Malformed> {
         if self.0.is_empty() { Ok(()) } else { Err(Malformed::Length) }
     }
 
-    /// The version is the agent's to check: it answers with a farewell that names both.
+    /// The versions are the agent's to compare: it answers with a farewell that names both.
     pub fn hello(&mut self) -> Result<Hello, Malformed> {
         if self.take()? != Hello::MAGIC {
             return Err(Malformed::Magic);
         }
-        let [version, reserved @ ..] = self.take::<4>()?;
-        if reserved != [0; 3] {
+        let [greatest, least, reserved @ ..] = self.take::<4>()?;
+        if reserved != [0; 2] {
             return Err(Malformed::Field("reserved"));
         }
-        Ok(Hello { version, token: self.take::<TOKEN>()? })
+        let speaks = VersionRange::from_bytes(greatest, least)?;
+        let hello = Hello { speaks, token: self.take::<TOKEN>()? };
+        self.skip_extension()?;
+        Ok(hello)
     }
 
     pub fn welcome(&mut self) -> Result<Welcome, Malformed> {
@@ -180,7 +190,7 @@ impl Reader<'_> {
             turns if turns & TURNS != 0 => Every::Turns(turns & !TURNS),
             micros => Every::Micros(micros),
         };
-        Ok(Welcome {
+        let welcome = Welcome {
             version,
             restored: flags & RESTORED != 0,
             full: flags & FULL != 0,
@@ -197,7 +207,9 @@ impl Reader<'_> {
             after: self.u64()?,
             noted: self.u64()?,
             arrays: self.arrays(arrays)?,
-        })
+        };
+        self.skip_extension()?;
+        Ok(welcome)
     }
 
     pub fn snapshot(&mut self) -> Result<Snapshot, Malformed> {

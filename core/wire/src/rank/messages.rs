@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::PROTOCOL_VERSION;
+use crate::versions::{RANK, VersionRange};
 
 /// Bytes of a token.
 pub const TOKEN: usize = 32;
@@ -64,18 +64,20 @@ pub struct Span {
     pub length: u64,
 }
 
-/// The first words of a rank.
+/// The first words of a rank. Its form is frozen: at most [`MAX_EXTENSION`](crate::limits::MAX_EXTENSION)
+/// bytes after it are skipped.
 ///
 /// ```text
-///  0      4         5     8
-/// +------+---------+-----+-------+
-/// | SFRK | version |0 0 0| token |
-/// +------+---------+-----+-------+
+///  0      4          5       6     8       40
+/// +------+----------+-------+-----+-------+-----------
+/// | SFRK | greatest | least | 0 0 | token | extension
+/// +------+----------+-------+-----+-------+-----------
+/// greatest, least  the versions that the rank speaks; least 0: the greatest alone
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The protocol that the rank speaks.
-    pub version: u8,
+    /// The versions that the rank speaks.
+    pub speaks: VersionRange,
     /// The token that the agent gave it in its environment.
     pub token: [u8; TOKEN],
 }
@@ -84,9 +86,9 @@ impl Hello {
     /// Tells a rank from whatever else may find the socket.
     pub const MAGIC: [u8; 4] = *b"SFRK";
 
-    /// The words of this program, in this version.
+    /// The words of this program, in its versions.
     pub fn new(token: [u8; TOKEN]) -> Hello {
-        Hello { version: PROTOCOL_VERSION, token }
+        Hello { speaks: RANK, token }
     }
 }
 

@@ -189,12 +189,13 @@ impl Data {
     pub fn finish(
         mut self,
         cluster: ClusterId,
+        version: u8,
         sender: Member,
         mut draft: BytesMut,
     ) -> (Data, Bytes) {
         let overhead = self.overhead();
         let mut room = &mut draft[..overhead];
-        Header::new(cluster, sender, 1).append(&mut room);
+        Header::new(cluster, version, sender, 1).append(&mut room);
         room.put_slice(self.header().as_bytes());
         if let Some(origin) = self.origin {
             room.put_slice(origin.header().as_bytes());

@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::at_most;
 use crate::limits::MAX_MEMBERS;
-use crate::{Malformed, Member, NodeId, RingId};
+use crate::{Extension, Malformed, Member, NodeId, RingId, Speaks};
 
 /// A proposal of a membership (the paper's join message). Postcard, fields in this order.
 ///
 /// ```text
 /// | proposed: count, each (node, incarnation) | failed | slow | heard | ring sequence | charges: count, each |
+/// | speaks | extension |
 ///
 /// charge | member | by | stopped us | within us | limit us | share |
 /// ```
@@ -32,6 +33,10 @@ pub struct Join {
     /// Why the slow were excluded, as far as that is known and finds room: at most [`MAX_CHARGES`],
     /// in order of `member`.
     pub charges: Vec<Charge>,
+    /// The versions that the sender speaks.
+    pub speaks: Speaks,
+    /// Bytes that a newer program adds.
+    pub extension: Extension,
 }
 
 /// Charges in one join: with so many at their longest (18 bytes each) a join of a full ring still
@@ -123,7 +128,7 @@ pub const MAX_ENTRIES: usize = 19;
 /// "Here is a ring": how rings that lost sight of each other meet again. Postcard, in this order.
 ///
 /// ```text
-/// | ring.seq | rep | members: count, each | heard: count, each | welcome |
+/// | ring.seq | rep | members: count, each | heard: count, each | welcome | speaks | extension |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beacon {
@@ -136,6 +141,10 @@ pub struct Beacon {
     /// Bit i is set when `heard[i]` says that it hears the sender too, and the sender would be in
     /// one ring with it.
     pub welcome: u64,
+    /// The versions that the sender speaks.
+    pub speaks: Speaks,
+    /// Bytes that a newer program adds.
+    pub extension: Extension,
 }
 
 /// Every bit speaks of one of so many.
@@ -155,6 +164,8 @@ pub(super) fn checked_join(join: Join) -> Result<Join, Malformed> {
         return Err(Malformed::Field("slow"));
     }
     at_most(join.charges.len(), MAX_CHARGES, "charges")?;
+    join.speaks.checked()?;
+    join.extension.check()?;
     let possible = |charge: &Charge| {
         usize::from(charge.member.max(charge.by)) < join.proposed.len()
             && join.slow >> charge.member & 1 == 1
@@ -194,5 +205,7 @@ pub(super) fn checked_beacon(beacon: Beacon) -> Result<Beacon, Malformed> {
     if !covered(beacon.welcome, beacon.heard.len()) {
         return Err(Malformed::Field("welcome"));
     }
+    beacon.speaks.checked()?;
+    beacon.extension.check()?;
     Ok(beacon)
 }

@@ -1,7 +1,7 @@
-//! The bytes of one message of each kind, as protocol version 1 writes them.
+//! The bytes of one message of each kind, as version 1 of each protocol writes them.
 //!
 //! A failure here means that the layout has changed: nodes of the version before would misread it.
-//! Raise `PROTOCOL_VERSION` when that is wanted, correct the drawing beside the type, and let
+//! Raise the protocol's range in `versions` when that is wanted, correct the drawing beside the type, and let
 //! `UPDATE_EXPECT=1 cargo test -p steadfast-wire` write the bytes anew.
 
 use std::fmt::Write;
@@ -62,11 +62,11 @@ fn datagrams() {
             want: 27 bytes
               53 46 01 04 c4 c3 c2 c1 07 00 00 00 00 00 00 00
               07 01 00 00 00 00 00 00 8b 14 01
-            join: 52 bytes
-              53 46 01 05 c4 c3 c2 c1 07 00 00 00 00 00 00 00
+            join: 60 bytes
+              53 46 00 05 c4 c3 c2 c1 07 00 00 00 00 00 00 00
               07 01 00 00 00 00 00 00 03 01 81 02 02 82 02 03
               83 02 02 02 05 8b 14 01 01 02 80 9f 49 e0 c6 5b
-              a0 c2 1e 32
+              a0 c2 1e 32 01 02 02 03 02 02 e1 e2
             call: 35 bytes
               53 46 01 06 c4 c3 c2 c1 07 00 00 00 00 00 00 00
               07 01 00 00 00 00 00 00 8b 14 01 00 02 01 81 02
@@ -80,10 +80,10 @@ fn datagrams() {
               07 01 00 00 00 00 00 00 8b 14 01 02 02 01 81 02
               81 14 02 30 31 2f 03 03 83 02 81 14 02 30 31 2f
               03
-            beacon: 34 bytes
-              53 46 01 07 c4 c3 c2 c1 07 00 00 00 00 00 00 00
+            beacon: 40 bytes
+              53 46 00 07 c4 c3 c2 c1 07 00 00 00 00 00 00 00
               07 01 00 00 00 00 00 00 8b 14 01 02 01 03 02 02
-              04 02
+              04 02 01 02 02 03 02 00
             stable: 30 bytes
               53 46 01 09 c4 c3 c2 c1 07 00 00 00 00 00 00 00
               07 01 00 00 00 00 00 00 8b 14 01 ac 02 20
@@ -111,11 +111,11 @@ fn what_a_node_keeps() {
         &expect![[r#"
             since: 2 bytes
               00 71
-            installed: 60 bytes
+            installed: 61 bytes
               01 05 8b 14 01 02 01 81 02 02 82 02 01 07 63 6f
               75 6e 74 65 72 04 01 00 06 04 81 14 02 54 04 81
               14 02 54 02 01 81 02 01 02 82 02 00 01 03 83 02
-              01 04 84 02 01 05 85 02 09 00 01 01
+              01 04 84 02 01 05 85 02 09 00 01 01 02
             effective: 1 bytes
               02
             changed: 47 bytes
@@ -124,12 +124,14 @@ fn what_a_node_keeps() {
               01 03 83 02 01 04 84 02 01 05 85 02 09 00 01
             volatile: 2 bytes
               04 01
-            recollection: 77 bytes
+            level: 2 bytes
+              05 02
+            recollection: 78 bytes
               71 05 8b 14 01 02 01 81 02 02 82 02 01 05 8b 14
               01 02 01 81 02 02 82 02 01 07 63 6f 75 6e 74 65
               72 04 01 00 06 04 81 14 02 54 04 81 14 02 54 02
               01 81 02 01 02 82 02 00 01 03 83 02 01 04 84 02
-              01 05 85 02 09 00 01 04 81 14 02 54 01
+              01 05 85 02 09 00 01 04 81 14 02 54 01 02
         "#]],
     );
 }
@@ -156,22 +158,24 @@ fn requests_and_components() {
             nested end: 20 bytes
               10 a1 01 a3 01 c1 01 09 02 91 01 00 00 06 72 65
               73 75 6c 74
-            announce: 107 bytes
+            announce: 125 bytes
               02 8b 14 01 01 04 81 14 02 02 01 81 02 02 82 02
               01 05 81 14 02 02 01 81 02 02 82 02 55 01 a1 01
               04 81 14 02 54 01 a1 01 01 00 7f 00 00 01 bc 37
               01 71 01 00 01 07 63 6f 75 6e 74 65 72 04 01 00
               06 04 81 14 02 54 04 81 14 02 54 02 01 81 02 01
               02 82 02 00 01 03 83 02 01 04 84 02 01 05 85 02
-              09 00 01 04 81 14 02 54 01 a2 01
-            install: 109 bytes
+              09 00 01 04 81 14 02 54 01 a2 01 03 30 2e 32 01
+              02 02 03 01 02 01 02 01 02 02 02 e1 e2
+            install: 125 bytes
               03 8b 14 01 05 01 07 63 6f 75 6e 74 65 72 04 01
               00 06 04 81 14 02 54 04 81 14 02 54 02 01 81 02
               01 02 82 02 00 01 03 83 02 01 04 84 02 01 05 85
               02 09 00 01 01 01 f1 f1 f1 f1 f1 f1 f1 f1 01 02
               f2 f2 f2 f2 f2 f2 f2 f2 5e 5e 5e 5e 5e 5e 5e 5e
               5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e 5e
-              5e 5e 5e 5e 5e 5e 5e 5e 00 01 02 01 03
+              5e 5e 5e 5e 5e 5e 5e 5e 00 01 02 01 03 01 04 03
+              30 2e 32 01 02 02 03 01 02 01 02 01 02
         "#]],
     );
 }
@@ -245,6 +249,8 @@ fn decisions() {
               1c 00 a1 01 09
             deposit: 16 bytes
               1c 01 07 63 6f 75 6e 74 65 72 04 01 00 01 09 01
+            activate: 2 bytes
+              1d 02
             discard: 5 bytes
               1c 02 a1 01 09
             ballot: 41 bytes
@@ -304,10 +310,12 @@ fn frames() {
     check(
         messages.iter().map(|(name, frame)| (*name, frame.encode())),
         &expect![[r#"
-            hello: 15 bytes
-              07 00 00 00 01 00 00 00 53 46 43 4c 01 c1 01
-            welcome: 16 bytes
-              08 00 00 00 02 00 00 00 01 07 05 74 72 69 61 6c
+            hello: 17 bytes
+              09 00 00 00 01 00 00 00 53 46 43 4c 01 01 c1 01
+              00
+            welcome: 19 bytes
+              0b 00 00 00 02 00 00 00 01 07 05 74 72 69 61 6c
+              02 e1 e2
             bind: 16 bytes
               08 00 00 00 03 00 00 00 07 63 6f 75 6e 74 65 72
             bound: 42 bytes
@@ -366,9 +374,9 @@ fn frames() {
               20 00 00 00 06 00 00 00 09 00 00 00 00 00 00 00
               a1 00 00 00 00 00 00 00 06 00 00 00 00 00 00 00
               09 00 00 00 00 00 00 00
-            farewell: 17 bytes
-              09 00 00 00 07 00 00 00 01 07 75 70 67 72 61 64
-              65
+            farewell: 18 bytes
+              0a 00 00 00 07 00 00 00 01 01 07 75 70 67 72 61
+              64 65
             watch: 11 bytes
               03 00 00 00 08 00 00 00 a1 01 03
             news: 42 bytes

@@ -4,9 +4,10 @@ use bytes::{Bytes, BytesMut};
 use wire::client::{Bind, Bound, Farewell, Frame, Outcome, Refusal, Target, Targets};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{
-    MAX_BODY, MAX_DEATHS, MAX_EDITS, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS, MAX_MESSAGE, MAX_NAME,
-    MAX_POISON_BYTES, MAX_POISONED, MAX_REASON, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS,
-    MAX_SESSION_REPLIES, MAX_SESSIONS, MAX_UPDATE_CALLS, MIN_DATAGRAM, STATE_CHUNK, UPDATE_CHUNK,
+    MAX_BODY, MAX_DEATHS, MAX_EDITS, MAX_EXTENSION, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS,
+    MAX_MESSAGE, MAX_NAME, MAX_POISON_BYTES, MAX_POISONED, MAX_REASON, MAX_REPLICAS,
+    MAX_RETRANSMIT_REQUESTS, MAX_SESSION_REPLIES, MAX_SESSIONS, MAX_UPDATE_CALLS, MIN_DATAGRAM,
+    STATE_CHUNK, UPDATE_CHUNK,
 };
 use wire::ordered::{
     Announce, Change, Component, Deposit, Difference, Edit, Form, GroupEntry, GroupOptions,
@@ -15,12 +16,16 @@ use wire::ordered::{
 };
 use wire::ordered::{KeptReply, Poisoned, Progress, Relay, Trial};
 use wire::ring::{
-    Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Datagram, Join, MAX_CHARGES,
+    Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Datagram, FROZEN, Join, MAX_CHARGES,
     MAX_ENTRIES, Message, Token,
 };
-use wire::{ClientId, GroupId, Incarnation, Malformed, Member, NodeId, RingId, Secret, ViewNumber};
+use wire::versions;
+use wire::{
+    ClientId, Extension, GroupId, Incarnation, Malformed, Member, NodeId, Program, RingId, Secret,
+    ViewNumber,
+};
 
-use crate::samples::{self, CLUSTER, RING, member};
+use crate::samples::{self, CLUSTER, RING, SPEAKS, member};
 
 /// Ids whose varints are as long as they get.
 const WIDE_RING: RingId = RingId { sequence: u64::MAX, representative: NodeId(u32::MAX) };
@@ -33,11 +38,11 @@ fn wide_members(count: usize) -> Vec<Member> {
 }
 
 fn datagram(message: Message) -> Bytes {
-    Datagram { cluster: CLUSTER, sender: member(1), message }.encode()
+    Datagram::new(CLUSTER, 1, member(1), message).encode()
 }
 
 fn refused_field(message: Message) -> &'static str {
-    match Datagram::decode(CLUSTER, &datagram(message)) {
+    match Datagram::decode(CLUSTER, versions::RING, &datagram(message)) {
         Err(Malformed::Field(field)) => field,
         other => panic!("{other:?}"),
     }
@@ -79,7 +84,16 @@ fn join(proposed: Vec<Member>, failed: u64, slow: u64) -> Message {
     let heard = if proposed.len() == MAX_MEMBERS { u64::MAX } else { 0 };
     let charges = (0..MAX_CHARGES as u8).filter(|place| slow >> place & 1 == 1).map(charge);
     let charges = charges.collect();
-    Message::Join(Join { proposed, failed, slow, heard, ring_sequence: u64::MAX, charges })
+    Message::Join(Join {
+        proposed,
+        failed,
+        slow,
+        heard,
+        ring_sequence: u64::MAX,
+        charges,
+        speaks: SPEAKS,
+        extension: Extension(vec![0xff; MAX_EXTENSION]),
+    })
 }
 
 /// With the largest figures.
@@ -98,6 +112,8 @@ fn charged(charges: Vec<Charge>) -> Message {
         heard: 1,
         ring_sequence: 1,
         charges,
+        speaks: SPEAKS,
+        extension: Extension::default(),
     })
 }
 
@@ -108,6 +124,8 @@ fn beacon(members: usize, heard: usize, welcome: u64) -> Message {
         members: nodes(members),
         heard: nodes(heard),
         welcome,
+        speaks: SPEAKS,
+        extension: Extension(vec![0xff; MAX_EXTENSION]),
     })
 }
 
@@ -166,7 +184,7 @@ fn the_largest_ring_messages_fit_in_a_datagram() {
     ] {
         let bytes = datagram(message);
         assert!(bytes.len() <= MIN_DATAGRAM, "{}", bytes.len());
-        assert!(Datagram::decode(CLUSTER, &bytes).is_ok());
+        assert!(Datagram::decode(CLUSTER, versions::RING, &bytes).is_ok());
     }
 }
 
@@ -198,7 +216,13 @@ fn group(name: usize, replicas: usize) -> GroupEntry {
 }
 
 fn install(groups: Vec<GroupEntry>) -> Ordered {
-    Ordered::Install(Box::new(Install { ring: WIDE_RING, epoch: u64::MAX, groups, keys: None }))
+    Ordered::Install(Box::new(Install {
+        ring: WIDE_RING,
+        epoch: u64::MAX,
+        groups,
+        keys: None,
+        programs: Vec::new(),
+    }))
 }
 
 const WIDE_PLACE: Place = Place { epoch: u64::MAX, ring: WIDE_RING, sequence: u64::MAX };
@@ -216,6 +240,9 @@ fn announce(last: usize, attempts: usize, replicas: usize) -> Ordered {
         ahead: vec![GroupId(u64::MAX); replicas],
         address: Some(([0; 16], u16::MAX).into()),
         recall: None,
+        program: Program::this("0.1.0"),
+        level: u8::MAX,
+        extension: Extension(vec![0xff; MAX_EXTENSION]),
     }))
 }
 
@@ -418,7 +445,7 @@ fn lists_and_texts_of_frames_are_limited() {
         let twice = Outcome::Refused(twice, "one word for one thing".into());
         assert_eq!(refused_frame(samples::reply(twice, None)), "refusal");
     }
-    assert_eq!(refused_frame(Frame::Farewell(Farewell { version: 1, reason })), "reason");
+    assert_eq!(refused_frame(Frame::Farewell(Farewell::new(reason))), "reason");
 }
 
 #[test]
@@ -440,9 +467,9 @@ fn a_count_without_its_elements_is_refused() {
     let huge = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
     let header = samples::datagrams()[0].1.encode();
     let mut join = header[..24].to_vec();
-    join[3] = 5;
+    (join[2], join[3]) = (FROZEN, 5);
     join.extend_from_slice(&huge);
-    assert_eq!(Datagram::decode(CLUSTER, &join.into()), Err(Malformed::Length));
+    assert_eq!(Datagram::decode(CLUSTER, versions::RING, &join.into()), Err(Malformed::Length));
 
     let mut bind = vec![10, 0, 0, 0, 3, 0, 0, 0];
     bind.extend_from_slice(&huge);
@@ -461,7 +488,8 @@ fn a_key_has_a_number_and_no_more_nodes_confirm_it_than_there_can_be() {
         let confirmed = vec![NodeId(1); confirmed];
         let change = KeyChange { key: named(2), switched: true, forced: false, confirmed };
         let keys = Some(KeyTable { sealing: named(sealing).name, change: Some(change) });
-        Ordered::Install(Box::new(Install { ring: WIDE_RING, epoch: 1, groups: Vec::new(), keys }))
+        let (groups, programs) = (Vec::new(), Vec::new());
+        Ordered::Install(Box::new(Install { ring: WIDE_RING, epoch: 1, groups, keys, programs }))
     };
     assert!(Ordered::decode(&with(1, MAX_MEMBERS).encode()).is_ok());
     assert_eq!(refused_ordered(with(1, MAX_MEMBERS + 1)), "confirmed");

@@ -3,18 +3,19 @@
 
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
-use wire::client::{FRAME_OVERHEAD, Frame, Hello};
+use wire::client::{FIRST_OPTIONAL_FRAME, FRAME_OVERHEAD, Frame, Hello};
 use wire::limits::MAX_FRAME;
 use wire::ordered::{Change, LoggedState, Ordered, ReplicaState, Update};
 use wire::ring::Datagram;
-use wire::{ClientId, ClusterId, Malformed, PROTOCOL_VERSION};
+use wire::versions::{CLIENT, RING};
+use wire::{ClientId, ClusterId, Malformed, VersionRange};
 
 use crate::{samples, strategies};
 
 /// Any bytes are refused, or are a message that survives its own round trip.
 fn try_datagram(bytes: &Bytes) -> Result<(), Malformed> {
-    let read = Datagram::decode(samples::CLUSTER, bytes)?;
-    assert_eq!(Datagram::decode(samples::CLUSTER, &read.encode()), Ok(read));
+    let read = Datagram::decode(samples::CLUSTER, RING, bytes)?;
+    assert_eq!(Datagram::decode(samples::CLUSTER, RING, &read.encode()), Ok(read));
     Ok(())
 }
 
@@ -242,14 +243,43 @@ fn foreign_datagrams_are_told_apart() {
         try_datagram(&bytes.into())
     };
     assert_eq!(with(0, b'X'), Err(Malformed::Magic));
-    assert_eq!(with(2, 99), Err(Malformed::Version { theirs: 99 }));
+    let theirs = VersionRange::new(99, 99);
+    assert_eq!(with(2, 99), Err(Malformed::Version { theirs, ours: RING }));
     assert_eq!(with(3, 0), Err(Malformed::Kind(0)));
     assert_eq!(with(3, 99), Err(Malformed::Kind(99)));
     // The part of the second chunk: the first one's message is agreed.
     assert_eq!(with(64 + 4 + 3 + 2, 7), Err(Malformed::Field("chunk level")));
     assert_eq!(with(12, 1), Err(Malformed::Field("reserved")));
-    assert_eq!(Datagram::decode(ClusterId::of("another"), &good), Err(Malformed::Cluster));
+    let another = ClusterId::of("another");
+    assert_eq!(Datagram::decode(another, RING, &good), Err(Malformed::Cluster));
     assert_eq!(try_datagram(&Bytes::new()), Err(Malformed::Length));
+}
+
+/// Nodes of any versions read what they need in order to refuse each other, and nothing else.
+#[test]
+fn joins_and_beacons_are_read_by_programs_of_any_version() {
+    let later = VersionRange::new(7, 8);
+    for (name, datagram) in samples::datagrams() {
+        let bytes = datagram.encode();
+        let read = Datagram::decode(samples::CLUSTER, later, &bytes);
+        match name {
+            "join" | "beacon" => assert_eq!(read, Ok(datagram), "{name}"),
+            _ => assert!(matches!(read, Err(Malformed::Version { .. })), "{name}: {read:?}"),
+        }
+    }
+}
+
+#[test]
+fn optional_frames_are_skipped_and_others_of_no_known_kind_are_refused() {
+    let frame = Frame::Hello(Hello::new(ClientId(1)));
+    let optional = |kind: u8| [&[3, 0, 0, 0, kind, 0, 0, 0, 1, 2, 3], &frame.encode()[..]].concat();
+    let taken = |bytes: &[u8]| Frame::take(&mut BytesMut::from(bytes));
+    for kind in [FIRST_OPTIONAL_FRAME, 255] {
+        let bytes = optional(kind);
+        assert_eq!(taken(&bytes), Ok(Some(frame.clone())));
+        assert_eq!(taken(&bytes[..10]), Ok(None), "it has to come whole");
+    }
+    assert_eq!(taken(&optional(127)), Err(Malformed::Kind(127)));
 }
 
 #[test]
@@ -276,7 +306,7 @@ fn a_request_with_a_flag_that_nobody_knows_is_refused() {
 fn a_stream_that_is_not_ours_is_refused_by_its_first_bytes() {
     let http = Bytes::from_static(b"GET / HTTP/1.1\r\n\r\n");
     assert_eq!(try_frame(&http), Err(Malformed::Length));
-    for kind in [0, 10, 255] {
+    for kind in [0, 10, 127] {
         assert_eq!(try_frame(&framed(kind, b"")), Err(Malformed::Kind(kind)));
     }
     let mut reserved = framed(3, b"\0").to_vec();
@@ -303,14 +333,16 @@ fn a_hello_with_a_wrong_magic_is_refused_and_one_of_another_version_is_read() {
     assert_eq!(try_frame(&bytes.into()), Err(Malformed::Magic));
 
     // The node answers another version with a farewell that names both: it must be able to read it.
-    let newer = Hello { version: PROTOCOL_VERSION + 1, ..Hello::new(ClientId(1)) };
-    let mut bytes = BytesMut::from(&Frame::Hello(newer).encode()[..]);
+    let speaks = VersionRange::new(CLIENT.greatest + 1, CLIENT.greatest + 2);
+    let newer = Hello { speaks, ..Hello::new(ClientId(1)) };
+    let mut bytes = BytesMut::from(&Frame::Hello(newer.clone()).encode()[..]);
     assert_eq!(Frame::take(&mut bytes), Ok(Some(Frame::Hello(newer))));
 }
 
 #[test]
 fn the_messages_say_what_to_do() {
-    let version = Malformed::Version { theirs: 9 }.to_string();
+    let theirs = VersionRange::new(9, 9);
+    let version = Malformed::Version { theirs, ours: RING }.to_string();
     assert!(version.contains("version 9") && version.contains("upgrade"), "{version}");
     let cluster = Malformed::Cluster.to_string();
     assert!(cluster.contains("same cluster name"), "{cluster}");

@@ -1,8 +1,10 @@
 //! One message of each kind, with values that tell their fields apart in a hex dump.
 
 mod bench;
+mod kept;
 mod log;
 mod poison;
+mod versions;
 
 use bytes::Bytes;
 use wire::bench::{Load, Word};
@@ -10,9 +12,10 @@ use wire::client::{
     self, Access, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Watch, Welcome,
 };
 use wire::client::{Target, Targets};
-use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
-use wire::ordered::{self, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup};
+use wire::ordered::{
+    self, Activate, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup,
+};
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
 use wire::ordered::{BackupStep, Deposit, Form, Shedding};
 use wire::ordered::{
@@ -29,13 +32,15 @@ use wire::ring::{
     Confirm, Confirmed, Level, Origin, Pulse, Stable, Stored, Token, Want, push_chunk,
 };
 use wire::{
-    ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret, Share,
-    Time, ViewNumber,
+    ClientId, ClusterId, Extension, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret,
+    Share, Time, ViewNumber,
 };
 
 use bench::{plan, report};
+pub use kept::kept;
 pub use log::logged_state;
 pub use poison::{poison, poisoned, progress, trial};
+pub use versions::{SPEAKS, program};
 
 pub const CLUSTER: ClusterId = ClusterId(0xc1c2_c3c4);
 
@@ -54,6 +59,26 @@ pub fn chunks() -> Bytes {
     push_chunk(&mut body, false, true, Level::Agreed, b"end");
     push_chunk(&mut body, true, true, Level::Agreed, b"whole");
     body.into()
+}
+
+fn join() -> Join {
+    Join {
+        proposed: vec![member(1), member(2), member(3)],
+        failed: 0b010,
+        slow: 0b010,
+        heard: 0b101,
+        ring_sequence: 0x0a0b,
+        charges: vec![Charge {
+            member: 1,
+            by: 2,
+            stopped_us: 1_200_000,
+            within_us: 1_500_000,
+            limit_us: 500_000,
+            share: 50,
+        }],
+        speaks: SPEAKS,
+        extension: Extension(vec![0xe1, 0xe2]),
+    }
 }
 
 /// One datagram of each kind, and data with an origin.
@@ -102,24 +127,7 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
         ("token", Message::Token(token)),
         ("ack", Message::Ack(Ack { ring: RING, hop: 300, aru: 0x20, missing: vec![0x22] })),
         ("want", Message::Want(Want { ring: RING })),
-        (
-            "join",
-            Message::Join(Join {
-                proposed: vec![member(1), member(2), member(3)],
-                failed: 0b010,
-                slow: 0b010,
-                heard: 0b101,
-                ring_sequence: 0x0a0b,
-                charges: vec![Charge {
-                    member: 1,
-                    by: 2,
-                    stopped_us: 1_200_000,
-                    within_us: 1_500_000,
-                    limit_us: 500_000,
-                    share: 50,
-                }],
-            }),
-        ),
+        ("join", Message::Join(join())),
         ("call", commit(CommitStep::Call(vec![member(1), member(3)]))),
         ("entry", commit(CommitStep::Entry(entry(3)))),
         ("entries", commit(CommitStep::Entries(vec![entry(1), entry(3)]))),
@@ -130,6 +138,8 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
                 members: vec![NodeId(1), NodeId(3)],
                 heard: vec![NodeId(2), NodeId(4)],
                 welcome: 0b10,
+                speaks: SPEAKS,
+                extension: Extension::default(),
             }),
         ),
         ("stable", Message::Stable(Stable { ring: RING, hop: 300, stable: 0x20 })),
@@ -151,7 +161,7 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
     ];
     messages
         .into_iter()
-        .map(|(name, message)| (name, Datagram { cluster: CLUSTER, sender: member(7), message }))
+        .map(|(name, message)| (name, Datagram::new(CLUSTER, 1, member(7), message)))
         .collect()
 }
 
@@ -254,6 +264,9 @@ pub fn requests_and_components() -> Vec<(&'static str, Ordered)> {
                     groups: vec![(group(), PLACE)],
                     waiting: vec![GroupId(0xa2)],
                 }),
+                program: program(),
+                level: 2,
+                extension: Extension(vec![0xe1, 0xe2]),
             })),
         ),
         (
@@ -263,6 +276,7 @@ pub fn requests_and_components() -> Vec<(&'static str, Ordered)> {
                 epoch: 5,
                 groups: vec![group()],
                 keys: Some(key_table()),
+                programs: vec![(NodeId(4), program())],
             })),
         ),
     ]
@@ -387,6 +401,7 @@ pub fn decisions() -> Vec<(&'static str, Ordered)> {
                 replace: true,
             }),
         ),
+        ("activate", Ordered::Activate(Activate { level: 2 })),
         ("discard", Ordered::Backup(BackupStep::Discard { group: GroupId(0xa1), number: 9 })),
         ("ballot", Ordered::Ballot(ballot(None))),
         ("opening ballot", Ordered::Ballot(ballot(Some(0x10)))),
@@ -550,7 +565,12 @@ pub fn frames() -> Vec<(&'static str, Frame)> {
         ("hello", Frame::Hello(Hello::new(ClientId(0xc1)))),
         (
             "welcome",
-            Frame::Welcome(Welcome { version: 1, node: NodeId(7), cluster: "trial".into() }),
+            Frame::Welcome(Welcome {
+                version: 1,
+                node: NodeId(7),
+                cluster: "trial".into(),
+                extension: Extension(vec![0xe1, 0xe2]),
+            }),
         ),
         ("bind", Frame::Bind(Bind { name: "counter".into() })),
         ("bound", Frame::Bound(Bound { group: GroupId(0xa1), targets: Some(targets()) })),
@@ -565,30 +585,8 @@ pub fn frames() -> Vec<(&'static str, Frame)> {
         ("no such group", reply(Outcome::NoSuchGroup, None)),
         ("no replica", reply(Outcome::NoReplica, None)),
         ("gone", reply(Outcome::Gone, None)),
-        ("farewell", Frame::Farewell(Farewell { version: 1, reason: "upgrade".into() })),
+        ("farewell", Frame::Farewell(Farewell::new("upgrade"))),
         ("watch", Frame::Watch(Watch { group: GroupId(0xa1), view: ViewNumber(3) })),
         ("news", Frame::News(Bound { group: GroupId(0xa1), targets: Some(targets()) })),
-    ]
-}
-
-/// The data that a node keeps on its disk.
-pub fn kept() -> Vec<(&'static str, Bytes)> {
-    let component = || Component { epoch: 5, ring: RING, members: vec![member(1), member(2)] };
-    let installed =
-        NodeRecord::Installed { component: component(), groups: vec![group()], volatile: true };
-    let recollection = Recollection {
-        since: Incarnation(0x71),
-        last: component(),
-        attempts: vec![component()],
-        groups: vec![(group(), PLACE)],
-        volatile: true,
-    };
-    vec![
-        ("since", NodeRecord::Since(Incarnation(0x71)).encode()),
-        ("installed", installed.encode()),
-        ("effective", NodeRecord::Effective.encode()),
-        ("changed", NodeRecord::Changed(group()).encode()),
-        ("volatile", NodeRecord::Volatile(true).encode()),
-        ("recollection", recollection.encode()),
     ]
 }

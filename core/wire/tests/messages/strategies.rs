@@ -3,8 +3,10 @@
 mod backup;
 mod frames;
 mod hosts;
+mod kept;
 mod log;
 mod poison;
+mod versions;
 
 use std::net::SocketAddr;
 
@@ -13,17 +15,16 @@ use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use wire::bench;
-use wire::kept::{NodeRecord, Recollection};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{
     MAX_MEMBERS, MAX_NAME, MAX_NESTED_DEPTH, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS,
 };
-use wire::ordered::Going;
 use wire::ordered::{
     self, AckLevel, Announce, Component, Durability, GroupEntry, GroupOptions, Install, JoinGroup,
     Place,
 };
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
+use wire::ordered::{Activate, Going};
 use wire::ordered::{
     Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
     ReplicaState, Restyle, Style, nested_client, nested_number,
@@ -45,6 +46,9 @@ use crate::samples::CLUSTER;
 pub use frames::frame;
 use frames::refusal;
 use hosts::{rank, shedding, usage};
+use versions::{extension, program, speaks};
+
+pub use kept::{node_record, recollection};
 pub use log::logged_state;
 use poison::{died, poison, poisoned, progress};
 
@@ -127,26 +131,30 @@ fn low_bits(bits: u64, count: usize) -> u64 {
 
 fn join() -> impl Strategy<Value = Join> {
     let figures = vec(any::<(u8, [u32; 3], u8)>(), 0..=MAX_CHARGES);
-    (lives(0..=MAX_MEMBERS), any::<[u64; 4]>(), figures).prop_map(|(proposed, words, figures)| {
-        let [failed, slow, heard, ring_sequence] = words;
-        let failed = low_bits(failed, proposed.len());
-        let heard = low_bits(heard, proposed.len());
-        let slow = slow & failed;
-        let named = (0..64).filter(|place| slow >> place & 1 == 1);
-        let charge = |(member, figures): (u8, (u8, [u32; 3], u8))| {
-            let (by, [stopped, within, limit_us], share) = figures;
-            Charge {
-                member,
-                by: (usize::from(by) % proposed.len()) as u8,
-                stopped_us: stopped.min(within),
-                within_us: stopped.max(within),
-                limit_us,
-                share: share % 101,
-            }
-        };
-        let charges = named.zip(figures).map(charge).collect();
-        Join { proposed, failed, slow, heard, ring_sequence, charges }
-    })
+    let said = (speaks(), extension());
+    (lives(0..=MAX_MEMBERS), any::<[u64; 4]>(), figures, said).prop_map(
+        |(proposed, words, figures, said)| {
+            let [failed, slow, heard, ring_sequence] = words;
+            let failed = low_bits(failed, proposed.len());
+            let heard = low_bits(heard, proposed.len());
+            let slow = slow & failed;
+            let named = (0..64).filter(|place| slow >> place & 1 == 1);
+            let charge = |(member, figures): (u8, (u8, [u32; 3], u8))| {
+                let (by, [stopped, within, limit_us], share) = figures;
+                Charge {
+                    member,
+                    by: (usize::from(by) % proposed.len()) as u8,
+                    stopped_us: stopped.min(within),
+                    within_us: stopped.max(within),
+                    limit_us,
+                    share: share % 101,
+                }
+            };
+            let charges = named.zip(figures).map(charge).collect();
+            let (speaks, extension) = said;
+            Join { proposed, failed, slow, heard, ring_sequence, charges, speaks, extension }
+        },
+    )
 }
 
 fn commit() -> impl Strategy<Value = Commit> {
@@ -171,10 +179,14 @@ fn beacon() -> impl Strategy<Value = Beacon> {
         btree_set(any::<u32>(), 0..=MAX_MEMBERS)
             .prop_map(|nodes| nodes.into_iter().map(NodeId).collect::<Vec<_>>())
     };
-    (ring(), nodes(), nodes(), any::<u64>()).prop_map(|(ring, members, heard, welcome)| {
-        let welcome = low_bits(welcome, heard.len());
-        Beacon { ring, members, heard, welcome }
-    })
+    let said = (speaks(), extension());
+    (ring(), nodes(), nodes(), any::<u64>(), said).prop_map(
+        |(ring, members, heard, welcome, said)| {
+            let welcome = low_bits(welcome, heard.len());
+            let (speaks, extension) = said;
+            Beacon { ring, members, heard, welcome, speaks, extension }
+        },
+    )
 }
 
 pub fn datagram() -> impl Strategy<Value = Datagram> {
@@ -211,7 +223,7 @@ pub fn datagram() -> impl Strategy<Value = Datagram> {
             Message::Confirmed(Confirmed { ring, round, aru })
         }),
     ];
-    (member(), message).prop_map(|(sender, message)| Datagram { cluster: CLUSTER, sender, message })
+    (member(), message).prop_map(|(sender, message)| Datagram::new(CLUSTER, 1, sender, message))
 }
 
 fn name() -> impl Strategy<Value = String> {
@@ -255,8 +267,17 @@ fn announce() -> impl Strategy<Value = Announce> {
     let ahead = vec(any::<u64>().prop_map(GroupId), 0..4);
     let fixed = (ring(), any::<bool>(), component(), any::<u64>());
     let optional = (option::of(address()), option::of(recall()));
-    (fixed, attempts, replicas, ahead, optional).prop_map(
-        |((ring, first_life, last, position), attempts, replicas, ahead, (address, recall))| {
+    let said = (program(), any::<u8>(), extension());
+    (fixed, attempts, replicas, ahead, optional, said).prop_map(
+        |(
+            (ring, first_life, last, position),
+            attempts,
+            replicas,
+            ahead,
+            (address, recall),
+            said,
+        )| {
+            let (program, level, extension) = said;
             Announce {
                 ring,
                 first_life,
@@ -267,6 +288,9 @@ fn announce() -> impl Strategy<Value = Announce> {
                 ahead,
                 address,
                 recall,
+                program,
+                level,
+                extension,
             }
         },
     )
@@ -320,8 +344,10 @@ fn group() -> impl Strategy<Value = GroupEntry> {
 }
 
 fn install() -> impl Strategy<Value = Install> {
-    (ring(), any::<u64>(), vec(group(), 0..4), option::of(key_table()))
-        .prop_map(|(ring, epoch, groups, keys)| Install { ring, epoch, groups, keys })
+    let programs = vec((any::<u32>().prop_map(NodeId), program()), 0..3);
+    (ring(), any::<u64>(), vec(group(), 0..4), option::of(key_table()), programs).prop_map(
+        |(ring, epoch, groups, keys, programs)| Install { ring, epoch, groups, keys, programs },
+    )
 }
 
 /// A call's number and a smaller or equal `unanswered`.
@@ -468,6 +494,7 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         rank().prop_map(Ordered::Rank),
         shedding().prop_map(Ordered::Shedding),
         backup::step().prop_map(Ordered::Backup),
+        any::<u8>().prop_map(|level| Ordered::Activate(Activate { level })),
         update.prop_map(Ordered::PrimaryChunk),
         relay().prop_map(Ordered::Relay),
         (any::<[u64; 3]>(), ballot_positions(), prop::collection::vec(any::<[u8; 16]>(), 0..9))
@@ -567,31 +594,4 @@ pub fn replica_state() -> impl Strategy<Value = ReplicaState> {
 /// An IPv6 address without scope and flow: those name an interface of one host and are not sent.
 fn address() -> impl Strategy<Value = SocketAddr> {
     any::<(std::net::IpAddr, u16)>().prop_map(SocketAddr::from)
-}
-
-/// Any record that a node keeps of itself.
-pub fn node_record() -> impl Strategy<Value = NodeRecord> {
-    prop_oneof![
-        any::<u64>().prop_map(|since| NodeRecord::Since(Incarnation(since))),
-        (component(), vec(group(), 0..3), any::<bool>()).prop_map(
-            |(component, groups, volatile)| NodeRecord::Installed { component, groups, volatile }
-        ),
-        Just(NodeRecord::Effective),
-        group().prop_map(NodeRecord::Changed),
-        any::<bool>().prop_map(NodeRecord::Volatile),
-    ]
-}
-
-/// Any snapshot of them.
-pub fn recollection() -> impl Strategy<Value = Recollection> {
-    let groups = vec((group(), place()), 0..3);
-    (any::<u64>(), component(), vec(component(), 0..3), groups, any::<bool>()).prop_map(
-        |(since, last, attempts, groups, volatile)| Recollection {
-            since: Incarnation(since),
-            last,
-            attempts,
-            groups,
-            volatile,
-        },
-    )
 }

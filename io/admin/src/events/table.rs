@@ -5,13 +5,17 @@ use ring::Event as Ring;
 use serde::{Deserialize, Serialize};
 use wire::keys::KeyName;
 use wire::ordered::{GroupOptions, Style};
-use wire::{ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Share, ViewNumber};
+use wire::versions::Unfit;
+use wire::{
+    ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Share, Speaks, ViewNumber,
+};
 
 use super::known::{Known, Names};
 use super::parts::{DeviationCause, FaultCause, ReplicaRecord, ns, records, shown, silent};
 use super::rows::{TARGET, events};
 use super::words::{
-    charged, deviation, joined, list, ms, nodes, or_none, quorum, ranks, refuses, why, why_excluded,
+    charged, deviation, joined, list, ms, nodes, or_none, quorum, ranks, refuses, unfit, why,
+    why_excluded,
 };
 use crate::status::{ChargeStatus, SLOW_REMEDY};
 
@@ -56,6 +60,11 @@ events! {
         ?span,
         "the node was lost repeatedly, or was too slow: it may rejoin after this span"
     ),
+
+    event Unfit { member: Member, speaks: Speaks, ours: Speaks, why: Unfit }
+    from Event::Ring(Ring::Unfit { member, speaks, ours, why }),
+    log error("{}", unfit(member.node, *speaks, *ours, *why)),
+    says("{}", unfit(member.node, *speaks, *ours, *why)),
 
     event Installed { ring: RingId, took_ns: u64 = ns(took), recovered: u64 }
     from Event::Ring(Ring::Installed { ring, took, recovered }),
@@ -431,6 +440,10 @@ events! {
     event KeyRetired { key: u8, fingerprint: String = shown(*fingerprint) }
     from Event::KeyRetired(KeyName { number: key, fingerprint }),
     log info(key, "the old cluster key is retired: only this key remains"),
+
+    event Level { level: u8 } from Event::Level(level),
+    log warn("rules of level {level} are in force: there is no way back to the program before"),
+    says("rules of level {level} are in force"),
 
     event KeyAborted { key: u8, fingerprint: String = shown(*fingerprint) }
     from Event::KeyAborted(KeyName { number: key, fingerprint }),

@@ -10,9 +10,10 @@ use tracing::field::{Field, Visit};
 use tracing::{Metadata, Subscriber, span};
 use wire::keys::KeyName;
 use wire::ordered::{GroupOptions, Poison, Style};
+use wire::versions::Unfit;
 use wire::{
     ClientId, Duration, GroupId, Incarnation, Malformed, Member, MethodId, NodeId, RingId, Share,
-    ViewNumber,
+    Speaks, VersionRange, ViewNumber,
 };
 
 use super::{EventFormatter, EventRecord, Log};
@@ -61,6 +62,9 @@ const SPAN: Duration = Duration::from_micros(2_500);
 
 fn of_the_ring() -> Vec<Event> {
     let charge = ring::Charge { stopped: SPAN * 8, within: SPAN * 9, limit: SPAN * 4, share: 50 };
+    let ours = Speaks { ring: VersionRange::new(2, 3), rules: VersionRange::new(2, 3), level: 2 };
+    let speaks = Speaks { ring: VersionRange::new(1, 1), rules: VersionRange::new(1, 1), level: 1 };
+    let unfit = |why| Ring::Unfit { member: A, speaks, ours, why };
     let events = vec![
         Ring::TokenLost { ring: RING, silent: SPAN, suspect: Some(A) },
         Ring::TokenLost { ring: RING, silent: SPAN, suspect: None },
@@ -71,6 +75,9 @@ fn of_the_ring() -> Vec<Event> {
         Ring::TooSlow { member: B, by: A, charge: None },
         Ring::HeldOff { member: A, span: SPAN },
         Ring::HeldUp(SPAN),
+        unfit(Unfit::Ring),
+        unfit(Unfit::TheirRules),
+        unfit(Unfit::OurRules),
         Ring::Installed { ring: RING, took: SPAN, recovered: 3 },
         Ring::Retransmitted(4),
         Ring::LinkLost { node: NodeId(1), link: 2 },
@@ -106,6 +113,7 @@ fn of_members() -> Vec<Event> {
         Event::Shedding { node: NodeId(1), level: 0, refused: 9 },
         Event::BenchBegan { by: A, senders: vec![NodeId(1), NodeId(2)], size: 8 },
         Event::BenchEnded { by: A, whole: true },
+        Event::Level(2),
         Event::Drained { node: NodeId(1), begins: true },
         Event::Drained { node: NodeId(1), begins: false },
         Event::Left,

@@ -1,6 +1,7 @@
 //! Parts of sentences and of log lines.
 
-use wire::{Member, NodeId};
+use wire::versions::Unfit;
+use wire::{Member, NodeId, Speaks};
 
 use super::parts::{DeviationCause, FaultCause, ReplicaRecord};
 use crate::status::{ChargeStatus, owed};
@@ -48,6 +49,39 @@ pub(super) fn refuses(level: u8, refused: u64) -> String {
 /// The ring's accusation of an excluded node: how long it stopped `by`'s sending.
 pub(super) fn charged(by: &Member, charge: Option<ring::Charge>) -> String {
     owed(by.node, charge.map(ChargeStatus::from).as_ref())
+}
+
+/// Why two nodes cannot be in one ring, with the remedy.
+pub fn unfit(node: NodeId, speaks: Speaks, ours: Speaks, why: Unfit) -> String {
+    match why {
+        Unfit::Ring if speaks.ring.greatest < ours.ring.least => format!(
+            "{node} is not taken in, its program is too old: it speaks version {} of the ring, \
+             this node {}; upgrade {node}",
+            speaks.ring, ours.ring
+        ),
+        Unfit::Ring if ours.ring.greatest < speaks.ring.least => format!(
+            "{node} does not take this node in, whose program is too old: it speaks version {} \
+             of the ring, this node {}; upgrade this node",
+            speaks.ring, ours.ring
+        ),
+        Unfit::Ring => format!(
+            "{node} is not taken in: it speaks version {} of the ring, which not all of the \
+             others do; upgrade them first",
+            speaks.ring
+        ),
+        Unfit::TheirRules => format!(
+            "{node} is not taken in: the cluster has rules of level {}, its program knows {}; \
+             have it run the cluster's program",
+            ours.level.max(speaks.level),
+            speaks.rules
+        ),
+        Unfit::OurRules => format!(
+            "{node} does not take this node in: the cluster has rules of level {}, this node's \
+             program knows {}; have this node run the cluster's program",
+            ours.level.max(speaks.level),
+            ours.rules
+        ),
+    }
 }
 
 pub(super) fn ms(nanoseconds: u64) -> String {

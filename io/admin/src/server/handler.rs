@@ -65,6 +65,9 @@ pub trait Handler: Send + Sync {
     /// Does something about the cluster's key; says which it is about.
     fn key(&self, ask: KeyAsk) -> Done<u8>;
 
+    /// Has the newest rules come into force; returns their level.
+    fn finish_upgrade(&self) -> Done<u8>;
+
     /// Starts a program, and waits until it serves or has failed to.
     fn run_program(&self, program: ProgramConfig) -> Done<ProgramStatus>;
 

@@ -16,8 +16,8 @@ use crate::events::{EventRecord, Interest};
 use crate::hex::{digest, hex};
 use crate::jobs::{AssignmentAnswer, JobsAnswer};
 use crate::message::{
-    DeployAnswer, DoneAnswer, KeyAnswer, MoveAnswer, Request, RestyleAnswer, StateAnswer,
-    StopAnswer,
+    DeployAnswer, DoneAnswer, KeyAnswer, LevelAnswer, MoveAnswer, Request, RestyleAnswer,
+    StateAnswer, StopAnswer,
 };
 use crate::poisoned::PoisonedAnswer;
 use crate::stream::Stream;
@@ -59,6 +59,9 @@ pub(super) fn answer_request(
             answer_done(stream, node.discard(&group).map(|()| DoneAnswer { done: true }))
         }
         Request::Key { ask } => answer_done(stream, node.key(ask).map(|key| KeyAnswer { key })),
+        Request::FinishUpgrade {} => {
+            answer_done(stream, node.finish_upgrade().map(|level| LevelAnswer { level }))
+        }
         Request::Run(program) => run(node, stream, program),
         Request::StopProgram { group } => {
             let done = node.stop_program(&group);

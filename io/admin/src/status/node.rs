@@ -15,6 +15,7 @@ use super::program::ProgramStatus;
 use super::ring::RingStatus;
 use super::security::{SealStatus, TlsStatus};
 use super::storage::StorageStatus;
+use super::versions::VersionsStatus;
 
 /// The status of a node, as `steadfast status --json` shows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,6 +56,9 @@ pub struct Status {
     /// The ring's sockets.
     #[serde(default)]
     pub sockets: SocketStatus,
+    /// The versions in use, and the nodes' programs.
+    #[serde(default)]
+    pub versions: VersionsStatus,
     /// Nested calls.
     #[serde(default)]
     pub nested: NestedStatus,
@@ -117,6 +121,7 @@ impl Status {
             },
             groups: status.groups.into_iter().map(|it| GroupStatus::new(it, monotonic())).collect(),
             nested: status.nested,
+            versions: VersionsStatus::new(status.versions, monotonic()),
             counters,
             ..Status::default()
         }

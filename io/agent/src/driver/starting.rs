@@ -10,7 +10,7 @@ use job::{End, Key, Task};
 use os::clock::monotonic;
 use rustix::process::Pid;
 use wire::rank::{Frame, TOKEN, Welcome};
-use wire::{Duration, PROTOCOL_VERSION, Time};
+use wire::{Duration, Time};
 
 use super::Driver;
 use super::rank::{Rank, wall};
@@ -236,7 +236,7 @@ impl Driver {
         let spec = rank.task.as_ref().map(|task| &task.spec);
         let from = rank.task.as_ref().and_then(|task| task.from);
         let welcome = Welcome {
-            version: PROTOCOL_VERSION,
+            version: link.version,
             restored: state.is_some(),
             full: spec.is_some_and(|spec| spec.full),
             blocking: spec.is_some_and(|spec| spec.blocking),

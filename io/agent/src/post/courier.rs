@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use memlog::{Bell, Broken, Reader};
 use tls::Client;
+use wire::Member;
 use wire::agents::{Frame, Hello, MAGIC, MAX_PIECE, Open, Piece, Purpose, Route, Word};
-use wire::{Member, PROTOCOL_VERSION};
+use wire::versions::RING;
 
 use crate::event::Event;
 use crate::inbox::Inbox;
@@ -219,7 +220,7 @@ impl Way {
     fn go(&mut self) -> io::Result<()> {
         let mut stream = streams::go(&self.at, self.tls.as_ref())?;
         stream.write_all(&MAGIC)?;
-        let hello = Hello { version: PROTOCOL_VERSION, from: self.me, to: self.to };
+        let hello = Hello { version: RING.least, from: self.me, to: self.to };
         stream.write_all(&Frame::Hello(hello).encode())?;
         (self.stream, self.next) = (Some(stream), 0);
         self.channels.clear();

@@ -10,7 +10,8 @@ use wire::client::{
     Bound, Farewell, Frame, Outcome, Reply, Request, Target, Targets, Watch, Welcome,
 };
 use wire::ordered::Style;
-use wire::{ClientId, GroupId, MethodId, NodeId, PROTOCOL_VERSION, Time, ViewNumber};
+use wire::versions::CLIENT;
+use wire::{ClientId, Extension, GroupId, MethodId, NodeId, Time, VersionRange, ViewNumber};
 
 use crate::{
     Balancing, CallError, CallId, Config, Event, Invocation, Link, Output, Reading, Session,
@@ -65,8 +66,8 @@ pub(super) struct Node {
     pub(super) up: bool,
     /// It is stopped, or its cable is cut: what is sent to it is lost.
     pub(super) mute: bool,
-    /// The version that it claims in place of `PROTOCOL_VERSION`, and closes.
-    pub(super) version: u8,
+    /// The versions that it speaks.
+    pub(super) speaks: VersionRange,
     /// It takes no clients, and says why.
     pub(super) farewell: Option<String>,
     pub(super) bound: Option<Targets>,
@@ -113,7 +114,7 @@ impl Cluster {
             let node = Node {
                 up: true,
                 mute: false,
-                version: PROTOCOL_VERSION,
+                speaks: CLIENT,
                 farewell: None,
                 bound: Some(targets(1, &all)),
                 manner: Manner::ok(),
@@ -277,16 +278,19 @@ impl Cluster {
             return;
         };
         let (after, frame) = match frame {
-            Frame::Hello(_) if node.version != PROTOCOL_VERSION || node.farewell.is_some() => {
+            Frame::Hello(hello)
+                if node.speaks.common(hello.speaks).is_none() || node.farewell.is_some() =>
+            {
                 let reason = node.farewell.clone().unwrap_or("another version".into());
-                let farewell = Farewell { version: node.version, reason };
+                let farewell = Farewell { speaks: node.speaks, reason };
                 self.send_later(LATENCY, Arrival::Frame(link, Frame::Farewell(farewell)));
                 return self.send_later(LATENCY * 2, Arrival::Disconnected(link));
             }
             Frame::Hello(_) => {
                 let cluster = "steadfast".into();
-                let (version, node) = (node.version, node_at(at));
-                (LATENCY, Frame::Welcome(Welcome { version, node, cluster }))
+                let (version, node) = (node.speaks.greatest, node_at(at));
+                let extension = Extension::default();
+                (LATENCY, Frame::Welcome(Welcome { version, node, cluster, extension }))
             }
             Frame::Watch(watch) => return self.watches.push((at, watch)),
             Frame::Bind(bind) => {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use wire::VersionRange;
 use wire::client::Outcome;
 
 use super::cluster::{Cluster, GROUP, LATENCY, Manner, address, ms, targets};
@@ -145,20 +146,21 @@ fn a_group_without_replicas_is_waited_for_until_the_deadline() {
 #[test]
 fn a_node_of_another_version_is_told_by_both_versions() {
     let mut cluster = Cluster::new(1);
-    cluster.node(1).version = 9;
+    cluster.node(1).speaks = VersionRange::new(8, 9);
     let before = cluster.now;
     let error = cluster.finish(ms(1_000)).unwrap_err();
-    assert_eq!(error, CallError::Version { theirs: 9 });
-    assert!(error.to_string().contains("version 9, this client version 1"));
+    assert_eq!(error, CallError::Version { theirs: VersionRange::new(8, 9) });
+    assert!(error.to_string().contains("version 8 to 9, this client version 1"));
     assert!(cluster.now - before < ms(5), "waiting does not help");
-    let lost = Event::Lost { address: address(1), trouble: Trouble::Version(9) };
+    let lost =
+        Event::Lost { address: address(1), trouble: Trouble::Version(VersionRange::new(8, 9)) };
     assert!(cluster.events.contains(&lost));
 }
 
 #[test]
 fn while_a_cluster_is_upgraded_the_nodes_of_the_own_version_serve() {
     let mut cluster = Cluster::given(2, &[1, 2]);
-    cluster.node(1).version = 9;
+    cluster.node(1).speaks = VersionRange::new(8, 9);
     cluster.all_say(targets(1, &[2]));
     assert!(cluster.finish(ms(1_000)).is_ok());
 }

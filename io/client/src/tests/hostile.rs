@@ -5,7 +5,8 @@ use wire::client::{
     Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Targets, Watch, Welcome,
 };
 use wire::limits::MAX_LINKS;
-use wire::{ClientId, GroupId, MethodId, NodeId, PROTOCOL_VERSION, Random, ViewNumber};
+use wire::versions::CLIENT;
+use wire::{ClientId, Extension, GroupId, MethodId, NodeId, Random, VersionRange, ViewNumber};
 
 use super::cluster::{Cluster, GROUP, Manner, address, ms, targets};
 use crate::{CallError, Trouble};
@@ -46,11 +47,16 @@ fn any_frame(random: &mut Random) -> Frame {
         0 => Frame::Hello(Hello::new(ClientId(1))),
         1 => Frame::Bind(Bind { name: GROUP.into() }),
         2 => Frame::Welcome(Welcome {
-            version: if random.one_in(2) { PROTOCOL_VERSION } else { 200 },
+            version: if random.one_in(2) { CLIENT.greatest } else { 200 },
             node: NodeId(1),
             cluster: "x".into(),
+            extension: Extension::default(),
         }),
-        3 => Frame::Farewell(Farewell { version: random.below(3) as u8, reason: "no".into() }),
+        3 => {
+            let version = 1 + random.below(2) as u8;
+            let speaks = VersionRange::new(version, version);
+            Frame::Farewell(Farewell { speaks, reason: "no".into() })
+        }
         4 => Frame::Request(Request {
             group,
             client: ClientId(2),

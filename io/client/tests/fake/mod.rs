@@ -9,7 +9,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use wire::client::{Bound, Farewell, Frame, Outcome, Reply, Request, Target, Targets, Welcome};
 use wire::ordered::Style;
-use wire::{GroupId, MethodId, NodeId, PROTOCOL_VERSION, ViewNumber};
+use wire::versions::CLIENT;
+use wire::{Extension, GroupId, MethodId, NodeId, VersionRange, ViewNumber};
 
 pub const GROUP: &str = "counter";
 pub const METHOD: MethodId = MethodId::of("add");
@@ -33,7 +34,7 @@ struct State {
     manner: Manner,
     script: VecDeque<Manner>,
     bound: Option<Targets>,
-    version: u8,
+    speaks: VersionRange,
     requests: Vec<Request>,
     streams: Vec<TcpStream>,
     /// Streams whose client has not closed them.
@@ -77,7 +78,7 @@ impl FakeNode {
             manner: Manner::Echo,
             script: VecDeque::new(),
             bound: None,
-            version: PROTOCOL_VERSION,
+            speaks: CLIENT,
             requests: Vec::new(),
             streams: Vec::new(),
             serving: 0,
@@ -122,8 +123,9 @@ impl FakeNode {
         self.with(|state| state.script.push_back(manner));
     }
 
+    /// It speaks only this version.
     pub fn speak(&self, version: u8) {
-        self.with(|state| state.version = version);
+        self.with(|state| state.speaks = VersionRange::new(version, version));
     }
 
     pub fn requests(&self) -> Vec<Request> {
@@ -189,14 +191,15 @@ fn serve(mut stream: TcpStream, shared: &(Mutex<State>, Condvar)) {
 fn answer(frame: Frame, (state, changed): &(Mutex<State>, Condvar)) -> Option<Bytes> {
     let mut state = state.lock().unwrap();
     let frame = match frame {
-        Frame::Hello(_) if state.version != PROTOCOL_VERSION => {
+        Frame::Hello(hello) if state.speaks.common(hello.speaks).is_none() => {
             let reason = "upgrade".into();
-            Frame::Farewell(Farewell { version: state.version, reason })
+            Frame::Farewell(Farewell { speaks: state.speaks, reason })
         }
         Frame::Hello(_) => Frame::Welcome(Welcome {
-            version: PROTOCOL_VERSION,
+            version: CLIENT.greatest,
             node: NodeId(1),
             cluster: "test".into(),
+            extension: Extension::default(),
         }),
         Frame::Watch(_) => return Some(Bytes::new()),
         Frame::Bind(bind) => {

@@ -10,8 +10,9 @@ use std::process;
 use bytes::BytesMut;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-use wire::PROTOCOL_VERSION;
+use wire::VersionRange;
 use wire::attach::{Frame, Hello, SOCKET_VARIABLE, TOKEN, TOKEN_VARIABLE, Welcome};
+use wire::versions::ATTACH;
 
 /// Bytes read at a time.
 const READ: usize = 64 << 10;
@@ -47,7 +48,7 @@ pub enum AttachError {
     Broken(#[from] io::Error),
     /// The program does not understand the node's messages.
     #[error(
-        "the node's words are not understood ({0}): build the program with the node's version of Steadfast"
+        "the node's words are not understood ({0}): build the program with a version of Steadfast nearer to the node's"
     )]
     Malformed(#[from] wire::Malformed),
 }
@@ -83,13 +84,14 @@ impl Incoming {
         let hello = Frame::Hello(Hello::new(process::id(), token, group));
         self.stream.write_all(&hello.encode())?;
         match self.receive()? {
-            Some(Frame::Welcome(welcome)) if welcome.version == PROTOCOL_VERSION => {
+            Some(Frame::Welcome(welcome)) if ATTACH.contains(welcome.version) => {
                 end_with_the_node(&self.stream);
                 Ok(welcome)
             }
             Some(Frame::Farewell(reason)) => Err(AttachError::Dismissed(reason)),
             Some(Frame::Welcome(welcome)) => {
-                Err(wire::Malformed::Version { theirs: welcome.version }.into())
+                let theirs = VersionRange { least: welcome.version, greatest: welcome.version };
+                Err(wire::Malformed::Version { theirs, ours: ATTACH }.into())
             }
             Some(_) => Err(wire::Malformed::Field("welcome").into()),
             None => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),

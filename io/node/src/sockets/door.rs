@@ -10,9 +10,9 @@ use admin::status::{Counters, HandshakeCounters};
 use bytes::{Bytes, BytesMut};
 use os::waker::Waker;
 use rustix::io::Errno;
+use wire::Time;
 use wire::client::{Farewell, Frame};
 use wire::limits::MAX_GUESTS;
-use wire::{PROTOCOL_VERSION, Time};
 
 use super::connection::{Connection, Secure};
 use super::gate::{Gate, Guest, Manners};
@@ -113,5 +113,5 @@ impl Door {
 
 /// The last words to a client.
 pub(super) fn farewell(reason: &str) -> Bytes {
-    Frame::Farewell(Farewell { version: PROTOCOL_VERSION, reason: reason.into() }).encode()
+    Frame::Farewell(Farewell::new(reason)).encode()
 }

@@ -11,7 +11,8 @@ use os::waker::Waker;
 use rustix::io::Errno;
 use wire::client::{Frame, Hello};
 use wire::limits::{MAX_CALLER_BACKLOG, MAX_CALLERS, MAX_CALLERS_BYTES};
-use wire::{Caller, Malformed, PROTOCOL_VERSION, Time};
+use wire::versions::CLIENT;
+use wire::{Caller, Malformed, Time};
 
 use super::connection::{Connection, Taken};
 use super::door::{Door, farewell};
@@ -256,11 +257,12 @@ impl Callers {
                 Ok(Some(frame)) => {
                     connection.greeted = true;
                     counters.frames_in += 1;
-                    if let Frame::Hello(Hello { version, .. }) = frame
-                        && version != PROTOCOL_VERSION
+                    if let Frame::Hello(Hello { speaks: theirs, .. }) = frame
+                        && CLIENT.common(theirs).is_none()
                     {
                         // The stack says farewell; here it is counted.
-                        counters.frames_malformed.count(&Malformed::Version { theirs: version });
+                        let other = Malformed::Version { theirs, ours: CLIENT };
+                        counters.frames_malformed.count(&other);
                     }
                     take(frame);
                 }
@@ -354,7 +356,7 @@ impl Callers {
 /// Nobody's memory is given to those who have not introduced themselves: before that the stream
 /// must look like a greeting, which is short.
 fn is_no_greeting(input: &[u8]) -> bool {
-    const LENGTH: std::ops::RangeInclusive<u8> = 0..=64;
+    const LENGTH: std::ops::RangeInclusive<u8> = 0..=128;
     const ZERO: std::ops::RangeInclusive<u8> = 0..=0;
     const HELLO: std::ops::RangeInclusive<u8> = 1..=1;
     let header = [LENGTH, ZERO, ZERO, ZERO, HELLO];

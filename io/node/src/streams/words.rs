@@ -4,7 +4,8 @@ use std::io::{self, Read, Write};
 
 use engine::Transfer;
 use os::memory::prefer_huge_pages;
-use wire::{GroupId, NodeId, PROTOCOL_VERSION, Payload, RingId, ViewNumber};
+use wire::versions::RING;
+use wire::{GroupId, NodeId, Payload, RingId, ViewNumber};
 
 /// Bytes between two checks.
 const PIECE: usize = 1 << 20;
@@ -19,7 +20,8 @@ pub fn ask(transfer: Transfer) -> [u8; ASK] {
     let Transfer { ring, group, view } = transfer;
     let mut bytes = [0; ASK];
     bytes[..4].copy_from_slice(&MAGIC);
-    bytes[4] = PROTOCOL_VERSION;
+    // Nobody answers with a version: all neighbours read the oldest.
+    bytes[4] = RING.least;
     bytes[8..16].copy_from_slice(&ring.sequence.to_le_bytes());
     bytes[16..20].copy_from_slice(&ring.representative.0.to_le_bytes());
     bytes[24..32].copy_from_slice(&group.0.to_le_bytes());
@@ -31,7 +33,7 @@ pub fn ask(transfer: Transfer) -> [u8; ASK] {
 pub fn asked(bytes: &[u8; ASK]) -> Option<Transfer> {
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
     let node = u32::from_le_bytes(bytes[16..20].try_into().expect("four bytes"));
-    let known = bytes[..4] == MAGIC && bytes[4] == PROTOCOL_VERSION;
+    let known = bytes[..4] == MAGIC && RING.contains(bytes[4]);
     let zeros = bytes[5..8] == [0; 3] && bytes[20..24] == [0; 4];
     let ring = RingId { sequence: number(8), representative: NodeId(node) };
     let transfer = Transfer { ring, group: GroupId(number(24)), view: ViewNumber(number(32)) };

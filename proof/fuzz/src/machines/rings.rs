@@ -64,7 +64,7 @@ impl Cluster {
     }
 
     fn deliver(&mut self, to: usize, bytes: &Bytes) {
-        if let Ok(datagram) = Datagram::decode(CLUSTER, bytes) {
+        if let Ok(datagram) = Datagram::decode(CLUSTER, wire::versions::RING, bytes) {
             self.rings[to].handle_message(self.now, datagram);
         }
         self.drain();

@@ -6,6 +6,7 @@ use wire::ring::{
     Ack, Beacon, Commit, CommitMember, CommitStep, Confirm, Confirmed, Data, Datagram, Join, Level,
     Message, Pulse, Stable, Stored, Token, Want, push_chunk,
 };
+use wire::versions::{Extension, RING, Speaks};
 use wire::{
     ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, Random, RingId, ViewNumber,
 };
@@ -61,6 +62,8 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
             heard: 1,
             ring_sequence: 9,
             charges: vec![],
+            speaks: Speaks::ALL,
+            extension: Extension::default(),
         }),
         Message::Commit(Commit { ring, step: CommitStep::Entry(entry(1)) }),
         Message::Commit(Commit { ring, step: CommitStep::Entries(vec![entry(1), entry(2)]) }),
@@ -69,6 +72,8 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
             members: vec![STRANGER.node],
             heard: vec![NodeId(1)],
             welcome: 1,
+            speaks: Speaks::ALL,
+            extension: Extension::default(),
         }),
         Message::Stable(Stable { ring, hop: 4, stable: 4 }),
         Message::Pulse(Pulse {
@@ -85,7 +90,7 @@ pub fn datagrams(cluster: &str) -> Vec<Bytes> {
         Message::Confirmed(Confirmed { ring, round: 1, aru: 4 }),
     ];
     let cluster = ClusterId::of(cluster);
-    let encode = |message| Datagram { cluster, sender: STRANGER, message }.encode();
+    let encode = |message| Datagram::new(cluster, RING.least, STRANGER, message).encode();
     messages.into_iter().map(encode).collect()
 }
 
@@ -145,10 +150,10 @@ mod tests {
         let mut random = Random::new(1);
         let good = datagrams("trial");
         let cluster = ClusterId::of("trial");
-        assert!(good.iter().all(|bytes| Datagram::decode(cluster, bytes).is_ok()));
+        assert!(good.iter().all(|bytes| Datagram::decode(cluster, RING, bytes).is_ok()));
         let bad = (0..1_000).filter(|i| {
             let bytes = spoil(&good[i % good.len()], &mut random);
-            Datagram::decode(cluster, &bytes.into()).is_err()
+            Datagram::decode(cluster, RING, &bytes.into()).is_err()
         });
         assert!(bad.count() > 500);
     }

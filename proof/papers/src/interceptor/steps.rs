@@ -9,7 +9,8 @@ use client::{Config, Invocation, Output, Session};
 use serde::Serialize;
 use wire::client::{Bound, Frame, Outcome, Reply, Target, Targets, Welcome};
 use wire::ordered::Style;
-use wire::{ClientId, GroupId, NodeId, PROTOCOL_VERSION, Time, ViewNumber};
+use wire::versions::CLIENT;
+use wire::{ClientId, Extension, GroupId, NodeId, Time, ViewNumber};
 
 use super::kind::{Kind, NODES, SIZE};
 use harness::echo::ECHO;
@@ -83,9 +84,10 @@ impl World {
     fn answer(&self, frame: Frame) -> Option<Frame> {
         Some(match frame {
             Frame::Hello(_) => Frame::Welcome(Welcome {
-                version: PROTOCOL_VERSION,
+                version: CLIENT.greatest,
                 node: NodeId(1),
                 cluster: "lab".into(),
+                extension: Extension::default(),
             }),
             Frame::Bind(_) => {
                 let targets = Some(self.targets.clone());

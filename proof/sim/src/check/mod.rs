@@ -40,6 +40,7 @@ pub mod shedding;
 pub mod stability;
 pub mod stale;
 pub mod starts;
+pub mod versions;
 pub mod views;
 pub mod votes;
 pub mod wait;

@@ -77,7 +77,9 @@ impl Wait {
         if bytes.get(KIND_AT) != Some(&TOKEN) && self.bound.is_none() {
             return Ok(());
         }
-        let Ok(datagram) = Datagram::decode(crate::options::CLUSTER_ID, bytes) else {
+        let Ok(datagram) =
+            Datagram::decode(crate::options::CLUSTER_ID, wire::versions::RING, bytes)
+        else {
             return Ok(());
         };
         let sender = datagram.sender;
@@ -179,7 +181,7 @@ mod tests {
     use wire::ring::Want;
 
     fn sent(by: u32, message: Message) -> Bytes {
-        Datagram { cluster: CLUSTER_ID, sender: member(by), message }.encode()
+        Datagram::new(CLUSTER_ID, wire::versions::RING.least, member(by), message).encode()
     }
 
     fn token(hop: u64, wants: u64, sequence: u64) -> Message {

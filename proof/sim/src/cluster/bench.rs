@@ -52,14 +52,14 @@ impl Cluster {
         let asked = process.bench(now, request);
         self.fabric.say(|| format!("node {} is asked for a benchmark: {asked:?}", node + 1));
         if asked.is_ok() {
-            self.measures = Some(self.fabric.member(node));
+            self.course.measures = Some(self.fabric.member(node));
         }
         self.drain(node)
     }
 
     /// A benchmark is under way: it fills the ring, and calls wait for their share of it.
     pub(super) fn missing_bench(&self) -> Option<String> {
-        let by = self.measures?;
+        let by = self.course.measures?;
         let lives = |node: usize| self.fabric.hosts[node].runs() && self.fabric.member(node) == by;
         (0..self.options.nodes).any(lives).then(|| format!("the benchmark of {by} is under way"))
     }
@@ -70,7 +70,7 @@ impl Cluster {
             Ok(result) => format!("a benchmark ends: {:?}", result.sent),
             Err(error) => format!("a benchmark ends: {error}"),
         });
-        self.measures = None;
+        self.course.measures = None;
         match result {
             Ok(BenchResult { sent, reports, .. }) => benchmarks::ended(&sent, &reports),
             Err(_) => Ok(()),

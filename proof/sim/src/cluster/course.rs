@@ -1,6 +1,6 @@
 //! How far a run is: faults, then calm, then what is left to be shown.
 
-use wire::Time;
+use wire::{Member, Time};
 
 use crate::check::bounded::Silence;
 use crate::check::liveness;
@@ -29,6 +29,8 @@ pub(super) struct Course {
     formed: Time,
     /// In a seed of smooth moves: since when all groups are whole.
     pub(super) whole: Option<Time>,
+    /// The member that measures the ring now.
+    pub(super) measures: Option<Member>,
     pub(super) epilogue: Epilogue,
 }
 
@@ -40,6 +42,7 @@ impl Course {
             undisturbed: Time::ZERO,
             formed: Time::ZERO,
             whole: None,
+            measures: None,
             epilogue: Epilogue::Healing,
         }
     }

@@ -279,6 +279,7 @@ impl Cluster {
         }
         match relief {
             Relief::Boot(node) => return self.boot(node),
+            Relief::Renew(node) => return self.renew(node),
             Relief::Host(node, group) => return self.host(node, group),
             Relief::Quick(node) => self.executors.set_slow(node, false),
             Relief::Room(node) => self.make_room(node),
@@ -418,7 +419,8 @@ impl Cluster {
         if let Some(missing) = self.watch.votes.missing() {
             return Some(missing);
         }
-        if let Some(missing) = self.missing_key(&statuses).or_else(|| self.missing_bench()) {
+        let missing = self.missing_key(&statuses).or_else(|| self.missing_bench());
+        if let Some(missing) = missing.or_else(|| self.missing_level()) {
             return Some(missing);
         }
         let groups = &self.options.groups;

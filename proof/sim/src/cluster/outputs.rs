@@ -2,7 +2,7 @@
 
 use engine::{Event, Output, Stack};
 use wire::system::MANAGER_ID;
-use wire::{GroupId, Member};
+use wire::{GroupId, Malformed, Member};
 
 use super::Cluster;
 use crate::check::{Verdict, bounded};
@@ -95,7 +95,12 @@ impl Cluster {
             let busy = executes || self.has_to_say(place);
             self.watch.votes.busy(*member, *group, busy);
         }
+        // A datagram for a node's life before may come to one with an older program.
+        if matches!(event, Event::Malformed(Malformed::Version { .. })) && self.programs.is_some() {
+            return Ok(());
+        }
         self.watch.event(now, me, &event)?;
+        self.told_of_versions(node, me, &event)?;
         match event {
             Event::View { group, view, .. }
                 if self.deployed().iter().any(|plan| GroupId::of(&plan.name) == group) =>

@@ -15,6 +15,8 @@ pub enum World {
     Decay,
     /// Clusters with calls that kill every service that executes them, and programs that die.
     Poison,
+    /// Clusters on nodes with disks that run programs of several versions.
+    Versions,
     /// Rings alone: their deliveries and configurations are visible to the checkers.
     Rings,
     /// Rings over two networks, of which one at a time is faulty.
@@ -36,6 +38,6 @@ impl World {
 
     /// All nodes have disks.
     pub(super) fn has_disks(self) -> bool {
-        matches!(self, World::Disks | World::Decay)
+        matches!(self, World::Disks | World::Decay | World::Versions)
     }
 }

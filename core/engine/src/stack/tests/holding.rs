@@ -80,7 +80,8 @@ fn is_told_after(members: u32, installed: u64, waited: u64) -> bool {
     for member in members {
         room.deliver(member.node.0, Ordered::Announce(Box::new(room.nothing())));
     }
-    let install = Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None };
+    let install =
+        Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None, programs: Vec::new() };
     let delivery = Delivery {
         ring: room.ring,
         sequence: 9,

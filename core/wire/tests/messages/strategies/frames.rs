@@ -10,6 +10,7 @@ use wire::client::{Target, Targets};
 use wire::limits::MAX_REPLICAS;
 use wire::{ClientId, GroupId, MethodId, NodeId, ViewNumber};
 
+use super::versions::{extension, versions};
 use super::{address, bytes, name, numbers, style};
 
 fn targets() -> impl Strategy<Value = Targets> {
@@ -99,20 +100,21 @@ pub fn frame() -> impl Strategy<Value = Frame> {
         },
     );
     prop_oneof![
-        (any::<u64>(), any::<u8>()).prop_map(|(client, version)| Frame::Hello(Hello {
-            version,
-            ..Hello::new(ClientId(client))
-        })),
-        (any::<(u8, u32)>(), name()).prop_map(|((version, node), cluster)| Frame::Welcome(
-            Welcome { version, node: NodeId(node), cluster }
-        )),
+        (any::<u64>(), versions(), extension()).prop_map(|(client, speaks, extension)| {
+            Frame::Hello(Hello { speaks, extension, ..Hello::new(ClientId(client)) })
+        }),
+        (any::<(u8, u32)>(), name(), extension()).prop_map(
+            |((version, node), cluster, extension)| {
+                Frame::Welcome(Welcome { version, node: NodeId(node), cluster, extension })
+            }
+        ),
         name().prop_map(|name| Frame::Bind(Bind { name })),
         (any::<u64>(), option::of(targets()))
             .prop_map(|(group, targets)| Frame::Bound(Bound { group: GroupId(group), targets })),
         client_request().prop_map(Frame::Request),
         reply.prop_map(Frame::Reply),
-        (any::<u8>(), name())
-            .prop_map(|(version, reason)| Frame::Farewell(Farewell { version, reason })),
+        (versions(), name())
+            .prop_map(|(speaks, reason)| Frame::Farewell(Farewell { speaks, reason })),
         any::<(u64, u64)>().prop_map(|(group, view)| Frame::Watch(Watch {
             group: GroupId(group),
             view: ViewNumber(view)

@@ -1,0 +1,99 @@
+//! Versions: that of a ring, and the nodes that cannot be in it
+//! (`docs/protocol/versions.md`).
+
+use alloc::vec::Vec;
+
+use wire::versions::Unfit;
+use wire::{Member, Speaks, Time};
+
+use super::{Ring, State};
+use crate::Event;
+use crate::config::Config;
+use crate::gather::Sets;
+use crate::neighbours::Neighbours;
+
+/// The greatest version that all of these speak, as far as they have said; and those of them that
+/// have none in common with the ones before them, this node first.
+pub(super) fn common(
+    config: &Config,
+    neighbours: &Neighbours,
+    members: impl Iterator<Item = Member>,
+) -> (u8, Vec<Member>) {
+    let (mut all, mut unfit) = (config.speaks, Vec::new());
+    for member in members.filter(|member| *member != config.me) {
+        let Some(speaks) = neighbours.speaks(member) else { continue };
+        match all.common(speaks) {
+            Ok(both) => all = both,
+            Err(_) => unfit.push(member),
+        }
+    }
+    (all.ring.greatest, unfit)
+}
+
+impl Ring {
+    /// The rules in force have changed, or are known from now on. Members that do not know them are
+    /// out: they came in before this node knew.
+    pub fn set_level(&mut self, now: Time, level: u8) {
+        if core::mem::replace(&mut self.config.speaks.level, level) == level {
+            return;
+        }
+        let sets = match &self.state {
+            State::Gather(gather) => &gather.sets,
+            State::Commit(forming) => &forming.sets,
+            State::Recovery(recovery) => &recovery.sets,
+            State::Operational(_) => &Sets::of(&self.order.members),
+            State::Left => return,
+        };
+        let ours = self.config.speaks;
+        let unfit = |member: &Member| {
+            self.neighbours.speaks(*member).is_some_and(|theirs| ours.common(theirs).is_err())
+        };
+        let unfit: Vec<Member> = sets.live().filter(unfit).collect();
+        if !unfit.is_empty() {
+            let sets = sets.clone();
+            self.failed(now, sets, &unfit);
+        }
+    }
+
+    /// The versions that this node speaks, and the rules in force.
+    pub fn speaks(&self) -> Speaks {
+        self.config.speaks
+    }
+
+    /// The version of the ring that was formed last.
+    pub fn version(&self) -> u8 {
+        self.out.version
+    }
+
+    /// The nodes that were heard and cannot be in one ring with this one, and why.
+    pub fn unfit(&self) -> impl Iterator<Item = (Member, Speaks, Unfit)> + '_ {
+        self.neighbours.unfit()
+    }
+
+    /// Whether a node that speaks this can be in one ring with this node, and with those that this
+    /// node is in one with. Who cannot is told by an event, and not heard: those who understand
+    /// each other go on as if it were not there.
+    pub(super) fn understands(&mut self, sender: Member, speaks: Speaks) -> bool {
+        let ours = self.config.speaks;
+        let with_others = || {
+            let members: Vec<Member> = match &self.state {
+                State::Gather(gather) => gather.sets.live().collect(),
+                State::Commit(forming) => forming.members.clone(),
+                State::Recovery(recovery) => recovery.new.members.clone(),
+                State::Operational(_) | State::Left => self.order.members.clone(),
+            };
+            let others = members.into_iter().filter(|member| member.node != sender.node);
+            let mut all = ours;
+            for other in others.filter_map(|member| self.neighbours.speaks(member)) {
+                all = all.common(other).unwrap_or(all);
+            }
+            all.common(speaks).err()
+        };
+        let unfit = ours.common(speaks).err().or_else(with_others);
+        let news = self.neighbours.spoke(sender, speaks, unfit);
+        if let Some(why) = unfit.filter(|_| news) {
+            self.out.event(Event::Unfit { member: sender, speaks, ours, why });
+        }
+        unfit.is_none()
+    }
+}
