@@ -4,7 +4,7 @@ pub use ::admin::bench;
 pub use config::{
     Config as NodeConfig, ConfigError, DEFAULT_CONFIG, Execution, Folders, JobsKnobs, ManagerKnobs,
     NodeAddress, ProgramConfig, ProgramProblem, RegistryKnobs, ReplicaConfig, RingKnobs,
-    SHORT_CONFIG, key_file,
+    SHORT_CONFIG, founder, key_file,
 };
 pub use node::{
     AttachError, Backup, BackupError, BoxError, Call, Content, Context, DiscardError, Factory,

@@ -167,6 +167,7 @@ fn found(args: &Args, folder: &Folder) -> Result<Report, Failure> {
         folder.issue(&authority, &name, &[node.address])?;
         folder.write_secret(name.label(), "cluster.key", &key)?;
         folder.write_config(&plan, node.id, args.local.is_some())?;
+        folder.write_founder(&plan, node.id)?;
         report.add_node(node.id);
     }
     issue_owners(folder, &authority, &plan, (&clients, &admins), &mut report)?;

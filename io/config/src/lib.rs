@@ -3,6 +3,7 @@
 //! - [`Config`] has all knobs, [`DEFAULT_CONFIG`] explains them.
 //! - `file.rs` reads and prints the file; `place.rs` finds the line of a [`Problem`].
 //! - `check.rs` has the rules, [`Problem`] their remedies.
+//! - [`founder`] says that a cluster is new.
 //! - [`key_file`] keeps the cluster's keys.
 #![forbid(unsafe_code)]
 
@@ -11,6 +12,7 @@ mod config;
 mod error;
 mod file;
 mod folders;
+pub mod founder;
 pub mod key_file;
 mod knobs;
 mod nodes;

@@ -4,9 +4,10 @@ use std::fs::{self, TryLockError};
 use std::io;
 use std::path::Path;
 
+use config::founder;
 use os::clock::wall_clock;
 use os::durable::{self, Lock};
-use wire::Incarnation;
+use wire::{Incarnation, Time};
 
 use crate::StartError;
 
@@ -20,7 +21,7 @@ const FILE: &str = "incarnation";
 #[derive(Debug)]
 pub(crate) struct Life {
     pub incarnation: Incarnation,
-    /// The data directory knows of no earlier one.
+    /// There was no earlier one: the data directory has the mark of a new cluster, and knows of none.
     pub first: bool,
     /// Held as long as the node runs.
     pub data_dir: Option<Lock>,
@@ -48,8 +49,20 @@ pub(crate) fn next(data_dir: Option<&Path>) -> Result<Life, StartError> {
     };
     let next = now.max(last.map_or(0, |last| last.saturating_add(RINGS)));
     let line = format!("{next}\n");
+    let first = last.is_none() && founder::counts(directory, Time(now));
+    if last.is_none() && !first {
+        tracing::info!(
+            data_dir = %directory.display(),
+            "the data directory is empty: this node asks to be taken in; a new cluster begins when \
+             all its nodes are there"
+        );
+    }
     durable::replace_file(&directory.join(FILE), 0o644, line.as_bytes()).map_err(wrap)?;
-    Ok(Life { incarnation: Incarnation(next), first: last.is_none(), data_dir: Some(lock) })
+    match fs::remove_file(directory.join(founder::FILE)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(wrap(error)),
+        _ => {}
+    }
+    Ok(Life { incarnation: Incarnation(next), first, data_dir: Some(lock) })
 }
 
 /// The last number itself would leave no room for a next one.
@@ -65,14 +78,22 @@ mod tests {
     fn it_grows_even_if_the_clock_was_set_back() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join(founder::FILE), founder::text(Time(wall_clock()))).unwrap();
         let first = next(Some(&path)).unwrap();
-        assert!(first.first);
+        assert!(first.first && !path.join(founder::FILE).exists());
         assert!(matches!(next(Some(&path)), Err(StartError::DataDirTaken(_))), "one at a time");
         let ahead = first.incarnation.0 + 3_600_000_000_000;
         drop(first);
         fs::write(path.join(FILE), ahead.to_string()).unwrap();
         let second = next(Some(&path)).unwrap();
         assert!(!second.first && second.incarnation == Incarnation(ahead + RINGS));
+    }
+
+    #[test]
+    fn an_empty_folder_without_a_mark_may_be_one_that_was_lost() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!next(Some(directory.path())).unwrap().first);
     }
 
     #[test]

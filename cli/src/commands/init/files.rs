@@ -7,11 +7,13 @@ use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use os::clock::wall_clock;
 use rustix::rand::{GetRandomFlags, getrandom};
 use seal::{ClusterKey, Keys};
+use steadfast::founder;
 use tls::Identity;
 use tls::issue::{Authority, Issued};
-use wire::{NodeId, Secret};
+use wire::{NodeId, Secret, Time};
 
 use super::node_file;
 use super::plan::Plan;
@@ -151,6 +153,13 @@ impl Folder {
     pub fn write_config(&self, plan: &Plan, node: NodeId, trial: bool) -> Result<(), Failure> {
         let text = node_file::text(plan, node, trial)?;
         self.write(plan.identity(node).label(), "steadfast.toml", &text, PUBLIC, self.force)
+    }
+
+    /// The node founds the cluster, together with a majority of the others.
+    pub fn write_founder(&self, plan: &Plan, node: NodeId) -> Result<(), Failure> {
+        let data = format!("{}/{}", plan.identity(node).label(), node_file::DATA);
+        let text = founder::text(Time(wall_clock()));
+        self.write(&data, founder::FILE, &text, PUBLIC, self.force)
     }
 
     pub fn write_plan(&self, plan: &Plan) -> Result<(), Failure> {

@@ -8,6 +8,9 @@ use wire::NodeId;
 use super::plan::Plan;
 use crate::commands::Failure;
 
+/// The folder of what the node writes, beside its configuration.
+pub const DATA: &str = "data";
+
 /// The text; checked, so that it starts as written.
 pub fn text(plan: &Plan, node: NodeId, trial: bool) -> Result<String, Failure> {
     let sockets = plan.sockets(node);
@@ -18,7 +21,7 @@ pub fn text(plan: &Plan, node: NodeId, trial: bool) -> Result<String, Failure> {
          # under systemd, in the unit's StateDirectory and RuntimeDirectory.\n\
          node = {id}\n\
          cluster = \"{cluster}\"\n\
-         data_dir = \"data\"\n\
+         data_dir = \"{DATA}\"\n\
          admin = \"node.sock\"\n\
          \n\
          # Deployments, names and groups on disk: the same at every node.\n\
