@@ -114,6 +114,10 @@ fn next(at: &At, json: bool) -> Result<(), Failure> {
 
 fn finish(at: &At, within: Duration) -> Result<(), Failure> {
     let mut client = at.connect()?;
+    let versions = client.status().map_err(Failure::failed)?.versions;
+    if versions.next.is_none() && versions.lacking.is_empty() && versions.level > 0 {
+        return print(&format!("{}: all nodes know no newer ones\n", force(&versions)));
+    }
     let level = client.finish_upgrade().map_err(Failure::failed)?.level;
     let deadline = Instant::now() + within;
     loop {
@@ -159,11 +163,12 @@ fn text(status: &Status) -> String {
         let known = versions.programs.iter().find(|it| it.node == *node);
         let away = if is_in(status, *node) { "" } else { "  not in the ring" };
         let Some(program) = known.map(|it| &it.program) else {
-            line(format_args!("{node:<4}  not known{away}"));
+            line(format_args!("{:<4}  not known{away}", node.to_string()));
             continue;
         };
         line(format_args!(
-            "{node:<4}  {:<10}  {:<6}  {:<6}  {:<7}  {:<8}  {}{away}",
+            "{:<4}  {:<10}  {:<6}  {:<6}  {:<7}  {:<8}  {}{away}",
+            node.to_string(),
             program.release,
             program.ring.to_string(),
             program.rules.to_string(),

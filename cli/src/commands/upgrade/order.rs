@@ -57,12 +57,19 @@ pub(super) fn is_in(status: &Status, node: NodeId) -> bool {
 fn older(status: &Status) -> Vec<(NodeId, String)> {
     let version = |it: &steadfast::status::NodeProgram| {
         let program = &it.program;
-        (program.ring.greatest, program.rules.greatest, program.client.greatest)
+        let protocols = [program.ring, program.rules, program.client, program.attach, program.rank];
+        (protocols.map(|range| range.greatest), numbers(&program.release))
     };
     let programs = &status.versions.programs;
     let newest = programs.iter().map(version).max();
     let older = programs.iter().filter(|it| Some(version(it)) != newest && is_in(status, it.node));
     older.map(|it| (it.node, it.program.release.clone())).collect()
+}
+
+/// The numbers in the name of a release: 0.2.10 is newer than 0.2.9.
+fn numbers(release: &str) -> Vec<u64> {
+    let digits = release.split(|c: char| !c.is_ascii_digit());
+    digits.filter_map(|digits| digits.parse().ok()).collect()
 }
 
 /// Why no node may be stopped at all.
@@ -175,6 +182,15 @@ mod tests {
         status.groups = vec![group("counter", &[(2, true), (1, true), (3, true)])];
         let named = next(&status);
         assert_eq!((named.node, named.release.as_deref()), (Some(NodeId(1)), Some("0.1")));
+    }
+
+    #[test]
+    fn of_programs_that_speak_the_same_the_later_release_is_newer() {
+        let mut status = cluster(&[1, 1, 1], &[1, 2, 3]);
+        for (place, release) in ["0.2.9", "0.2.10", "0.2.10"].into_iter().enumerate() {
+            status.versions.programs[place].program.release = release.into();
+        }
+        assert_eq!(next(&status).node, Some(NodeId(1)));
     }
 
     #[test]
