@@ -3,8 +3,8 @@
 pub use ::admin::bench;
 pub use config::{
     Config as NodeConfig, ConfigError, DEFAULT_CONFIG, Execution, Folders, JobsKnobs, ManagerKnobs,
-    NodeAddress, ProgramConfig, ProgramProblem, RegistryKnobs, ReplicaConfig, RingKnobs,
-    SHORT_CONFIG, founder, key_file,
+    NodeAddress, Others, ProgramConfig, ProgramProblem, RegistryKnobs, ReplicaConfig, Rights,
+    RingKnobs, Rule, SHORT_CONFIG, founder, key_file,
 };
 pub use node::{
     AttachError, Backup, BackupError, BoxError, Call, Content, Context, DiscardError, Factory,

@@ -117,3 +117,29 @@ fn a_node_that_stops_ends_its_administrators_connections_and_frees_the_port() {
     let gone = AdminClient::connect_tls(admin, &tls, Duration::from_secs(5)).unwrap_err();
     assert!(matches!(gone, AdminError::Dial { .. }), "{gone}");
 }
+
+#[test]
+fn the_deeds_of_administrators_are_in_the_audit_log() {
+    let plant = Plant::new();
+    let config = NodeConfig { data_dir: Some(plant.path("data")), ..plant.config() };
+    let (socket, any) = (plant.path("node.sock"), SocketAddr::new(plant::LOCALHOST, 0));
+    let node = start(NodeConfig { admin: Some(socket.clone()), admin_tls: Some(any), ..config });
+    let mut here = AdminClient::connect(socket).unwrap();
+    here.status().unwrap();
+    here.state("echo").unwrap();
+    here.status().unwrap();
+    let tls = plant.admin_tls(&plant.admin_identity());
+    let mut there = AdminClient::connect_tls(node.admin_address().unwrap(), &tls, LONG).unwrap();
+    there.move_primary("nothing", wire::NodeId(1)).unwrap_err();
+    // The next answer on a connection comes after the line about the last one.
+    there.status().unwrap();
+    let text = std::fs::read_to_string(plant.path("data/audit.log")).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines[0]["who"].as_str().unwrap().starts_with("uid "), "{text}");
+    assert_eq!(lines[0]["asked"]["state"]["group"], "echo");
+    assert!(lines[0]["refused"].is_null());
+    assert!(lines[1]["who"].as_str().unwrap().starts_with("admin-ops from 127.0.0.1:"), "{text}");
+    assert!(lines[1]["refused"].as_str().unwrap().contains("no such group"), "{text}");
+}

@@ -3,6 +3,7 @@
 //!
 //! - here: where connections come in, and how they end
 //! - `server/handler.rs`: the node, as it is asked
+//! - `server/audit.rs`: who asked for what
 //! - `server/requests.rs`: what is answered; `server/backup.rs`: states that people keep;
 //!   `server/bench.rs`: benchmarks
 
@@ -18,8 +19,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use bytes::{Bytes, BytesMut};
+use os::clock::wall_clock;
 use os::unix_socket::{Unheard, listen_at};
-use tls::Records;
+use rustix::net::sockopt::socket_peercred;
+use tls::{Identity, Records};
 use wire::Duration;
 use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
 
@@ -27,11 +30,13 @@ use crate::message::{Refused, Request};
 use crate::stream::{Closer, Stream, Tls};
 
 mod answer;
+mod audit;
 mod backup;
 mod bench;
 mod handler;
 mod requests;
 
+pub use audit::{AuditEntry, AuditLog};
 pub use handler::{Done, Handler};
 
 /// How long the listener rests where the system has no descriptors left.
@@ -179,9 +184,16 @@ impl std::fmt::Debug for Entrance {
 impl Entrance {
     /// Serves an administrator who has shaken hands by TLS. `plain`: what came behind the
     /// handshake.
-    pub fn admit_tls(&self, socket: TcpStream, records: Box<Records>, plain: BytesMut) {
+    pub fn admit_tls(
+        &self,
+        socket: TcpStream,
+        records: Box<Records>,
+        plain: BytesMut,
+        identity: &Identity,
+    ) {
+        let from = socket.peer_addr().map_or("nowhere".into(), |address| address.to_string());
         if let Ok(stream) = Tls::new(socket, records, plain) {
-            self.admit(Stream::Tls(stream));
+            self.admit(Stream::Tls(stream), format!("{} from {from}", identity.label()));
         }
     }
 
@@ -198,11 +210,15 @@ impl Entrance {
             if self.stop.load(Ordering::Acquire) {
                 return;
             }
-            self.admit(Stream::Unix(stream));
+            let who = match socket_peercred(&stream) {
+                Ok(peer) => format!("uid {}", peer.uid.as_raw()),
+                Err(_) => "a user of this host".into(),
+            };
+            self.admit(Stream::Unix(stream), who);
         }
     }
 
-    fn admit(&self, mut stream: Stream) {
+    fn admit(&self, mut stream: Stream, who: String) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut closers = lock(&self.closers);
         if closers.len() >= MAX_ADMIN_CONNECTIONS {
@@ -216,7 +232,7 @@ impl Entrance {
         let entrance = self.clone();
         let body = move || {
             // An error is the other end's going: nothing is owed to it.
-            let _ = entrance.serve(stream);
+            let _ = entrance.serve(stream, &who);
             lock(&entrance.closers).remove(&number);
         };
         if thread::Builder::new().name("admin connection".into()).spawn(body).is_err() {
@@ -224,7 +240,7 @@ impl Entrance {
         }
     }
 
-    fn serve(&self, stream: Stream) -> io::Result<()> {
+    fn serve(&self, stream: Stream, who: &str) -> io::Result<()> {
         let mut reader = BufReader::new(stream);
         let mut line = Vec::new();
         loop {
@@ -239,14 +255,27 @@ impl Entrance {
                 self.refuse(reader.get_mut(), "the request is too long")?;
                 return Ok(());
             }
-            match serde_json::from_slice(&line) {
-                Ok(Request::Restore { group, bytes, replace }) => {
-                    let what = (&group[..], bytes, replace);
-                    backup::restore(&*self.node, &self.uploads, &mut reader, what)?;
+            let request: Request = match serde_json::from_slice(&line) {
+                Ok(request) => request,
+                Err(error) => {
+                    self.refuse(reader.get_mut(), &error.to_string())?;
+                    continue;
                 }
-                Ok(request) => requests::answer_request(&*self.node, reader.get_mut(), request)?,
-                Err(error) => self.refuse(reader.get_mut(), &error.to_string())?,
+            };
+            let asked = audit::asked(&request);
+            let answered = match request {
+                Request::Restore { group, bytes, replace } => {
+                    let what = (&group[..], bytes, replace);
+                    backup::restore(&*self.node, &self.uploads, &mut reader, what)
+                }
+                request => requests::answer_request(&*self.node, reader.get_mut(), request),
+            };
+            if let Some(asked) = asked {
+                let (time, who) = (wall_clock(), who.into());
+                let refused = audit::refused(&answered);
+                self.node.audit(&AuditEntry { time, who, asked, refused });
             }
+            answered?;
         }
     }
 
@@ -257,6 +286,6 @@ impl Entrance {
              {{\"state\":{{\"group\":\"...\"}}}}, {{\"move\":{{...}}}}, {{\"restyle\":{{...}}}}, {{\"bench\":{{...}}}}, {{\"run\":{{...}}}}, \
              {{\"stop-program\":{{\"group\":\"...\"}}}} or {{\"events\":{{\"follow\":true}}}}"
         );
-        answer::refuse(stream, error)
+        answer::refuse(stream, error).map(drop)
     }
 }

@@ -48,6 +48,10 @@ impl Config {
         if !HUNG_WITHIN.contains(&self.hang.within) || self.hang.misses > HUNG_MISSES {
             return Err(Problem::Hung(self.hang));
         }
+        self.rights.check()?;
+        if !self.rights.are_all() && self.security.tls().is_none() {
+            return Err(Problem::RightsWithoutTls);
+        }
         self.manager.check()?;
         self.registry.check()?;
         cluster_state::check_labels(&self.labels)

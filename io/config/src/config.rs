@@ -13,6 +13,7 @@ use crate::knobs::{JobsKnobs, ManagerKnobs, RegistryKnobs, RingKnobs};
 use crate::nodes::NodeAddress;
 use crate::program::ProgramConfig;
 use crate::replica::ReplicaConfig;
+use crate::rights::Rights;
 use crate::security::Security;
 
 /// A node's configuration. [`DEFAULT_CONFIG`](crate::DEFAULT_CONFIG) explains each knob.
@@ -50,6 +51,8 @@ pub struct Config {
     pub settle: Duration,
     /// When a replica's service is hung.
     pub hang: HangRule,
+    /// The calls that clients who connect here may make.
+    pub rights: Rights,
     /// The reports of this node's load, and the manager's reaction to them.
     pub manager: ManagerKnobs,
     /// This node's part in the registry.
@@ -87,6 +90,7 @@ impl Default for Config {
             vote_timeout: Duration::from_secs(2),
             settle: engine::Config::SETTLE,
             hang: HangRule::default(),
+            rights: Rights::default(),
             manager: ManagerKnobs::default(),
             registry: RegistryKnobs::default(),
             jobs: JobsKnobs::default(),

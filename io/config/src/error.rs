@@ -68,6 +68,28 @@ pub enum Problem {
         .0.as_millis()
     )]
     Settle(Duration),
+    /// A rule lacks something.
+    #[error("rights.rule lacks its {key}: give a rule name, groups and clients")]
+    RightLacks {
+        /// Its place.
+        index: usize,
+        /// The key that it lacks.
+        key: &'static str,
+    },
+    /// Two rules of one name.
+    #[error("rights.rule \"{name}\" is there twice: refusals tell a rule by its name")]
+    RightTwice {
+        /// The place of the second one.
+        index: usize,
+        /// The name.
+        name: String,
+    },
+    /// Clients have no names.
+    #[error(
+        "[rights] tells clients by their certificates, and this node has none: give [security] \
+         authority, certificate and key (`steadfast init` makes them)"
+    )]
+    RightsWithoutTls,
     /// When a service is hung.
     #[error(
         "hung.within_ms = {} and hung.misses = {} are not possible: give it 10 to 3600000 milliseconds, and at most 1000 misses (0: never)",

@@ -17,6 +17,7 @@ use crate::nodes::NodeAddress;
 use crate::place::line_of;
 use crate::program::ProgramConfig;
 use crate::replica::ReplicaConfig;
+use crate::rights::Rights;
 use crate::security::Security;
 use crate::spans::{maybe_micros, micros, millis};
 
@@ -49,6 +50,8 @@ struct File {
     voting: Voting,
     #[serde(default, with = "Hung")]
     hung: HangRule,
+    #[serde(default)]
+    rights: Rights,
     #[serde(default)]
     manager: ManagerKnobs,
     #[serde(default)]
@@ -244,6 +247,7 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
         settle: file.upgrade.settle,
         vote_timeout: file.voting.timeout,
         hang: file.hung,
+        rights: file.rights,
         manager: file.manager,
         registry: file.registry.into(),
         jobs: file.jobs,
@@ -286,6 +290,7 @@ fn print(config: &Config) -> String {
         upgrade: Upgrade { settle: config.settle },
         voting: Voting { timeout: config.vote_timeout },
         hung: config.hang,
+        rights: config.rights,
         manager: config.manager,
         registry: config.registry.into(),
         jobs: config.jobs,

@@ -19,6 +19,7 @@ mod nodes;
 mod place;
 mod program;
 mod replica;
+mod rights;
 mod security;
 mod spans;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use knobs::{JobsKnobs, ManagerKnobs, RegistryKnobs, RingKnobs};
 pub use nodes::NodeAddress;
 pub use program::{ProgramConfig, ProgramProblem};
 pub use replica::{Execution, ReplicaConfig};
+pub use rights::{Others, Rights, Rule};
 pub use security::{Security, TlsFiles};
 
 /// The commented manual of all knobs, with their defaults: itself a valid configuration.

@@ -18,6 +18,13 @@ impl Problem {
         match self {
             Problem::Name { key, .. } => vec![Key(key)],
             Problem::Millis { key, .. } => vec![Key("ring"), Key(key)],
+            Problem::RightLacks { index, key } => {
+                vec![Key("rights"), Key("rule"), Index(*index), Key(key)]
+            }
+            Problem::RightTwice { index, .. } => {
+                vec![Key("rights"), Key("rule"), Index(*index), Key("name")]
+            }
+            Problem::RightsWithoutTls => vec![Key("rights")],
             Problem::Settle(_) => vec![Key("upgrade"), Key("settle_ms")],
             Problem::VoteTimeout(_) => vec![Key("voting"), Key("timeout_ms")],
             Problem::Hung(_) => vec![Key("hung"), Key("within_ms")],

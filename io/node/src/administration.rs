@@ -11,7 +11,7 @@ use admin::deployments::{DeploymentsStatus, SeatStatus};
 use admin::events::{Interest, Stamped};
 use admin::jobs::JobsStatus;
 use admin::registry::RegistryStatus;
-use admin::server::{Done, Entrance, Handler, Server, farewell};
+use admin::server::{AuditEntry, Done, Entrance, Handler, Server, farewell};
 use admin::status::{ProgramStatus, Status};
 use admin::{KeyAsk, PoisonedCall};
 use config::ProgramConfig;
@@ -93,7 +93,7 @@ fn open_gate(
     let admit = move |guest: Guest| {
         let Guest { stream, records, input, identity } = guest;
         tracing::info!(peer = ?stream.peer_addr().ok(), %identity, "an administrator has come in");
-        entrance.admit_tls(stream, records, input);
+        entrance.admit_tls(stream, records, input, &identity);
         true
     };
     let manners = Manners { admit: Box::new(admit), farewell };
@@ -101,6 +101,9 @@ fn open_gate(
         .and_then(|listener| Gate::open(listener, tls, manners))
         .map_err(|source| StartError::Listen { what: "administrators (TCP)", address, source })
 }
+
+/// The target of lines about administrators in the node's log.
+const AUDIT: &str = "steadfast_node::audit";
 
 fn words(error: impl ToString) -> String {
     error.to_string()
@@ -121,6 +124,19 @@ impl Handler for Control {
 
     fn count_malformed(&self) {
         self.admin_malformed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn audit(&self, entry: &AuditEntry) {
+        let AuditEntry { who, asked, refused, .. } = entry;
+        match refused {
+            None => tracing::info!(target: AUDIT, who, %asked, "an administrator"),
+            Some(why) => {
+                tracing::warn!(target: AUDIT, who, %asked, why, "an administrator, refused")
+            }
+        }
+        if let Some(Err(error)) = self.audit_log.as_ref().map(|log| log.add(entry)) {
+            tracing::error!(%error, "the audit log cannot be written");
+        }
     }
 
     fn status(&self) -> Status {

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use admin::PoisonedCall;
 use admin::events::{Interest, Stamped};
+use admin::server::AuditLog;
 use admin::status::Status;
 use job::Jobs;
 use manager::cluster_state::Command;
@@ -55,6 +56,8 @@ pub(crate) struct Control {
     pub admin_malformed: AtomicU64,
     /// Counts of the port for administrators, if there is one.
     pub admin_tally: OnceLock<Arc<Tally>>,
+    /// The deeds of administrators; `None` where there is no data directory.
+    pub audit_log: Option<AuditLog>,
     /// `None` where there is no admin socket, beside which programs attach.
     pub programs: Option<Programs>,
     /// `None` where this node has no part in the registry.
@@ -78,6 +81,7 @@ impl Control {
             admin_requests: AtomicU64::new(0),
             admin_malformed: AtomicU64::new(0),
             admin_tally: OnceLock::new(),
+            audit_log: None,
             programs: None,
             registry: None,
             jobs: None,

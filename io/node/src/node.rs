@@ -34,8 +34,8 @@ use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation;
 use crate::managing::{Clocks, ManagerService, Managing, SharedState};
 use crate::opening::{
-    open_sockets, open_stack, open_storage, open_streams, start_admin, start_key_file_writer,
-    start_programs, told,
+    open_audit_log, open_sockets, open_stack, open_storage, open_streams, start_admin,
+    start_key_file_writer, start_programs, told,
 };
 use crate::order::Order;
 use crate::plane::{Changes, Ending, Inbox, Keeping, Pacing, Plane, Profile, Replicas, Waiting};
@@ -130,6 +130,7 @@ impl Node {
         let (alive, running) = channel();
         let control = Arc::new(Control {
             programs: start_programs(&config, me, &orders, &waker)?,
+            audit_log: open_audit_log(&config)?,
             registry: config.registry.on.then(SharedRegistry::default),
             jobs: config.jobs.folder.is_some().then(Shared::default),
             terms: config.registry.terms,

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, SyncSender};
 
+use admin::server::AuditLog;
 use admin::status::StorageStatus;
 use config::{Config, NodeAddress, Problem};
 use engine::ordering::Ring;
@@ -133,7 +134,8 @@ pub(crate) fn open_sockets(
         (Some(address), None) => Some(Callers::listen(address).map_err(clients(address))?),
         (Some(address), Some(credentials)) => {
             let server = Server::new(credentials, Port::Client)?;
-            let gated = Callers::listen_gated(address, server, waker.clone());
+            let rights = config.rights.clone();
+            let gated = Callers::listen_gated(address, server, rights, waker.clone());
             Some(gated.map_err(clients(address))?)
         }
     };
@@ -178,6 +180,13 @@ pub(crate) fn open_streams(
     let ways = others.map(|node| (node.id, ways(node))).collect();
     Streams::start(plane, Security::new(sealed, credentials)?, ways)
         .map_err(|source| StartError::System { what: "a thread", source })
+}
+
+/// Opens the log of what administrators do, where the node keeps anything.
+pub(crate) fn open_audit_log(config: &Config) -> Result<Option<AuditLog>, StartError> {
+    let Some(folder) = &config.data_dir else { return Ok(None) };
+    let open = AuditLog::open(&folder.join("audit.log"));
+    open.map(Some).map_err(|source| StartError::DataDir { path: folder.clone(), source })
 }
 
 /// Starts what runs this node's programs, where there is an admin socket beside which they attach.

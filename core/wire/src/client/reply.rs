@@ -45,6 +45,8 @@ pub enum Refusal {
     /// Each service that executed the request died of it, or hung, and it is executed no more: it
     /// has changed nothing. The words name the nodes.
     Poisoned = 12,
+    /// The client has no right to make the call. The words name the rule.
+    Denied = 13,
 }
 
 impl Refusal {
@@ -61,7 +63,7 @@ impl Refusal {
     /// The refusal of this number.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         use Refusal::*;
-        const ALL: [Refusal; 12] = [
+        const ALL: [Refusal; 13] = [
             Busy,
             TooLarge,
             NoSuchMethod,
@@ -74,6 +76,7 @@ impl Refusal {
             NotReadOnly,
             Shed,
             Poisoned,
+            Denied,
         ];
         ALL.into_iter().find(|refusal| *refusal as u8 == number)
     }

@@ -7,6 +7,15 @@ use serde::Serialize;
 use crate::message::Refused;
 use crate::stream::Stream;
 
+/// The end of a request, as its answer says.
+#[derive(Debug)]
+pub(super) enum Answered {
+    /// It was done.
+    Done,
+    /// It was not, for this reason.
+    Refused(String),
+}
+
 /// Writes one line.
 pub(super) fn answer(stream: &mut Stream, value: &impl Serialize) -> io::Result<()> {
     stream.write_all(&line(value))
@@ -16,16 +25,18 @@ pub(super) fn answer(stream: &mut Stream, value: &impl Serialize) -> io::Result<
 pub(super) fn answer_done(
     stream: &mut Stream,
     done: Result<impl Serialize, String>,
-) -> io::Result<()> {
+) -> io::Result<Answered> {
     match done {
-        Ok(done) => answer(stream, &done),
+        Ok(done) => answer(stream, &done).map(|()| Answered::Done),
         Err(error) => refuse(stream, error),
     }
 }
 
 /// Writes why something is not done.
-pub(super) fn refuse(stream: &mut Stream, error: impl Into<String>) -> io::Result<()> {
-    answer(stream, &Refused { error: error.into() })
+pub(super) fn refuse(stream: &mut Stream, error: impl Into<String>) -> io::Result<Answered> {
+    let error = error.into();
+    answer(stream, &Refused { error: error.clone() })?;
+    Ok(Answered::Refused(error))
 }
 
 /// An answer as it is written.

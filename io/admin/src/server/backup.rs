@@ -8,7 +8,7 @@ use bytes::Bytes;
 use store::backup::Backup;
 use wire::limits::MAX_BACKUP;
 
-use super::answer::{answer, answer_done, refuse};
+use super::answer::{Answered, answer, answer_done, refuse};
 use super::handler::{Done, Handler};
 use crate::message::{RestoreAnswer, SaveAnswer};
 use crate::stream::Stream;
@@ -19,7 +19,7 @@ const STALLED: Duration = Duration::from_secs(30);
 /// Bytes that are read past when a file is refused, so that its sender receives the reason.
 const PIECE: usize = 64 << 10;
 
-pub(super) fn save(node: &dyn Handler, stream: &mut Stream, group: &str) -> io::Result<()> {
+pub(super) fn save(node: &dyn Handler, stream: &mut Stream, group: &str) -> io::Result<Answered> {
     let backup = match node.save(group) {
         Ok(backup) => backup,
         Err(error) => return refuse(stream, error),
@@ -29,7 +29,8 @@ pub(super) fn save(node: &dyn Handler, stream: &mut Stream, group: &str) -> io::
     let node = node.me().node;
     answer(stream, &SaveAnswer { node, group: backup.group.clone(), bytes })?;
     stream.write_all(&head)?;
-    backup.state.chunks(PIECE).try_for_each(|piece| stream.write_all(piece))
+    backup.state.chunks(PIECE).try_for_each(|piece| stream.write_all(piece))?;
+    Ok(Answered::Done)
 }
 
 /// `uploads`: held while a file is taken in.
@@ -38,7 +39,7 @@ pub(super) fn restore(
     uploads: &Mutex<()>,
     reader: &mut BufReader<Stream>,
     (group, bytes, replace): (&str, usize, bool),
-) -> io::Result<()> {
+) -> io::Result<Answered> {
     let file = match take_in(uploads, reader, bytes)? {
         Ok(file) => file,
         Err(error) => return refuse(reader.get_mut(), error),

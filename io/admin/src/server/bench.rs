@@ -6,7 +6,7 @@ use std::sync::mpsc::RecvTimeoutError;
 
 use wire::Duration;
 
-use super::answer::{answer, refuse};
+use super::answer::{Answered, answer, refuse};
 use super::handler::Handler;
 use crate::bench::{Ask, Outcome};
 use crate::message::BenchLine;
@@ -15,7 +15,7 @@ use crate::stream::Stream;
 /// How often a benchmark's progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
-pub(super) fn run(node: &dyn Handler, stream: &mut Stream, ask: &Ask) -> io::Result<()> {
+pub(super) fn run(node: &dyn Handler, stream: &mut Stream, ask: &Ask) -> io::Result<Answered> {
     let outcome = match node.bench(ask) {
         Ok(outcome) => outcome,
         Err(stopped) => return refuse(stream, stopped),
@@ -23,7 +23,8 @@ pub(super) fn run(node: &dyn Handler, stream: &mut Stream, ask: &Ask) -> io::Res
     loop {
         match outcome.recv_timeout(PROGRESS_EVERY) {
             Ok(Ok(result)) => {
-                return answer(stream, &BenchLine::Outcome(Box::new(Outcome::of(result))));
+                answer(stream, &BenchLine::Outcome(Box::new(Outcome::of(result))))?;
+                return Ok(Answered::Done);
             }
             Ok(Err(error)) => return refuse(stream, error.to_string()),
             Err(RecvTimeoutError::Disconnected) => return refuse(stream, node.why_stopped()),

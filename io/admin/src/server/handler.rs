@@ -18,6 +18,7 @@ use crate::jobs::JobsStatus;
 use crate::message::KeyAsk;
 use crate::poisoned::PoisonedCall;
 use crate::registry::RegistryStatus;
+use crate::server::audit::AuditEntry;
 use crate::status::{ProgramStatus, Status};
 
 /// A result, or why there is none and what to do.
@@ -34,6 +35,9 @@ pub trait Handler: Send + Sync {
 
     /// A request was none.
     fn count_malformed(&self);
+
+    /// Somebody asked for a change, or for a state, and this became of it.
+    fn audit(&self, entry: &AuditEntry);
 
     /// Returns the node's status.
     fn status(&self) -> Status;

@@ -9,7 +9,7 @@ use manager::cluster_state::{Answer, Command, Deployment};
 use registry::{Address, Ask, Terms};
 use wire::Duration;
 
-use super::answer::{answer, answer_done, refuse};
+use super::answer::{Answered, answer, answer_done, refuse};
 use super::handler::{Done, Handler};
 use super::{backup, bench};
 use crate::events::{EventRecord, Interest};
@@ -33,9 +33,9 @@ pub(super) fn answer_request(
     node: &dyn Handler,
     stream: &mut Stream,
     request: Request,
-) -> io::Result<()> {
+) -> io::Result<Answered> {
     match request {
-        Request::Status {} => answer(stream, &node.status()),
+        Request::Status {} => answer(stream, &node.status()).map(|()| Answered::Done),
         Request::State { group, bytes } => {
             answer_done(stream, node.state(&group).map(|state| told(node, group, &state, bytes)))
         }
@@ -44,7 +44,9 @@ pub(super) fn answer_request(
             let node = node.me().node;
             answer_done(stream, calls.map(|calls| PoisonedAnswer { node, group, calls }))
         }
-        Request::Events { follow, calls } => events(node, stream, follow, calls),
+        Request::Events { follow, calls } => {
+            events(node, stream, follow, calls).map(|()| Answered::Done)
+        }
         Request::Move { group, to } => {
             let done = node.move_primary(&group, to);
             answer_done(stream, done.map(|view| MoveAnswer { group, primary: to, view }))
@@ -119,7 +121,12 @@ fn bind(
     node.register(registry::Command::Bind { name, address, keeper, terms, seen })
 }
 
-fn registry(node: &dyn Handler, stream: &mut Stream, ask: &Ask, wait_ms: u32) -> io::Result<()> {
+fn registry(
+    node: &dyn Handler,
+    stream: &mut Stream,
+    ask: &Ask,
+    wait_ms: u32,
+) -> io::Result<Answered> {
     if let Some(since) = ask.since {
         wait_while(stream, wait_ms, |left| node.wait_for_registry(since, left));
     }
@@ -144,7 +151,11 @@ fn wait_for_jobs(node: &dyn Handler, stream: &Stream, since: Option<u64>, wait_m
     }
 }
 
-fn tell_jobs(node: &dyn Handler, stream: &mut Stream, command: job::Command) -> io::Result<()> {
+fn tell_jobs(
+    node: &dyn Handler,
+    stream: &mut Stream,
+    command: job::Command,
+) -> io::Result<Answered> {
     if matches!(stream, Stream::Tls(_)) {
         return refuse(
             stream,
@@ -159,7 +170,7 @@ fn tell_jobs(node: &dyn Handler, stream: &mut Stream, command: job::Command) -> 
     answer_done(stream, node.tell_jobs(command).map(answer))
 }
 
-fn run(node: &dyn Handler, stream: &mut Stream, program: ProgramConfig) -> io::Result<()> {
+fn run(node: &dyn Handler, stream: &mut Stream, program: ProgramConfig) -> io::Result<Answered> {
     if matches!(stream, Stream::Tls(_)) {
         return refuse(
             stream,
@@ -175,7 +186,7 @@ fn deploy(
     stream: &mut Stream,
     deployment: Deployment,
     dry: bool,
-) -> io::Result<()> {
+) -> io::Result<Answered> {
     if matches!(stream, Stream::Tls(_)) {
         return refuse(
             stream,
@@ -193,7 +204,7 @@ fn deploy(
     answer_done(stream, done)
 }
 
-fn say(node: &dyn Handler, stream: &mut Stream, command: Command) -> io::Result<()> {
+fn say(node: &dyn Handler, stream: &mut Stream, command: Command) -> io::Result<Answered> {
     let said = node.command(command);
     answer_done(stream, said.map(|said| DoneAnswer { done: said == Answer::Done }))
 }

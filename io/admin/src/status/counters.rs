@@ -37,6 +37,9 @@ pub struct Counters {
     pub links_back: u64,
     /// Frames received from clients.
     pub frames_in: u64,
+    /// Calls refused because their clients have no right to make them.
+    #[serde(default)]
+    pub calls_denied: u64,
     /// Frames written to clients.
     pub frames_out: u64,
     /// Client connections closed because they sent malformed bytes, by reason.

@@ -356,6 +356,7 @@ fn other_refusals_and_the_services_error_end_a_call() {
         (ReplyTooLarge, Some(true)),
         (Window, Some(false)),
         (Poisoned, Some(false)),
+        (Denied, Some(false)),
     ] {
         let mut cluster = bound(2);
         let outcome = Outcome::Refused(refusal, "because".into());

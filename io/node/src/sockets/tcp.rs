@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use admin::status::{Counters, HandshakeCounters};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
+use config::Rights;
 use os::waker::Waker;
 use rustix::io::Errno;
-use wire::client::{Frame, Hello};
+use wire::client::{Frame, Hello, Outcome, Refusal, Reply};
 use wire::limits::{MAX_CALLER_BACKLOG, MAX_CALLERS, MAX_CALLERS_BYTES};
 use wire::versions::CLIENT;
 use wire::{Caller, Malformed, Time};
@@ -38,6 +39,8 @@ pub(crate) struct Callers {
     address: SocketAddr,
     connections: BTreeMap<u64, Connection>,
     next: u64,
+    /// The calls that clients may make.
+    rights: Rights,
     /// Bytes in all buffers, and how many there may be.
     buffered: usize,
     room: usize,
@@ -49,25 +52,27 @@ pub(crate) struct Callers {
 impl Callers {
     /// Takes clients who speak plain frames.
     pub fn listen(address: SocketAddr) -> io::Result<Callers> {
-        Callers::new(Door::open(address)?)
+        Callers::new(Door::open(address)?, Rights::default())
     }
 
-    /// Takes clients who speak TLS and have a certificate. The waker tells of those who have come
-    /// in.
+    /// Takes clients who speak TLS and have a certificate, for the calls that they may make. The
+    /// waker tells of those who have come in.
     pub fn listen_gated(
         address: SocketAddr,
         server: tls::Server,
+        rights: Rights,
         waker: Arc<Waker>,
     ) -> io::Result<Callers> {
-        Callers::new(Door::gated(address, server, waker)?)
+        Callers::new(Door::gated(address, server, waker)?, rights)
     }
 
-    fn new(door: Door) -> io::Result<Callers> {
+    fn new(door: Door, rights: Rights) -> io::Result<Callers> {
         Ok(Callers {
             address: door.address()?,
             door,
             connections: BTreeMap::new(),
             next: 1,
+            rights,
             buffered: 0,
             room: MAX_CALLERS_BYTES,
             unwritten: Vec::new(),
@@ -264,7 +269,15 @@ impl Callers {
                         let other = Malformed::Version { theirs, ours: CLIENT };
                         counters.frames_malformed.count(&other);
                     }
-                    take(frame);
+                    match denied(&self.rights, connection, &frame) {
+                        None => take(frame),
+                        Some(reply) => {
+                            counters.calls_denied += 1;
+                            connection.output_bytes += reply.len();
+                            connection.output.push_back(reply);
+                            self.unwritten.push(number);
+                        }
+                    }
                 }
                 Ok(None) => break None,
                 Err(malformed) => break Some(malformed),
@@ -274,7 +287,7 @@ impl Callers {
             // Frames share the buffer's memory: an idle connection is to hold none of it.
             connection.input = BytesMut::new();
         }
-        self.buffered -= before - connection.held();
+        self.buffered = self.buffered + connection.held() - before;
         if let Some(malformed) = malformed {
             counters.frames_malformed.count(&malformed);
             connection.say(&farewell(&malformed.to_string()));
@@ -351,6 +364,24 @@ impl Callers {
             self.buffered -= connection.held();
         }
     }
+}
+
+/// The answer to a call that its client has no right to make.
+fn denied(rights: &Rights, connection: &Connection, frame: &Frame) -> Option<Bytes> {
+    let Frame::Request(request) = frame else { return None };
+    if rights.are_all() {
+        return None;
+    }
+    let name = connection.secure.as_ref().map(|secure| secure.identity.label());
+    let reason = rights.refuse(name, request.group, request.method)?;
+    let reply = Reply {
+        number: request.number,
+        group: request.group,
+        view: request.view,
+        targets: None,
+        outcome: Outcome::Refused(Refusal::Denied, reason),
+    };
+    Some(Frame::Reply(reply).encode())
 }
 
 /// Nobody's memory is given to those who have not introduced themselves: before that the stream
