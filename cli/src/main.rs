@@ -11,8 +11,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     agent, bench, call, context, deploy, deployments, doctor, drain, events, explain, hand_over,
-    init, job, key, node, nodes, poisoned, programs, qos, registry, replica, run, state, status,
-    style, targets, upgrade,
+    init, job, key, node, nodes, poisoned, programs, qos, registry, reload, replica, run, state,
+    status, style, targets, upgrade,
 };
 
 const EXAMPLES: &str = "\
@@ -53,6 +53,8 @@ Examples:
   Look up names in the registry, and follow changes:
       steadfast registry list --config node.toml
       steadfast registry watch --config node.toml
+  Take new certificates and rights, without a restart:
+      steadfast reload --config node.toml
   Bring the nodes to another version, one after the other:
       steadfast upgrade next --config node.toml
       steadfast upgrade finish --config node.toml
@@ -105,6 +107,7 @@ enum Command {
     Demo(demo::Args),
     Doctor(doctor::Args),
     Key(key::Args),
+    Reload(reload::Args),
     Upgrade(upgrade::Args),
     Qos(qos::Args),
     /// Measures a running cluster.
@@ -140,6 +143,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Key(args) => key::run(&args),
+        Command::Reload(args) => reload::run(&args),
         Command::Upgrade(args) => upgrade::run(&args),
         Command::Qos(args) => qos::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -8,9 +8,9 @@ pub use config::{
 };
 pub use node::{
     AttachError, Backup, BackupError, BoxError, Call, Content, Context, DiscardError, Factory,
-    HangRule, HostError, HostOptions, MoveError, NestedError, Node, ProgramError, RestoreError,
-    RestyleError, SaveError, Service, ServiceOutcome, StartError, Stopped, WaitError, attach,
-    attach_in_lanes, cluster_state, write_backup,
+    HangRule, HostError, HostOptions, MoveError, NestedError, Node, ProgramError, ReloadError,
+    RestoreError, RestyleError, SaveError, Service, ServiceOutcome, StartError, Stopped, WaitError,
+    attach, attach_in_lanes, cluster_state, write_backup,
 };
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
 pub use os::realtime;
@@ -36,8 +36,8 @@ pub mod admin {
     pub use ::admin::server::ServeError;
     pub use ::admin::{
         AdminError, Client, DeployAnswer, DoneAnswer, Events, KeyAnswer, KeyAsk, LevelAnswer,
-        MoveAnswer, PoisonedAnswer, PoisonedCall, Request, RestoreAnswer, RestyleAnswer,
-        SaveAnswer, StateAnswer, StopAnswer, digest,
+        MoveAnswer, PoisonedAnswer, PoisonedCall, ReloadAnswer, Request, RestoreAnswer,
+        RestyleAnswer, SaveAnswer, StateAnswer, StopAnswer, digest,
     };
 }
 

@@ -24,6 +24,7 @@ pub mod poisoned;
 pub mod programs;
 pub mod qos;
 pub mod registry;
+pub mod reload;
 pub mod replica;
 mod report;
 pub mod run;
@@ -48,6 +49,13 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// The reason, with the remedy.
+    pub fn text(self) -> String {
+        match self {
+            Failure::Failed(text) | Failure::Usage(text) => text,
+        }
+    }
+
     pub fn failed(error: impl Display) -> Self {
         Failure::Failed(error.to_string())
     }

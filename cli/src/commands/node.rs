@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 use rustix::process::{Signal, set_parent_process_death_signal};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast::events::{Event, Interest};
 use steadfast::realtime::fifo;
@@ -26,6 +26,7 @@ Examples:
   steadfast node --config node.toml
   steadfast node --config node.toml --log debug
 
+SIGHUP has the node read its configuration again (`steadfast reload`).
 SIGTERM and SIGINT stop the node cleanly: its replicas hand over, it leaves the ring, and the exit
 code is 0. A second signal stops it at once. Under systemd (Type=notify) it reports when it is
 ready and when it stops.";
@@ -133,21 +134,29 @@ fn daemon(path: &Path, args: &Args) -> Result<(), Failure> {
     if args.tied {
         set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::failed)?;
     }
-    let mut config = parse(path)?;
     let folders = folders(path, args);
-    take_key(&config, &folders)?;
-    config.resolve(&folders);
-    check_services(&config)?;
+    take_key(&parse(path)?, &folders)?;
+    let path = path.to_owned();
+    let read = move || -> Result<NodeConfig, Failure> {
+        let mut config = parse(&path)?;
+        config.resolve(&folders);
+        check_services(&config)?;
+        Ok(config)
+    };
+    let config = read()?;
     let log = log::start(args.log.as_deref())?;
-    let ended = serve(&config);
+    let ended = serve(&config, read);
     log.flush();
     ended
 }
 
 /// Runs the node until it is told to stop, or ends by itself.
-fn serve(config: &NodeConfig) -> Result<(), Failure> {
+fn serve(
+    config: &NodeConfig,
+    read: impl Fn() -> Result<NodeConfig, Failure> + Send + Sync + 'static,
+) -> Result<(), Failure> {
     // Before the node starts: a signal that comes while it starts must not kill it half-way.
-    let signals = Signals::new([SIGTERM, SIGINT])
+    let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
     // Inherited by the threads of this program: a refusal is told by the node.
     fifo(config.realtime.helper_priority);
@@ -155,6 +164,7 @@ fn serve(config: &NodeConfig) -> Result<(), Failure> {
         StartError::Config(_) => Failure::usage(error),
         error => Failure::failed(error),
     })?;
+    node.reloads_from(move || read().map_err(Failure::text));
     host(&node, config)?;
     let agent = start_agent(config)?;
     match node.client_address() {
@@ -212,6 +222,8 @@ fn start_agent(config: &NodeConfig) -> Result<Option<Minder>, Failure> {
 enum Wake {
     /// It is told to stop.
     Signal,
+    /// It is told to read its configuration again.
+    Reload,
     /// The node's place in its cluster, or a group's view, has changed.
     Changed,
     /// The node reports no more events.
@@ -226,8 +238,9 @@ fn wait(node: &Node, mut signals: Signals) -> Wake {
     let (wake, woken) = mpsc::sync_channel(WAKES);
     let by_signal = wake.clone();
     thread::spawn(move || {
-        for _ in signals.forever() {
-            if by_signal.send(Wake::Signal).is_err() {
+        for signal in signals.forever() {
+            let wake = if signal == SIGHUP { Wake::Reload } else { Wake::Signal };
+            if by_signal.send(wake).is_err() {
                 eprintln!("error: a second signal: stopped at once, without handing over");
                 std::process::exit(1);
             }
@@ -244,11 +257,21 @@ fn wait(node: &Node, mut signals: Signals) -> Wake {
         }
         match woken.recv() {
             Ok(Wake::Changed) => {}
+            Ok(Wake::Reload) => reload(node),
             // The oldest of too many subscribers is ended: that says nothing of the node.
             Ok(Wake::Silent) if node.status().ring.state != "stopped" => watch(node, wake.clone()),
             Ok(wake) => return wake,
             Err(_) => return Wake::Silent,
         }
+    }
+}
+
+/// Reads the configuration again, as `steadfast reload` has it done.
+fn reload(node: &Node) {
+    match node.reload() {
+        Err(error) => tracing::error!("{error}"),
+        Ok(restart) if restart.is_empty() => {}
+        Ok(restart) => tracing::warn!(tables = restart.join(", "), "restart the node for these"),
     }
 }
 

@@ -41,6 +41,7 @@ fn security(keys: &Path, node: u32) -> Security {
         authority: file("authority.pem".to_owned()),
         certificate: file(format!("node-{node}.pem")),
         key: file(format!("node-{node}.key")),
+        denied: None,
     }
 }
 

@@ -23,7 +23,7 @@ use crate::events::EventRecord;
 use crate::jobs::{AssignmentAnswer, JobsAnswer, JobsStatus};
 use crate::message::{
     BenchLine, DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, LevelAnswer, MoveAnswer, Refused,
-    Request, RestoreAnswer, RestyleAnswer, SaveAnswer, StateAnswer, StopAnswer,
+    ReloadAnswer, Request, RestoreAnswer, RestyleAnswer, SaveAnswer, StateAnswer, StopAnswer,
 };
 use crate::poisoned::PoisonedAnswer;
 use crate::registry::RegistryStatus;
@@ -327,6 +327,14 @@ impl Client {
     /// The cluster refuses, or the connection broke.
     pub fn finish_upgrade(&mut self) -> Result<LevelAnswer, AdminError> {
         self.ask(&Request::FinishUpgrade {})
+    }
+
+    /// Has the node read its configuration again.
+    ///
+    /// # Errors
+    /// The configuration is of no use, and nothing has changed; or the connection broke.
+    pub fn reload(&mut self) -> Result<ReloadAnswer, AdminError> {
+        self.ask(&Request::Reload {})
     }
 
     /// Makes the replica at node `to` the primary of a group; returns when it is.

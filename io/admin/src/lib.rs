@@ -26,7 +26,7 @@ pub use client::{AdminError, Client, Events};
 pub use explain::{Explanation, IfLost, Standing, explain};
 pub use hex::{digest, hex};
 pub use message::{
-    DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, LevelAnswer, MoveAnswer, Request, RestoreAnswer,
-    RestyleAnswer, SaveAnswer, StateAnswer, StopAnswer,
+    DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, LevelAnswer, MoveAnswer, ReloadAnswer, Request,
+    RestoreAnswer, RestyleAnswer, SaveAnswer, StateAnswer, StopAnswer,
 };
 pub use poisoned::{PoisonedAnswer, PoisonedCall};

@@ -8,6 +8,7 @@
 //! {"events":{"follow":true,"calls":false}}         -> EventRecord, one a line
 //! {"key":{"ask":"rotate"}}                       -> KeyAnswer; or force, abort
 //! {"finish-upgrade":{}}                         -> LevelAnswer
+//! {"reload":{}}                                 -> ReloadAnswer
 //! {"move":{"group":"x","to":2}}                   -> MoveAnswer
 //! {"restyle":{"group":"x","style":"active"}}       -> RestyleAnswer
 //! {"save":{"group":"x"}}                          -> SaveAnswer, and that many bytes of a file
@@ -104,6 +105,8 @@ pub enum Request {
         /// The operation.
         ask: KeyAsk,
     },
+    /// Read the node's configuration again.
+    Reload {},
     /// Have the newest rules come into force that every configured node knows.
     FinishUpgrade {},
     /// Run this program, which is to serve a replica in a process of its own. Only at the Unix
@@ -208,6 +211,13 @@ pub enum KeyAsk {
     Force,
     /// Give it up.
     Abort,
+}
+
+/// The answer to [`Request::Reload`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadAnswer {
+    /// Tables of the configuration whose new values wait for a restart.
+    pub needs_restart: Vec<String>,
 }
 
 /// The answer to [`Request::FinishUpgrade`].

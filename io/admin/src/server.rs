@@ -22,7 +22,7 @@ use bytes::{Bytes, BytesMut};
 use os::clock::wall_clock;
 use os::unix_socket::{Unheard, listen_at};
 use rustix::net::sockopt::socket_peercred;
-use tls::{Identity, Records};
+use tls::{Denied, Identity, Records};
 use wire::Duration;
 use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
 
@@ -131,8 +131,26 @@ impl Server {
         Ok(())
     }
 
+    /// Those who are connected.
+    pub fn connections(&self) -> Connections {
+        Connections(self.closers.clone())
+    }
+
     fn shut_connections(&self, how: Shutdown) {
         lock(&self.closers).values().for_each(|connection| connection.shutdown(how));
+    }
+}
+
+/// Those who are connected.
+#[derive(Clone, Debug)]
+pub struct Connections(Closers);
+
+impl Connections {
+    /// Ends the connections of those whose certificates are denied.
+    pub fn end_denied(&self, denied: &Denied) {
+        let closers = lock(&self.0);
+        let denied = closers.values().filter(|closer| closer.is_denied(denied));
+        denied.for_each(|closer| closer.shutdown(Shutdown::Both));
     }
 }
 

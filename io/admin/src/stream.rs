@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tls::Records;
+use tls::{Denied, Peer, Records};
 
 /// Bytes read at a time.
 const READ: usize = 16 << 10;
@@ -33,7 +33,7 @@ pub(crate) struct Tls {
 #[derive(Debug)]
 pub(crate) enum Closer {
     Unix(UnixStream),
-    Tcp(TcpStream),
+    Tcp(TcpStream, Option<Peer>),
 }
 
 /// TLS failed: the words are for people.
@@ -45,7 +45,7 @@ impl Stream {
     pub fn closer(&self) -> io::Result<Closer> {
         Ok(match self {
             Stream::Unix(stream) => Closer::Unix(stream.try_clone()?),
-            Stream::Tls(stream) => Closer::Tcp(stream.socket.try_clone()?),
+            Stream::Tls(stream) => Closer::Tcp(stream.socket.try_clone()?, stream.records.peer()),
         })
     }
 
@@ -80,11 +80,16 @@ impl Stream {
 }
 
 impl Closer {
+    /// Its other side has a certificate of this list.
+    pub fn is_denied(&self, denied: &Denied) -> bool {
+        matches!(self, Closer::Tcp(_, Some(peer)) if denied.denies(peer))
+    }
+
     pub fn shutdown(&self, how: Shutdown) {
         // A connection that has ended already fails here, which does not matter.
         let _ = match self {
             Closer::Unix(stream) => stream.shutdown(how),
-            Closer::Tcp(stream) => stream.shutdown(how),
+            Closer::Tcp(stream, _) => stream.shutdown(how),
         };
     }
 }

@@ -18,6 +18,7 @@ mod knobs;
 mod nodes;
 mod place;
 mod program;
+mod reload;
 mod replica;
 mod rights;
 mod security;

@@ -20,6 +20,9 @@ pub struct Security {
     /// Its private key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
+    /// Certificates that are not accepted, though they are by the authority.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denied: Option<PathBuf>,
 }
 
 /// The files of TLS: all, or none.
@@ -57,7 +60,7 @@ impl Security {
 
     /// Relative paths of what the node only reads are those of this folder.
     pub(crate) fn resolve(&mut self, folder: &Path) {
-        let files = [&mut self.authority, &mut self.certificate, &mut self.key];
+        let files = [&mut self.authority, &mut self.certificate, &mut self.key, &mut self.denied];
         files.into_iter().flatten().for_each(|file| *file = folder.join(&*file));
     }
 

@@ -72,6 +72,8 @@ impl Admin {
             // The first and only time.
             let _ = control.admin_tally.set(gate.tally());
         }
+        // The first and only time, too.
+        let _ = control.renewal.connections.set(server.connections());
         if let Some(path) = path {
             server.listen(path)?;
         }
@@ -178,6 +180,10 @@ impl Handler for Control {
     fn key(&self, ask: KeyAsk) -> Done<u8> {
         let done = self.ask(ANSWER_WITHIN, |reply| Order::Key { ask, reply });
         done.map_err(words)?
+    }
+
+    fn reload(&self) -> Done<Vec<String>> {
+        Control::reload(self).map_err(words)
     }
 
     fn finish_upgrade(&self) -> Done<u8> {

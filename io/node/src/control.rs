@@ -18,10 +18,11 @@ use wire::ordered::{Style, Usage};
 use wire::{Duration, Member, NodeId, ViewNumber};
 
 use crate::directing::View as JobsView;
-use crate::error::{HostError, MoveError, RestyleError, Stopped};
+use crate::error::{HostError, MoveError, ReloadError, RestyleError, Stopped};
 use crate::managing::View as ManagerView;
 use crate::order::Order;
 use crate::registering::{SharedRegistry, View};
+use crate::renewal::Renewal;
 use crate::shared::Shared;
 use crate::sockets::gate::Tally;
 
@@ -56,6 +57,8 @@ pub(crate) struct Control {
     pub admin_malformed: AtomicU64,
     /// Counts of the port for administrators, if there is one.
     pub admin_tally: OnceLock<Arc<Tally>>,
+    /// The parts that are renewed while the node runs.
+    pub renewal: Renewal,
     /// The deeds of administrators; `None` where there is no data directory.
     pub audit_log: Option<AuditLog>,
     /// `None` where there is no admin socket, beside which programs attach.
@@ -70,9 +73,16 @@ pub(crate) struct Control {
 
 impl Control {
     /// The control of a node without programs and registry.
-    pub fn new(me: Member, cluster: String, orders: SyncSender<Order>, waker: Arc<Waker>) -> Self {
+    pub fn new(
+        me: Member,
+        renewal: Renewal,
+        cluster: String,
+        orders: SyncSender<Order>,
+        waker: Arc<Waker>,
+    ) -> Self {
         Control {
             me,
+            renewal,
             cluster,
             orders,
             waker,
@@ -135,6 +145,15 @@ impl Control {
             RecvTimeoutError::Timeout => Stopped::Hung,
             RecvTimeoutError::Disconnected => self.stopped(),
         })
+    }
+
+    /// Takes the configuration as its source has it now. Returns the keys whose new values wait for
+    /// a restart.
+    pub fn reload(&self) -> Result<Vec<String>, ReloadError> {
+        let read = self.renewal.source.get().ok_or(ReloadError::Restart("its configuration"))?;
+        let (renewed, restart) = self.renewal.renew(read().map_err(ReloadError::Source)?)?;
+        self.order(Order::Renew(Box::new(renewed)))?;
+        Ok(restart)
     }
 
     pub fn ask_hosting(
@@ -243,7 +262,8 @@ mod tests {
             let (orders, queue) = sync_channel(1);
             let me = Member { node: NodeId(1), incarnation: Incarnation(1) };
             let waker = Arc::new(Waker::new().unwrap());
-            let control = Control::new(me, "test".into(), orders, waker);
+            let renewal = Renewal::new(&config::Config::single(), false, None).unwrap();
+            let control = Control::new(me, renewal, "test".into(), orders, waker);
             (control, queue)
         }
     }

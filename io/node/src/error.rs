@@ -13,6 +13,39 @@ use wire::versions::RULES;
 use crate::backups::BackupError;
 use crate::storage::StorageError;
 
+/// The configuration cannot be taken: the node goes on with the one before.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// It cannot be read.
+    #[error("the configuration cannot be read, and nothing has changed: {0}")]
+    Source(String),
+    /// It is not possible.
+    #[error("the configuration is not possible, and nothing has changed: {0}")]
+    Config(#[from] Problem),
+    /// The certificate or its key cannot be used.
+    #[error("[security] {0}; nothing has changed")]
+    Tls(#[from] tls::CredentialsError),
+    /// The list of denied certificates cannot be used.
+    #[error(transparent)]
+    Denied(#[from] DeniedProblem),
+    /// Another node, or the use of TLS, cannot be taken anew.
+    #[error("{0} cannot change while the node runs: restart it")]
+    Restart(&'static str),
+    /// The node has stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// The list of denied certificates cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("[security] denied {}: {why}", path.display())]
+pub struct DeniedProblem {
+    /// The file.
+    pub path: PathBuf,
+    /// The reason.
+    pub why: String,
+}
+
 /// A node cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -22,6 +55,9 @@ pub enum StartError {
     /// The certificate or its key cannot be used.
     #[error("[security] {0}")]
     Tls(#[from] tls::CredentialsError),
+    /// The list of denied certificates cannot be used.
+    #[error(transparent)]
+    Denied(#[from] DeniedProblem),
     /// An address cannot be listened on.
     #[error("cannot listen for {what} on {address}: {source}; {}", remedy(source))]
     Listen {

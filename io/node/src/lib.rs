@@ -37,6 +37,7 @@ mod plant;
 mod poller;
 mod programs;
 mod registering;
+mod renewal;
 mod security;
 mod service;
 mod shared;
@@ -69,8 +70,8 @@ pub use config::{
 };
 pub use engine::{Event, HangRule, NestedError, ReserveNews, ServiceOutcome};
 pub use error::{
-    DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError, StartError, Stopped,
-    WaitError,
+    DeniedProblem, DiscardError, HostError, MoveError, ReloadError, RestoreError, RestyleError,
+    SaveError, StartError, Stopped, WaitError,
 };
 /// The deployments, for tools.
 pub use manager::cluster_state;

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use config::ManagerKnobs;
-use manager::cluster_state::Labels;
+
 use manager::{Manager, Proposal};
 use os::clock::monotonic;
 use wire::{RingId, Time};
@@ -42,7 +42,7 @@ impl Managing {
     /// Begins to look, tell and ask. `running` is dropped when the thread ends.
     pub fn start(
         knobs: ManagerKnobs,
-        (labels, shared): (Labels, SharedState),
+        shared: SharedState,
         control: Arc<Control>,
         clocks: Clocks,
         running: Sender<()>,
@@ -50,7 +50,7 @@ impl Managing {
         let sampler = Sampler::open(&knobs, clocks)?;
         let (stop, stopped) = channel();
         let manager = Manager::new(knobs.manager());
-        let reconciler = Reconciler::new(control.clone(), labels);
+        let reconciler = Reconciler::new(control.clone());
         let worker = Worker {
             knobs,
             reconciler,

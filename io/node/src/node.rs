@@ -26,8 +26,8 @@ use crate::backups::Backup;
 use crate::control::Control;
 use crate::directing::{Directing, JobsService};
 use crate::error::{
-    DiscardError, HostError, MoveError, RestoreError, RestyleError, SaveError, StartError, Stopped,
-    WaitError,
+    DiscardError, HostError, MoveError, ReloadError, RestoreError, RestyleError, SaveError,
+    StartError, Stopped, WaitError,
 };
 use crate::events::Events;
 use crate::executor::{Executor, Results, panic_text};
@@ -40,6 +40,7 @@ use crate::opening::{
 use crate::order::Order;
 use crate::plane::{Changes, Ending, Inbox, Keeping, Pacing, Plane, Profile, Replicas, Waiting};
 use crate::registering::{Registering, RegistryService, SharedRegistry};
+use crate::renewal::Renewal;
 use crate::security;
 use crate::service::{HostOptions, Service};
 use crate::shared::Shared;
@@ -117,7 +118,8 @@ impl Node {
         let seal = security::seal(&config, me)?;
         let keys = seal.as_ref().map(|seal| seal.keys().clone());
         let sealed = keys.is_some();
-        let sockets = open_sockets(&config, me, seal, credentials.as_ref(), &waker)?;
+        let renewal = Renewal::new(&config, sealed, credentials.as_ref())?;
+        let sockets = open_sockets(&config, me, seal, renewal.clients.as_ref(), &waker)?;
         let ring_address = sockets.transport.address();
         let bound = sockets.callers.as_ref().map(Callers::address);
         let client_address = config.advertise.or(bound.map(|bound| told(bound, ring_address)));
@@ -134,9 +136,9 @@ impl Node {
             registry: config.registry.on.then(SharedRegistry::default),
             jobs: config.jobs.folder.is_some().then(Shared::default),
             terms: config.registry.terms,
-            ..Control::new(me, config.cluster.clone(), orders, waker.clone())
+            ..Control::new(me, renewal, config.cluster.clone(), orders, waker.clone())
         });
-        let admin = start_admin(&config, credentials.as_ref(), &control)?;
+        let admin = start_admin(&config, &control)?;
         let (shared, priority) = (SharedState::default(), config.realtime.executor_priority);
         let reserve_path = qosd::path(&config.cluster, me.node, "plane");
         let bound_to = bound.map(|bound| bound.port());
@@ -147,7 +149,7 @@ impl Node {
             sockets,
             inbox: Inbox::new(waker.clone(), order_queue, result_queue),
             replicas: Replicas::new(config.checkpoints, shared.clone()),
-            streams: open_streams(&config, sealed, credentials.as_ref(), &control)?,
+            streams: open_streams(&config, &control)?,
             key_file: start_key_file_writer(&config, keys, &control, &alive)?,
             keeping,
             waiting: Waiting::new(),
@@ -168,8 +170,8 @@ impl Node {
         let managing = match &clocks {
             Some(clocks) => {
                 let (control, clocks) = (control.clone(), clocks.clone());
-                let said = (config.labels.clone(), shared.clone());
-                Some(Managing::start(config.manager, said, control, clocks, alive.clone())?)
+                let shared = shared.clone();
+                Some(Managing::start(config.manager, shared, control, clocks, alive.clone())?)
             }
             None => None,
         };
@@ -445,6 +447,25 @@ impl Node {
     /// There is no replica here, or the node has stopped.
     pub fn poisoned(&self, group: &str) -> Result<Vec<PoisonedCall>, HostError> {
         self.control.poisoned(group)
+    }
+
+    /// Says where the configuration is read when it is to be [taken anew](Node::reload): only the
+    /// first time counts.
+    pub fn reloads_from(
+        &self,
+        source: impl Fn() -> Result<Config, String> + Send + Sync + 'static,
+    ) {
+        let _ = self.control.renewal.source.set(Box::new(source));
+    }
+
+    /// Takes the configuration anew: certificates, the list of denied ones, rights and labels.
+    /// Connections go on, but for those whose certificates are denied. Returns the tables whose new
+    /// values wait for a restart.
+    ///
+    /// # Errors
+    /// The new configuration is of no use. Then nothing has changed.
+    pub fn reload(&self) -> Result<Vec<String>, ReloadError> {
+        self.control.reload()
     }
 
     /// Stops: hands primaries over, leaves the ring, closes all sockets. Bounded in time.

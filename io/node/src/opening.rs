@@ -15,7 +15,7 @@ use os::waker::Waker;
 use seal::{Keys, Seal};
 use store::{Owner, RecordId};
 use supervisor::Programs;
-use tls::{Credentials, Port, Server};
+use tls::Server;
 use wire::versions::RULES;
 use wire::{ClusterId, Member};
 
@@ -31,7 +31,7 @@ use crate::poller::Poller;
 use crate::programs::Orders;
 use crate::sockets::tcp::Callers;
 use crate::storage::{self, Recovered, Storage};
-use crate::streams::{Security, Streams, ToPlane};
+use crate::streams::{Streams, ToPlane};
 use crate::transport::Transport;
 
 /// The least room, in bytes, that the kernel is asked to have for what one peer sends.
@@ -113,7 +113,7 @@ pub(crate) fn open_sockets(
     config: &Config,
     me: Member,
     seal: Option<Seal>,
-    credentials: Option<&Credentials>,
+    server: Option<&Server>,
     waker: &Arc<Waker>,
 ) -> Result<Sockets, StartError> {
     // In order of id, as the ring counts them.
@@ -129,13 +129,12 @@ pub(crate) fn open_sockets(
         .map_err(|(address, error)| listen("liveness (TCP)", address)(error))?;
     let transport =
         bind_transport(config, me, &nodes, seal).map_err(listen("the ring (UDP)", first))?;
-    let callers = match (config.client, credentials) {
+    let callers = match (config.client, server) {
         (None, _) => None,
         (Some(address), None) => Some(Callers::listen(address).map_err(clients(address))?),
-        (Some(address), Some(credentials)) => {
-            let server = Server::new(credentials, Port::Client)?;
+        (Some(address), Some(server)) => {
             let rights = config.rights.clone();
-            let gated = Callers::listen_gated(address, server, rights, waker.clone());
+            let gated = Callers::listen_gated(address, server.clone(), rights, waker.clone());
             Some(gated.map_err(clients(address))?)
         }
     };
@@ -166,19 +165,14 @@ fn bind_transport(
 }
 
 /// Makes what moves large states between nodes.
-pub(crate) fn open_streams(
-    config: &Config,
-    sealed: bool,
-    credentials: Option<&Credentials>,
-    control: &Control,
-) -> Result<Streams, StartError> {
+pub(crate) fn open_streams(config: &Config, control: &Control) -> Result<Streams, StartError> {
     let (orders, waker) = (control.orders.clone(), control.waker.clone());
     let plane = ToPlane { orders, waker };
     let mine = config.ring_addresses().iter().copied().cycle();
     let ways = |node: &NodeAddress| node.ring.iter().copied().zip(mine.clone()).collect();
     let others = config.nodes.iter().filter(|node| node.id != config.node);
     let ways = others.map(|node| (node.id, ways(node))).collect();
-    Streams::start(plane, Security::new(sealed, credentials)?, ways)
+    Streams::start(plane, control.renewal.states.clone(), ways)
         .map_err(|source| StartError::System { what: "a thread", source })
 }
 
@@ -206,17 +200,8 @@ pub(crate) fn start_programs(
 }
 
 /// Lets administrators in.
-pub(crate) fn start_admin(
-    config: &Config,
-    credentials: Option<&Credentials>,
-    control: &Arc<Control>,
-) -> Result<Admin, StartError> {
-    let port = match (config.admin_tls, credentials) {
-        (Some(address), Some(credentials)) => {
-            Some((address, Server::new(credentials, Port::Admin)?))
-        }
-        _ => None,
-    };
+pub(crate) fn start_admin(config: &Config, control: &Arc<Control>) -> Result<Admin, StartError> {
+    let port = config.admin_tls.zip(control.renewal.administrators.clone());
     Admin::start(config.admin.as_deref(), port, control.clone())
 }
 

@@ -24,6 +24,7 @@ use crate::error::{DiscardError, HostError, MoveError, RestoreError, RestyleErro
 use crate::executor::{Executor, StateReply};
 use crate::managing::View;
 use crate::registering::View as Sighted;
+use crate::renewal::Renewed;
 
 /// The result of a benchmark.
 pub(crate) type BenchOutcome = Result<BenchResult, BenchError>;
@@ -130,6 +131,8 @@ pub(crate) enum Order {
         ask: KeyAsk,
         reply: SyncSender<Result<u8, String>>,
     },
+    /// The configuration was taken anew.
+    Renew(Box<Renewed>),
     /// The newest rules are to come into force; the answer is their level.
     FinishUpgrade {
         reply: SyncSender<Result<u8, UpgradeError>>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
@@ -25,7 +25,7 @@ const TICKETS: usize = 4;
 /// for; addresses do not matter.
 #[derive(Clone)]
 pub struct Client {
-    config: Arc<ClientConfig>,
+    config: Arc<Mutex<Arc<ClientConfig>>>,
     identity: Identity,
     any_node: ServerName<'static>,
     /// Tickets are of use only at the node that gave them, so each address has its own.
@@ -58,7 +58,7 @@ impl Client {
         let any_node = ServerName::try_from(any_node(&identity.cluster))
             .expect("a cluster's name was checked to be a label");
         Ok(Client {
-            config: Arc::new(config),
+            config: Arc::new(Mutex::new(Arc::new(config))),
             identity: identity.clone(),
             any_node,
             nodes: Arc::default(),
@@ -107,6 +107,13 @@ impl Client {
         Client::new(&Credentials::from_pem(authority, certificate, key)?, Port::Client)
     }
 
+    /// New connections show and check what `other` does, which has the same identity.
+    pub fn renew(&self, other: &Client) {
+        let config = lock(&other.config).clone();
+        *lock(&self.config) = config;
+        lock(&self.nodes).clear();
+    }
+
     /// The identity of this client.
     pub fn identity(&self) -> &Identity {
         &self.identity
@@ -120,16 +127,20 @@ impl Client {
     }
 
     fn config_for(&self, address: SocketAddr) -> Arc<ClientConfig> {
-        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut nodes = lock(&self.nodes);
         if nodes.len() >= MAX_LINKS && !nodes.contains_key(&address) {
             // Only tickets are lost: the next connections shake hands in full.
             nodes.clear();
         }
         let fresh = || {
-            let mut config = ClientConfig::clone(&self.config);
+            let mut config = ClientConfig::clone(&lock(&self.config));
             config.resumption = Resumption::in_memory_sessions(TICKETS);
             Arc::new(config)
         };
         nodes.entry(address).or_insert_with(fresh).clone()
     }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,6 +13,7 @@
 
 mod client;
 mod credentials;
+mod denied;
 mod explain;
 #[cfg(feature = "issue")]
 pub mod issue;
@@ -23,6 +24,7 @@ mod stream;
 
 pub use client::Client;
 pub use credentials::{Credentials, CredentialsError};
+pub use denied::{Denied, MAX_DENIED, NotDenied, Peer};
 pub use explain::explain;
 pub use name::{Identity, NameError, Role, check_cluster};
 pub use records::Records;

@@ -4,6 +4,7 @@ use std::io::{self, BufRead, IoSlice, Write};
 
 use rustls::{Connection, Error, HandshakeKind};
 
+use crate::denied::{Denied, Peer};
 use crate::name::Identity;
 
 /// Encrypted bytes that wait for the socket. Plain ones wait, and are counted, at their owner.
@@ -90,6 +91,17 @@ impl Records {
     /// of a Steadfast cluster.
     pub fn identity(&self) -> Option<Identity> {
         Identity::of(self.connection.peer_certificates()?.first()?).ok()
+    }
+
+    /// The other side, once the handshake is over. `None`: it is not of a Steadfast cluster.
+    pub fn peer(&self) -> Option<Peer> {
+        let certificate = self.connection.peer_certificates()?.first()?.to_vec();
+        Some(Peer { identity: self.identity()?, certificate })
+    }
+
+    /// The other side's certificate is in this list.
+    pub fn is_denied(&self, denied: &Denied) -> bool {
+        !denied.is_empty() && self.peer().is_some_and(|peer| denied.denies(&peer))
     }
 
     /// The handshake was a short one, by a ticket of an earlier connection.

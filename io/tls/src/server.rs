@@ -1,6 +1,6 @@
 //! The side that is connected to.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::crypto::aws_lc_rs::Ticketer;
@@ -10,17 +10,25 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::{CertificateError, Error, ServerConfig, ServerConnection};
 
 use crate::credentials::{Credentials, CredentialsError};
+use crate::denied::Denied;
 use crate::name::{Identity, Role};
 use crate::records::Records;
 use crate::{Port, provider};
 
-/// A node's part of TLS. Clones share it.
+/// A node's part of TLS. Clones share it, and get its renewals.
 #[derive(Clone, Debug)]
 pub struct Server {
-    config: Arc<ServerConfig>,
-    verifier: Arc<dyn ClientCertVerifier>,
+    present: Arc<RwLock<Present>>,
     identity: Identity,
     port: Port,
+}
+
+/// The things that a renewal replaces.
+#[derive(Clone, Debug)]
+struct Present {
+    config: Arc<ServerConfig>,
+    verifier: Arc<dyn ClientCertVerifier>,
+    denied: Arc<Denied>,
 }
 
 /// The decision on a new connection, and its reason.
@@ -59,7 +67,25 @@ impl Server {
         // here.
         config.ticketer = Ticketer::new().map_err(|error| unusable(&error))?;
         config.alpn_protocols = vec![port.protocol()];
-        Ok(Server { config: Arc::new(config), verifier, identity, port })
+        let denied = Arc::default();
+        let present = Present { config: Arc::new(config), verifier, denied };
+        Ok(Server { present: Arc::new(RwLock::new(present)), identity, port })
+    }
+
+    /// New connections show and check what `other` does; those that are there go on.
+    pub fn renew(&self, other: &Server) {
+        let denied = self.present().denied;
+        *self.present.write().unwrap_or_else(PoisonError::into_inner) =
+            Present { denied, ..other.present() };
+    }
+
+    /// Certificates of this list are not accepted from now on.
+    pub fn deny(&self, denied: Arc<Denied>) {
+        self.present.write().unwrap_or_else(PoisonError::into_inner).denied = denied;
+    }
+
+    fn present(&self) -> Present {
+        self.present.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether a certificate that is good now will have expired after this time.
@@ -78,21 +104,27 @@ impl Server {
     /// # Errors
     /// The system has no random numbers.
     pub fn accept(&self) -> Result<Records, Error> {
-        Ok(Records::new(ServerConnection::new(self.config.clone())?.into()))
+        Ok(Records::new(ServerConnection::new(self.present().config)?.into()))
     }
 
     /// Decides on a client that has done its handshake.
     pub fn admit(&self, records: &Records) -> Visitor {
+        let Present { verifier, denied, .. } = self.present();
         let chain = records.connection().peer_certificates().unwrap_or_default();
         // A ticket lives for hours, and a certificate may expire meanwhile.
         if records.was_resumed()
-            && let Err(error) = check(&*self.verifier, chain, UnixTime::now())
+            && let Err(error) = check(&*verifier, chain, UnixTime::now())
         {
             return Visitor::Refused(format!("your certificate is not valid any more: {error}"));
         }
         let Some(theirs) = records.identity() else {
             return Visitor::Refused(crate::NameError::None.to_string());
         };
+        if records.is_denied(&denied) {
+            return Visitor::Refused(format!(
+                "your certificate is that of {theirs}, which is denied here: ask for a new one"
+            ));
+        }
         if theirs.cluster != self.identity.cluster {
             return Visitor::Refused(format!(
                 "your certificate is that of {theirs}, and this is {}: use a certificate of the \

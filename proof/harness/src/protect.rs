@@ -54,6 +54,7 @@ impl Keys {
             authority: Some(self.folder.join("authority.pem")),
             certificate: Some(self.write(&format!("{label}.pem"), &certificate)?),
             key: Some(self.write(&format!("{label}.key"), &key)?),
+            denied: None,
         })
     }
 

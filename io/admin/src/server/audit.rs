@@ -90,7 +90,12 @@ pub(super) fn asked(request: &Request) -> Option<Value> {
                 | JobCommand::Loosen { .. }
         ),
         Move { .. } | Restyle { .. } | Save { .. } | Restore { .. } | Discard { .. } => false,
-        Key { .. } | FinishUpgrade {} | Run(_) | StopProgram { .. } | Withdraw { .. } => false,
+        Key { .. }
+        | FinishUpgrade {}
+        | Reload {}
+        | Run(_)
+        | StopProgram { .. }
+        | Withdraw { .. } => false,
         Drain { .. } | Return { .. } | Bind { .. } | Unbind { .. } | Bench(_) => false,
     };
     if looks {

@@ -69,6 +69,9 @@ pub trait Handler: Send + Sync {
     /// Does something about the cluster's key; says which it is about.
     fn key(&self, ask: KeyAsk) -> Done<u8>;
 
+    /// Reads the configuration again; returns what needs a restart.
+    fn reload(&self) -> Done<Vec<String>>;
+
     /// Has the newest rules come into force; returns their level.
     fn finish_upgrade(&self) -> Done<u8>;
 

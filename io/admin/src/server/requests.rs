@@ -16,8 +16,8 @@ use crate::events::{EventRecord, Interest};
 use crate::hex::{digest, hex};
 use crate::jobs::{AssignmentAnswer, JobsAnswer};
 use crate::message::{
-    DeployAnswer, DoneAnswer, KeyAnswer, LevelAnswer, MoveAnswer, Request, RestyleAnswer,
-    StateAnswer, StopAnswer,
+    DeployAnswer, DoneAnswer, KeyAnswer, LevelAnswer, MoveAnswer, ReloadAnswer, Request,
+    RestyleAnswer, StateAnswer, StopAnswer,
 };
 use crate::poisoned::PoisonedAnswer;
 use crate::stream::Stream;
@@ -61,6 +61,10 @@ pub(super) fn answer_request(
             answer_done(stream, node.discard(&group).map(|()| DoneAnswer { done: true }))
         }
         Request::Key { ask } => answer_done(stream, node.key(ask).map(|key| KeyAnswer { key })),
+        Request::Reload {} => {
+            let done = node.reload();
+            answer_done(stream, done.map(|needs_restart| ReloadAnswer { needs_restart }))
+        }
         Request::FinishUpgrade {} => {
             answer_done(stream, node.finish_upgrade().map(|level| LevelAnswer { level }))
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use config::ProgramConfig;
 use manager::Picture;
-use manager::cluster_state::{ClusterState, Command, Deployment, Labels, Placed};
+use manager::cluster_state::{ClusterState, Command, Deployment, Placed};
 use manager::placement::Placer;
 use os::clock::wall_clock;
 use supervisor::{CRASH_LOOP, Deployed};
@@ -29,7 +29,6 @@ pub(super) const PERIOD: Duration = Duration::from_millis(500);
 
 pub(super) struct Reconciler {
     control: Arc<Control>,
-    labels: Labels,
     placer: Placer,
     /// As it was looked at last.
     cluster_state: Option<Arc<ClusterState>>,
@@ -43,11 +42,10 @@ pub(super) struct Reconciler {
 }
 
 impl Reconciler {
-    pub fn new(control: Arc<Control>, labels: Labels) -> Reconciler {
+    pub fn new(control: Arc<Control>) -> Reconciler {
         let placer = Placer::default();
         Reconciler {
             control,
-            labels,
             placer,
             cluster_state: None,
             introduced: None,
@@ -132,13 +130,13 @@ impl Reconciler {
     ) -> Result<(), Stopped> {
         let node = self.control.me.node;
         let known = cluster_state.node(node);
-        let same = known.is_some_and(|it| it.labels == self.labels && it.capacity == capacity);
+        let labels = self.control.renewal.labels();
+        let same = known.is_some_and(|it| it.labels == labels && it.capacity == capacity);
         let waits = self.introduced.is_some_and(|at| now < at + AGAIN);
         if same || waits || capacity == Share::ZERO {
             return Ok(());
         }
         self.introduced = Some(now);
-        let labels = self.labels.clone();
         self.control.tell_cluster_state(Command::Introduce { node, labels, capacity })
     }
 

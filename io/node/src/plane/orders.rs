@@ -9,6 +9,7 @@ use super::waiting::answer;
 use crate::error::{DiscardError, HostError};
 use crate::key_file_writer;
 use crate::order::Order;
+use crate::renewal::Renewed;
 
 impl Plane {
     pub(super) fn handle_order(&mut self, now: Time, order: Order) {
@@ -80,6 +81,7 @@ impl Plane {
             Order::Proposal(proposal) => self.grant(now, proposal),
             Order::Criticalities(of) => self.stack.set_criticalities(of),
             Order::Key { ask, reply } => answer(&reply, self.change_key(now, ask)),
+            Order::Renew(renewed) => self.renew(now, *renewed),
             Order::FinishUpgrade { reply } => answer(&reply, self.stack.finish_upgrade(now)),
             Order::KeyKept(kept) => {
                 let kept = self.sockets.transport.seal().and_then(|seal| kept.apply(seal));
@@ -106,6 +108,18 @@ impl Plane {
                 }
             }
         }
+    }
+
+    /// Rights are those of the new configuration, and whose certificate is denied is out.
+    fn renew(&mut self, now: Time, renewed: Renewed) {
+        let Renewed { rights, denied, tls } = renewed;
+        self.profile.tls = tls;
+        if let Some(callers) = &mut self.sockets.callers {
+            for caller in callers.renew(rights, &denied) {
+                self.stack.handle_disconnect(now, caller);
+            }
+        }
+        tracing::info!("the configuration was read again");
     }
 
     fn change_key(&mut self, now: Time, ask: KeyAsk) -> Result<u8, String> {

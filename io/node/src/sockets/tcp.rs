@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use config::Rights;
 use os::waker::Waker;
 use rustix::io::Errno;
+use tls::Denied;
 use wire::client::{Frame, Hello, Outcome, Refusal, Reply};
 use wire::limits::{MAX_CALLER_BACKLOG, MAX_CALLERS, MAX_CALLERS_BYTES};
 use wire::versions::CLIENT;
@@ -143,6 +144,22 @@ impl Callers {
             }
         }
         true
+    }
+
+    /// These rights are in force from now on, and whose certificate is in the list is out. Returns
+    /// the connections that ended.
+    pub fn renew(&mut self, rights: Rights, denied: &Denied) -> Vec<Caller> {
+        self.rights = rights;
+        let mut out = Vec::new();
+        for (number, connection) in &mut self.connections {
+            let secure = connection.secure.as_ref();
+            if secure.is_some_and(|secure| secure.records.is_denied(denied)) {
+                connection.say(&farewell("your certificate is denied here: ask for a new one"));
+                out.push(*number);
+            }
+        }
+        out.iter().for_each(|number| self.remove(*number));
+        out.into_iter().map(Caller).collect()
     }
 
     /// Gives a connection its number, if there is room or somebody makes it.

@@ -45,6 +45,22 @@ impl Security {
         })
     }
 
+    /// New connections show and check what `other` does.
+    pub fn renew(&self, other: &Security) {
+        if let (Security::Tls(client, server), Security::Tls(to, at)) = (self, other) {
+            client.renew(to);
+            server.renew(at);
+        }
+    }
+
+    /// The part that is connected to, if there is TLS.
+    pub fn server(&self) -> Option<&Server> {
+        match self {
+            Security::Tls(_, server) => Some(server),
+            Security::None | Security::Missing => None,
+        }
+    }
+
     /// Takes the connection that another has made.
     pub fn accept(&self, stream: TcpStream) -> io::Result<Box<dyn Stream>> {
         limit(&stream)?;

@@ -1,0 +1,44 @@
+//! The keys that a running node takes anew.
+
+use crate::config::Config;
+
+/// Keys of `[security]` whose files are read again.
+const FILES: [&str; 4] = ["authority", "certificate", "key", "denied"];
+
+impl Config {
+    /// The keys with other values in `other` that a running node does not take anew: a restart does.
+    pub fn needs_restart(&self, other: &Config) -> Vec<String> {
+        let (mut ours, mut theirs) = (self.table(), other.table());
+        for table in [&mut ours, &mut theirs] {
+            table.remove("rights");
+            table.remove("labels");
+            if let Some(security) = table.get_mut("security").and_then(toml::Value::as_table_mut) {
+                FILES.iter().for_each(|file| _ = security.remove(*file));
+            }
+        }
+        let keys = ours.keys().chain(theirs.keys().filter(|key| !ours.contains_key(*key)));
+        keys.filter(|key| ours.get(*key) != theirs.get(*key)).cloned().collect()
+    }
+
+    fn table(&self) -> toml::Table {
+        self.to_toml().parse().expect("a configuration is printed as TOML")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_rights_and_labels_need_no_restart_and_all_else_does() {
+        let config = Config::single();
+        let mut other = config.clone();
+        other.security.certificate = Some("new.pem".into());
+        other.labels.insert("rack".into(), "a".into());
+        other.rights.others = crate::Others::Refuse;
+        assert!(config.needs_restart(&other).is_empty());
+        other.ring.window = 17;
+        other.client = None;
+        assert_eq!(config.needs_restart(&other), ["listen", "ring"]);
+    }
+}

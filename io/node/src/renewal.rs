@@ -1,0 +1,131 @@
+//! The things that a node takes anew while it runs: certificates, the list of denied ones, rights,
+//! labels.
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use admin::server::Connections;
+use admin::status::TlsStatus;
+use config::{Config, Rights};
+use manager::cluster_state::Labels;
+use tls::{Credentials, Denied, MAX_DENIED, Port, Server};
+
+use crate::error::{DeniedProblem, ReloadError, StartError};
+use crate::security;
+use crate::streams::Security;
+
+/// Reads a node's configuration again.
+pub(crate) type Source = Box<dyn Fn() -> Result<Config, String> + Send + Sync>;
+
+/// The parts of a node that are renewed.
+pub(crate) struct Renewal {
+    config: Mutex<Config>,
+    /// `None`: clients are not encrypted.
+    pub clients: Option<Server>,
+    pub administrators: Option<Server>,
+    pub states: Security,
+    /// Connections of administrators: those of denied ones end.
+    pub connections: OnceLock<Connections>,
+    labels: Mutex<Labels>,
+    pub source: OnceLock<Source>,
+}
+
+/// A configuration that was taken, as far as the data plane is concerned.
+#[derive(Debug)]
+pub(crate) struct Renewed {
+    pub rights: Rights,
+    pub denied: Arc<Denied>,
+    pub tls: TlsStatus,
+}
+
+impl Renewal {
+    /// The parts of a node that starts.
+    pub fn new(
+        config: &Config,
+        sealed: bool,
+        credentials: Option<&Credentials>,
+    ) -> Result<Renewal, StartError> {
+        let server = |port| credentials.map(|it| Server::new(it, port)).transpose();
+        let renewal = Renewal {
+            config: Mutex::new(config.clone()),
+            clients: server(Port::Client)?,
+            administrators: server(Port::Admin)?,
+            states: Security::new(sealed, credentials)?,
+            connections: OnceLock::new(),
+            labels: Mutex::new(config.labels.clone()),
+            source: OnceLock::new(),
+        };
+        renewal.deny(&denied(config)?);
+        Ok(renewal)
+    }
+
+    /// Takes the configuration as it is now. Returns the data plane's part of it, and the keys whose
+    /// new values wait for a restart.
+    pub fn renew(&self, config: Config) -> Result<(Renewed, Vec<String>), ReloadError> {
+        config.check()?;
+        let mut present = lock(&self.config);
+        if (config.node, &config.cluster) != (present.node, &present.cluster) {
+            return Err(ReloadError::Restart("node and cluster"));
+        }
+        let credentials = security::credentials(&config)?;
+        if credentials.is_some() != self.clients.is_some() {
+            return Err(ReloadError::Restart("whether [security] has certificates"));
+        }
+        let denied = Arc::new(denied(&config)?);
+        if let Some(credentials) = &credentials {
+            let ports = [(&self.clients, Port::Client), (&self.administrators, Port::Admin)];
+            let servers = ports.map(|(server, port)| (server, Server::new(credentials, port)));
+            let states = Security::new(true, Some(credentials))?;
+            for (server, new) in servers {
+                let new = new?;
+                server.iter().for_each(|server| server.renew(&new));
+            }
+            self.states.renew(&states);
+        }
+        self.deny(&denied);
+        *lock(&self.labels) = config.labels.clone();
+        let restart = present.needs_restart(&config);
+        let tls = security::status(credentials.as_ref());
+        let renewed = Renewed { rights: config.rights.clone(), denied, tls };
+        *present = config;
+        Ok((renewed, restart))
+    }
+
+    /// The node's labels.
+    pub fn labels(&self) -> Labels {
+        lock(&self.labels).clone()
+    }
+
+    fn deny(&self, denied: &Denied) {
+        let shared = Arc::new(denied.clone());
+        let servers = self.clients.iter().chain(&self.administrators).chain(self.states.server());
+        servers.for_each(|server| server.deny(shared.clone()));
+        self.connections.get().iter().for_each(|connections| connections.end_denied(denied));
+    }
+}
+
+/// The list of the configuration; empty, if it names none.
+fn denied(config: &Config) -> Result<Denied, DeniedProblem> {
+    let Some(path) = &config.security.denied else { return Ok(Denied::default()) };
+    let problem = |why: String| DeniedProblem { path: path.clone(), why };
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| problem(error.to_string()))?;
+    file.take(MAX_DENIED + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| problem(error.to_string()))?;
+    if text.len() as u64 > MAX_DENIED {
+        return Err(problem(format!("more than {MAX_DENIED} bytes: make a new authority instead")));
+    }
+    Denied::parse(&text).map_err(|error| problem(error.to_string()))
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::fmt::Debug for Renewal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Renewal").field("encrypted", &self.clients.is_some()).finish()
+    }
+}
