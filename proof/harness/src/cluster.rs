@@ -2,13 +2,13 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io::{BufRead, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{env, fs};
 
 use node::sched::{Class, Reserve};
 use node::{EventKind, EventRecord, free_ring_addresses};
@@ -61,6 +61,8 @@ pub struct Cluster {
     /// The folders in which nodes store their disks' files.
     disks: Option<TempDir>,
     keys: Keys,
+    /// Builds of this program that nodes run, where it is not this one.
+    builds: BTreeMap<NodeId, PathBuf>,
     /// Each node's address on each link.
     rings: Vec<Vec<SocketAddr>>,
     /// Each node's addresses for all nodes, where something stands between them.
@@ -86,10 +88,39 @@ pub fn wall() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// A configuration without its defaults: another build of this program may not know them all.
+fn lean(config: &NodeConfig) -> Outcome<String> {
+    fn differing(table: toml::Table, default: &toml::Table) -> toml::Table {
+        let kept = table.into_iter().filter_map(|(key, value)| match (value, default.get(&key)) {
+            (toml::Value::Table(table), Some(toml::Value::Table(default))) => {
+                let table = differing(table, default);
+                (!table.is_empty()).then_some((key, toml::Value::Table(table)))
+            }
+            (value, default) => (Some(&value) != default).then_some((key, value)),
+        });
+        kept.collect()
+    }
+    let default: toml::Table = NodeConfig::default().to_toml().parse()?;
+    let mut lean = differing(config.to_toml().parse()?, &default);
+    // These have to be said.
+    lean.insert("node".into(), toml::Value::Integer(config.node.0.into()));
+    Ok(lean.to_string())
+}
+
 impl Cluster {
     /// Starts the nodes and waits until every group has all its replicas.
     pub fn start(plan: Plan) -> Outcome<Cluster> {
         let mut cluster = Cluster::prepare(plan)?;
+        cluster.start_all()?;
+        Ok(cluster)
+    }
+
+    /// As [`Cluster::start`], with another build of this program as nodes, if one is given.
+    pub fn start_build(plan: Plan, build: Option<&Path>) -> Outcome<Cluster> {
+        let mut cluster = Cluster::prepare(plan)?;
+        for id in (1..=cluster.plan.nodes).map(NodeId) {
+            cluster.run_build(id, build);
+        }
         cluster.start_all()?;
         Ok(cluster)
     }
@@ -160,6 +191,7 @@ impl Cluster {
         let on_disk = |folder| tempfile::Builder::new().prefix("steadfast-lab-").tempdir_in(folder);
         let disks = plan.storage.as_ref().map(on_disk).transpose()?;
         Ok(Cluster {
+            builds: BTreeMap::new(),
             plan,
             keys: Keys::new(folder.path())?,
             folder,
@@ -182,9 +214,11 @@ impl Cluster {
     /// Starts a node, for the first time or once more.
     pub fn start_node(&mut self, id: NodeId) -> Outcome<()> {
         let role = self.role(id)?;
+        let build = self.builds.get(&id).cloned().map_or_else(env::current_exe, Ok)?;
+        let start = || Process::start_of(&role, &build);
         let mut process = match &self.hosts {
-            Some(hosts) => hosts.within(id.0 as usize, || Process::start(&role))?,
-            None => Process::start(&role)?,
+            Some(hosts) => hosts.within(id.0 as usize, start)?,
+            None => start()?,
         };
         let output = process.take_output().ok_or("no pipe to the node")?;
         let sender = self.sender.clone();
@@ -210,11 +244,19 @@ impl Cluster {
         Ok(())
     }
 
+    /// From its next start on a node runs this build of this program; `None`: this one.
+    pub fn run_build(&mut self, id: NodeId, build: Option<&Path>) {
+        match build {
+            Some(build) => _ = self.builds.insert(id, build.into()),
+            None => _ = self.builds.remove(&id),
+        }
+    }
+
     /// The role of a node's process.
     fn role(&mut self, id: NodeId) -> Outcome<Role> {
         let configuration = self.configuration(id)?;
         let config = self.folder.path().join(format!("node-{}.toml", id.0));
-        fs::write(&config, configuration.to_toml())?;
+        fs::write(&config, lean(&configuration)?)?;
         let plan = &self.plan;
         let mut host: Vec<&str> = Vec::new();
         if id.0 <= plan.replicas && plan.programs.is_none() {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::{env, io};
 
@@ -83,9 +83,13 @@ impl Role {
 
     /// The command that starts such a process.
     pub fn command(&self) -> Outcome<Vec<String>> {
-        let program = env::current_exe()?.into_os_string().into_string();
-        let program = program.map_err(|_| "the path of this program is not UTF-8")?;
-        Ok(vec![program, "child".into(), serde_json::to_string(self)?])
+        self.command_of(&env::current_exe()?)
+    }
+
+    /// The same, of another build of this program.
+    fn command_of(&self, program: &Path) -> Outcome<Vec<String>> {
+        let program = program.to_str().ok_or("the path of the program is not UTF-8")?;
+        Ok(vec![program.into(), "child".into(), serde_json::to_string(self)?])
     }
 }
 
@@ -99,7 +103,12 @@ pub struct Process {
 impl Process {
     /// Starts this program as `role`.
     pub fn start(role: &Role) -> Outcome<Process> {
-        let command = role.command()?;
+        Process::start_of(role, &env::current_exe()?)
+    }
+
+    /// The same, of another build of this program.
+    pub fn start_of(role: &Role, program: &Path) -> Outcome<Process> {
+        let command = role.command_of(program)?;
         let mut child = Command::new(&command[0])
             .args(&command[1..])
             .stdin(Stdio::piped())

@@ -22,6 +22,7 @@ mod poison;
 mod qos;
 mod ranks;
 mod ring;
+mod rolling;
 mod scale;
 mod scenario;
 mod sets;
@@ -53,6 +54,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<idle::Options>(),
     Entry::of::<crowd::Options>(),
     Entry::of::<blackbox::Options>(),
+    Entry::of::<rolling::Options>(),
     Entry::of::<poison::Options>(),
     Entry::of::<qos::Options>(),
     Entry::of::<neighbour::Options>(),

@@ -19,12 +19,19 @@ use crate::wait::until_so;
 const LOOK: Duration = Duration::from_millis(5);
 
 impl Cluster {
-    /// Every node that is to have replicas runs their programs, as `steadfast run` has it do. All
-    /// at once: a group on disk may need the disks of several before one serves.
-    pub fn run_programs(&mut self) -> Outcome<()> {
+    /// Every node that is to have replicas runs their programs, as `steadfast run` has it do.
+    pub fn run_programs(&self) -> Outcome<()> {
+        let nodes: Vec<NodeId> = (1..=self.plan.replicas).map(NodeId).collect();
+        self.run_programs_at(&nodes)
+    }
+
+    /// Only these nodes do. All at once: a group on disk may need the disks of several before one
+    /// serves.
+    pub fn run_programs_at(&self, nodes: &[NodeId]) -> Outcome<()> {
         let options = self.plan.programs.ok_or("the nodes serve these groups themselves")?;
-        let nodes = (1..=self.plan.replicas).map(NodeId);
         let runs: Vec<_> = nodes
+            .iter()
+            .copied()
             .flat_map(|id| self.plan.groups.iter().map(move |group| (id, group)))
             .map(|(id, group)| Ok((self.admin(id), self.program(id, group, options)?)))
             .collect::<Outcome<_>>()?;

@@ -88,6 +88,8 @@ struct Shared {
     /// When any client was answered last, and the longest time without since it was asked.
     last: AtomicU64,
     longest: AtomicU64,
+    /// The longest time that a client waited for the end of a call.
+    wait: AtomicU64,
     good: AtomicU64,
     asked: AtomicU64,
     habit: Habit,
@@ -134,6 +136,7 @@ impl Clients {
             holding: AtomicU64::new(0),
             last: AtomicU64::new(0),
             longest: AtomicU64::new(0),
+            wait: AtomicU64::new(0),
             good: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             habit,
@@ -183,15 +186,21 @@ impl Clients {
         self.shared.held.store(false, Ordering::SeqCst);
     }
 
-    /// From now on the longest time without an answer is measured anew.
+    /// From now on the longest times without an answer are measured anew.
     pub fn forget_gap(&self) {
         self.shared.longest.store(0, Ordering::Relaxed);
+        self.shared.wait.store(0, Ordering::Relaxed);
     }
 
     /// The longest time in which nobody was answered, in milliseconds.
     pub fn gap(&self) -> f64 {
         let since = self.shared.now().0.saturating_sub(self.shared.last.load(Ordering::Relaxed));
         self.shared.longest.load(Ordering::Relaxed).max(since) as f64 / 1e6
+    }
+
+    /// The longest time that a client waited for the end of a call, in milliseconds.
+    pub fn longest_wait(&self) -> f64 {
+        self.shared.wait.load(Ordering::Relaxed) as f64 / 1e6
     }
 
     /// All clients go on to other keys. Returns their records of the round, and the final values of
@@ -313,7 +322,10 @@ impl Caller {
         } else {
             Invocation::new(self.group, ASK)
         };
-        match self.client.call(invocation.body(body).within(deadline)) {
+        let asked = self.shared.now().0;
+        let end = self.client.call(invocation.body(body).within(deadline));
+        self.shared.wait.fetch_max(self.shared.now().0 - asked, Ordering::Relaxed);
+        match end {
             Ok(bytes) => {
                 self.shared.answered();
                 Ok(Some(bytes))

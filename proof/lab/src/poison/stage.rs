@@ -71,7 +71,7 @@ impl Stage<'_> {
         group: GroupOptions,
         seed: u64,
     ) -> Outcome<Stage<'_>> {
-        let mut cluster = Cluster::start(plan(options, group))?;
+        let cluster = Cluster::start(plan(options, group))?;
         cluster.run_programs()?;
         let alone = group.style == Style::ColdPassive;
         let subject = Subject { group: GROUP, replicas: NODES, alone };
