@@ -70,10 +70,11 @@ impl<O: Ordering> Base<O> {
 
     /// Returns the level for a node's own message. Somebody waits for each, except for updates of a
     /// group whose replies wait for no other node. All members wait for an installation: no reply
-    /// leaves before they know that all have it, and a safe message is reported to all.
+    /// leaves before they know that all have it, and a safe message is reported to all. Newer rules
+    /// stay for ever: no member has them in force alone.
     pub(crate) fn level_of(&self, ordered: &Ordered) -> Level {
         match ordered {
-            Ordered::Install(_) => Level::Safe,
+            Ordered::Install(_) | Ordered::Activate(_) => Level::Safe,
             Ordered::PrimaryChunk(chunk)
                 if !chunk.last
                     || chunk.what == Told::Checkpoint

@@ -118,13 +118,13 @@ impl Ring {
         }
         match message {
             Message::Join(join) => {
-                if self.understands(sender, join.speaks) {
+                if self.understands(now, sender, join.speaks) {
                     self.on_join(now, sender, join);
                 }
                 return;
             }
             Message::Beacon(beacon) => {
-                if self.understands(sender, beacon.speaks) {
+                if self.understands(now, sender, beacon.speaks) {
                     self.on_beacon(now, sender, &beacon);
                 }
                 return;

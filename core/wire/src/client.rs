@@ -141,23 +141,27 @@ pub struct Watch {
     pub view: ViewNumber,
 }
 
-/// Why a node closes a stream. Its form is frozen. | speaks: least, greatest | reason |
+/// Why a node closes a stream. Its form is frozen. | speaks: least, greatest | reason | extension |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Farewell {
     /// The versions that the node speaks.
     pub speaks: VersionRange,
     /// The reason, with the remedy.
     pub reason: String,
+    /// Bytes that a newer program adds.
+    pub extension: Extension,
 }
 
 impl Farewell {
     /// This node's, with the reason.
     pub fn new(reason: impl Into<String>) -> Farewell {
-        Farewell { speaks: CLIENT, reason: reason.into() }
+        Farewell { speaks: CLIENT, reason: reason.into(), extension: Extension::default() }
     }
 
     fn checked(self) -> Result<Farewell, Malformed> {
+        self.speaks.checked()?;
         at_most(self.reason.len(), MAX_REASON, "reason")?;
+        self.extension.check()?;
         Ok(self)
     }
 }

@@ -20,6 +20,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::Malformed;
+use crate::NodeId;
 use crate::codec::at_most;
 use crate::limits::{MAX_EXTENSION, MAX_RELEASE};
 pub use crate::version_range::VersionRange;
@@ -109,6 +110,8 @@ pub enum Unfit {
     TheirRules,
     /// This node does not know the rules in force there.
     OurRules,
+    /// It cannot be in one ring with this node, which is in one with this other node.
+    With(NodeId),
 }
 
 /// A node's program: its release, and what it speaks. Postcard, fields in this order.

@@ -58,8 +58,12 @@ impl<O: Ordering> Base<O> {
         }
     }
 
-    /// Newer rules come into force here.
+    /// Newer rules come into force here. Not where the order ends with this node and a minority: the
+    /// others may never have heard of it, and people may take their programs back.
     pub(crate) fn act_on_activate(&mut self, now: Time, Activate { level }: Activate) {
+        if self.progress.is_left_behind() {
+            return;
+        }
         if self.membership.levels_mut().activate(now, level) {
             self.note(NodeRecord::Level(level));
             self.tell_level(now);

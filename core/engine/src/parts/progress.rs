@@ -33,8 +33,8 @@ pub(crate) struct Held {
 #[derive(Debug)]
 pub(crate) struct Progress {
     held: Held,
-    /// Whether deliveries now belong to a ring that has ended.
-    transitional: bool,
+    /// Deliveries now belong to a ring that has ended; whether most of its members go on together.
+    transitional: Option<bool>,
     /// Messages delivered before the installation of their component.
     deferred: VecDeque<Delivery>,
     /// The place of the last message of the component that was delivered.
@@ -52,7 +52,7 @@ impl Progress {
     pub(crate) fn new(now: Time) -> Progress {
         Progress {
             held: Held::default(),
-            transitional: false,
+            transitional: None,
             deferred: VecDeque::new(),
             delivered: 0,
             configured_at: now,
@@ -62,8 +62,9 @@ impl Progress {
         }
     }
 
-    /// Sets whether the last messages of the old ring follow.
-    pub(crate) fn set_transitional(&mut self, transitional: bool) {
+    /// Sets whether the last messages of the old ring follow, and whether most of its members get
+    /// them.
+    pub(crate) fn set_transitional(&mut self, transitional: Option<bool>) {
         self.transitional = transitional;
     }
 
@@ -76,7 +77,12 @@ impl Progress {
     }
 
     pub(crate) fn is_transitional(&self) -> bool {
-        self.transitional
+        self.transitional.is_some()
+    }
+
+    /// A delivery now is part of a history that the others may go on without.
+    pub(crate) fn is_left_behind(&self) -> bool {
+        self.transitional == Some(false)
     }
 
     /// Everything up to this place of the component was delivered.

@@ -75,8 +75,10 @@ impl<O: Ordering> Stack<O> {
     fn configure(&mut self, now: Time, configuration: Configuration) {
         // Between the two, the last messages of the old ring are delivered. Each is marked as
         // contiguous or not.
+        let (together, before) =
+            (configuration.members.len(), self.base.membership.members().count());
         let transitional = configuration.kind == ConfigurationKind::Transitional;
-        self.base.progress.set_transitional(transitional);
+        self.base.progress.set_transitional(transitional.then_some(together * 2 > before));
         if transitional {
             return;
         }

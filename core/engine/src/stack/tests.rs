@@ -8,6 +8,7 @@ mod reading;
 mod restyling;
 mod scripted;
 mod storing;
+mod upgrading;
 mod voting;
 mod watching;
 

@@ -32,11 +32,12 @@ pub(super) fn common(
 
 impl Ring {
     /// The rules in force have changed, or are known from now on. Members that do not know them are
-    /// out: they came in before this node knew.
+    /// out: they came in before this node knew. Lower ones than it knows change nothing.
     pub fn set_level(&mut self, now: Time, level: u8) {
-        if core::mem::replace(&mut self.config.speaks.level, level) == level {
+        if level <= self.config.speaks.level {
             return;
         }
+        self.config.speaks.level = level;
         let sets = match &self.state {
             State::Gather(gather) => &gather.sets,
             State::Commit(forming) => &forming.sets,
@@ -73,7 +74,12 @@ impl Ring {
     /// Whether a node that speaks this can be in one ring with this node, and with those that this
     /// node is in one with. Who cannot is told by an event, and not heard: those who understand
     /// each other go on as if it were not there.
-    pub(super) fn understands(&mut self, sender: Member, speaks: Speaks) -> bool {
+    pub(super) fn understands(&mut self, now: Time, sender: Member, speaks: Speaks) -> bool {
+        if self.config.speaks.common(speaks).is_ok() {
+            // Rules that are in force, and that this node knows, may be news. A node that does not
+            // know them must not keep this one from those who have them.
+            self.set_level(now, speaks.level);
+        }
         let ours = self.config.speaks;
         let with_others = || {
             let members: Vec<Member> = match &self.state {
@@ -84,10 +90,15 @@ impl Ring {
             };
             let others = members.into_iter().filter(|member| member.node != sender.node);
             let mut all = ours;
-            for other in others.filter_map(|member| self.neighbours.speaks(member)) {
-                all = all.common(other).unwrap_or(all);
+            for other in others {
+                let Some(theirs) = self.neighbours.speaks(other) else { continue };
+                let Ok(both) = all.common(theirs) else { continue };
+                if both.common(speaks).is_err() {
+                    return Some(Unfit::With(other.node));
+                }
+                all = both;
             }
-            all.common(speaks).err()
+            None
         };
         let unfit = ours.common(speaks).err().or_else(with_others);
         let news = self.neighbours.spoke(sender, speaks, unfit);

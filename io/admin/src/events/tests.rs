@@ -78,6 +78,7 @@ fn of_the_ring() -> Vec<Event> {
         unfit(Unfit::Ring),
         unfit(Unfit::TheirRules),
         unfit(Unfit::OurRules),
+        unfit(Unfit::With(B.node)),
         Ring::Installed { ring: RING, took: SPAN, recovered: 3 },
         Ring::Retransmitted(4),
         Ring::LinkLost { node: NodeId(1), link: 2 },

@@ -59,15 +59,10 @@ pub fn unfit(node: NodeId, speaks: Speaks, ours: Speaks, why: Unfit) -> String {
              this node {}; upgrade {node}",
             speaks.ring, ours.ring
         ),
-        Unfit::Ring if ours.ring.greatest < speaks.ring.least => format!(
+        Unfit::Ring => format!(
             "{node} does not take this node in, whose program is too old: it speaks version {} \
              of the ring, this node {}; upgrade this node",
             speaks.ring, ours.ring
-        ),
-        Unfit::Ring => format!(
-            "{node} is not taken in: it speaks version {} of the ring, which not all of the \
-             others do; upgrade them first",
-            speaks.ring
         ),
         Unfit::TheirRules => format!(
             "{node} is not taken in: the cluster has rules of level {}, its program knows {}; \
@@ -80,6 +75,10 @@ pub fn unfit(node: NodeId, speaks: Speaks, ours: Speaks, why: Unfit) -> String {
              program knows {}; have this node run the cluster's program",
             ours.level.max(speaks.level),
             ours.rules
+        ),
+        Unfit::With(other) => format!(
+            "{node} is not taken in: it has no version of the ring or of the rules in common with \
+             {other}; upgrade the older of the two"
         ),
     }
 }

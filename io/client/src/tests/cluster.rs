@@ -282,7 +282,7 @@ impl Cluster {
                 if node.speaks.common(hello.speaks).is_none() || node.farewell.is_some() =>
             {
                 let reason = node.farewell.clone().unwrap_or("another version".into());
-                let farewell = Farewell { speaks: node.speaks, reason };
+                let farewell = Farewell { speaks: node.speaks, ..Farewell::new(reason) };
                 self.send_later(LATENCY, Arrival::Frame(link, Frame::Farewell(farewell)));
                 return self.send_later(LATENCY * 2, Arrival::Disconnected(link));
             }

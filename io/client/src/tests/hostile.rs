@@ -55,7 +55,7 @@ fn any_frame(random: &mut Random) -> Frame {
         3 => {
             let version = 1 + random.below(2) as u8;
             let speaks = VersionRange::new(version, version);
-            Frame::Farewell(Farewell { speaks, reason: "no".into() })
+            Frame::Farewell(Farewell { speaks, ..Farewell::new("no") })
         }
         4 => Frame::Request(Request {
             group,

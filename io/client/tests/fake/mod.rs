@@ -192,8 +192,7 @@ fn answer(frame: Frame, (state, changed): &(Mutex<State>, Condvar)) -> Option<By
     let mut state = state.lock().unwrap();
     let frame = match frame {
         Frame::Hello(hello) if state.speaks.common(hello.speaks).is_none() => {
-            let reason = "upgrade".into();
-            Frame::Farewell(Farewell { speaks: state.speaks, reason })
+            Frame::Farewell(Farewell { speaks: state.speaks, ..Farewell::new("upgrade") })
         }
         Frame::Hello(_) => Frame::Welcome(Welcome {
             version: CLIENT.greatest,

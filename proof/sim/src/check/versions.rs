@@ -19,6 +19,10 @@ pub struct Versions {
     seen: BTreeMap<NodeId, Program>,
     /// The ring's version and the level with which a component began.
     components: BTreeMap<(u64, RingId), (u8, u8)>,
+    /// The levels that came into force in a component, in order; and how many of them a member has,
+    /// which is in that component.
+    raised: BTreeMap<(u64, RingId), Vec<u8>>,
+    places: BTreeMap<Member, ((u64, RingId), usize)>,
 }
 
 impl Versions {
@@ -30,6 +34,8 @@ impl Versions {
             known: BTreeMap::new(),
             seen: BTreeMap::new(),
             components: BTreeMap::new(),
+            raised: BTreeMap::new(),
+            places: BTreeMap::new(),
         }
     }
 
@@ -53,6 +59,7 @@ impl Versions {
         members: &[Member],
         (ring, level): (u8, u8),
     ) -> Verdict {
+        self.places.insert(me, (component, 0));
         let known = self.known.entry(me).or_default();
         let knew = std::mem::replace(known, level.max(*known));
         if let Some(first) = self.components.get(&component) {
@@ -91,6 +98,16 @@ impl Versions {
                 format!("{me} has rules {level} in force, which node {node} has not said it knows")
             })?;
         }
+        let (component, place) = self.places.entry(me).or_default();
+        let raised = self.raised.entry(*component).or_default();
+        let first = raised.get(*place).copied();
+        demand(first.is_none_or(|first| first == level), "versions", || {
+            format!("{me} has rules {level} next in {component:?}, others {first:?}")
+        })?;
+        if first.is_none() {
+            raised.push(level);
+        }
+        *place += 1;
         self.known.insert(me, level);
         Ok(())
     }
@@ -135,5 +152,20 @@ mod tests {
         assert!(versions.installed(member(2), ring(2), &[member(2)], (1, 1)).is_err());
         assert!(versions.installed(member(2), ring(3), &[member(2)], (1, 2)).is_ok());
         assert!(versions.installed(member(1), ring(3), &[member(1)], (1, 1)).is_err());
+    }
+
+    #[test]
+    fn other_rules_next_than_at_another_member_are_found() {
+        let (both, knows) = ([member(1), member(2)], VersionRange::new(1, 3));
+        let mut versions = versions();
+        for member in both {
+            versions.begins(member, Program { rules: knows, ..Program::this("") }, 0);
+        }
+        for member in both {
+            let component = (1, RingId::default());
+            assert!(versions.installed(member, component, &both, (1, 1)).is_ok());
+        }
+        assert!(versions.activated(member(1), 2).is_ok());
+        assert!(versions.activated(member(2), 3).is_err());
     }
 }

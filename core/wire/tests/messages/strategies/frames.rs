@@ -113,8 +113,9 @@ pub fn frame() -> impl Strategy<Value = Frame> {
             .prop_map(|(group, targets)| Frame::Bound(Bound { group: GroupId(group), targets })),
         client_request().prop_map(Frame::Request),
         reply.prop_map(Frame::Reply),
-        (versions(), name())
-            .prop_map(|(speaks, reason)| Frame::Farewell(Farewell { speaks, reason })),
+        (versions(), name(), extension()).prop_map(|(speaks, reason, extension)| {
+            Frame::Farewell(Farewell { speaks, reason, extension })
+        }),
         any::<(u64, u64)>().prop_map(|(group, view)| Frame::Watch(Watch {
             group: GroupId(group),
             view: ViewNumber(view)
