@@ -30,7 +30,8 @@ When all nodes run the new program, its rules come into force after [upgrade] se
 
 Exit codes:
   0  it is done; of `next`: standard output names a node, or all nodes run the newest program
-  1  it failed, or no node may be stopped now: standard error has the reason
+  1  it failed, or no node may be stopped now: standard error has the reason. With --json, too: in
+     a pipe, `set -o pipefail` passes it on
   2  the command line or the configuration is wrong";
 
 /// How often it is looked whether rules are in force.
@@ -55,6 +56,7 @@ enum What {
         json: bool,
     },
     /// Names the node that may be stopped next: the quorum stays, and so does each group's state.
+    /// A cluster of two nodes stops meanwhile, and a notice says so.
     Next {
         #[command(flatten)]
         at: At,
@@ -92,24 +94,39 @@ fn status(at: &At, json: bool) -> Result<(), Failure> {
 
 fn next(at: &At, json: bool) -> Result<(), Failure> {
     let status = at.connect()?.status().map_err(Failure::failed)?;
-    let next = order::next(&status);
-    if json {
-        let json = serde_json::to_string(&next).map_err(Failure::failed)?;
-        return print(&format!("{json}\n"));
-    }
-    match next {
-        Next { node: Some(node), release, .. } => print(&format!(
-            "{node}: stop it, and start it with the new program (it runs {})\n",
-            release.unwrap_or_else(|| "an unknown one".into())
-        )),
-        Next { waits, .. } if waits.is_empty() => {
-            print(&format!("all nodes run the newest program: {}\n", force(&status.versions)))
-        }
-        Next { waits, .. } => Err(Failure::Failed(format!(
+    let (text, outcome) = answer(order::next(&status), &status.versions, json);
+    print(&text)?;
+    outcome
+}
+
+/// The text for standard output, and whether a node may be stopped or all are done. Scripts tell
+/// these from "not now" by the exit code, with JSON as well.
+fn answer(next: Next, versions: &VersionsStatus, json: bool) -> (String, Result<(), Failure>) {
+    let outcome = match next.node {
+        None if !next.waits.is_empty() => Err(Failure::Failed(format!(
             "no node may be stopped now: {}",
-            waits.iter().map(|wait| wait.why.as_str()).collect::<Vec<_>>().join("; ")
+            next.waits.iter().map(|wait| wait.why.as_str()).collect::<Vec<_>>().join("; ")
         ))),
+        _ => Ok(()),
+    };
+    if json {
+        return match serde_json::to_string(&next) {
+            Ok(json) => (format!("{json}\n"), outcome),
+            Err(error) => (String::new(), Err(Failure::failed(error))),
+        };
     }
+    let text = match next {
+        Next { node: Some(node), release, notice, .. } => format!(
+            "{node}: stop it, and start it with the new program (it runs {})\n{}",
+            release.unwrap_or_else(|| "an unknown one".into()),
+            notice.map(|notice| format!("  ! {notice}\n")).unwrap_or_default()
+        ),
+        _ if outcome.is_ok() => {
+            format!("all nodes run the newest program: {}\n", force(versions))
+        }
+        _ => String::new(),
+    };
+    (text, outcome)
 }
 
 fn finish(at: &At, within: Duration) -> Result<(), Failure> {
@@ -181,4 +198,38 @@ fn text(status: &Status) -> String {
         line(format_args!("  ! {}", unfit.why));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast::NodeId;
+
+    use super::order::Wait;
+    use super::*;
+
+    /// Standard output as text and as JSON, which have one exit code, and the error.
+    fn both(next: impl Fn() -> Next) -> (String, serde_json::Value, Option<Failure>) {
+        let (text, outcome) = answer(next(), &VersionsStatus::default(), false);
+        let (json, same) = answer(next(), &VersionsStatus::default(), true);
+        assert_eq!(outcome, same);
+        (text, serde_json::from_str(&json).expect("JSON"), outcome.err())
+    }
+
+    #[test]
+    fn json_and_text_have_the_same_exit_code() {
+        let (text, json, error) = both(Next::default);
+        assert!(text.starts_with("all nodes run the newest program"), "{text}");
+        assert_eq!((&json["node"], error), (&serde_json::Value::Null, None));
+        let waits = || vec![Wait { node: None, why: "the ring gathers".into() }];
+        let (text, json, error) = both(|| Next { waits: waits(), ..Next::default() });
+        assert_eq!((text.as_str(), &json["waits"][0]["why"]), ("", &"the ring gathers".into()));
+        let why = "no node may be stopped now: the ring gathers".into();
+        assert_eq!(error, Some(Failure::Failed(why)));
+        let node = Some(NodeId(2));
+        let notice = || Some("the cluster stops".into());
+        let (text, json, error) =
+            both(|| Next { node, notice: notice(), waits: waits(), ..Next::default() });
+        assert!(text.starts_with("n2: stop it") && text.contains("  ! the cluster stops\n"));
+        assert_eq!((&json["notice"], error), (&"the cluster stops".into(), None));
+    }
 }

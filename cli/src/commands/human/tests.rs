@@ -44,6 +44,7 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
             id: RingId { sequence: 17, representative: NodeId(1) },
             members: nodes.iter().copied().map(member).collect(),
             quorate: Some(nodes.len() > 1),
+            quorum_off: false,
             epoch: 4,
             delivered: 4_711,
             links: Vec::new(),

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use steadfast::NodeId;
 use steadfast::status::{GroupStatus, Status};
+use wire::Program;
 
 /// The node that may be stopped next; or why none may be.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
@@ -11,7 +12,9 @@ pub(super) struct Next {
     pub node: Option<NodeId>,
     /// The release that it runs.
     pub release: Option<String>,
-    /// Nodes with an older program that may not be stopped now, or why no node may be.
+    /// A consequence of the stop that cannot be avoided.
+    pub notice: Option<String>,
+    /// Nodes without the newest program that may not be stopped now, or why no node may be.
     pub waits: Vec<Wait>,
 }
 
@@ -27,23 +30,38 @@ pub(super) struct Wait {
 /// Nodes that are primary of few groups first: each of these moves. Of equal ones the last first,
 /// for the first member does what one has to do for all.
 pub(super) fn next(status: &Status) -> Next {
-    let older = older(status);
-    if let Some(why) = trouble(status) {
-        let waits = if older.is_empty() { Vec::new() } else { vec![Wait { node: None, why }] };
-        return Next { waits, ..Next::default() };
+    let lagging = lagging(status);
+    // A node that has stopped knows of no nodes at all, so not that all are done.
+    if lagging.is_empty() && !status.ring.configured.is_empty() {
+        return Next::default();
     }
+    let (mut candidates, mut waits) = (Vec::new(), Vec::new());
+    for (node, release) in lagging {
+        match release {
+            Some(release) if is_in(status, node) => candidates.push((node, release)),
+            release => waits.push(Wait { node: Some(node), why: away(node, release) }),
+        }
+    }
+    let goes_on = match goes_on(status) {
+        Ok(goes_on) => goes_on,
+        Err(why) => {
+            waits.insert(0, Wait { node: None, why });
+            return Next { waits, ..Next::default() };
+        }
+    };
     let primaries = |node: NodeId| {
         let primary = |group: &&GroupStatus| group.primary.is_some_and(|it| it.node == node);
         status.groups.iter().filter(primary).count()
     };
-    let mut waits = Vec::new();
-    let mut candidates = older;
     candidates.sort_by_key(|(node, _)| (primaries(*node), std::cmp::Reverse(*node)));
     for (node, release) in candidates {
-        match needed(status, node) {
-            None => return Next { node: Some(node), release: Some(release), waits },
-            Some(why) => waits.push(Wait { node: Some(node), why }),
-        }
+        let Some(why) = needed(status, node) else {
+            let notice = (!goes_on).then(|| {
+                format!("the cluster answers nothing until {node} is back: it lacks the quorum")
+            });
+            return Next { node: Some(node), release: Some(release), notice, waits };
+        };
+        waits.push(Wait { node: Some(node), why });
     }
     Next { waits, ..Next::default() }
 }
@@ -53,40 +71,93 @@ pub(super) fn is_in(status: &Status, node: NodeId) -> bool {
     status.ring.members.iter().any(|member| member.node == node)
 }
 
-/// Members with an older program than the newest, with its release.
-fn older(status: &Status) -> Vec<(NodeId, String)> {
-    let version = |it: &steadfast::status::NodeProgram| {
-        let program = &it.program;
+/// Configured nodes that are not known to run the newest program, with their release if known.
+fn lagging(status: &Status) -> Vec<(NodeId, Option<String>)> {
+    let version = |program: &Program| {
         let protocols = [program.ring, program.rules, program.client, program.attach, program.rank];
-        (protocols.map(|range| range.greatest), numbers(&program.release))
+        (protocols.map(|range| range.greatest), Release::parse(&program.release))
     };
     let programs = &status.versions.programs;
-    let newest = programs.iter().map(version).max();
-    let older = programs.iter().filter(|it| Some(version(it)) != newest && is_in(status, it.node));
-    older.map(|it| (it.node, it.program.release.clone())).collect()
+    let newest = programs.iter().map(|it| version(&it.program)).max();
+    let lags = |node: &NodeId| {
+        let program = programs.iter().find(|it| it.node == *node).map(|it| &it.program);
+        match program {
+            Some(program) if Some(version(program)) == newest => None,
+            other => Some((*node, other.map(|program| program.release.clone()))),
+        }
+    };
+    status.ring.configured.iter().filter_map(lags).collect()
 }
 
-/// The numbers in the name of a release: 0.2.10 is newer than 0.2.9.
-fn numbers(release: &str) -> Vec<u64> {
-    let digits = release.split(|c: char| !c.is_ascii_digit());
-    digits.filter_map(|digits| digits.parse().ok()).collect()
+/// Why a node is not done that is not in the ring, or has not told its program.
+fn away(node: NodeId, release: Option<String>) -> String {
+    match release {
+        Some(release) => format!(
+            "{node} is not in the ring, and ran an older program ({release}): start it with the \
+             new one"
+        ),
+        None => format!("the program of {node} is not known: wait until it is in the ring"),
+    }
 }
 
-/// Why no node may be stopped at all.
-fn trouble(status: &Status) -> Option<String> {
+/// The name of a release in semver's order: 0.2.10 is newer than 0.2.9, and 0.3.0 than 0.3.0-rc.1.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Release {
+    core: [u64; 3],
+    stage: Stage,
+}
+
+/// Pre-releases come before the release itself, and numbers before other identifiers.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    PreRelease(Vec<Identifier>),
+    Final,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Identifier {
+    Number(u64),
+    Text(String),
+}
+
+impl Release {
+    /// Missing numbers count as 0: every name has its place.
+    fn parse(name: &str) -> Release {
+        // The metadata of a build has no rank.
+        let name = name.split_once('+').map_or(name, |(name, _)| name);
+        let (core, stage) = match name.split_once('-') {
+            None => (name, Stage::Final),
+            Some((core, identifiers)) => {
+                let identifier = |text: &str| match text.parse() {
+                    Ok(number) => Identifier::Number(number),
+                    Err(_) => Identifier::Text(text.into()),
+                };
+                (core, Stage::PreRelease(identifiers.split('.').map(identifier).collect()))
+            }
+        };
+        let mut numbers = core.split('.').map(|number| number.parse().unwrap_or(0));
+        Release { core: std::array::from_fn(|_| numbers.next().unwrap_or(0)), stage }
+    }
+}
+
+/// Whether the cluster goes on without one more node; or why no node may be stopped at all.
+fn goes_on(status: &Status) -> Result<bool, String> {
     let ring = &status.ring;
     if ring.state != "operational" || ring.quorate != Some(true) {
-        return Some("the ring is not operational with a quorum: wait, and ask again".into());
+        return Err("the ring is not operational with a quorum: wait, and ask again".into());
     }
     let (here, all) = (ring.members.len(), ring.configured.len());
+    let left = here.saturating_sub(1);
     // After the next stop a majority of the list must still be there.
-    if (here - 1) * 2 <= all {
-        return Some(format!(
-            "{here} of {all} nodes are in the ring, and without one more there is no quorum: start \
+    let goes_on = if ring.quorum_off { left > 0 } else { left * 2 > all };
+    if !goes_on && !ring.absent().is_empty() {
+        return Err(format!(
+            "{here} of {all} nodes are in the ring, and the cluster stops with one fewer: start \
              the missing ones first"
         ));
     }
-    None
+    // A cluster of two nodes cannot do better: both are here.
+    Ok(goes_on)
 }
 
 /// Why this node may not be stopped now.
@@ -96,6 +167,15 @@ fn needed(status: &Status, node: NodeId) -> Option<String> {
         others.count()
     };
     for group in status.groups.iter().filter(|group| group.style.has_state()) {
+        let deposit = group.depositor.filter(|it| it.node == node);
+        // Another life of the node has lost what it held.
+        if deposit.is_some_and(|holder| status.ring.members.contains(&holder)) {
+            return Some(format!(
+                "{node} alone has the restored state with which {} is to begin: start a replica \
+                 of the group, and wait until it has the state",
+                group.name
+            ));
+        }
         let hosts = group.replicas.iter().any(|it| it.node == node);
         if hosts && synced(group) == 0 {
             return Some(format!(
@@ -119,7 +199,7 @@ fn needed(status: &Status, node: NodeId) -> Option<String> {
 mod tests {
     use steadfast::status::{NodeProgram, ReplicaStatus, RingStatus, VersionsStatus};
     use steadfast::{AckLevel, Durability, Incarnation, Member, Style, ViewNumber};
-    use wire::{Program, VersionRange};
+    use wire::VersionRange;
 
     use super::*;
 
@@ -212,5 +292,80 @@ mod tests {
         let named = next(&status);
         assert_eq!((named.node, named.waits.len()), (None, 1));
         assert!(named.waits[0].why.contains("alone has the state of counter"), "{named:?}");
+    }
+
+    #[test]
+    fn all_run_the_newest_only_if_every_configured_node_is_known_to() {
+        let mut status = cluster(&[2, 2, 1], &[1, 2]);
+        let named = next(&status);
+        let away = named.waits.iter().find(|wait| wait.node == Some(NodeId(3)));
+        assert!(away.is_some_and(|wait| wait.why.contains("older program (0.1)")), "{named:?}");
+        status = cluster(&[2, 2, 2], &[1, 2, 3]);
+        status.versions.programs.pop();
+        let named = next(&status);
+        assert_eq!((named.node, named.waits.len()), (None, 1));
+        assert!(named.waits[0].why.contains("program of n3 is not known"), "{named:?}");
+        // The asked node has installed no component in this life.
+        status.versions.programs.clear();
+        status.ring.quorate = None;
+        let named = next(&status);
+        assert_eq!((named.node, named.waits.len()), (None, 4));
+        assert!(named.waits[0].why.contains("wait, and ask again"), "{named:?}");
+        let stopped = Status::stopped(member(1), "trial");
+        assert!(!next(&stopped).waits.is_empty(), "a stopped node knows nothing");
+    }
+
+    #[test]
+    fn a_node_with_a_restored_state_that_no_replica_has_is_not_named() {
+        let mut status = cluster(&[2, 1, 2], &[1, 2, 3]);
+        status.groups = vec![group("counter", &[])];
+        status.groups[0].depositor = Some(member(2));
+        let named = next(&status);
+        assert_eq!((named.node, named.waits.len()), (None, 1));
+        assert!(named.waits[0].why.contains("restored state with which counter"), "{named:?}");
+        status.groups[0].depositor = Some(Member { incarnation: Incarnation(0), ..member(2) });
+        assert_eq!(next(&status).node, Some(NodeId(2)), "its former life has lost the state");
+    }
+
+    #[test]
+    fn a_cluster_of_two_nodes_stops_while_one_is_replaced() {
+        let mut status = cluster(&[1, 2], &[1, 2]);
+        status.groups = vec![group("counter", &[(1, true), (2, true)])];
+        let named = next(&status);
+        assert_eq!((named.node, named.waits.len()), (Some(NodeId(1)), 0));
+        let notice = named.notice.expect("the quorum is lost");
+        assert!(notice.contains("answers nothing until n1 is back"), "{notice}");
+        status.ring.quorum_off = true;
+        let named = next(&status);
+        assert_eq!((named.node, named.notice), (Some(NodeId(1)), None));
+        // Three nodes with one missing lose nothing either.
+        status = cluster(&[1, 2, 2], &[1, 2]);
+        status.ring.quorum_off = true;
+        let named = next(&status);
+        assert_eq!((named.node, named.notice), (Some(NodeId(1)), None));
+    }
+
+    #[test]
+    fn releases_are_in_the_order_of_semver() {
+        let mut status = cluster(&[1, 1, 1], &[1, 2, 3]);
+        for (place, release) in ["0.3.0-rc.1", "0.3.0", "0.3.0+1f"].into_iter().enumerate() {
+            status.versions.programs[place].program.release = release.into();
+        }
+        assert_eq!(next(&status).node, Some(NodeId(1)));
+        let ordered = [
+            "0.2.9",
+            "0.2.10",
+            "0.3.0-1",
+            "0.3.0-alpha",
+            "0.3.0-alpha.1",
+            "0.3.0-alpha.beta",
+            "0.3.0-rc.2",
+            "0.3.0-rc.10",
+            "0.3.0",
+            "0.3.1-rc.1",
+            "1.0.0",
+        ];
+        let releases = ordered.map(Release::parse);
+        assert!(releases.is_sorted_by(|one, other| one < other));
     }
 }

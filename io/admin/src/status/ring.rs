@@ -20,6 +20,9 @@ pub struct RingStatus {
     pub members: Vec<Member>,
     /// The ring has the quorum, so groups act in it; `None` until the verdict.
     pub quorate: Option<bool>,
+    /// Every configuration has the quorum: the node's configuration has `quorum = "off"`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quorum_off: bool,
     /// The number of the last quorate component that this node was in.
     pub epoch: u64,
     /// The last sequence number delivered here.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use admin::status::TlsStatus;
 use config::Config;
+use engine::Quorum;
 use tls::Credentials;
 use wire::{Member, NodeId};
 
@@ -18,6 +19,8 @@ pub(crate) struct Profile {
     pub(super) tls: TlsStatus,
     /// The cluster's nodes, in order of id.
     pub configured: Vec<NodeId>,
+    /// Every configuration has the quorum.
+    pub(super) quorum_off: bool,
     /// The bound by which this node's manager judges hosts, if it has one.
     pub(super) policy: Option<&'static str>,
 }
@@ -35,6 +38,7 @@ impl Profile {
             client_address,
             tls: security::status(credentials),
             configured: config.ring_config(me).nodes,
+            quorum_off: config.quorum == Quorum::Off,
             policy: config.manager.on.then(|| config.manager.policy_name()),
         }
     }

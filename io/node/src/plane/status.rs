@@ -39,6 +39,7 @@ impl Plane {
                 counters,
             )
         };
+        status.ring.quorum_off = profile.quorum_off;
         status.ring.links = transport.status(monotonic());
         status.ring.excluded = self.excluded;
         status.hosts = hosts(&self.stack, &status.groups, monotonic());
