@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use plant::{LONG, Plant, address, builder, start, until};
@@ -124,7 +125,7 @@ fn the_deeds_of_administrators_are_in_the_audit_log() {
     let config = NodeConfig { data_dir: Some(plant.path("data")), ..plant.config() };
     let (socket, any) = (plant.path("node.sock"), SocketAddr::new(plant::LOCALHOST, 0));
     let node = start(NodeConfig { admin: Some(socket.clone()), admin_tls: Some(any), ..config });
-    let mut here = AdminClient::connect(socket).unwrap();
+    let mut here = AdminClient::connect(&socket).unwrap();
     here.status().unwrap();
     here.state("echo").unwrap();
     here.status().unwrap();
@@ -133,13 +134,25 @@ fn the_deeds_of_administrators_are_in_the_audit_log() {
     there.move_primary("nothing", wire::NodeId(1)).unwrap_err();
     // The next answer on a connection comes after the line about the last one.
     there.status().unwrap();
-    let text = std::fs::read_to_string(plant.path("data/audit.log")).unwrap();
+    let read = || std::fs::read_to_string(plant.path("data/audit.log")).unwrap();
+    let text = read();
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 2, "{text}");
-    assert!(lines[0]["who"].as_str().unwrap().starts_with("uid "), "{text}");
+    assert_eq!(lines.len(), 4, "{text}");
+    assert!(lines[..2].iter().all(|it| it["who"].as_str().unwrap().starts_with("uid ")), "{text}");
     assert_eq!(lines[0]["asked"]["state"]["group"], "echo");
-    assert!(lines[0]["refused"].is_null());
-    assert!(lines[1]["who"].as_str().unwrap().starts_with("admin-ops from 127.0.0.1:"), "{text}");
-    assert!(lines[1]["refused"].as_str().unwrap().contains("no such group"), "{text}");
+    assert_eq!(lines[1]["done"], true);
+    assert_eq!(lines[0]["connection"], lines[1]["connection"]);
+    assert!(lines[3]["who"].as_str().unwrap().starts_with("admin-ops from 127.0.0.1:"), "{text}");
+    assert_eq!(lines[2]["asked"]["move"]["group"], "nothing");
+    assert!(lines[3]["refused"].as_str().unwrap().contains("no such group"), "{text}");
+    assert_eq!(lines[2]["connection"], lines[3]["connection"]);
+    assert_ne!(lines[0]["connection"], lines[2]["connection"]);
+    // A request that does not end, for its file does not come, has its line.
+    let mut half = UnixStream::connect(&socket).unwrap();
+    half.write_all(b"{\"restore\":{\"group\":\"echo\",\"bytes\":7}}\n").unwrap();
+    until("it is in the log", || read().contains("\"restore\""));
+    assert_eq!(read().matches("\"refused\"").count(), 1, "{}", read());
+    drop(half);
+    until("its end is in the log", || read().matches("\"refused\"").count() == 2);
 }

@@ -36,7 +36,7 @@ mod bench;
 mod handler;
 mod requests;
 
-pub use audit::{AuditEntry, AuditLog};
+pub use audit::{AuditEntry, AuditLog, AuditStep};
 pub use handler::{Done, Handler};
 
 /// How long the listener rests where the system has no descriptors left.
@@ -250,7 +250,7 @@ impl Entrance {
         let entrance = self.clone();
         let body = move || {
             // An error is the other end's going: nothing is owed to it.
-            let _ = entrance.serve(stream, &who);
+            let _ = entrance.serve(stream, number, &who);
             lock(&entrance.closers).remove(&number);
         };
         if thread::Builder::new().name("admin connection".into()).spawn(body).is_err() {
@@ -258,7 +258,11 @@ impl Entrance {
         }
     }
 
-    fn serve(&self, stream: Stream, who: &str) -> io::Result<()> {
+    fn serve(&self, stream: Stream, connection: u64, who: &str) -> io::Result<()> {
+        let note = |step| {
+            let (time, who) = (wall_clock(), who.into());
+            self.node.audit(&AuditEntry { time, connection, who, step });
+        };
         let mut reader = BufReader::new(stream);
         let mut line = Vec::new();
         loop {
@@ -281,6 +285,11 @@ impl Entrance {
                 }
             };
             let asked = audit::asked(&request);
+            let audited = asked.is_some();
+            if let Some(asked) = asked {
+                // Before it is carried out: it may never end.
+                note(AuditStep::Asked(asked));
+            }
             let answered = match request {
                 Request::Restore { group, bytes, replace } => {
                     let what = (&group[..], bytes, replace);
@@ -288,10 +297,8 @@ impl Entrance {
                 }
                 request => requests::answer_request(&*self.node, reader.get_mut(), request),
             };
-            if let Some(asked) = asked {
-                let (time, who) = (wall_clock(), who.into());
-                let refused = audit::refused(&answered);
-                self.node.audit(&AuditEntry { time, who, asked, refused });
+            if audited {
+                note(audit::ended(&answered));
             }
             answered?;
         }

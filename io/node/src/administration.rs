@@ -11,7 +11,7 @@ use admin::deployments::{DeploymentsStatus, SeatStatus};
 use admin::events::{Interest, Stamped};
 use admin::jobs::JobsStatus;
 use admin::registry::RegistryStatus;
-use admin::server::{AuditEntry, Done, Entrance, Handler, Server, farewell};
+use admin::server::{AuditEntry, AuditStep, Done, Entrance, Handler, Server, farewell};
 use admin::status::{ProgramStatus, Status};
 use admin::{KeyAsk, PoisonedCall};
 use config::ProgramConfig;
@@ -129,15 +129,20 @@ impl Handler for Control {
     }
 
     fn audit(&self, entry: &AuditEntry) {
-        let AuditEntry { who, asked, refused, .. } = entry;
-        match refused {
-            None => tracing::info!(target: AUDIT, who, %asked, "an administrator"),
-            Some(why) => {
-                tracing::warn!(target: AUDIT, who, %asked, why, "an administrator, refused")
+        let AuditEntry { connection, who, step, .. } = entry;
+        match step {
+            AuditStep::Asked(asked) => {
+                tracing::info!(target: AUDIT, connection, who, %asked, "an administrator");
+            }
+            AuditStep::Done => {
+                tracing::info!(target: AUDIT, connection, who, "an administrator, done");
+            }
+            AuditStep::Refused(why) => {
+                tracing::warn!(target: AUDIT, connection, who, why, "an administrator, refused");
             }
         }
         if let Some(Err(error)) = self.audit_log.as_ref().map(|log| log.add(entry)) {
-            tracing::error!(%error, "the audit log cannot be written");
+            tracing::error!(%error, "the audit log cannot be written, or begun anew");
         }
     }
 
