@@ -10,6 +10,7 @@ use job::Host;
 use os::sched::{Class, set_class};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use tls::Denied;
 use tls::{Client, Credentials, Server};
 
 use super::{Failure, finish, log};
@@ -49,6 +50,9 @@ pub struct Args {
     /// Its key.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// A list of denied certificates, as of the node's `[security] denied`.
+    #[arg(long, value_name = "FILE")]
+    denied: Option<PathBuf>,
     /// A label of this host, for jobs that ask for it. May be repeated.
     #[arg(long, value_name = "NAME=VALUE")]
     label: Vec<String>,
@@ -68,6 +72,10 @@ impl Args {
         let server = credentials().and_then(|it| Server::new(&it, tls::Port::Copies));
         let client = credentials().and_then(|it| Client::new(&it, tls::Port::Copies));
         let tls = (server.map_err(Failure::usage)?, client.map_err(Failure::usage)?);
+        if let Some(path) = &self.denied {
+            let denied = Denied::from_file(path, tls.0.cluster()).map_err(Failure::usage)?;
+            tls.0.deny(denied.into());
+        }
         Ok(Some(Port { address, tls }))
     }
 }

@@ -1,6 +1,6 @@
 //! `steadfast node`: the daemon.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{self, SyncSender};
@@ -12,7 +12,8 @@ use signal_hook::iterator::Signals;
 use steadfast::events::{Event, Interest};
 use steadfast::realtime::fifo;
 use steadfast::{
-    DEFAULT_CONFIG, Folders, HostOptions, Node, NodeConfig, SHORT_CONFIG, StartError, key_file,
+    DEFAULT_CONFIG, Folders, HostOptions, Node, NodeConfig, SHORT_CONFIG, StartError, founder,
+    key_file,
 };
 
 use super::{Failure, finish, log, notify, print, report};
@@ -130,12 +131,25 @@ fn take_key(config: &NodeConfig, folders: &Folders) -> Result<(), Failure> {
     key_file::replace(&kept, &keys).map_err(Failure::failed)
 }
 
+/// The mark of a new cluster comes with the configuration, and counts in the folder that the node
+/// writes.
+fn take_mark(config: &NodeConfig, folders: &Folders) -> Result<(), Failure> {
+    let Some(data_dir) = &config.data_dir else { return Ok(()) };
+    let (installed, kept) = (folders.config.join(data_dir), folders.state.join(data_dir));
+    if installed == kept {
+        return Ok(());
+    }
+    founder::bring(&installed, &kept).map_err(Failure::failed)
+}
+
 fn daemon(path: &Path, args: &Args) -> Result<(), Failure> {
     if args.tied {
         set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::failed)?;
     }
     let folders = folders(path, args);
-    take_key(&parse(path)?, &folders)?;
+    let installed = parse(path)?;
+    take_mark(&installed, &folders)?;
+    take_key(&installed, &folders)?;
     let path = path.to_owned();
     let read = move || -> Result<NodeConfig, Failure> {
         let mut config = parse(&path)?;
@@ -201,6 +215,7 @@ fn start_agent(config: &NodeConfig) -> Result<Option<Minder>, Failure> {
             ("--key", file(files.key)),
         ]
     });
+    let denied = config.security.denied.clone();
     let make = move || {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("agent").arg("--admin").arg(&admin).arg("--folder").arg(&folder);
@@ -209,6 +224,7 @@ fn start_agent(config: &NodeConfig) -> Result<Option<Minder>, Failure> {
         let words =
             |(name, value): &(&'static str, OsString)| [OsString::from(name), value.clone()];
         command.args(tls.iter().flatten().flat_map(words));
+        command.args(denied.iter().flat_map(|path| [OsStr::new("--denied"), path.as_os_str()]));
         command.stdin(Stdio::null()).env_remove("NOTIFY_SOCKET");
         Ok(command)
     };
@@ -240,7 +256,8 @@ fn wait(node: &Node, mut signals: Signals) -> Wake {
     thread::spawn(move || {
         for signal in signals.forever() {
             let wake = if signal == SIGHUP { Wake::Reload } else { Wake::Signal };
-            if by_signal.send(wake).is_err() {
+            // A terminal that closes while the node hands over is no second signal.
+            if by_signal.send(wake).is_err() && signal != SIGHUP {
                 eprintln!("error: a second signal: stopped at once, without handing over");
                 std::process::exit(1);
             }

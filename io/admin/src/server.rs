@@ -22,7 +22,7 @@ use bytes::{Bytes, BytesMut};
 use os::clock::wall_clock;
 use os::unix_socket::{Unheard, listen_at};
 use rustix::net::sockopt::socket_peercred;
-use tls::{Denied, Identity, Records};
+use tls::{Denied, Records};
 use wire::Duration;
 use wire::limits::{MAX_ADMIN_CONNECTIONS, MAX_ADMIN_REQUEST};
 
@@ -45,7 +45,14 @@ const REST: Duration = Duration::from_millis(500);
 /// How long a stop waits for what is being written.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-type Closers = Arc<Mutex<BTreeMap<u64, Closer>>>;
+type Closers = Arc<Mutex<Doors>>;
+
+/// The ways to end the connections, and the certificates whose connections end.
+#[derive(Debug, Default)]
+struct Doors {
+    closers: BTreeMap<u64, Closer>,
+    denied: Arc<Denied>,
+}
 
 /// The admin socket cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -137,7 +144,7 @@ impl Server {
     }
 
     fn shut_connections(&self, how: Shutdown) {
-        lock(&self.closers).values().for_each(|connection| connection.shutdown(how));
+        lock(&self.closers).closers.values().for_each(|connection| connection.shutdown(how));
     }
 }
 
@@ -146,11 +153,13 @@ impl Server {
 pub struct Connections(Closers);
 
 impl Connections {
-    /// Ends the connections of those whose certificates are denied.
-    pub fn end_denied(&self, denied: &Denied) {
-        let closers = lock(&self.0);
-        let denied = closers.values().filter(|closer| closer.is_denied(denied));
-        denied.for_each(|closer| closer.shutdown(Shutdown::Both));
+    /// Ends the connections of those whose certificates are denied: these, and those on their way
+    /// in.
+    pub fn end_denied(&self, denied: Arc<Denied>) {
+        let mut doors = lock(&self.0);
+        let out = doors.closers.values().filter(|closer| closer.is_denied(&denied));
+        out.for_each(|closer| closer.shutdown(Shutdown::Both));
+        doors.denied = denied;
     }
 }
 
@@ -174,7 +183,7 @@ impl Drop for Server {
     }
 }
 
-fn lock(closers: &Closers) -> MutexGuard<'_, BTreeMap<u64, Closer>> {
+fn lock(closers: &Closers) -> MutexGuard<'_, Doors> {
     // No code that can panic runs while it is held.
     closers.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -195,21 +204,17 @@ pub struct Entrance {
 
 impl std::fmt::Debug for Entrance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entrance").field("connections", &lock(&self.closers).len()).finish()
+        f.debug_struct("Entrance").field("connections", &lock(&self.closers).closers.len()).finish()
     }
 }
 
 impl Entrance {
     /// Serves an administrator who has shaken hands by TLS. `plain`: what came behind the
     /// handshake.
-    pub fn admit_tls(
-        &self,
-        socket: TcpStream,
-        records: Box<Records>,
-        plain: BytesMut,
-        identity: &Identity,
-    ) {
+    pub fn admit_tls(&self, socket: TcpStream, records: Box<Records>, plain: BytesMut) {
         let from = socket.peer_addr().map_or("nowhere".into(), |address| address.to_string());
+        let Some(peer) = records.peer() else { return };
+        let identity = peer.identity;
         if let Ok(stream) = Tls::new(socket, records, plain) {
             self.admit(Stream::Tls(stream), format!("{} from {from}", identity.label()));
         }
@@ -238,23 +243,26 @@ impl Entrance {
 
     fn admit(&self, mut stream: Stream, who: String) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut closers = lock(&self.closers);
-        if closers.len() >= MAX_ADMIN_CONNECTIONS {
+        let mut doors = lock(&self.closers);
+        if doors.closers.len() >= MAX_ADMIN_CONNECTIONS {
             let error = format!("{MAX_ADMIN_CONNECTIONS} admin connections, the limit: close one");
             let _ = answer::refuse(&mut stream, error);
             return;
         }
         let Ok(closer) = stream.closer() else { return };
-        closers.insert(number, closer);
-        drop(closers);
+        if closer.is_denied(&doors.denied) {
+            return closer.shutdown(Shutdown::Both);
+        }
+        doors.closers.insert(number, closer);
+        drop(doors);
         let entrance = self.clone();
         let body = move || {
             // An error is the other end's going: nothing is owed to it.
             let _ = entrance.serve(stream, number, &who);
-            lock(&entrance.closers).remove(&number);
+            lock(&entrance.closers).closers.remove(&number);
         };
         if thread::Builder::new().name("admin connection".into()).spawn(body).is_err() {
-            lock(&self.closers).remove(&number);
+            lock(&self.closers).closers.remove(&number);
         }
     }
 

@@ -10,7 +10,6 @@ use std::thread;
 use image::{Parent, Place, Root};
 use job::{Agent, Command, End, Host, Key, MAX_GROUP, Output, Word};
 use os::clock::monotonic;
-use tls::Client;
 use wire::rank::{Frame, Saved};
 use wire::{Duration, Member, Time};
 
@@ -22,7 +21,7 @@ use crate::event::{Event, Stop};
 use crate::images;
 use crate::keeping::{Keeping, Shelf};
 use crate::ledger::Ledger;
-use crate::options::{Options, Port};
+use crate::options::{Options, Port, Tls};
 use crate::post::{self, Post, Visits};
 use crate::process;
 use crate::program::Programs;
@@ -459,6 +458,6 @@ fn open_door(
     Ok((Host { copies: at, ..options.host.clone() }, taker))
 }
 
-fn tls_of(options: &Options) -> Option<Client> {
-    options.port.as_ref().map(|port| port.tls.1.clone())
+fn tls_of(options: &Options) -> Option<Tls> {
+    options.port.as_ref().map(|port| port.tls.clone())
 }

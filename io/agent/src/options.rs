@@ -24,6 +24,9 @@ pub struct Options {
 pub struct Port {
     /// Where to listen, and what others are told.
     pub address: SocketAddr,
-    /// The node's certificate, as it is asked and as it asks.
-    pub tls: (Server, Client),
+    /// The node's certificate.
+    pub tls: Tls,
 }
+
+/// The node's certificate, as it is asked and as it asks. The first has the list of denied ones.
+pub type Tls = (Server, Client);

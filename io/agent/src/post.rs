@@ -10,7 +10,6 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use job::{Assignment, Key};
-use tls::Client;
 use wire::Member;
 use wire::agents::{Kept, Route, Start, Word};
 use wire::rank::{Choices, Frame};
@@ -20,6 +19,7 @@ use crate::event::Event;
 use crate::exchange::{Exchange, RankId};
 use crate::keeping::Keeping;
 use crate::notes::Notes;
+use crate::options::Tls;
 use crate::streams::SILENT;
 
 mod carrying;
@@ -46,7 +46,7 @@ struct Asking {
 /// One agent's part.
 pub(crate) struct Post {
     me: Member,
-    tls: Option<Client>,
+    tls: Option<Tls>,
     events: Sender<Event>,
     bells: Bells,
     exchange: Exchange<Arc<File>>,
@@ -76,7 +76,7 @@ pub(crate) struct Post {
 impl Post {
     pub fn new(
         me: Member,
-        tls: Option<Client>,
+        tls: Option<Tls>,
         (bells, keeping): (Bells, Keeping),
         events: Sender<Event>,
     ) -> Post {

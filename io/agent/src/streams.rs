@@ -14,7 +14,9 @@ use os::unix_socket::{Unheard, listen_at};
 use rustix::io::ioctl_fionread;
 use rustix::net::sockopt::{set_tcp_user_timeout, socket_peercred};
 use rustix::process::geteuid;
-use tls::{Client, Role, SecureStream, Server, Visitor};
+use tls::{Role, SecureStream, Server, Visitor};
+
+use crate::options::Tls;
 
 /// How long either side may say nothing.
 pub(crate) const SILENT: Duration = Duration::from_secs(10);
@@ -157,19 +159,22 @@ fn admit(stream: TcpStream, server: &Server) -> io::Result<Box<dyn Stream>> {
 ///
 /// # Errors
 /// It is not there, or is no node's.
-pub(crate) fn go(at: &str, tls: Option<&Client>) -> io::Result<Box<dyn Stream>> {
+pub(crate) fn go(at: &str, tls: Option<&Tls>) -> io::Result<Box<dyn Stream>> {
     let Ok(address) = at.parse::<SocketAddr>() else {
         let stream = UnixStream::connect(at)?;
         timed(&stream)?;
         return Ok(Box::new(stream));
     };
     let refused = |why| io::Error::new(io::ErrorKind::PermissionDenied, why);
-    let tls = tls.ok_or_else(|| {
+    let (server, client) = tls.ok_or_else(|| {
         refused("this node has no certificate ([security]), and agents of other hosts want one")
     })?;
     let stream = TcpStream::connect_timeout(&address, SILENT)?;
     tcp(&stream)?;
-    let stream = SecureStream::open(stream, tls.connect(address))?;
+    let stream = SecureStream::open(stream, client.connect(address))?;
+    if server.denies(stream.records()) {
+        return Err(refused("it is denied here"));
+    }
     match stream.identity().is_some_and(|it| matches!(it.role, Role::Node(_))) {
         true => Ok(Box::new(stream)),
         false => Err(refused("it is no node")),

@@ -160,11 +160,13 @@ fn between_hosts_only_nodes_of_the_cluster_get_copies() {
     let node = |number| credentials(Identity::node("plant", NodeId(number)).unwrap());
     // A port that was free a moment ago; no other test binds this one.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let server = Server::new(&node(1), Port::Copies).unwrap();
+    let serve = |credentials: &Credentials| Server::new(credentials, Port::Copies).unwrap();
+    let server = serve(&node(1));
     Giver::new(&both.giver, |_| {}).open(Door::Port(address, server)).unwrap();
     let take = |credentials| {
         let client = Client::new(&credentials, Port::Copies).unwrap();
-        Taker::new(&both.taker, Some(client)).take(PLACE, both.root, &[address.to_string()])
+        let tls = Some((serve(&credentials), client));
+        Taker::new(&both.taker, tls).take(PLACE, both.root, &[address.to_string()])
     };
     take(credentials(Identity::client("plant", "hmi").unwrap())).unwrap_err();
     both.nothing();

@@ -340,7 +340,12 @@ impl Session {
                 let refused = CallError::Refused { refusal: Refusal::Shed, reason };
                 return self.handle_shed(now, id, (instead, refused), targets);
             }
-            Outcome::Refused(refusal, reason) => Ok(Err(CallError::Refused { refusal, reason })),
+            Outcome::Refused(refusal, reason) => {
+                let error = CallError::Refused { refusal, reason };
+                // Nodes may differ about rights for a while: another may have executed it.
+                let is_unsure = self.calls[&id].may_be_executed();
+                if refusal == Refusal::Denied && is_unsure { Err(error) } else { Ok(Err(error)) }
+            }
             Outcome::NotPrimary | Outcome::NoReplica => Err(CallError::NoReplica),
             Outcome::Gone => {
                 if let Some(targets) = targets {

@@ -76,6 +76,14 @@ pub enum Problem {
         /// The key that it lacks.
         key: &'static str,
     },
+    /// A rule's name does not fit into refusals.
+    #[error("rights.rule number {}: a name has at most {most} bytes", index + 1)]
+    RightNameLong {
+        /// The rule's place.
+        index: usize,
+        /// The limit.
+        most: usize,
+    },
     /// Two rules of one name.
     #[error("rights.rule \"{name}\" is there twice: refusals tell a rule by its name")]
     RightTwice {

@@ -21,7 +21,7 @@ impl Problem {
             Problem::RightLacks { index, key } => {
                 vec![Key("rights"), Key("rule"), Index(*index), Key(key)]
             }
-            Problem::RightTwice { index, .. } => {
+            Problem::RightTwice { index, .. } | Problem::RightNameLong { index, .. } => {
                 vec![Key("rights"), Key("rule"), Index(*index), Key("name")]
             }
             Problem::RightsWithoutTls => vec![Key("rights")],

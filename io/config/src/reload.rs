@@ -20,6 +20,16 @@ impl Config {
         keys.filter(|key| ours.get(*key) != theirs.get(*key)).cloned().collect()
     }
 
+    /// Takes these keys from `other`.
+    pub fn take_anew(&mut self, other: Config) {
+        let Config { rights, labels, security, .. } = other;
+        (self.rights, self.labels) = (rights, labels);
+        self.security.authority = security.authority;
+        self.security.certificate = security.certificate;
+        self.security.key = security.key;
+        self.security.denied = security.denied;
+    }
+
     fn table(&self) -> toml::Table {
         self.to_toml().parse().expect("a configuration is printed as TOML")
     }
@@ -40,5 +50,9 @@ mod tests {
         other.ring.window = 17;
         other.client = None;
         assert_eq!(config.needs_restart(&other), ["listen", "ring"]);
+        let mut renewed = config;
+        renewed.take_anew(other.clone());
+        assert_eq!(renewed.needs_restart(&other), ["listen", "ring"], "these still wait");
+        assert_eq!((renewed.labels, renewed.rights), (other.labels, other.rights));
     }
 }

@@ -5,6 +5,9 @@ use wire::{GroupId, MethodId};
 
 use crate::error::Problem;
 
+/// Bytes of a rule's name: refusals have room for it.
+const MAX_RULE_NAME: usize = 64;
+
 /// The rules. A call is governed by the rules that name its group and its method. If there are any,
 /// one of them has to name the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +75,9 @@ impl Rights {
             if let Some((key, _)) = lacks.into_iter().find(|(_, lacks)| *lacks) {
                 return Err(Problem::RightLacks { index, key });
             }
+            if rule.name.len() > MAX_RULE_NAME {
+                return Err(Problem::RightNameLong { index, most: MAX_RULE_NAME });
+            }
             if self.rule[..index].iter().any(|other| other.name == rule.name) {
                 return Err(Problem::RightTwice { index, name: rule.name.clone() });
             }
@@ -88,7 +94,10 @@ impl Rule {
     }
 
     fn names(&self, label: &str) -> bool {
-        let client = label.strip_prefix("client-");
+        // A client may call itself "admin-ops", which is no administrator's certificate.
+        let is_label =
+            |name: &str| ["admin-", "node-", "client-"].iter().any(|it| name.starts_with(it));
+        let client = label.strip_prefix("client-").filter(|client| !is_label(client));
         self.clients
             .iter()
             .any(|name| name == "*" || Some(name.as_str()) == client || name == label)
@@ -134,6 +143,7 @@ mod tests {
             "a client without a certificate is not among the clients of rule \"orders\""
         );
         assert!(!may(Some("client-ops"), "orders", "cancel"), "an administrator is no client");
+        assert!(!may(Some("client-admin-ops"), "orders", "cancel"), "nor one that is called so");
     }
 
     #[test]
@@ -144,6 +154,9 @@ mod tests {
         assert!(refused(&rights, None, "counter", "get").is_some(), "it has no name at all");
         let why = refused(&rights, Some("client-a"), "counter", "add").unwrap();
         assert!(why.contains("no rule in [rights] permits"), "{why}");
+        let long =
+            Rights { rule: vec![rule(&"x".repeat(65), &["*"], &[], &[])], ..Rights::default() };
+        assert!(long.check().unwrap_err().to_string().contains("64 bytes"));
         assert!(Rights::default().are_all() && !rights.are_all());
     }
 }

@@ -93,9 +93,10 @@ fn open_gate(
     entrance: Entrance,
 ) -> Result<Gate, StartError> {
     let admit = move |guest: Guest| {
-        let Guest { stream, records, input, identity } = guest;
+        let Guest { stream, records, input, peer } = guest;
+        let identity = &peer.identity;
         tracing::info!(peer = ?stream.peer_addr().ok(), %identity, "an administrator has come in");
-        entrance.admit_tls(stream, records, input, &identity);
+        entrance.admit_tls(stream, records, input);
         true
     };
     let manners = Manners { admit: Box::new(admit), farewell };

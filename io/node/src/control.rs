@@ -150,10 +150,10 @@ impl Control {
     /// Takes the configuration as its source has it now. Returns the keys whose new values wait for
     /// a restart.
     pub fn reload(&self) -> Result<Vec<String>, ReloadError> {
-        let read = self.renewal.source.get().ok_or(ReloadError::Restart("its configuration"))?;
-        let (renewed, restart) = self.renewal.renew(read().map_err(ReloadError::Source)?)?;
-        self.order(Order::Renew(Box::new(renewed)))?;
-        Ok(restart)
+        self.renewal.renew(|renewed| {
+            let renewed = Box::new(renewed);
+            self.ask(ANSWER_WITHIN, |reply| Order::Renew { renewed, reply })
+        })
     }
 
     pub fn ask_hosting(

@@ -27,23 +27,16 @@ pub enum ReloadError {
     Tls(#[from] tls::CredentialsError),
     /// The list of denied certificates cannot be used.
     #[error(transparent)]
-    Denied(#[from] DeniedProblem),
+    Denied(#[from] tls::DeniedError),
     /// Another node, or the use of TLS, cannot be taken anew.
     #[error("{0} cannot change while the node runs: restart it")]
     Restart(&'static str),
-    /// The node has stopped.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
-}
-
-/// The list of denied certificates cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("[security] denied {}: {why}", path.display())]
-pub struct DeniedProblem {
-    /// The file.
-    pub path: PathBuf,
-    /// The reason.
-    pub why: String,
+    /// The node has stopped, or hangs.
+    #[error(
+        "certificates and the list of denied ones are new; rights and connections are not yet: {0}; \
+         reload again"
+    )]
+    Half(Stopped),
 }
 
 /// A node cannot be started.
@@ -57,7 +50,7 @@ pub enum StartError {
     Tls(#[from] tls::CredentialsError),
     /// The list of denied certificates cannot be used.
     #[error(transparent)]
-    Denied(#[from] DeniedProblem),
+    Denied(#[from] tls::DeniedError),
     /// An address cannot be listened on.
     #[error("cannot listen for {what} on {address}: {source}; {}", remedy(source))]
     Listen {

@@ -70,8 +70,8 @@ pub use config::{
 };
 pub use engine::{Event, HangRule, NestedError, ReserveNews, ServiceOutcome};
 pub use error::{
-    DeniedProblem, DiscardError, HostError, MoveError, ReloadError, RestoreError, RestyleError,
-    SaveError, StartError, Stopped, WaitError,
+    DiscardError, HostError, MoveError, ReloadError, RestoreError, RestyleError, SaveError,
+    StartError, Stopped, WaitError,
 };
 /// The deployments, for tools.
 pub use manager::cluster_state;

@@ -117,8 +117,7 @@ impl Node {
         let credentials = security::credentials(&config)?;
         let seal = security::seal(&config, me)?;
         let keys = seal.as_ref().map(|seal| seal.keys().clone());
-        let sealed = keys.is_some();
-        let renewal = Renewal::new(&config, sealed, credentials.as_ref())?;
+        let renewal = Renewal::new(&config, keys.is_some(), credentials.as_ref())?;
         let sockets = open_sockets(&config, me, seal, renewal.clients.as_ref(), &waker)?;
         let ring_address = sockets.transport.address();
         let bound = sockets.callers.as_ref().map(Callers::address);
@@ -164,6 +163,7 @@ impl Node {
             ending: Ending::new(),
             events: Events::new(config.node, profile.configured.clone()),
             profile,
+            founding: life.founding,
             pacing: Pacing::new(config.realtime, reserve_path, ports.into_iter().collect()),
         };
         let clocks = config.manager.on.then(Clocks::default);

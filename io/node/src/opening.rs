@@ -48,7 +48,7 @@ pub(crate) fn open_stack(
     let ring = config.ring_config(me);
     let mut stack = engine::Config::new(me, ring.nodes.clone(), config.cluster.clone());
     stack.quorum = config.quorum;
-    stack.first_life = life.first;
+    stack.first_life = life.founding.is_some();
     stack.vote_timeout = config.vote_timeout;
     stack.settle = (!config.settle.is_zero()).then_some(config.settle);
     stack.hang = config.hang;

@@ -132,7 +132,10 @@ pub(crate) enum Order {
         reply: SyncSender<Result<u8, String>>,
     },
     /// The configuration was taken anew.
-    Renew(Box<Renewed>),
+    Renew {
+        renewed: Box<Renewed>,
+        reply: SyncSender<()>,
+    },
     /// The newest rules are to come into force; the answer is their level.
     FinishUpgrade {
         reply: SyncSender<Result<u8, UpgradeError>>,

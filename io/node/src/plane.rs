@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use wire::Time;
 
 use crate::events::Events;
+use crate::incarnation::Founding;
 use crate::key_file_writer::KeyFileWriter;
 use crate::liveness::Liveness;
 use crate::managing::SharedState;
@@ -60,6 +61,8 @@ pub(crate) use waiting::Waiting;
 pub(crate) struct Plane {
     pub stack: Stack,
     pub profile: Profile,
+    /// Until the cluster is founded.
+    pub founding: Option<Founding>,
     pub sockets: Sockets,
     pub inbox: Inbox,
     pub replicas: Replicas,

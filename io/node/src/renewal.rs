@@ -1,17 +1,16 @@
 //! The things that a node takes anew while it runs: certificates, the list of denied ones, rights,
 //! labels.
 
-use std::fs::File;
-use std::io::Read;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use admin::server::Connections;
 use admin::status::TlsStatus;
 use config::{Config, Rights};
 use manager::cluster_state::Labels;
-use tls::{Credentials, Denied, MAX_DENIED, Port, Server};
+use tls::{Credentials, Denied, DeniedError, Port, Server};
 
-use crate::error::{DeniedProblem, ReloadError, StartError};
+use crate::error::{ReloadError, StartError, Stopped};
 use crate::security;
 use crate::streams::Security;
 
@@ -60,11 +59,16 @@ impl Renewal {
         Ok(renewal)
     }
 
-    /// Takes the configuration as it is now. Returns the data plane's part of it, and the keys whose
-    /// new values wait for a restart.
-    pub fn renew(&self, config: Config) -> Result<(Renewed, Vec<String>), ReloadError> {
-        config.check()?;
+    /// Takes the configuration as it is now, with `order` for the data plane's part of it. Returns the
+    /// keys whose new values wait for a restart. One at a time: what was read last is in force.
+    pub fn renew(
+        &self,
+        order: impl FnOnce(Renewed) -> Result<(), Stopped>,
+    ) -> Result<Vec<String>, ReloadError> {
         let mut present = lock(&self.config);
+        let read = self.source.get().ok_or(ReloadError::Restart("its configuration"))?;
+        let config = read().map_err(ReloadError::Source)?;
+        config.check()?;
         if (config.node, &config.cluster) != (present.node, &present.cluster) {
             return Err(ReloadError::Restart("node and cluster"));
         }
@@ -87,9 +91,9 @@ impl Renewal {
         *lock(&self.labels) = config.labels.clone();
         let restart = present.needs_restart(&config);
         let tls = security::status(credentials.as_ref());
-        let renewed = Renewed { rights: config.rights.clone(), denied, tls };
-        *present = config;
-        Ok((renewed, restart))
+        order(Renewed { rights: config.rights.clone(), denied, tls }).map_err(ReloadError::Half)?;
+        present.take_anew(config);
+        Ok(restart)
     }
 
     /// The node's labels.
@@ -101,23 +105,17 @@ impl Renewal {
         let shared = Arc::new(denied.clone());
         let servers = self.clients.iter().chain(&self.administrators).chain(self.states.server());
         servers.for_each(|server| server.deny(shared.clone()));
-        self.connections.get().iter().for_each(|connections| connections.end_denied(denied));
+        self.connections
+            .get()
+            .iter()
+            .for_each(|connections| connections.end_denied(shared.clone()));
     }
 }
 
 /// The list of the configuration; empty, if it names none.
-fn denied(config: &Config) -> Result<Denied, DeniedProblem> {
-    let Some(path) = &config.security.denied else { return Ok(Denied::default()) };
-    let problem = |why: String| DeniedProblem { path: path.clone(), why };
-    let mut text = String::new();
-    let file = File::open(path).map_err(|error| problem(error.to_string()))?;
-    file.take(MAX_DENIED + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| problem(error.to_string()))?;
-    if text.len() as u64 > MAX_DENIED {
-        return Err(problem(format!("more than {MAX_DENIED} bytes: make a new authority instead")));
-    }
-    Denied::parse(&text).map_err(|error| problem(error.to_string()))
+fn denied(config: &Config) -> Result<Denied, DeniedError> {
+    let read = |path: &PathBuf| Denied::from_file(path, &config.cluster);
+    config.security.denied.as_ref().map(read).transpose().map(Option::unwrap_or_default)
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,6 +1,9 @@
 //! Certificates that are not accepted any more, though they are genuine.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
 
@@ -22,8 +25,9 @@ pub struct Denied {
 /// A line that is neither a name nor a fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "line {line} is \"{text}\": write client-NAME, admin-NAME or node-ID, or a certificate's SHA-256 \
-     in hexadecimal digits (`openssl x509 -noout -fingerprint -sha256 -in FILE`)"
+    "line {line} is \"{text}\": write client-NAME, admin-NAME or node-ID of this cluster, one a line, \
+     or a certificate's SHA-256 in hexadecimal digits (`openssl x509 -noout -fingerprint -sha256 -in \
+     FILE`)"
 )]
 pub struct NotDenied {
     /// The line's number, from 1.
@@ -32,22 +36,58 @@ pub struct NotDenied {
     pub text: String,
 }
 
+/// A list that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "[security] denied {}: {why}; the list of before stays in force, and nothing starts without one: \
+     write the file, an empty one if nobody is denied",
+    path.display()
+)]
+pub struct DeniedError {
+    /// The file.
+    pub path: PathBuf,
+    /// The reason.
+    pub why: String,
+}
+
 impl Denied {
-    /// Reads a list: one name or fingerprint a line; `#` begins a comment.
+    /// Reads a cluster's list from a file.
+    ///
+    /// # Errors
+    /// It cannot be read, is longer than [`MAX_DENIED`], or has a line that denies nobody.
+    pub fn from_file(path: &Path, cluster: &str) -> Result<Denied, DeniedError> {
+        let problem = |why: String| DeniedError { path: path.into(), why };
+        let mut text = String::new();
+        let file = File::open(path).map_err(|error| problem(error.to_string()))?;
+        file.take(MAX_DENIED + 1)
+            .read_to_string(&mut text)
+            .map_err(|error| problem(error.to_string()))?;
+        if text.len() as u64 > MAX_DENIED {
+            let why = format!("more than {MAX_DENIED} bytes: make a new authority instead");
+            return Err(problem(why));
+        }
+        Denied::parse(&text, cluster).map_err(|error| problem(error.to_string()))
+    }
+
+    /// Reads a cluster's list: one name, as certificates have it or its first label, or fingerprint a
+    /// line; `#` begins a comment.
     ///
     /// # Errors
     /// The first line that is neither.
-    pub fn parse(text: &str) -> Result<Denied, NotDenied> {
+    pub fn parse(text: &str, cluster: &str) -> Result<Denied, NotDenied> {
         let mut denied = Denied::default();
         for (index, line) in text.lines().enumerate() {
             let entry = line.split('#').next().unwrap_or_default().trim();
             if entry.is_empty() {
                 continue;
             }
-            let is_label = ["client-", "admin-", "node-"].iter().any(|it| entry.starts_with(it));
-            match fingerprint(entry) {
-                Some(fingerprint) => _ = denied.fingerprints.insert(fingerprint),
-                None if is_label => _ = denied.labels.insert(entry.into()),
+            if let Some(fingerprint) = fingerprint(entry) {
+                denied.fingerprints.insert(fingerprint);
+                continue;
+            }
+            // A name that is not exactly one that certificates have would deny nobody.
+            match Identity::named(entry, cluster) {
+                Some(identity) => _ = denied.labels.insert(identity.label().into()),
                 None => return Err(NotDenied { line: index + 1, text: entry.into() }),
             }
         }
@@ -61,11 +101,7 @@ impl Denied {
 
     /// Whether this one is denied.
     pub fn denies(&self, peer: &Peer) -> bool {
-        if self.labels.contains(peer.identity.label()) {
-            return true;
-        }
-        let hash = digest(&SHA256, &peer.certificate);
-        self.fingerprints.iter().any(|fingerprint| fingerprint[..] == *hash.as_ref())
+        self.labels.contains(peer.identity.label()) || self.fingerprints.contains(&peer.fingerprint)
     }
 }
 
@@ -74,8 +110,15 @@ impl Denied {
 pub struct Peer {
     /// The name in its certificate.
     pub identity: Identity,
-    /// The certificate, DER.
-    pub certificate: Vec<u8>,
+    /// The certificate's SHA-256.
+    fingerprint: [u8; FINGERPRINT],
+}
+
+impl Peer {
+    pub(crate) fn new(identity: Identity, certificate: &[u8]) -> Peer {
+        let hash = digest(&SHA256, certificate);
+        Peer { identity, fingerprint: hash.as_ref().try_into().expect("SHA-256 has 32 bytes") }
+    }
 }
 
 /// 64 hexadecimal digits, perhaps with colons, perhaps behind "... Fingerprint=".
@@ -101,16 +144,25 @@ mod tests {
         let hex: Vec<String> = hash.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
         let text =
             format!("# stolen\nclient-hmi  # on Monday\n\nsha256 Fingerprint={}\n", hex.join(":"));
-        let denied = Denied::parse(&text).unwrap();
+        let denied = Denied::parse(&text, "plant").unwrap();
         let denies = |name, certificate: &[u8]| {
             let identity = Identity::client("plant", name).unwrap();
-            denied.denies(&Peer { identity, certificate: certificate.into() })
+            denied.denies(&Peer::new(identity, certificate))
         };
         assert!(denies("hmi", b"any"));
         assert!(denies("desk", b"a certificate"));
         assert!(!denies("desk", b"another"));
-        assert!(!denied.is_empty() && Denied::parse("# nobody\n").unwrap().is_empty());
-        let error = Denied::parse("client-a\nhmi\n").unwrap_err();
-        assert_eq!((error.line, error.text.as_str()), (2, "hmi"));
+        assert!(!denied.is_empty() && Denied::parse("# nobody\n", "plant").unwrap().is_empty());
+        let whole = Denied::parse("client-hmi.plant.steadfast", "plant").unwrap();
+        assert!(whole.denies(&Peer::new(Identity::client("plant", "hmi").unwrap(), b"any")));
+    }
+
+    #[test]
+    fn a_line_that_would_deny_nobody_is_refused() {
+        for line in ["hmi", "client-HMI", "client-hmi,", "node-03", "admin-ops foo", "node"] {
+            let error = Denied::parse(&format!("client-a\n{line}\n"), "plant").unwrap_err();
+            assert_eq!((error.line, error.text.as_str()), (2, line));
+        }
+        assert!(Denied::parse("client-hmi.port.steadfast", "plant").is_err(), "another cluster");
     }
 }

@@ -24,7 +24,7 @@ mod stream;
 
 pub use client::Client;
 pub use credentials::{Credentials, CredentialsError};
-pub use denied::{Denied, MAX_DENIED, NotDenied, Peer};
+pub use denied::{Denied, DeniedError, MAX_DENIED, NotDenied, Peer};
 pub use explain::explain;
 pub use name::{Identity, NameError, Role, check_cluster};
 pub use records::Records;

@@ -111,6 +111,12 @@ impl Identity {
         &self.label
     }
 
+    /// The owner of a name in a cluster: as certificates have it, or its first label alone.
+    pub(crate) fn named(name: &str, cluster: &str) -> Option<Identity> {
+        let whole = || read(&format!("{name}.{cluster}.{TOP}"));
+        read(name).filter(|identity| identity.cluster == cluster).or_else(whole)
+    }
+
     /// Reads the identity in a certificate, without a check that it is genuine.
     ///
     /// # Errors

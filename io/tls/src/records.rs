@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IoSlice, Write};
 
 use rustls::{Connection, Error, HandshakeKind};
 
-use crate::denied::{Denied, Peer};
+use crate::denied::Peer;
 use crate::name::Identity;
 
 /// Encrypted bytes that wait for the socket. Plain ones wait, and are counted, at their owner.
@@ -95,13 +95,8 @@ impl Records {
 
     /// The other side, once the handshake is over. `None`: it is not of a Steadfast cluster.
     pub fn peer(&self) -> Option<Peer> {
-        let certificate = self.connection.peer_certificates()?.first()?.to_vec();
-        Some(Peer { identity: self.identity()?, certificate })
-    }
-
-    /// The other side's certificate is in this list.
-    pub fn is_denied(&self, denied: &Denied) -> bool {
-        !denied.is_empty() && self.peer().is_some_and(|peer| denied.denies(&peer))
+        let certificate = self.connection.peer_certificates()?.first()?;
+        Some(Peer::new(self.identity()?, certificate))
     }
 
     /// The handshake was a short one, by a ticket of an earlier connection.

@@ -79,6 +79,16 @@ impl Server {
             Present { denied, ..other.present() };
     }
 
+    /// The cluster of its certificate.
+    pub fn cluster(&self) -> &str {
+        &self.identity.cluster
+    }
+
+    /// Whether the other side's certificate is in the list.
+    pub fn denies(&self, records: &Records) -> bool {
+        records.peer().is_some_and(|peer| self.present().denied.denies(&peer))
+    }
+
     /// Certificates of this list are not accepted from now on.
     pub fn deny(&self, denied: Arc<Denied>) {
         self.present.write().unwrap_or_else(PoisonError::into_inner).denied = denied;
@@ -117,10 +127,11 @@ impl Server {
         {
             return Visitor::Refused(format!("your certificate is not valid any more: {error}"));
         }
-        let Some(theirs) = records.identity() else {
+        let Some(peer) = records.peer() else {
             return Visitor::Refused(crate::NameError::None.to_string());
         };
-        if records.is_denied(&denied) {
+        let theirs = &peer.identity;
+        if denied.denies(&peer) {
             return Visitor::Refused(format!(
                 "your certificate is that of {theirs}, which is denied here: ask for a new one"
             ));
@@ -138,7 +149,7 @@ impl Server {
                  that `steadfast init` made as admin"
             ));
         }
-        Visitor::Welcome(theirs)
+        Visitor::Welcome(peer.identity)
     }
 }
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use image::{MAX_MANIFEST, MAX_PART, Manifest, PAGE, Place, Root, root_of};
 use os::durable::{make_folder, replace_file};
-use tls::Client;
 
 use super::ask;
 use crate::images::{Saver, data_of, folder_of, manifest_of, remove_file};
+use crate::options::Tls;
 use crate::streams::{self, Stream};
 
 /// Gets images into a folder.
@@ -18,12 +18,12 @@ use crate::streams::{self, Stream};
 pub struct Taker {
     folder: PathBuf,
     /// For other hosts.
-    tls: Option<Client>,
+    tls: Option<Tls>,
 }
 
 impl Taker {
     /// Into this folder; from other hosts with these credentials.
-    pub fn new(folder: &Path, tls: Option<Client>) -> Taker {
+    pub fn new(folder: &Path, tls: Option<Tls>) -> Taker {
         Taker { folder: folder.into(), tls }
     }
 

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use memlog::{Bell, Broken, Reader};
-use tls::Client;
 use wire::Member;
 use wire::agents::{Frame, Hello, MAGIC, MAX_PIECE, Open, Piece, Purpose, Route, Word};
 use wire::versions::RING;
 
 use crate::event::Event;
 use crate::inbox::Inbox;
+use crate::options::Tls;
 use crate::streams::{self, SILENT, Stream};
 
 /// Pauses before an agent that is not there is looked for again: the first, and the longest.
@@ -54,7 +54,7 @@ impl Courier {
     pub fn start(
         (me, to): (Member, Member),
         at: String,
-        tls: Option<Client>,
+        tls: Option<Tls>,
         events: Sender<Event>,
     ) -> io::Result<Courier> {
         let (courier, parcels) = Inbox::new()?;
@@ -123,7 +123,7 @@ struct Way {
     me: Member,
     to: Member,
     at: String,
-    tls: Option<Client>,
+    tls: Option<Tls>,
     parcels: Receiver<Parcel>,
     bell: Arc<Bell>,
     logs: BTreeMap<Carried, (u64, Arc<File>)>,

@@ -93,3 +93,19 @@ fn what_may_have_been_executed_is_never_told_to_be_refused() {
     let error = cluster.result(call).unwrap_err();
     assert_eq!((error.was_executed(), error), (None, CallError::DeadlineExceeded));
 }
+
+/// Nodes may take new rights one after the other: the one that was asked first may have done it.
+#[test]
+fn what_may_have_been_executed_is_never_told_to_be_denied() {
+    let mut cluster = cluster(Style::SemiActive);
+    cluster.node(1).manner = Manner::AckLevel;
+    for node in [2, 3] {
+        let denied = Outcome::Refused(Refusal::Denied, "rule \"orders\"".into());
+        cluster.node(node).manner = Manner::Answer(denied, None);
+    }
+    let call = cluster.call(ms(500));
+    cluster.run(ms(1));
+    cluster.kill(1);
+    let error = cluster.result(call).unwrap_err();
+    assert_eq!((error.was_executed(), error), (None, CallError::DeadlineExceeded));
+}

@@ -81,7 +81,7 @@ impl Plane {
             Order::Proposal(proposal) => self.grant(now, proposal),
             Order::Criticalities(of) => self.stack.set_criticalities(of),
             Order::Key { ask, reply } => answer(&reply, self.change_key(now, ask)),
-            Order::Renew(renewed) => self.renew(now, *renewed),
+            Order::Renew { renewed, reply } => answer(&reply, self.renew(now, *renewed)),
             Order::FinishUpgrade { reply } => answer(&reply, self.stack.finish_upgrade(now)),
             Order::KeyKept(kept) => {
                 let kept = self.sockets.transport.seal().and_then(|seal| kept.apply(seal));
@@ -115,7 +115,7 @@ impl Plane {
         let Renewed { rights, denied, tls } = renewed;
         self.profile.tls = tls;
         if let Some(callers) = &mut self.sockets.callers {
-            for caller in callers.renew(rights, &denied) {
+            for caller in callers.renew(rights, denied) {
                 self.stack.handle_disconnect(now, caller);
             }
         }

@@ -7,6 +7,7 @@ use wire::{GroupId, Time};
 
 use super::waiting::answer;
 use super::{Keeping, Plane, Sockets};
+use crate::incarnation::Founding;
 
 /// The commands that ran in one turn.
 #[derive(Default)]
@@ -142,6 +143,10 @@ impl Plane {
             Event::NestedEnded { .. } => self.counters.nested_ends += 1,
             Event::NestedCopy { .. } => self.counters.nested_copies += 1,
             Event::Left => self.ending.left(),
+            // Once in the node's life, it waits for the disk here: before it answers anything.
+            Event::Quorum { quorate: true, .. } => {
+                self.founding.take().into_iter().for_each(Founding::over);
+            }
             Event::JoinRefused { name, options } => {
                 self.hosting().refuse_join(monotonic(), GroupId::of(name), *options);
             }

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
 
 use bytes::{Buf, Bytes, BytesMut};
-use tls::{Identity, Records};
+use tls::{Peer, Records};
 
 use admin::status::Counters;
 
@@ -16,7 +16,7 @@ const WRITE_BATCH: usize = 32;
 #[derive(Debug)]
 pub(super) struct Secure {
     pub records: Box<Records>,
-    pub identity: Identity,
+    pub peer: Peer,
     /// Plain bytes that were sealed since the socket took all that was.
     sealed: usize,
 }
@@ -186,7 +186,7 @@ impl Connection {
 }
 
 impl Secure {
-    pub fn new(records: Box<Records>, identity: Identity) -> Secure {
-        Secure { records, identity, sealed: 0 }
+    pub fn new(records: Box<Records>, peer: Peer) -> Secure {
+        Secure { records, peer, sealed: 0 }
     }
 }

@@ -104,8 +104,8 @@ impl Door {
                 }
             },
             Door::Gated { guests, .. } => {
-                let Guest { stream, records, input, identity } = guests.try_recv().ok()?;
-                Some(Connection::new(stream, Some(Secure::new(records, identity)), input))
+                let Guest { stream, records, input, peer } = guests.try_recv().ok()?;
+                Some(Connection::new(stream, Some(Secure::new(records, peer)), input))
             }
         }
     }

@@ -194,13 +194,13 @@ impl Porter {
             }
             Verdict::Enter => {
                 let visitor = self.visitors.remove(&number).expect("it was just here");
-                let Some(identity) = visitor.records.identity() else { return true };
+                let Some(peer) = visitor.records.peer() else { return true };
                 count(&self.tally.done);
                 if visitor.records.was_resumed() {
                     count(&self.tally.resumed);
                 }
                 let Waiting { stream, records, input, .. } = visitor;
-                (self.manners.admit)(Guest { stream, records, input, identity })
+                (self.manners.admit)(Guest { stream, records, input, peer })
             }
         }
     }

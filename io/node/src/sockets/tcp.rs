@@ -23,6 +23,9 @@ use crate::poller::{EventFlags, Poller, Source};
 /// Bytes read from a connection at a time, and before the others have their turn.
 const READ: usize = 64 << 10;
 
+/// The last words to a client whose certificate is denied.
+const DENIED: &str = "your certificate is denied here: ask for a new one";
+
 /// Connections accepted before the others have their turn.
 const ACCEPT_BATCH: usize = 16;
 
@@ -42,6 +45,8 @@ pub(crate) struct Callers {
     next: u64,
     /// The calls that clients may make.
     rights: Rights,
+    /// Certificates that are out.
+    denied: Arc<Denied>,
     /// Bytes in all buffers, and how many there may be.
     buffered: usize,
     room: usize,
@@ -74,6 +79,7 @@ impl Callers {
             connections: BTreeMap::new(),
             next: 1,
             rights,
+            denied: Arc::default(),
             buffered: 0,
             room: MAX_CALLERS_BYTES,
             unwritten: Vec::new(),
@@ -94,7 +100,7 @@ impl Callers {
     pub fn names(&self) -> BTreeMap<String, u64> {
         let mut names = BTreeMap::new();
         for secure in self.connections.values().filter_map(|it| it.secure.as_ref()) {
-            *names.entry(secure.identity.to_string()).or_default() += 1;
+            *names.entry(secure.peer.identity.to_string()).or_default() += 1;
         }
         names
     }
@@ -148,16 +154,17 @@ impl Callers {
 
     /// These rights are in force from now on, and whose certificate is in the list is out. Returns
     /// the connections that ended.
-    pub fn renew(&mut self, rights: Rights, denied: &Denied) -> Vec<Caller> {
+    pub fn renew(&mut self, rights: Rights, denied: Arc<Denied>) -> Vec<Caller> {
         self.rights = rights;
         let mut out = Vec::new();
         for (number, connection) in &mut self.connections {
             let secure = connection.secure.as_ref();
-            if secure.is_some_and(|secure| secure.records.is_denied(denied)) {
-                connection.say(&farewell("your certificate is denied here: ask for a new one"));
+            if secure.is_some_and(|secure| denied.denies(&secure.peer)) {
+                connection.say(&farewell(DENIED));
                 out.push(*number);
             }
         }
+        self.denied = denied;
         out.iter().for_each(|number| self.remove(*number));
         out.into_iter().map(Caller).collect()
     }
@@ -170,6 +177,12 @@ impl Callers {
         counters: &mut Counters,
         take: &mut impl FnMut(Arrived),
     ) -> Option<u64> {
+        // The gate let it in, and the list may have changed since.
+        if connection.secure.as_ref().is_some_and(|it| self.denied.denies(&it.peer)) {
+            connection.say(&farewell(DENIED));
+            counters.connections_refused += 1;
+            return None;
+        }
         if self.connections.len() >= MAX_CALLERS {
             counters.connections_refused += 1;
             // Connections without a greeting must not keep clients out.
@@ -389,7 +402,7 @@ fn denied(rights: &Rights, connection: &Connection, frame: &Frame) -> Option<Byt
     if rights.are_all() {
         return None;
     }
-    let name = connection.secure.as_ref().map(|secure| secure.identity.label());
+    let name = connection.secure.as_ref().map(|secure| secure.peer.identity.label());
     let reason = rights.refuse(name, request.group, request.method)?;
     let reply = Reply {
         number: request.number,

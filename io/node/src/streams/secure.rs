@@ -87,8 +87,16 @@ impl Security {
         limit(&stream)?;
         match self {
             Security::None => Ok(Box::new(stream)),
-            Security::Tls(client, _) => {
-                of_node(SecureStream::open(stream, client.connect(to))?, Some(node))
+            Security::Tls(client, server) => {
+                let stream = SecureStream::open(stream, client.connect(to))?;
+                // One list for both directions.
+                if server.denies(stream.records()) {
+                    return Err(io::Error::new(
+                        io::ErrorKind::PermissionDenied,
+                        "it is denied here",
+                    ));
+                }
+                of_node(stream, Some(node))
             }
             Security::Missing => Err(missing()),
         }

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 
 use bytes::{Bytes, BytesMut};
-use tls::{Identity, Records};
+use tls::{Peer, Records};
 
 /// A connection that has come through.
 #[derive(Debug)]
@@ -13,8 +13,8 @@ pub(crate) struct Guest {
     pub records: Box<Records>,
     /// Bytes that came behind the handshake already.
     pub input: BytesMut,
-    /// The identity in its certificate.
-    pub identity: Identity,
+    /// Its certificate's.
+    pub peer: Peer,
 }
 
 /// How a gate differs from another.
