@@ -81,7 +81,10 @@ impl Plane {
             Order::Proposal(proposal) => self.grant(now, proposal),
             Order::Criticalities(of) => self.stack.set_criticalities(of),
             Order::Key { ask, reply } => answer(&reply, self.change_key(now, ask)),
-            Order::Renew { renewed, reply } => answer(&reply, self.renew(now, *renewed)),
+            Order::Renew { renewed, reply } => {
+                self.renew(now, *renewed);
+                answer(&reply, ());
+            }
             Order::FinishUpgrade { reply } => answer(&reply, self.stack.finish_upgrade(now)),
             Order::KeyKept(kept) => {
                 let kept = self.sockets.transport.seal().and_then(|seal| kept.apply(seal));
