@@ -11,8 +11,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     agent, bench, call, context, deploy, deployments, doctor, drain, events, explain, hand_over,
-    init, job, key, node, nodes, poisoned, programs, qos, registry, reload, replica, run, state,
-    status, style, targets, upgrade,
+    init, job, join, key, node, nodes, poisoned, programs, qos, registry, reload, replica, retire,
+    run, state, status, style, targets, upgrade,
 };
 
 const EXAMPLES: &str = "\
@@ -50,6 +50,10 @@ Examples:
       steadfast drain 2 --config node.toml
   Run a program as four ranks that survive the loss of any of them:
       steadfast job run -n 4 -- python matmul.py
+  Have a new host in the cluster, and take an old one out of it:
+      steadfast init --out plant --add 4=10.0.0.4
+      steadfast join --token @node-4.token --out /etc/steadfast
+      steadfast retire 1 --config node.toml
   Look up names in the registry, and follow changes:
       steadfast registry list --config node.toml
       steadfast registry watch --config node.toml
@@ -80,6 +84,8 @@ struct Cli {
 enum Command {
     Init(init::Args),
     Context(context::Args),
+    Join(join::Args),
+    Retire(retire::Args),
     Node(node::Args),
     Status(status::Args),
     Nodes(nodes::Args),
@@ -118,6 +124,8 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Init(args) => init::run(&args),
         Command::Context(args) => context::run(&args),
+        Command::Join(args) => join::run(&args),
+        Command::Retire(args) => retire::run(&args),
         Command::Node(args) => node::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Nodes(args) => nodes::run(&args),

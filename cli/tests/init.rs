@@ -212,7 +212,9 @@ fn nodes_clients_and_administrators_are_added_and_renewed_by_the_same_authority(
     let (_kept, out) = plant();
     made(&["--cluster", "plant", "1=10.0.0.1", "2=10.0.0.2"], &out);
     let text = made(&["--add", "4=10.0.0.4", "--client", "hmi", "--admin", "night"], &out);
-    assert!(text.contains("id = 4\n     ring = \"10.0.0.4:7201\""), "{text}");
+    assert!(text.contains("steadfast join --token @"), "{text}");
+    let token = out.join("node-4.token");
+    assert_eq!(fs::metadata(&token).unwrap().permissions().mode() & 0o777, 0o600);
     let server = |label: &str| {
         let credentials = Credentials::from_dir(&out.join(label)).unwrap();
         Server::new(&credentials, Port::Client).map(|_| credentials.identity)

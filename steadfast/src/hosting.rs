@@ -18,6 +18,7 @@ pub use os::realtime;
 /// A node's status, its own and its cluster's: [`Node::status`], `steadfast status --json`.
 pub mod status {
     pub use ::admin::deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
+    pub use ::admin::growth::{MovingStatus, NodesStatus};
     pub use ::admin::registry::RegistryStatus;
     pub use ::admin::status::{
         BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus,
@@ -33,6 +34,7 @@ pub mod status {
 
 /// The admin protocol: what tools ask of a node, at its local socket or over TLS.
 pub mod admin {
+    pub use ::admin::growth::WelcomeAnswer;
     pub use ::admin::server::ServeError;
     pub use ::admin::{
         AdminError, Client, DeployAnswer, DoneAnswer, Events, KeyAnswer, KeyAsk, LevelAnswer,

@@ -121,23 +121,26 @@ fn return_it(args: &Return) -> Result<(), Failure> {
 }
 
 fn drain(args: &Args) -> Result<(), Failure> {
-    let node = NodeId(args.node);
-    let mut admin = args.at.connect()?;
+    empty(&mut args.at.connect()?, NodeId(args.node), args.within, args.json)
+}
+
+/// Empties a node, and tells how far it is.
+pub fn empty(admin: &mut Client, node: NodeId, within: u64, json: bool) -> Result<(), Failure> {
     admin.drain(node).map_err(Failure::failed)?;
-    let until = Instant::now() + Duration::from_secs(args.within);
+    let until = Instant::now() + Duration::from_secs(within);
     let mut told = None;
     loop {
         let deployments = admin.deployments().map_err(Failure::failed)?;
-        let jobs = jobs(&mut admin, until)?;
+        let jobs = jobs(admin, until)?;
         let progress = progress(&deployments, jobs.as_ref(), node);
         if told.as_ref() != Some(&progress) {
-            say(args, &progress)?;
+            say(json, &progress)?;
         }
-        if progress.is_empty() || args.within == 0 {
+        if progress.is_empty() || within == 0 {
             return Ok(());
         }
         if Instant::now() >= until {
-            return Err(Failure::Failed(unfinished(&progress, args.within)));
+            return Err(Failure::Failed(unfinished(&progress, within)));
         }
         told = Some(progress);
         // The node is asked again, and again: nothing tells how the cluster state changes.
@@ -190,8 +193,8 @@ fn jobs(admin: &mut Client, until: Instant) -> Result<Option<Jobs>, Failure> {
     }
 }
 
-fn say(args: &Args, progress: &Progress) -> Result<(), Failure> {
-    if args.json {
+fn say(json: bool, progress: &Progress) -> Result<(), Failure> {
+    if json {
         let json = serde_json::to_string(progress).map_err(Failure::failed)?;
         return print(&format!("{json}\n"));
     }

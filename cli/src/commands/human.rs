@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use steadfast::status::{Grant, GroupStatus, KeyChange, LogStatus, Status, StorageStatus};
+use steadfast::status::{
+    Grant, GroupStatus, KeyChange, LogStatus, MovingStatus, Status, StorageStatus,
+};
 use steadfast::{Durability, NodeId, Style};
 
 /// Names of clients that are told; `--json` tells more.
@@ -250,7 +252,11 @@ fn ring(text: &mut String, status: &Status) {
         text,
         format_args!("ring    {state}, {quorum} (epoch {epoch}), {id}, {delivered} delivered"),
     );
-    line(text, format_args!("nodes   {} of {all}: {}", members.len(), list(&members)));
+    let counted = members.iter().filter(|node| ring.configured.contains(node)).count();
+    line(text, format_args!("nodes   {counted} of {all}: {}", list(&members)));
+    if let Some(moving) = &status.nodes.moving {
+        line(text, format_args!("        {}", coming_or_going(moving)));
+    }
     match &status.seal {
         Some(seal) => {
             line(text, format_args!("sealed  with key {} ({})", seal.key, seal.fingerprint));
@@ -276,6 +282,17 @@ fn ring(text: &mut String, status: &Status) {
         let all: Vec<String> = (0..links).map(carry).collect();
         line(text, format_args!("links   {}", all.join(", ")));
     }
+}
+
+/// How far a change of the nodes is.
+fn coming_or_going(moving: &MovingStatus) -> String {
+    let MovingStatus { node, comes, kept } = moving;
+    let (moves, waits) = match comes {
+        true => ("is coming", "it and a majority of the others have"),
+        false => ("is going", "a majority of the others has"),
+    };
+    let kept = if kept.is_empty() { "nobody yet".into() } else { list(kept) };
+    format!("{node} {moves}: once {waits} that on disk; so far {kept}")
 }
 
 /// How far a change of the cluster's key is.

@@ -34,6 +34,7 @@ Examples:
 What is made:
   DIR/authority/         makes all certificates: authority.key belongs offline, in a safe place
   DIR/node-ID/           all that a node needs: copy it to its host as it is
+  DIR/node-ID.token      the same in one line, of a node that is added: for `steadfast join`
   DIR/client-NAME/       for those who call services: `steadfast call --tls DIR/client-NAME`
   DIR/admin-NAME/        for `steadfast status --connect HOST:PORT --tls DIR/admin-NAME`
   DIR/context.toml       where the nodes are: `steadfast context use DIR`
@@ -62,7 +63,7 @@ pub struct Args {
     #[arg(long, value_name = "N", conflicts_with_all = ["add", "renew"],
           value_parser = clap::value_parser!(u8).range(1..=64))]
     local: Option<u8>,
-    /// Makes a further node for a cluster that was made before.
+    /// Makes a further node for a cluster that was made before, and a token for `steadfast join`.
     #[arg(long, value_name = "ID=ADDRESS")]
     add: Vec<NodeSpec>,
     /// Makes a certificate for a client of this name. At first, if none is named, for `app`.
@@ -226,7 +227,8 @@ fn extend(args: &Args, folder: &Folder) -> Result<Report, Failure> {
         folder.issue(&authority, &name, &plan.addresses(&name))?;
         folder.write_secret(name.label(), "cluster.key", &folder.cluster_key(&plan)?)?;
         folder.write_config(&plan, id, is_local)?;
-        report.add_later(id);
+        let token = folder.write_token(&plan, id)?;
+        report.add_later(id, token);
     }
     issue_owners(folder, &authority, &plan, (&args.client, &args.admin), &mut report)?;
     folder.write_plan(&plan)?;

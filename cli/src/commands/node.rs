@@ -12,8 +12,8 @@ use signal_hook::iterator::Signals;
 use steadfast::events::{Event, Interest};
 use steadfast::realtime::fifo;
 use steadfast::{
-    DEFAULT_CONFIG, Folders, HostOptions, Node, NodeConfig, SHORT_CONFIG, StartError, founder,
-    key_file,
+    DEFAULT_CONFIG, Folders, HostOptions, Node, NodeConfig, SHORT_CONFIG, StartError, Stopped,
+    founder, key_file,
 };
 
 use super::{Failure, finish, log, notify, print, report};
@@ -191,7 +191,11 @@ fn serve(
     tell_systemd("STOPPING=1");
     // Its ranks end, and go on elsewhere.
     drop(agent);
-    node.stop().map_err(Failure::failed)?;
+    node.stop().map_err(|stopped| match stopped {
+        // It does not get better by starting again.
+        Stopped::Retired => Failure::usage(stopped),
+        stopped => Failure::failed(stopped),
+    })?;
     tracing::info!("stopped");
     match woken_by {
         Wake::Signal => Ok(()),

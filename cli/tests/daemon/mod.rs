@@ -124,6 +124,14 @@ impl Daemon {
         self.child.kill().expect("it runs");
     }
 
+    /// Waits for its own end: exit code and standard error.
+    pub fn ended(mut self) -> (Option<i32>, String) {
+        let mut text = String::new();
+        let mut log = self.child.stderr.take().expect("it is a pipe");
+        log.read_to_string(&mut text).expect("text");
+        (self.child.wait().expect("it is our child").code(), text)
+    }
+
     /// Waits until it tells systemd something that begins like this.
     pub fn wait_for(&self, message: &str) {
         let mut buffer = [0; 256];

@@ -74,7 +74,7 @@ impl<O: Ordering> Base<O> {
     /// stay for ever: no member has them in force alone.
     pub(crate) fn level_of(&self, ordered: &Ordered) -> Level {
         match ordered {
-            Ordered::Install(_) | Ordered::Activate(_) => Level::Safe,
+            Ordered::Install(_) | Ordered::Activate(_) | Ordered::Roster(_) => Level::Safe,
             Ordered::PrimaryChunk(chunk)
                 if !chunk.last
                     || chunk.what == Told::Checkpoint

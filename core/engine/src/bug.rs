@@ -68,6 +68,17 @@ wire::planted_bugs! {
         /// A node that restarts forgets the rules in force.
         LoseLevel,
     }
+    /// Those about nodes that come and go.
+    OF_GROWTH {
+        /// A change of the nodes that comes while another is under way puts that in force at once.
+        AdmitTwice,
+        /// A retired node counts for the quorum.
+        CountRetired,
+        /// Only the nodes before a change count for the quorum, and for the change.
+        QuorumOfOldListOnly,
+        /// A node that restarts forgets how the nodes have changed.
+        ForgetRoster,
+    }
     /// Those of warm passive groups.
     OF_WARM_PASSIVE {
         /// A passive group's primary replies before what it executed is in an update.

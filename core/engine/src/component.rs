@@ -7,13 +7,15 @@ use core::net::SocketAddr;
 
 use wire::kept::Recollection;
 use wire::ordered::{Announce, Component, Install, MAX_ATTEMPTS, Place, Recall};
+use wire::roster::RosterStep;
 use wire::{Extension, GroupId, Member, NodeId, RingId, Time};
 
-use crate::api::{Config, Quorum};
+use crate::api::{Config, Quorum, RosterNews};
 use crate::bug::{Bug, Planted};
 use crate::component_order::ComponentOrder;
 use crate::levels::Levels;
 use crate::quorum::{Gathering, Verdict, verdict};
+use crate::roll::Roll;
 
 /// This node's progress with the configuration that the ring delivered last.
 #[derive(Clone, Debug)]
@@ -50,7 +52,7 @@ pub(crate) enum Disposition {
 pub(crate) struct Membership {
     me: Member,
     rule: Quorum,
-    configured: Vec<NodeId>,
+    roll: Roll,
     first_life: bool,
     address: Option<SocketAddr>,
     levels: Levels,
@@ -81,14 +83,13 @@ pub(crate) struct StateMerge<'a> {
 
 impl Membership {
     pub(crate) fn new(config: &Config, planted: Planted) -> Membership {
-        let nodes = config.nodes.clone();
         Membership {
             me: config.me,
             rule: config.quorum,
-            configured: nodes.clone(),
+            roll: Roll::new(config.me.node, &config.nodes, config.roster.as_ref(), planted),
             first_life: config.first_life,
             address: config.address,
-            levels: Levels::new(nodes, config.program.clone(), config.settle, planted),
+            levels: Levels::new(config.program.clone(), config.settle, planted),
             planted,
             ring: RingId::default(),
             last: Component::default(),
@@ -108,6 +109,7 @@ impl Membership {
         self.levels.recall(recollection.level);
         self.last = recollection.last.clone();
         self.attempts = recollection.attempts.clone();
+        self.forget_the_retired();
         let newest = self.attempts.last().unwrap_or(&self.last);
         if (newest.epoch, newest.ring) == (reached.epoch, reached.ring) {
             self.position = reached.sequence;
@@ -121,6 +123,68 @@ impl Membership {
 
     pub(crate) fn levels_mut(&mut self) -> &mut Levels {
         &mut self.levels
+    }
+
+    /// The nodes that count, in order of id.
+    pub(crate) fn nodes(&self) -> &[NodeId] {
+        self.roll.nodes()
+    }
+
+    /// Those, and how they change.
+    pub(crate) fn roll(&self) -> &Roll {
+        &self.roll
+    }
+
+    pub(crate) fn roll_mut(&mut self) -> &mut Roll {
+        &mut self.roll
+    }
+
+    /// A step of a change of the nodes is delivered at this place.
+    pub(crate) fn act_on_roster(
+        &mut self,
+        now: Time,
+        sender: Member,
+        step: RosterStep,
+        place: Place,
+        needed: impl FnOnce(NodeId) -> bool,
+    ) -> Option<RosterNews> {
+        let news = self.roll.act(sender, step, place, needed)?;
+        self.levels.set_nodes(now, self.roll.nodes());
+        if let RosterNews::Admitted(node) = news {
+            self.seat(node);
+        }
+        self.forget_the_retired();
+        Some(news)
+    }
+
+    /// A later roster than this node's has come meanwhile: it is this node's from now on. True if there
+    /// was one.
+    pub(crate) fn take_later_roster(&mut self, now: Time) -> bool {
+        if !self.roll.take_later() {
+            return false;
+        }
+        self.levels.set_nodes(now, self.roll.nodes());
+        self.forget_the_retired();
+        true
+    }
+
+    /// A node that came as a guest counts in the component that it is in.
+    fn seat(&mut self, node: NodeId) {
+        let member = self.announces.keys().find(|member| member.node == node).copied();
+        let component = self.attempts.last_mut().unwrap_or(&mut self.last);
+        if let Some(member) = member
+            && let Err(at) = component.members.binary_search(&member)
+        {
+            component.members.insert(at, member);
+        }
+    }
+
+    /// Nobody waits for what nodes know that have gone.
+    fn forget_the_retired(&mut self) {
+        let roster = self.roll.roster();
+        for component in self.attempts.iter_mut().chain([&mut self.last]) {
+            component.members.retain(|member| !roster.is_retired(member.node));
+        }
     }
 
     /// The configuration's members, for decisions on groups.
@@ -214,7 +278,7 @@ impl Membership {
     /// Every configured node is in the component, in whatever life.
     pub(crate) fn has_all_nodes(&self) -> bool {
         let here = |node: &NodeId| self.announces.keys().any(|member| member.node == *node);
-        self.configured.iter().all(here)
+        self.roll.nodes().iter().all(here)
     }
 
     /// The address for clients of a member.
@@ -261,6 +325,7 @@ impl Membership {
             program: self.levels.program().clone(),
             level: self.levels.level(),
             extension: Extension::default(),
+            roster: self.roll.announced(),
         }
     }
 
@@ -293,7 +358,8 @@ impl Membership {
             // Histories fork: of two that do not know of each other, neither is void.
             Quorum::Off => ComponentOrder::new(),
         };
-        match verdict(rule, &self.configured, &self.announces, &self.component_order) {
+        let lists = self.roll.lists(&self.announces);
+        match verdict(rule, &lists, &self.announces, &self.component_order) {
             Verdict::Minority => {
                 self.phase = Phase::Minority;
                 Some((false, false))
@@ -330,7 +396,12 @@ impl Membership {
         if ring != self.ring || sender != *installer {
             return None;
         }
-        let (members, epoch, recalled) = (core::mem::take(members), *epoch, *recalled);
+        let (mut members, epoch, recalled) = (core::mem::take(members), *epoch, *recalled);
+        let roster = &install.roster;
+        if roster.stamp != Place::default() {
+            // A node that is to come counts in no component yet.
+            members.retain(|member| roster.has(member.node));
+        }
         if self.attempts.len() == MAX_ATTEMPTS {
             // An announcement carries no more. A full list already says enough: until all
             // configured nodes are here there is no quorum.
@@ -340,7 +411,11 @@ impl Membership {
         self.position = sequence;
         self.phase = Phase::Active { installed: sequence, effective: false };
         self.restarted = false;
-        self.levels.install(now, &self.announces, &install.programs);
+        let nodes: Vec<NodeId> = match roster.stamp {
+            stamp if stamp == Place::default() => self.roll.nodes().to_vec(),
+            _ => roster.nodes().collect(),
+        };
+        self.levels.install(now, &nodes, &self.announces, &install.programs);
         let (announces, gathering) = (&self.announces, self.gathering());
         Some(StateMerge { announces, installer: sender, recalled, gathering })
     }
@@ -402,8 +477,8 @@ mod tests {
                 Ok(Ordered::Announce(alloc::boxed::Box::new(announce.clone())))
             );
             assert_eq!(membership.announce(me, announce), Some((true, true)));
-            let (groups, programs) = (Vec::new(), Vec::new());
-            let install = Install { ring, epoch: sequence, groups, keys: None, programs };
+            let (groups, programs, roster) = Default::default();
+            let install = Install { ring, epoch: sequence, groups, keys: None, programs, roster };
             assert!(membership.install(Time(0), me, &install, 2).is_some());
         }
     }

@@ -151,6 +151,7 @@ mod tests {
                 program: wire::Program::this("trial"),
                 level: 0,
                 extension: wire::Extension::default(),
+                roster: Default::default(),
             };
             (Member { node: NodeId(node), incarnation: Incarnation(9) }, announce)
         });

@@ -164,6 +164,26 @@ impl Directory {
         Change::View
     }
 
+    /// This node's replicas.
+    pub(crate) fn on_node(&self, node: NodeId) -> Vec<(Member, GroupId)> {
+        let all = self
+            .groups
+            .iter()
+            .flat_map(|(id, group)| group.replicas.iter().map(|replica| (replica.member, *id)));
+        all.filter(|(member, _)| member.node == node).collect()
+    }
+
+    /// Some group would be lost with this node, or waits for what is on its disk.
+    pub(crate) fn needs(&self, node: NodeId) -> bool {
+        self.groups.values().any(|group| {
+            let mut synced = group.synced().peekable();
+            let alone = synced.peek().is_some() && synced.all(|member| member.node == node);
+            let deposited = group.depositor().is_some_and(|deposit| deposit.holder.node == node);
+            let alone = alone && group.options.style.has_state();
+            alone || deposited || group.asleep.iter().any(|member| member.node == node)
+        })
+    }
+
     /// The group is gone.
     fn end(&mut self, id: GroupId) -> Change {
         let Some(group) = self.groups.remove(&id) else { return Change::None };

@@ -29,10 +29,16 @@ pub(crate) enum Stage {
     Aborted(KeyName),
 }
 
+/// The nodes that count, and those that are here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nodes<'a> {
+    pub(crate) all: &'a [NodeId],
+    pub(crate) present: &'a [NodeId],
+}
+
 /// The room.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    configured: Vec<NodeId>,
     me: NodeId,
     /// `None`: datagrams are not sealed here.
     table: Option<KeyTable>,
@@ -41,9 +47,9 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn new(me: NodeId, configured: Vec<NodeId>, sealing: Option<KeyName>) -> Keys {
+    pub(crate) fn new(me: NodeId, sealing: Option<KeyName>) -> Keys {
         let table = sealing.map(|sealing| KeyTable { sealing, change: None });
-        Keys { configured, me, table, said: None }
+        Keys { me, table, said: None }
     }
 
     /// The table of keys for the installation of a component.
@@ -55,7 +61,7 @@ impl Keys {
     pub(crate) fn install(
         &mut self,
         table: Option<&KeyTable>,
-        present: &[NodeId],
+        nodes: Nodes<'_>,
         effects: &mut Vec<Effect>,
     ) {
         // A node that does not seal takes no part in changes of keys.
@@ -70,7 +76,7 @@ impl Keys {
                 effects.push(Effect::Command(KeyCommand::SealWith(sealing)));
             }
         }
-        self.advance(present, effects);
+        self.advance(nodes, effects);
     }
 
     /// A step is delivered at its place.
@@ -78,7 +84,7 @@ impl Keys {
         &mut self,
         sender: Member,
         step: KeyStep,
-        present: &[NodeId],
+        nodes: Nodes<'_>,
         effects: &mut Vec<Effect>,
     ) {
         let Some(table) = &mut self.table else { return };
@@ -107,15 +113,14 @@ impl Keys {
             // Too late, or of a change that is over: the node that asked sees it in the status.
             _ => {}
         }
-        self.advance(present, effects);
+        self.advance(nodes, effects);
     }
 
     /// Ends the stage if no confirmation is missing.
-    fn advance(&mut self, present: &[NodeId], effects: &mut Vec<Effect>) {
-        let configured = &self.configured;
+    fn advance(&mut self, nodes: Nodes<'_>, effects: &mut Vec<Effect>) {
         let Some(table) = &mut self.table else { return };
         let Some(change) = &mut table.change else { return };
-        if !change.lacking(configured, present).is_empty() {
+        if !change.lacking(nodes).is_empty() {
             return;
         }
         let name = change.key.name;
@@ -176,13 +181,13 @@ impl Keys {
         table.change.as_ref().ok_or(KeyError::NoChange)
     }
 
-    pub(crate) fn status(&self, present: &[NodeId]) -> Option<KeyStatus> {
+    pub(crate) fn status(&self, nodes: Nodes<'_>) -> Option<KeyStatus> {
         let table = self.table.as_ref()?;
         let change = table.change.as_ref().map(|change| KeyChangeStatus {
             key: change.key.name,
             switched: change.switched,
             forced: change.forced,
-            lacking: change.lacking(&self.configured, present),
+            lacking: change.lacking(nodes),
         });
         Some(KeyStatus { sealing: table.sealing, change })
     }
@@ -191,7 +196,7 @@ impl Keys {
 /// Questions of the room about a change.
 trait Waiting {
     fn is(&self, name: KeyName) -> bool;
-    fn lacking(&self, configured: &[NodeId], present: &[NodeId]) -> Vec<NodeId>;
+    fn lacking(&self, nodes: Nodes<'_>) -> Vec<NodeId>;
 }
 
 impl Waiting for KeyChange {
@@ -200,8 +205,8 @@ impl Waiting for KeyChange {
     }
 
     /// Nodes whose confirmation this stage waits for.
-    fn lacking(&self, configured: &[NodeId], present: &[NodeId]) -> Vec<NodeId> {
-        let waited = if self.forced { present } else { configured };
+    fn lacking(&self, nodes: Nodes<'_>) -> Vec<NodeId> {
+        let waited = if self.forced { nodes.present } else { nodes.all };
         waited.iter().filter(|node| !self.confirmed.contains(node)).copied().collect()
     }
 }

@@ -15,7 +15,8 @@ use crate::bug::{Bug, Planted};
 /// The room.
 #[derive(Clone, Debug)]
 pub(crate) struct Levels {
-    configured: Vec<NodeId>,
+    /// The nodes that count.
+    nodes: Vec<NodeId>,
     program: Program,
     /// The rules in force; 0: none are known.
     level: u8,
@@ -24,6 +25,8 @@ pub(crate) struct Levels {
     /// How long all nodes have to know newer rules before these come into force unasked; `None`: only
     /// when asked.
     settle: Option<Duration>,
+    /// The cluster began in this life of the node: there is no program of before to go back to.
+    founded: bool,
     /// Since when all nodes know newer rules than those in force.
     ready_since: Option<Time>,
     /// The level that this node has ordered, so that it does so once in a component.
@@ -32,20 +35,21 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    pub(crate) fn new(
-        configured: Vec<NodeId>,
-        program: Program,
-        settle: Option<Duration>,
-        planted: Planted,
-    ) -> Levels {
-        let programs = BTreeMap::new();
-        let (level, ready_since, ordered) = (0, None, 0);
-        Levels { configured, program, level, programs, settle, ready_since, ordered, planted }
+    pub(crate) fn new(program: Program, settle: Option<Duration>, planted: Planted) -> Levels {
+        let (nodes, programs) = (Vec::new(), BTreeMap::new());
+        let (level, founded, ready_since, ordered) = (0, false, None, 0);
+        Levels { nodes, program, level, programs, settle, founded, ready_since, ordered, planted }
     }
 
     /// The disk's rules.
     pub(crate) fn recall(&mut self, level: u8) {
         self.level = if self.planted.is(Bug::LoseLevel) { 0 } else { level };
+    }
+
+    /// These nodes count from now on.
+    pub(crate) fn set_nodes(&mut self, now: Time, nodes: &[NodeId]) {
+        self.nodes = nodes.to_vec();
+        self.look(now);
     }
 
     pub(crate) fn level(&self) -> u8 {
@@ -74,15 +78,18 @@ impl Levels {
     pub(crate) fn install(
         &mut self,
         now: Time,
+        nodes: &[NodeId],
         announces: &BTreeMap<Member, Announce>,
         absent: &[(NodeId, Program)],
     ) {
+        self.nodes = nodes.to_vec();
         self.programs.clear();
-        let known = |node: &NodeId| self.configured.contains(node);
+        let known = |node: &NodeId| nodes.contains(node);
         let absent = absent.iter().filter(|(node, _)| known(node)).cloned();
         let here = announces.iter().map(|(member, it)| (member.node, it.program.clone()));
         self.programs = absent.chain(here).collect();
         let announced = announces.values().map(|announce| announce.level).max().unwrap_or(0);
+        self.founded |= announced == 0;
         self.level = match announced {
             0 => {
                 let rules = announces.values().map(|announce| announce.program.rules);
@@ -110,9 +117,9 @@ impl Levels {
     fn known_by_all(&self) -> Option<u8> {
         let greatest = |node: &NodeId| Some(self.programs.get(node)?.rules.greatest);
         if self.planted.is(Bug::ActivateBeforeAll) {
-            return self.configured.iter().filter_map(greatest).max();
+            return self.nodes.iter().filter_map(greatest).max();
         }
-        self.configured.iter().map(greatest).try_fold(u8::MAX, |least, it| Some(least.min(it?)))
+        self.nodes.iter().map(greatest).try_fold(u8::MAX, |least, it| Some(least.min(it?)))
     }
 
     /// Newer rules than those in force, if every configured node knows them.
@@ -126,7 +133,7 @@ impl Levels {
         let knows = |node: &&NodeId| {
             self.programs.get(node).is_some_and(|program| Some(program.rules.greatest) == newest)
         };
-        self.configured.iter().filter(|node| !knows(node)).copied().collect()
+        self.nodes.iter().filter(|node| !knows(node)).copied().collect()
     }
 
     fn look(&mut self, now: Time) {
@@ -136,7 +143,8 @@ impl Levels {
     /// When newer rules are to come into force unasked.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let next = self.next().filter(|next| *next > self.ordered);
-        next.and(Some(self.ready_since? + self.settle?))
+        let settle = if self.founded { Duration::ZERO } else { self.settle? };
+        next.and(Some(self.ready_since? + settle))
     }
 
     /// The level to order, if that is due; it is ordered then.
@@ -175,28 +183,30 @@ mod tests {
                 program: program.clone(),
                 level: *level,
                 extension: Default::default(),
+                roster: Default::default(),
             };
             (member, announce)
         };
         nodes.iter().map(announce).collect()
     }
 
+    const NODES: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
+
     fn levels() -> Levels {
         let settle = Some(Duration::from_secs(1));
-        let nodes = vec![NodeId(1), NodeId(2), NodeId(3)];
-        Levels::new(nodes, knows(1, 2), settle, Planted::default())
+        Levels::new(knows(1, 2), settle, Planted::default())
     }
 
     #[test]
     fn newer_rules_come_into_force_when_every_configured_node_has_known_them_for_a_while() {
         let mut levels = levels();
         let two = [(1, knows(1, 2), 1), (2, knows(1, 2), 1)];
-        levels.install(Time(5), &announces(&two), &[]);
+        levels.install(Time(5), &NODES, &announces(&two), &[]);
         assert_eq!((levels.level(), levels.next()), (1, None), "nobody knows what node 3 knows");
         assert_eq!(levels.lacking(), [NodeId(3)]);
-        levels.install(Time(6), &announces(&two), &[(NodeId(3), knows(1, 1))]);
+        levels.install(Time(6), &NODES, &announces(&two), &[(NodeId(3), knows(1, 1))]);
         assert_eq!((levels.next(), levels.lacking()), (None, vec![NodeId(3)]));
-        levels.install(Time(7), &announces(&two), &[(NodeId(3), knows(1, 2))]);
+        levels.install(Time(7), &NODES, &announces(&two), &[(NodeId(3), knows(1, 2))]);
         assert_eq!(levels.next(), Some(2), "it said so before it went away");
         let due = levels.next_timeout().expect("it settles");
         assert_eq!((due, levels.due(Time(8))), (Time(7) + Duration::from_secs(1), None));
@@ -206,10 +216,21 @@ mod tests {
     }
 
     #[test]
+    fn a_cluster_that_begins_has_the_newest_rules_as_soon_as_all_its_nodes_are_there() {
+        let mut levels = levels();
+        let two = [(1, knows(1, 2), 0), (2, knows(1, 2), 0)];
+        levels.install(Time(5), &NODES, &announces(&two), &[]);
+        assert_eq!((levels.level(), levels.next_timeout()), (1, None));
+        let three = [(1, knows(1, 2), 1), (2, knows(1, 2), 1), (3, knows(1, 2), 0)];
+        levels.install(Time(6), &NODES, &announces(&three), &[]);
+        assert_eq!((levels.level(), levels.due(Time(6))), (1, Some(2)));
+    }
+
+    #[test]
     fn what_was_ordered_is_void_if_a_node_came_back_with_an_older_program() {
         let mut levels = levels();
         let all = [(1, knows(1, 2), 1), (2, knows(1, 2), 1), (3, knows(1, 1), 1)];
-        levels.install(Time(5), &announces(&all), &[]);
+        levels.install(Time(5), &NODES, &announces(&all), &[]);
         assert!(!levels.activate(Time(6), 2));
         assert_eq!(levels.level(), 1);
     }
@@ -218,7 +239,7 @@ mod tests {
     fn a_component_has_the_highest_level_that_a_member_knows() {
         let mut levels = levels();
         let members = [(1, knows(1, 2), 0), (2, knows(1, 2), 2), (3, knows(2, 3), 0)];
-        levels.install(Time(5), &announces(&members), &[]);
+        levels.install(Time(5), &NODES, &announces(&members), &[]);
         assert_eq!(levels.level(), 2);
     }
 
@@ -226,9 +247,9 @@ mod tests {
     fn a_new_cluster_begins_with_what_all_nodes_know_or_with_the_oldest_rules() {
         let mut levels = levels();
         let all = [(1, knows(1, 2), 0), (2, knows(1, 2), 0), (3, knows(1, 2), 0)];
-        levels.install(Time(5), &announces(&all), &[]);
+        levels.install(Time(5), &NODES, &announces(&all), &[]);
         assert_eq!(levels.level(), 2);
-        levels.install(Time(5), &announces(&all[..2]), &[]);
+        levels.install(Time(5), &NODES, &announces(&all[..2]), &[]);
         assert_eq!(levels.level(), 1, "node 3 may know no more");
     }
 }

@@ -30,6 +30,7 @@ mod quorum;
 mod replica;
 mod replicas;
 mod replies;
+mod roll;
 mod session;
 mod stack;
 mod stopwatch;
@@ -38,11 +39,12 @@ mod tally;
 
 pub use api::{
     Begun, BenchError, BenchProgress, BenchRequest, BenchResult, Checkpoints, Command, Config,
-    DeploymentNews, Deviation, DiscardError, Event, Executed, GroupStatus, HangRule, HostError,
-    JournalStatus, Kept, KeyChangeStatus, KeyCommand, KeyError, KeyStatus, LogStatus, MoveError,
-    NestedCall, NestedError, NestedStatus, Nodes, Output, ProgramNews, Quorum, ReplicaStatus,
-    ReserveNews, Restore, RestoreError, RestyleError, RingStatus, SaveError, Saved, ServiceOutcome,
-    Status, StorageNews, Suspicion, Ticket, Transfer, UpgradeError, Versions,
+    DeploymentNews, Deviation, DiscardError, Event, Executed, GroupStatus, GrowthError,
+    GrowthStatus, HangRule, HostError, JournalStatus, Kept, KeyChangeStatus, KeyCommand, KeyError,
+    KeyStatus, LogStatus, MoveError, NestedCall, NestedError, NestedStatus, Nodes, Output,
+    ProgramNews, Quorum, ReplicaStatus, ReserveNews, Restore, RestoreError, RestyleError,
+    RingStatus, RosterNews, SaveError, Saved, ServiceOutcome, Status, StorageNews, Suspicion,
+    Ticket, Transfer, UpgradeError, Versions,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::histogram::Times;
+use wire::roster::Roster;
 use wire::versions::Unfit;
 use wire::{Malformed, Member, NodeId, Payload, RingId, Speaks, Time};
 
@@ -167,6 +168,13 @@ pub trait Ordering {
     /// The level of the rules in force: no node is a member that does not know them.
     fn set_level(&mut self, _now: Time, _level: u8) {}
 
+    /// The nodes that may be members from now on. Another engine gets the roster that has an older
+    /// one, and reports it by [`Output::Roster`]. An older one than the last changes nothing.
+    fn set_nodes(&mut self, _now: Time, _roster: &Roster) {}
+
+    /// Another configuration is to follow, if only of the same members.
+    fn form_anew(&mut self, _now: Time) {}
+
     /// Returns the version in which the engines of the configuration speak; 0 if they have none.
     fn version(&self) -> u8 {
         0
@@ -269,6 +277,16 @@ impl Ordering for Ring {
 
     fn set_level(&mut self, now: Time, level: u8) {
         Ring::set_level(self, now, level);
+    }
+
+    fn form_anew(&mut self, now: Time) {
+        Ring::form_anew(self, now);
+    }
+
+    fn set_nodes(&mut self, now: Time, roster: &Roster) {
+        let heard = roster.heard();
+        let gone: Vec<NodeId> = roster.retired.iter().rev().map(|seat| seat.node).collect();
+        Ring::set_nodes(self, now, roster.stamp, (&heard, &gone), roster.encode());
     }
 
     fn version(&self) -> u8 {

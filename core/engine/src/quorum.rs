@@ -56,12 +56,12 @@ pub(crate) fn reached(announce: &Announce) -> Place {
 /// If there are no announcements.
 pub(crate) fn verdict(
     rule: Quorum,
-    configured: &[NodeId],
+    lists: &[Vec<NodeId>],
     announces: &BTreeMap<Member, Announce>,
     component_order: &ComponentOrder,
 ) -> Verdict {
     assert!(!announces.is_empty(), "a configuration has members");
-    let recalled = match basis(configured, announces, component_order) {
+    let recalled = match basis(lists, announces, component_order) {
         Basis::Lives => false,
         Basis::Recalled => true,
         Basis::Nothing if rule == Quorum::Majority => return Verdict::Minority,
@@ -145,13 +145,14 @@ enum Basis {
 }
 
 fn basis(
-    configured: &[NodeId],
+    lists: &[Vec<NodeId>],
     announces: &BTreeMap<Member, Announce>,
     component_order: &ComponentOrder,
 ) -> Basis {
     let nodes: BTreeSet<NodeId> = announces.keys().map(|member| member.node).collect();
-    let present = configured.iter().filter(|node| nodes.contains(node)).count();
-    let most = present * 2 > configured.len();
+    let present = |list: &[NodeId]| list.iter().filter(|node| nodes.contains(node)).count();
+    let most = lists.iter().all(|list| present(list) * 2 > list.len());
+    let whole = lists.iter().all(|list| present(list) == list.len());
     if most && has_quorum(announces, component_order, |member| announces.contains_key(member)) {
         return Basis::Lives;
     }
@@ -163,9 +164,7 @@ fn basis(
     };
     let recalled = |member: &Member| announces.iter().any(|(here, a)| recalls(*here, a, *member));
     let kept = announces.values().all(knows_all);
-    if present == configured.len()
-        || (most && kept && has_quorum(announces, component_order, recalled))
-    {
+    if whole || (most && kept && has_quorum(announces, component_order, recalled)) {
         // Every node is here, in whatever life: no absent node can know better.
         return Basis::Recalled;
     }
@@ -185,7 +184,9 @@ fn has_quorum(
     component_order: &ComponentOrder,
     is_here: impl Fn(&Member) -> bool,
 ) -> bool {
-    let last = announces.values().map(|announce| &announce.last).max_by_key(|last| age(last));
+    // The nodes that count in it change: the announce with the latest roster knows them.
+    let newest = announces.values().max_by_key(|it| (age(&it.last), it.roster.stamp));
+    let last = newest.map(|announce| &announce.last);
     let last = last.expect("a configuration has members");
     if last.epoch == 0 && !announces.values().all(|announce| announce.first_life) {
         // No member here remembers a component, but some may have forgotten one.
@@ -201,7 +202,7 @@ fn has_quorum(
 /// More than half of the component's lives are here, or half with the smallest of them.
 fn has_majority_of(component: &Component, is_here: impl Fn(&Member) -> bool) -> bool {
     let Some(smallest) = component.members.first() else {
-        return true; // nobody was in any component yet
+        return component.epoch == 0; // nobody was in any component yet
     };
     let here = component.members.iter().filter(|m| is_here(m)).count();
     let all = component.members.len();
@@ -240,6 +241,7 @@ mod tests {
             program: wire::Program::this("trial"),
             level: 0,
             extension: wire::Extension::default(),
+            roster: Default::default(),
         }
     }
 
@@ -250,7 +252,7 @@ mod tests {
     fn judge(n: u32, announces: &[(Member, Announce)]) -> Verdict {
         let announces = announces.iter().cloned().collect();
         let component_order = ComponentOrder::of(&announces);
-        verdict(Quorum::Majority, &nodes(n), &announces, &component_order)
+        verdict(Quorum::Majority, &[nodes(n)], &announces, &component_order)
     }
 
     fn is_quorate(n: u32, announces: &[(Member, Announce)]) -> bool {
@@ -350,7 +352,7 @@ mod tests {
 
     fn authority_without_quorum(announces: &[(Member, Announce)]) -> Vec<u32> {
         let announces = announces.iter().cloned().collect();
-        match verdict(Quorum::Off, &nodes(5), &announces, &ComponentOrder::new()) {
+        match verdict(Quorum::Off, &[nodes(5)], &announces, &ComponentOrder::new()) {
             Verdict::Minority => panic!("every configuration has the quorum"),
             Verdict::Quorate { authority, .. } => authority.iter().map(|m| m.node.0).collect(),
         }

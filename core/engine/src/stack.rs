@@ -16,7 +16,7 @@ use keys::KeyHandler;
 use wire::client::Frame;
 use wire::keys::KeyName;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_RESTYLES, MAX_WAITING};
-use wire::ordered::{Ordered, StateDeclined, Synced};
+use wire::ordered::{Ordered, Place, StateDeclined, Synced};
 use wire::{Caller, GroupId, NodeId, Payload, Random, Time};
 
 use crate::api::{Config, Event, Executed, NestedCall, Output, Ticket, Transfer};
@@ -43,6 +43,7 @@ mod asked;
 mod bench;
 mod delivery;
 mod keys;
+mod rosters;
 #[cfg(test)]
 mod tests;
 
@@ -96,12 +97,13 @@ impl<O: Ordering> Stack<O> {
             replies,
             replicas,
             groups: Groups::default(),
-            keys: Keys::new(me.node, config.nodes.clone(), config.sealing),
+            keys: Keys::new(me.node, config.sealing),
             bench: Bench::new(me),
         };
         if let Some(recovery) = &config.storage {
             stack.base.begin_on_disk(now, recovery);
         }
+        stack.base.begin_with_roster(now, config.roster.as_ref());
         stack.settle(now);
         stack
     }
@@ -347,6 +349,12 @@ impl<O: Ordering> Stack<O> {
         });
         self.groups().drop_if_done(group);
         self.base.outputs.crowd(now);
+    }
+
+    /// The roster of this stamp is on the node's disk ([`Output::Keep`](crate::Output::Keep)).
+    pub fn handle_roster_kept(&mut self, now: Time, stamp: Place) {
+        self.base.roster_kept(now, stamp);
+        self.settle(now);
     }
 
     /// A key is in this node's file and opens messages; if `sealing`, it seals too.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use wire::limits::MAX_MEMBERS;
 use wire::ring::{Join, MAX_CHARGES};
-use wire::{Duration, Extension, Member, NodeId, Speaks, Time};
+use wire::{Duration, Extension, Member, NodeId, NodeList, Speaks, Time};
 
 use crate::blame::Blame;
 
@@ -78,6 +78,13 @@ impl Sets {
             self.slow.push(blame);
         }
         news
+    }
+
+    /// A node that is in no list any more.
+    pub fn forget(&mut self, node: NodeId) {
+        self.proposed.retain(|member| member.node != node);
+        self.failed.retain(|member| member.node != node);
+        self.slow.retain(|blame| blame.member.node != node && blame.by.node != node);
     }
 
     pub fn is_slow(&self, member: Member) -> bool {
@@ -198,7 +205,7 @@ impl Gather {
     }
 
     /// This node's proposal.
-    pub fn join(&self, ring_sequence: u64, speaks: Speaks) -> Join {
+    pub fn join(&self, ring_sequence: u64, speaks: Speaks, extension: Extension) -> Join {
         let Sets { proposed, failed, slow } = &self.sets;
         let place = |member| proposed.binary_search(&member).ok();
         let mut charges: Vec<_> = slow.iter().filter_map(|blame| blame.told(place)).collect();
@@ -215,12 +222,12 @@ impl Gather {
             ring_sequence,
             charges,
             speaks,
-            extension: Extension::default(),
+            extension,
         }
     }
 
-    /// A proposal of `sender`, reduced to nodes of the configuration.
-    pub fn hear(&mut self, nodes: &[NodeId], sender: Member, join: &Join) -> Heard {
+    /// A proposal of `sender`, reduced to nodes that this one knows.
+    pub fn hear(&mut self, nodes: &NodeList, sender: Member, join: &Join) -> Heard {
         if self.sets.life_of(sender.node).is_some_and(|life| life > sender)
             || self.sets.has_failed(sender)
         {
@@ -268,11 +275,11 @@ impl Gather {
         }
     }
 
-    fn theirs(&self, nodes: &[NodeId], sender: Member, join: &Join) -> Sets {
+    fn theirs(&self, nodes: &NodeList, sender: Member, join: &Join) -> Sets {
         let mut theirs = Sets::default();
         let me = self.me;
         // Only this node's present life counts: it knows best which is the newest.
-        let known = |m: &Member| nodes.contains(&m.node) && (m.node != me.node || *m == me);
+        let known = |m: &Member| nodes.place(m.node).is_some() && (m.node != me.node || *m == me);
         theirs.propose(sender);
         for member in join.proposed.iter().copied().filter(known) {
             theirs.propose(member);
@@ -284,7 +291,7 @@ impl Gather {
     }
 
     /// Whether `join` says something that these sets do not.
-    pub fn is_news(&self, nodes: &[NodeId], sender: Member, join: &Join) -> bool {
+    pub fn is_news(&self, nodes: &NodeList, sender: Member, join: &Join) -> bool {
         !self.theirs(nodes, sender, join).within(&self.sets)
     }
 

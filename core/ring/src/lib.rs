@@ -32,6 +32,7 @@ mod output;
 mod packing;
 mod recovery;
 mod ring;
+mod roll;
 mod stalls;
 mod turn;
 mod watch;

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use wire::limits::MAX_RING_LINKS;
 use wire::report::Report;
-use wire::{Duration, Member, NodeId, NodeSet, Random, Time};
+use wire::{Duration, Member, NodeId, NodeList, NodeSet, Random, Time};
 
 use crate::bug::Bug;
 use crate::{Event, Route};
@@ -53,9 +53,9 @@ pub enum LinkOutput {
 #[derive(Debug)]
 pub struct Links {
     config: LinksConfig,
-    /// This node's own place in the list.
-    mine: Option<usize>,
+    nodes: NodeList,
     random: Random,
+    /// By place.
     peers: Vec<Peer>,
     /// By each link: the peers that [`Route::Best`] reaches by it.
     best: [NodeSet; MAX_RING_LINKS],
@@ -74,7 +74,7 @@ impl Links {
         let seed = config.me.incarnation.0 ^ u64::from(config.me.node.0);
         let peers = (0..config.nodes.len()).map(|_| Peer::new(count, now)).collect();
         let mut links = Links {
-            mine: config.nodes.iter().position(|node| *node == config.me.node),
+            nodes: NodeList::new(&config.nodes),
             random: Random::new(seed),
             peers,
             best: Default::default(),
@@ -87,6 +87,24 @@ impl Links {
         }
         links.schedule();
         links
+    }
+
+    /// These are the nodes from now on, at their places. Nothing is known of those that come.
+    pub fn set_nodes(&mut self, now: Time, nodes: &NodeList) {
+        for (place, (_, here)) in nodes.seats().enumerate() {
+            let news = here && self.nodes.place(nodes.node(place)) != Some(place);
+            let peer = Peer::new(self.config.count, now);
+            match self.peers.get_mut(place) {
+                Some(old) if news => *old = peer,
+                Some(_) => {}
+                None => self.peers.push(peer),
+            }
+        }
+        self.nodes = nodes.clone();
+        for place in 0..self.peers.len() {
+            self.route_to(place);
+        }
+        self.schedule();
     }
 
     /// By each link, the nodes of `to` that a datagram is to be sent to by it.
@@ -123,7 +141,7 @@ impl Links {
     /// The peer's report came by this link.
     pub fn handle_report(&mut self, now: Time, sender: Member, link: usize, report: &Report) {
         let LinksConfig { me, count, .. } = self.config;
-        let Ok(place) = self.config.nodes.binary_search(&sender.node) else { return };
+        let Some(place) = self.nodes.place(sender.node) else { return };
         if sender.node == me.node || link >= count || count == 1 {
             return;
         }
@@ -148,7 +166,7 @@ impl Links {
     pub fn handle_refused(&mut self, now: Time, from: usize, link: usize) {
         let Some(peer) = self.peers.get_mut(from) else { return };
         if peer.refused(now, link) {
-            self.out.push_back(LinkOutput::Unreachable(self.config.nodes[from]));
+            self.out.push_back(LinkOutput::Unreachable(self.nodes.node(from)));
         }
         self.schedule();
     }
@@ -163,8 +181,10 @@ impl Links {
         if now < self.due {
             return;
         }
-        let mine = self.mine;
-        for place in (0..self.peers.len()).filter(|place| Some(*place) != mine) {
+        let me = self.config.me.node;
+        let others: Vec<usize> =
+            self.nodes.iter().filter(|(_, node)| *node != me).map(|(place, _)| place).collect();
+        for place in others {
             for link in self.peers[place].take_probes(now) {
                 self.out.push_back(LinkOutput::Probe { to: place, link });
             }
@@ -219,7 +239,7 @@ impl Links {
     fn judge(&mut self, now: Time, place: usize) {
         for change in self.peers[place].judge(now, &self.config.timing) {
             // For people, links count from 1, as the configuration lists them.
-            let node = self.config.nodes[place];
+            let node = self.nodes.node(place);
             let event = match change {
                 Change::Lost(link) => Event::LinkLost { node, link: link + 1 },
                 Change::Back(link) => Event::LinkBack { node, link: link + 1 },
@@ -243,8 +263,10 @@ impl Links {
     }
 
     fn schedule(&mut self) {
-        let others = self.peers.iter().enumerate().filter(|(place, _)| Some(*place) != self.mine);
+        let me = self.config.me.node;
+        let others = self.nodes.iter().filter(|(_, node)| *node != me);
         let several = self.config.count > 1;
-        self.due = others.map(|(_, peer)| peer.due(several)).min().unwrap_or(Time::FAR);
+        let due = others.map(|(place, _)| self.peers[place].due(several));
+        self.due = due.min().unwrap_or(Time::FAR);
     }
 }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use wire::ring::Beacon;
 use wire::versions::Unfit;
-use wire::{Duration, Extension, Member, NodeId, NodeSet, RingId, Speaks, Time};
+use wire::{Duration, Extension, Member, NodeId, NodeList, NodeSet, RingId, Speaks, Time};
 
 use crate::Timing;
 use crate::bug::{Bug, Planted};
@@ -42,7 +42,7 @@ struct Neighbour {
 
 #[derive(Debug)]
 pub(crate) struct Neighbours {
-    nodes: Vec<NodeId>,
+    nodes: NodeList,
     mine: usize,
     all: Vec<Neighbour>,
     /// When this node showed itself last, and when it does so next.
@@ -76,10 +76,10 @@ impl Neighbour {
 }
 
 impl Neighbours {
-    pub fn new(nodes: &[NodeId], me: NodeId) -> Self {
+    pub fn new(nodes: &NodeList, me: NodeId) -> Self {
         Neighbours {
-            nodes: nodes.to_vec(),
-            mine: nodes.binary_search(&me).expect("a node is in its own list"),
+            nodes: nodes.clone(),
+            mine: nodes.place(me).expect("a node is in its own list"),
             all: nodes.iter().map(|_| Neighbour::default()).collect(),
             shown_at: Time::ZERO,
             show_at: Time::FAR,
@@ -87,16 +87,23 @@ impl Neighbours {
         }
     }
 
+    /// A node has come to the list, or gone from it: nothing is known of it.
+    pub fn changed(&mut self, nodes: &NodeList, place: usize) {
+        self.nodes = nodes.clone();
+        self.all.resize(self.all.len().max(place + 1), Neighbour::default());
+        self.all[place] = Neighbour::default();
+    }
+
     pub fn places(&self, nodes: impl Iterator<Item = NodeId>) -> NodeSet {
         let mut set = NodeSet::EMPTY;
-        for place in nodes.filter_map(|node| self.nodes.binary_search(&node).ok()) {
+        for place in nodes.filter_map(|node| self.nodes.place(node)) {
             set.insert(place);
         }
         set
     }
 
     fn at(&mut self, sender: Member) -> Option<&mut Neighbour> {
-        let place = self.nodes.binary_search(&sender.node).ok()?;
+        let place = self.nodes.place(sender.node)?;
         Some(&mut self.all[place])
     }
 
@@ -118,7 +125,7 @@ impl Neighbours {
     /// It says whom it hears and welcomes. True when that is news.
     pub fn said(&mut self, now: Time, timing: &Timing, sender: Member, beacon: &Beacon) -> bool {
         let heard = self.heard(now, timing, sender);
-        let me = self.nodes[self.mine];
+        let me = self.nodes.node(self.mine);
         let bits = beacon.heard.iter().enumerate();
         let welcome = bits.filter(|(i, _)| beacon.welcome >> i & 1 == 1).map(|(_, node)| *node);
         let statement = Statement {
@@ -142,8 +149,8 @@ impl Neighbours {
     /// not count: a confused node may name a number that was never given out, and must not be
     /// ignored for ever.
     pub fn is_late(&self, now: Time, timing: &Timing, sender: Member, sequence: u64) -> bool {
-        let place = self.nodes.binary_search(&sender.node);
-        place.is_ok_and(|place| {
+        let place = self.nodes.place(sender.node);
+        place.is_some_and(|place| {
             let neighbour = &self.all[place];
             let shown = neighbour.statement(now, timing).map(|said| said.ring.sequence);
             neighbour.life == Some(sender) && shown.is_some_and(|shown| sequence < shown)
@@ -165,7 +172,7 @@ impl Neighbours {
 
     /// The versions that this life speaks, as far as it has said.
     pub fn speaks(&self, member: Member) -> Option<Speaks> {
-        let place = self.nodes.binary_search(&member.node).ok()?;
+        let place = self.nodes.place(member.node)?;
         let (life, speaks, _) = self.all[place].spoke?;
         (life == member).then_some(speaks)
     }
@@ -181,20 +188,20 @@ impl Neighbours {
         &self,
         now: Time,
         timing: &Timing,
-        speaks: Speaks,
+        (speaks, extension): (Speaks, Extension),
         (ring, members): (RingId, Vec<NodeId>),
     ) -> Beacon {
         let inside = self.places(members.iter().copied());
-        let extension = Extension::default();
         let (heard, welcome) = (Vec::new(), 0);
         let mut beacon = Beacon { ring, members, heard, welcome, speaks, extension };
-        for (place, neighbour) in self.all.iter().enumerate() {
+        for (place, node) in self.nodes.iter() {
+            let neighbour = &self.all[place];
             if place == self.mine || inside.contains(place) || !neighbour.heard(now, timing) {
                 continue;
             }
             let welcome = neighbour.is_welcome(now, timing);
             beacon.welcome |= u64::from(welcome) << beacon.heard.len();
-            beacon.heard.push(self.nodes[place]);
+            beacon.heard.push(node);
         }
         beacon
     }
@@ -219,7 +226,7 @@ impl Neighbours {
             }
         }
         let outside = |place: &usize| *place != self.mine && !inside.contains(*place);
-        to.iter().filter(outside).map(|place| self.nodes[place]).collect()
+        to.iter().filter(outside).map(|place| self.nodes.node(place)).collect()
     }
 
     pub fn shown(&mut self, now: Time, next: Time) {
@@ -234,16 +241,16 @@ impl Neighbours {
 
     /// Whether this life would be taken into a ring with this node.
     pub fn welcomes(&self, now: Time, timing: &Timing, member: Member) -> bool {
-        let place = self.nodes.binary_search(&member.node);
-        place.is_ok_and(|place| {
+        let place = self.nodes.place(member.node);
+        place.is_some_and(|place| {
             let neighbour = &self.all[place];
             neighbour.life == Some(member) && neighbour.is_welcome(now, timing)
         })
     }
 
     pub fn holds_off(&self, now: Time, member: Member) -> bool {
-        let place = self.nodes.binary_search(&member.node);
-        place.is_ok_and(|place| {
+        let place = self.nodes.place(member.node);
+        place.is_some_and(|place| {
             let neighbour = &self.all[place];
             neighbour.struck == Some(member) && now < neighbour.hold_until
         })
@@ -258,7 +265,7 @@ impl Neighbours {
         ours: NodeSet,
         sender: Member,
     ) -> Option<Vec<Member>> {
-        let place = self.nodes.binary_search(&sender.node).ok()?;
+        let place = self.nodes.place(sender.node)?;
         let theirs = self.all[place].statement(now, timing)?;
         let willing = |place: usize| {
             let neighbour = &self.all[place];

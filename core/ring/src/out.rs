@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use wire::ring::{DATA_OVERHEAD, Data, Datagram, Message, ORIGIN_OVERHEAD};
-use wire::{Arena, ClusterId, Member, NodeId, NodeSet};
+use wire::{Arena, ClusterId, Member, NodeId, NodeList, NodeSet};
 
 use crate::{Config, Event, Output, Route};
 
@@ -14,8 +14,8 @@ pub(crate) struct Out {
     /// The version of the ring that was called last.
     pub version: u8,
     pub me: Member,
-    /// The configured nodes, in order of id.
-    nodes: Vec<NodeId>,
+    /// The nodes that this one knows.
+    pub nodes: NodeList,
     pub queue: VecDeque<Output>,
     /// Where datagrams are written: what is sent is what the window keeps.
     pub arena: Arena,
@@ -30,7 +30,7 @@ impl Out {
             cluster: config.cluster,
             version: config.speaks.ring.least,
             me: config.me,
-            nodes: config.nodes.clone(),
+            nodes: NodeList::new(&config.nodes),
             queue: VecDeque::new(),
             arena: Arena::new(PIECE),
         }
@@ -73,12 +73,11 @@ impl Out {
 
     /// Sends ahead of the last `overtaken` datagrams that wait to leave.
     pub fn send_ahead(&mut self, to: NodeId, datagram: Bytes, overtaken: usize) {
-        let mut to_set = NodeSet::EMPTY;
-        to_set.insert(self.nodes.binary_search(&to).expect("members are configured"));
+        let to = self.places([to]);
         let sends = self.queue.iter().enumerate().rev();
         let sends = sends.filter(|(_, output)| matches!(output, Output::Send { .. }));
         let at = sends.take(overtaken).last().map_or(self.queue.len(), |(at, _)| at);
-        self.queue.insert(at, Output::Send { to: to_set, datagram, route: Route::Best });
+        self.queue.insert(at, Output::Send { to, datagram, route: Route::Best });
     }
 
     pub fn send(&mut self, to: NodeId, message: Message, route: Route) {
@@ -93,12 +92,12 @@ impl Out {
         self.send_all(others, datagram, route);
     }
 
-    /// The same bytes to every configured node but this one, and those that `but` names.
+    /// The same bytes to every node but this one, and those that `but` names.
     pub fn send_to_configured(&mut self, datagram: Bytes, but: &[Member]) {
         let mut to = NodeSet::EMPTY;
-        for (place, node) in self.nodes.iter().enumerate() {
-            let inside = but.binary_search_by_key(node, |member| member.node).is_ok();
-            if *node != self.me.node && !inside {
+        for (place, node) in self.nodes.iter() {
+            let inside = but.binary_search_by_key(&node, |member| member.node).is_ok();
+            if node != self.me.node && !inside {
                 to.insert(place);
             }
         }
@@ -125,6 +124,13 @@ impl Out {
         self.send_all(nodes, datagram, route);
     }
 
+    /// To a node that may have gone: it still has its place.
+    pub fn send_seat(&mut self, node: NodeId, datagram: Bytes, route: Route) {
+        if let Some(place) = self.nodes.seat(node).filter(|_| node != self.me.node) {
+            self.push(Output::Send { to: NodeSet::one(place), datagram, route });
+        }
+    }
+
     fn send_all(&mut self, nodes: impl IntoIterator<Item = NodeId>, datagram: Bytes, route: Route) {
         let to = self.places(nodes);
         if !to.is_empty() {
@@ -136,7 +142,8 @@ impl Out {
         let mut to = NodeSet::EMPTY;
         for node in nodes {
             assert!(node != self.me.node, "a node does not send to itself");
-            to.insert(self.nodes.binary_search(&node).expect("members are configured"));
+            // A member that has just gone from the list gets nothing.
+            self.nodes.place(node).into_iter().for_each(|place| to.insert(place));
         }
         to
     }

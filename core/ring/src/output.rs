@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
 use wire::ring::Level;
 use wire::versions::Unfit;
-use wire::{Duration, Member, NodeId, NodeSet, RingId, Speaks};
+use wire::{Duration, Member, NodeId, NodeList, NodeSet, RingId, Speaks};
 
 /// One thing to do or to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Send this datagram to each of these nodes.
     Send {
-        /// The receivers, by place in [`Config::nodes`](crate::Config); never this node itself.
+        /// The receivers, by place in [`Config::nodes`](crate::Config), or in the last
+        /// [`Output::Nodes`]; never this node itself.
         to: NodeSet,
         /// The bytes.
         datagram: Bytes,
@@ -52,6 +53,16 @@ pub enum Output {
         round: u64,
         /// A sequence number.
         upto: u64,
+    },
+    /// The nodes and their places from here on: those of sets in later outputs.
+    Nodes(NodeList),
+    /// Another node has a roster that is later, or that this node has, too. If the bytes are one that is
+    /// later, [`Ring::set_nodes`](crate::Ring::set_nodes) is to follow.
+    Roster {
+        /// That node.
+        from: NodeId,
+        /// Its roster's bytes.
+        roster: Bytes,
     },
     /// Something that logs and metrics want to know.
     Event(Event),

@@ -2,6 +2,7 @@
 
 mod membership;
 mod merging;
+mod rosters;
 mod slow;
 mod timers;
 mod versions;
@@ -11,7 +12,7 @@ use alloc::vec;
 
 use bytes::Bytes;
 use wire::histogram::{Histogram, Times};
-use wire::ring::{Datagram, Level, Message};
+use wire::ring::{Beacon, Datagram, Join, Level, Message};
 use wire::{Malformed, Member, NodeId, Payload, Random, RingId, Time};
 
 use crate::commit::{Complete, Forming};
@@ -24,6 +25,7 @@ use crate::out::Out;
 use crate::output::{Buffers, Event, Fill, Output, Refused};
 use crate::packing::{Assembly, SendQueue};
 use crate::recovery::{Recovering, Recovery};
+use crate::roll::Roll;
 use crate::turn::Turn;
 
 enum State {
@@ -53,6 +55,7 @@ pub struct Ring {
     /// that missed it.
     committed: Option<Complete>,
     neighbours: Neighbours,
+    roll: Roll,
     /// When the last ring was left.
     left_at: Time,
     /// The most datagrams that were kept of an earlier ring.
@@ -74,8 +77,10 @@ impl Ring {
         // A sequence that no other node's rings have in this life, and no other life of this one.
         let known = me.incarnation.0;
         let nowhere = RingId { sequence: known, representative: me.node };
+        let out = Out::new(&config);
         let mut ring = Ring {
-            out: Out::new(&config),
+            neighbours: Neighbours::new(&out.nodes, me.node),
+            out,
             random: Random::new(config.seed),
             queue: SendQueue::default(),
             assembly: Assembly::default(),
@@ -84,7 +89,7 @@ impl Ring {
             past: [nowhere; 4],
             known,
             committed: None,
-            neighbours: Neighbours::new(&config.nodes, me.node),
+            roll: Roll::default(),
             left_at: now,
             kept_most: 0,
             handed_in: None,
@@ -112,8 +117,15 @@ impl Ring {
     /// A datagram arrived that [`Datagram::decode`] took for one of this cluster.
     pub fn handle_message(&mut self, now: Time, datagram: Datagram) {
         let Datagram { cluster, version, sender, message } = datagram;
-        let known = self.config.nodes.binary_search(&sender.node).is_ok();
-        if cluster != self.config.cluster || sender.node == self.config.me.node || !known {
+        if cluster != self.config.cluster || sender.node == self.config.me.node {
+            return;
+        }
+        if let Message::Join(Join { extension, .. }) | Message::Beacon(Beacon { extension, .. }) =
+            &message
+        {
+            self.compare_rosters(sender, extension);
+        }
+        if self.out.nodes.place(sender.node).is_none() {
             return;
         }
         match message {
@@ -130,6 +142,7 @@ impl Ring {
                 return;
             }
             Message::Commit(commit) => return self.on_commit(now, sender, version, commit),
+            Message::RosterPart(part) => return self.on_roster(sender, part),
             _ => {}
         }
         let ring = ring_of(&message);
@@ -158,7 +171,10 @@ impl Ring {
                     Message::Stored(stored) => operational.stored(from, stored),
                     Message::Confirm(question) => operational.confirm_to(from, question),
                     Message::Confirmed(answer) => operational.confirmed(from, answer),
-                    Message::Join(_) | Message::Commit(_) | Message::Beacon(_) => {}
+                    Message::Join(_)
+                    | Message::Commit(_)
+                    | Message::Beacon(_)
+                    | Message::RosterPart(_) => {}
                 }
                 self.weigh_stalls(now);
             }
@@ -456,7 +472,7 @@ impl core::fmt::Debug for Ring {
     }
 }
 
-/// The ring that a message speaks of; for a join none.
+/// The ring that a message speaks of; for a join, or a roster, none.
 fn ring_of(message: &Message) -> RingId {
     match message {
         Message::Data(data) => data.ring,
@@ -470,6 +486,6 @@ fn ring_of(message: &Message) -> RingId {
         Message::Stored(stored) => stored.ring,
         Message::Confirm(question) => question.ring,
         Message::Confirmed(answer) => answer.ring,
-        Message::Join(_) => RingId::default(),
+        Message::Join(_) | Message::RosterPart(_) => RingId::default(),
     }
 }

@@ -29,7 +29,7 @@ pub struct Config {
     pub cluster: ClusterId,
     /// This node, in this life.
     pub me: Member,
-    /// All configured nodes.
+    /// The nodes, as configured.
     pub nodes: Vec<NodeId>,
     /// The cluster's keys.
     pub keys: Keys,
@@ -51,6 +51,7 @@ pub struct SealedContact {
 
 /// The machine. See the head of the crate.
 pub struct Seal {
+    cluster: ClusterId,
     me: Member,
     keys: Keys,
     sealer: Sealer,
@@ -68,13 +69,30 @@ impl Seal {
         let mut entropy = Entropy::new(&seed);
         let salt = u64::from_le_bytes(entropy.draw());
         let sealer = Sealer::new(cluster, me, salt, keys.sealing());
-        let others = nodes.into_iter().filter(|&node| node != me.node);
-        let peer = |node| Peer::new(cluster, node, &mut entropy);
-        let mut peers: Vec<Peer> = others.map(peer).collect();
-        peers.sort_by_key(|peer| peer.node);
-        let contacts = VecDeque::with_capacity(MAX_CONTACTS);
-        let counters = Counters::default();
-        Seal { me, keys, sealer, peers, entropy, contacts, counters, planted: Planted::default() }
+        let mut seal = Seal {
+            cluster,
+            me,
+            keys,
+            sealer,
+            peers: Vec::new(),
+            entropy,
+            contacts: VecDeque::with_capacity(MAX_CONTACTS),
+            counters: Counters::default(),
+            planted: Planted::default(),
+        };
+        seal.set_nodes(&nodes);
+        seal
+    }
+
+    /// Opens what these nodes seal, and nothing from others. Nodes that stay are known as before.
+    pub fn set_nodes(&mut self, nodes: &[NodeId]) {
+        self.peers.retain(|peer| nodes.contains(&peer.node));
+        for node in nodes.iter().filter(|node| **node != self.me.node) {
+            let Err(at) = self.peers.binary_search_by_key(node, |peer| peer.node) else { continue };
+            let mut peer = Peer::new(self.cluster, *node, &mut self.entropy);
+            peer.opener.planted = self.planted;
+            self.peers.insert(at, peer);
+        }
     }
 
     /// Makes this mistake from now on.

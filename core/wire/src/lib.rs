@@ -34,6 +34,7 @@ mod random;
 pub mod rank;
 pub mod report;
 pub mod ring;
+pub mod roster;
 mod secret;
 mod share;
 pub mod system;
@@ -48,7 +49,7 @@ pub use ids::{
     Caller, ClientId, ClusterId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, ViewNumber,
 };
 pub use lane::Lane;
-pub use nodes::NodeSet;
+pub use nodes::{NodeList, NodeSet};
 pub use payload::Payload;
 pub use random::Random;
 pub use secret::Secret;

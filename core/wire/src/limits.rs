@@ -8,6 +8,18 @@ pub const MAX_MEMBERS: usize = 64;
 /// Networks between the nodes of a ring, each with an address of every node.
 pub const MAX_RING_LINKS: usize = 4;
 
+/// Nodes that have gone whose numbers a roster remembers.
+pub const MAX_RETIRED: usize = 256;
+
+/// Those among them that are told if they come back.
+pub const MAX_TOLD: usize = 16;
+
+/// Bytes of a part of a roster: its datagram fits into the smallest that a node may send.
+pub const MAX_ROSTER_PART: usize = 1_200;
+
+/// Parts of the longest roster.
+pub const MAX_ROSTER_PARTS: u8 = 8;
+
 /// Bytes that a newer program may add to a message whose form is frozen.
 pub const MAX_EXTENSION: usize = 64;
 

@@ -33,6 +33,9 @@
 //! | 27 | [`StateDeclined`] | a replica that could not fetch it |
 //! | 28 | [`Backup`](BackupStep) | a node that was asked to save a group's state, or to restore it |
 //! | 29 | [`Activate`] | the first member, when all nodes know newer rules; or a node that was asked to |
+//! | 30 | [`Roster`](RosterStep) | a node that was asked to admit or retire one; then every node, once that is on its disk |
+//! | 31 | [`Roster`], [`Announce`] | as 2, once the nodes were changed |
+//! | 32 | [`Roster`], [`Install`] | as 3, once the nodes were changed |
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -43,6 +46,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{append, at_most, read};
 use crate::keys::{KeyStep, checked_step};
 use crate::limits::MAX_NAME;
+use crate::roster::{Roster, RosterStep};
 use crate::{GroupId, Malformed, Member, Payload, ViewNumber, bench};
 
 mod backup;
@@ -263,6 +267,8 @@ pub enum Ordered {
     Backup(BackupStep),
     /// Newer rules are in force.
     Activate(Activate),
+    /// A step of a change of the nodes. From level 2 on.
+    Roster(Box<RosterStep>),
 }
 
 impl Ordered {
@@ -271,8 +277,14 @@ impl Ordered {
         let start = |kind: u8| alloc::vec![kind];
         match self {
             Ordered::Request(request) => return request.payload(),
-            Ordered::Announce(announce) => append(start(2), &**announce),
-            Ordered::Install(install) => append(start(3), &**install),
+            Ordered::Announce(announce) if announce.roster.stamp == Place::default() => {
+                append(start(2), &**announce)
+            }
+            Ordered::Announce(announce) => append(start(31), &(&announce.roster, &**announce)),
+            Ordered::Install(install) if install.roster.stamp == Place::default() => {
+                append(start(3), &**install)
+            }
+            Ordered::Install(install) => append(start(32), &(&install.roster, &**install)),
             Ordered::JoinGroup(join) => append(start(4), join),
             Ordered::LeaveGroup(leave) => append(start(5), leave),
             Ordered::StateChunk(chunk) => return chunk.payload(),
@@ -298,6 +310,7 @@ impl Ordered {
             Ordered::StateDeclined(declined) => append(start(27), declined),
             Ordered::Backup(step) => append(start(28), step),
             Ordered::Activate(activate) => append(start(29), activate),
+            Ordered::Roster(step) => append(start(30), &**step),
         }
         .into()
     }
@@ -342,7 +355,23 @@ impl Ordered {
             27 => Ordered::StateDeclined(read(rest)?),
             28 => Ordered::Backup(read::<BackupStep>(rest)?.checked()?),
             29 => Ordered::Activate(read(rest)?),
+            30 => Ordered::Roster(Box::new(read::<RosterStep>(rest)?.checked()?)),
+            31 => {
+                let (roster, announce): (Roster, Announce) = read(rest)?;
+                let roster = changed(roster.stamp).and_then(|()| roster.checked())?;
+                Ordered::Announce(Box::new(Announce { roster, ..announce.checked()? }))
+            }
+            32 => {
+                let (roster, install): (Roster, Install) = read(rest)?;
+                let roster = changed(roster.stamp).and_then(|()| roster.checked())?;
+                Ordered::Install(Box::new(Install { roster, ..install.checked()? }))
+            }
             kind => return Err(Malformed::Kind(kind)),
         })
     }
+}
+
+/// The kinds of rosters that were changed are not for others: each message has one form.
+fn changed(stamp: Place) -> Result<(), Malformed> {
+    if stamp == Place::default() { Err(Malformed::Field("stamp")) } else { Ok(()) }
 }

@@ -10,7 +10,7 @@
 //! +-------+---------+------+---------+--------+-----------+-------------+----
 //! ```
 //!
-//! The version is that of the ring. Kinds 5, 7 and 8 have a form that is frozen, and version 0: every
+//! The version is that of the ring. Kinds 5, 7, 8 and 14 have a form that is frozen, and version 0: every
 //! program reads them, and skips the [`Extension`](crate::Extension) at their end.
 //!
 //! | kind | body | who sends it to whom |
@@ -27,6 +27,7 @@
 //! | 11 | [`Stored`] | a member to every member: "this is on my disk"; or a question, and back |
 //! | 12 | [`Confirm`] | a member to every other: "are you still in this ring?" |
 //! | 13 | [`Confirmed`] | the answer |
+//! | 14 | [`RosterPart`] | a node to one with an older roster |
 //!
 //! Kind 8 is a [`Report`](crate::report::Report), which the ring does not see.
 
@@ -40,6 +41,7 @@ use zerocopy::IntoBytes;
 
 use crate::arena::Arena;
 use crate::codec::{append, read};
+use crate::roster::RosterPart;
 use crate::{ClusterId, Malformed, Member, VersionRange};
 
 use data::decode_data;
@@ -86,6 +88,8 @@ pub enum Message {
     Confirm(Confirm),
     /// The sender is.
     Confirmed(Confirmed),
+    /// A part of a later roster.
+    RosterPart(RosterPart),
 }
 
 /// A message with its sender.
@@ -104,7 +108,8 @@ pub struct Datagram {
 impl Datagram {
     /// A message in a ring of this version.
     pub fn new(cluster: ClusterId, version: u8, sender: Member, message: Message) -> Datagram {
-        let frozen = matches!(message, Message::Join(_) | Message::Beacon(_));
+        let frozen =
+            matches!(message, Message::Join(_) | Message::Beacon(_) | Message::RosterPart(_));
         Datagram { cluster, version: if frozen { FROZEN } else { version }, sender, message }
     }
 
@@ -141,6 +146,7 @@ impl Datagram {
             Message::Stored(_) => header(arena, 11, 32),
             Message::Confirm(_) => header(arena, 12, 32),
             Message::Confirmed(_) => header(arena, 13, 64),
+            Message::RosterPart(_) => header(arena, 14, LONGEST),
         }
         let tail = Tail(arena.written());
         match &self.message {
@@ -156,6 +162,7 @@ impl Datagram {
             Message::Stored(stored) => append(tail, stored),
             Message::Confirm(confirm) => append(tail, confirm),
             Message::Confirmed(confirmed) => append(tail, confirmed),
+            Message::RosterPart(part) => append(tail, part),
         };
         arena.take()
     }
@@ -184,6 +191,7 @@ impl Datagram {
             11 => Message::Stored(read(body)?),
             12 => Message::Confirm(read(body)?),
             13 => Message::Confirmed(read(body)?),
+            14 => Message::RosterPart(read::<RosterPart>(body)?.checked()?),
             kind => return Err(Malformed::Kind(kind)),
         };
         Ok(Datagram { cluster, version: header.version, sender: header.member(), message })

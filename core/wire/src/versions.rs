@@ -29,7 +29,7 @@ pub use crate::version_range::VersionRange;
 pub const RING: VersionRange = VersionRange::new(1, 1);
 
 /// The decisions of replicas.
-pub const RULES: VersionRange = VersionRange::new(1, 1);
+pub const RULES: VersionRange = VersionRange::new(1, 2);
 
 /// Between a client and a node.
 pub const CLIENT: VersionRange = VersionRange::new(1, 1);

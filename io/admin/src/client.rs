@@ -30,6 +30,8 @@ use crate::registry::RegistryStatus;
 use crate::status::{ProgramStatus, Status};
 use crate::stream::{Distrusted, Stream, Tls};
 
+mod growth;
+
 /// Longer than a node waits for a program, or for a state.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(70);
 

@@ -8,6 +8,8 @@
 //! {"events":{"follow":true,"calls":false}}         -> EventRecord, one a line
 //! {"key":{"ask":"rotate"}}                       -> KeyAnswer; or force, abort
 //! {"finish-upgrade":{}}                         -> LevelAnswer
+//! {"welcome":{}}                                 -> WelcomeAnswer; to a node that is to come
+//! {"admit":{"node":{"id":4,"ring":"..."}}}         -> {"done":true}; also {"retire":{"node":1}}, {"give-up-move":{}}
 //! {"reload":{}}                                 -> ReloadAnswer
 //! {"move":{"group":"x","to":2}}                   -> MoveAnswer
 //! {"restyle":{"group":"x","style":"active"}}       -> RestyleAnswer
@@ -28,7 +30,7 @@
 //! anything else                                    -> {"error":"..."}
 //! ```
 
-use config::ProgramConfig;
+use config::{NodeAddress, ProgramConfig};
 use manager::cluster_state::Deployment;
 use registry::{Address, Epoch, Terms};
 use serde::{Deserialize, Serialize};
@@ -109,6 +111,20 @@ pub enum Request {
     Reload {},
     /// Have the newest rules come into force that every configured node knows.
     FinishUpgrade {},
+    /// Return what a node needs that is to come: at the Unix socket, or to a certificate of a node.
+    Welcome {},
+    /// A node is to come. A node's certificate may ask for that node alone.
+    Admit {
+        /// The node, and where it is.
+        node: NodeAddress,
+    },
+    /// A node is to go for good.
+    Retire {
+        /// The node.
+        node: NodeId,
+    },
+    /// Give up the coming or going that is under way.
+    GiveUpMove {},
     /// Run this program, which is to serve a replica in a process of its own. Only at the Unix
     /// socket: this permits all that the node's user can do on its host.
     Run(ProgramConfig),

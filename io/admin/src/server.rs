@@ -298,6 +298,12 @@ impl Entrance {
                 // Before it is carried out: it may never end.
                 note(AuditStep::Asked(asked));
             }
+            if let Err(why) = requests::permits(reader.get_ref(), &request) {
+                let refused = answer::refuse(reader.get_mut(), why);
+                note(audit::ended(&refused));
+                // A file may follow.
+                return refused.map(drop);
+            }
             let answered = match request {
                 Request::Restore { group, bytes, replace } => {
                     let what = (&group[..], bytes, replace);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tls::{Denied, Peer, Records};
+use tls::{Denied, Peer, Records, Role};
 
 /// Bytes read at a time.
 const READ: usize = 16 << 10;
@@ -42,6 +42,16 @@ pub(crate) enum Closer {
 pub(crate) struct Distrusted(pub String);
 
 impl Stream {
+    /// The role of the other side's certificate; `None`: it is a user of this host.
+    pub fn role(&self) -> Option<Role> {
+        match self {
+            Stream::Unix(_) => None,
+            Stream::Tls(stream) => {
+                Some(stream.records.peer().map_or(Role::Client, |it| it.identity.role))
+            }
+        }
+    }
+
     pub fn closer(&self) -> io::Result<Closer> {
         Ok(match self {
             Stream::Unix(stream) => Closer::Unix(stream.try_clone()?),

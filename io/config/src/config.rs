@@ -154,11 +154,16 @@ impl Config {
         mine.map_or(&[], |node| &node.ring)
     }
 
-    /// The ring's part of the configuration, for this life of the node.
-    pub fn ring_config(&self, me: Member) -> ring::Config {
+    /// The nodes, in order of id.
+    pub fn node_ids(&self) -> Vec<NodeId> {
         let mut nodes: Vec<NodeId> = self.nodes.iter().map(|node| node.id).collect();
         nodes.sort_unstable();
-        let mut ring = ring::Config::new(ClusterId::of(&self.cluster), me, nodes);
+        nodes
+    }
+
+    /// The ring's part of the configuration, for this life of the node.
+    pub fn ring_config(&self, me: Member) -> ring::Config {
+        let mut ring = ring::Config::new(ClusterId::of(&self.cluster), me, self.node_ids());
         self.ring.apply(&mut ring);
         ring
     }

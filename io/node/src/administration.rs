@@ -1,7 +1,7 @@
 //! The node as its admin server asks it, and where administrators come in.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -9,12 +9,13 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use admin::bench::{Ask, Progress};
 use admin::deployments::{DeploymentsStatus, SeatStatus};
 use admin::events::{Interest, Stamped};
+use admin::growth::WelcomeAnswer;
 use admin::jobs::JobsStatus;
 use admin::registry::RegistryStatus;
 use admin::server::{AuditEntry, AuditStep, Done, Entrance, Handler, Server, farewell};
 use admin::status::{ProgramStatus, Status};
 use admin::{KeyAsk, PoisonedCall};
-use config::ProgramConfig;
+use config::{NodeAddress, ProgramConfig};
 use job::{Assignment, Jobs, Taken, Void};
 use manager::cluster_state::{Answer, Command, Deployment};
 use manager::placement::preview;
@@ -22,6 +23,7 @@ use os::clock::wall_clock;
 use registry::{Ask as RegistryAsk, Epoch, Listing, Terms};
 use store::backup::Backup;
 use wire::ordered::Style;
+use wire::roster::Motion;
 use wire::{Duration, Member, NodeId, Time, ViewNumber};
 
 use crate::control::{ANSWER_WITHIN, Control};
@@ -95,7 +97,7 @@ fn open_gate(
     let admit = move |guest: Guest| {
         let Guest { stream, records, input, peer } = guest;
         let identity = &peer.identity;
-        tracing::info!(peer = ?stream.peer_addr().ok(), %identity, "an administrator has come in");
+        tracing::info!(peer = ?stream.peer_addr().ok(), %identity, "somebody has come in to administrate");
         entrance.admit_tls(stream, records, input);
         true
     };
@@ -194,6 +196,29 @@ impl Handler for Control {
 
     fn finish_upgrade(&self) -> Done<u8> {
         let done = self.ask(ANSWER_WITHIN, |reply| Order::FinishUpgrade { reply });
+        done.map_err(words)?.map_err(words)
+    }
+
+    fn welcome(&self) -> Done<WelcomeAnswer> {
+        let nodes = self.ask(ANSWER_WITHIN, |reply| Order::Nodes { reply }).map_err(words)?;
+        let read = |path: &PathBuf| {
+            let text = std::fs::read_to_string(path);
+            text.map_err(|error| format!("the cluster's key {}: {error}", path.display()))
+        };
+        let cluster_key = self.cluster_key.as_ref().map(read).transpose()?;
+        Ok(WelcomeAnswer { cluster: self.cluster.clone(), nodes, cluster_key })
+    }
+
+    fn admit(&self, node: NodeAddress) -> Done<()> {
+        Control::admit(self, node).map_err(words)
+    }
+
+    fn retire(&self, node: NodeId) -> Done<()> {
+        self.move_node(Motion::Retire(node)).map_err(words)
+    }
+
+    fn give_up_move(&self) -> Done<()> {
+        let done = self.ask(ANSWER_WITHIN, |reply| Order::WithdrawMove { reply });
         done.map_err(words)?.map_err(words)
     }
 

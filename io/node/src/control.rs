@@ -1,5 +1,6 @@
 //! How other threads talk with the data plane.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
@@ -10,15 +11,18 @@ use admin::PoisonedCall;
 use admin::events::{Interest, Stamped};
 use admin::server::AuditLog;
 use admin::status::Status;
+use config::NodeAddress;
+use engine::Event;
 use job::Jobs;
 use manager::cluster_state::Command;
 use os::waker::Waker;
 use supervisor::{ProgramError, Programs};
 use wire::ordered::{Style, Usage};
+use wire::roster::{Motion, Seat};
 use wire::{Duration, Member, NodeId, ViewNumber};
 
 use crate::directing::View as JobsView;
-use crate::error::{HostError, MoveError, ReloadError, RestyleError, Stopped};
+use crate::error::{GrowthRefused, HostError, MoveError, ReloadError, RestyleError, Stopped};
 use crate::managing::View as ManagerView;
 use crate::order::Order;
 use crate::registering::{SharedRegistry, View};
@@ -61,6 +65,8 @@ pub(crate) struct Control {
     pub renewal: Renewal,
     /// The deeds of administrators; `None` where there is no data directory.
     pub audit_log: Option<AuditLog>,
+    /// The file of the cluster's key; `None`: the ring is not sealed.
+    pub cluster_key: Option<PathBuf>,
     /// `None` where there is no admin socket, beside which programs attach.
     pub programs: Option<Programs>,
     /// `None` where this node has no part in the registry.
@@ -92,6 +98,7 @@ impl Control {
             admin_malformed: AtomicU64::new(0),
             admin_tally: OnceLock::new(),
             audit_log: None,
+            cluster_key: None,
             programs: None,
             registry: None,
             jobs: None,
@@ -182,6 +189,38 @@ impl Control {
             status.counters.admin_handshakes = tally.read();
         }
         status
+    }
+
+    /// Has a node come. It has begun when this returns.
+    pub fn admit(&self, node: NodeAddress) -> Result<(), GrowthRefused> {
+        let nodes = self.ask(ANSWER_WITHIN, |reply| Order::Nodes { reply })?;
+        let NodeAddress { id, ring } = node;
+        if let Some(other) = nodes.iter().find(|it| it.ring.len() != ring.len()) {
+            let (links, others) = (ring.len(), other.ring.len());
+            return Err(GrowthRefused::Links { node: id, links, other: other.id, others });
+        }
+        let at = |it: &&NodeAddress| it.id != id && it.ring.iter().any(|at| ring.contains(at));
+        if let Some(other) = nodes.iter().find(at) {
+            return Err(GrowthRefused::Address(other.id));
+        }
+        self.move_node(Motion::Admit(Seat { node: id, ring }))
+    }
+
+    /// Has a node come or go. It has begun when this returns.
+    pub fn move_node(&self, motion: Motion) -> Result<(), GrowthRefused> {
+        let (_, events) = self.subscribe(Interest::Membership);
+        let node = motion.node();
+        let deadline = Instant::now() + ANSWER_WITHIN;
+        self.ask(ANSWER_WITHIN, |reply| Order::MoveNode { motion, reply })??;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match events.recv_timeout(left) {
+                Ok((_, Event::Roster { news, .. })) if news.is_begin_of(node) => return Ok(()),
+                Ok(_) => {}
+                // Another one may have come first in the order.
+                Err(_) => return Err(GrowthRefused::Unordered),
+            }
+        }
     }
 
     pub fn move_primary(&self, group: &str, to: NodeId) -> Result<ViewNumber, MoveError> {

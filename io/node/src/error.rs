@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use admin::server::ServeError;
 use config::Problem;
-use wire::Malformed;
+use engine::GrowthError;
 use wire::versions::RULES;
+use wire::{Malformed, NodeId};
 
 use crate::backups::BackupError;
 use crate::storage::StorageError;
@@ -83,6 +84,12 @@ pub enum StartError {
          of this host was not set back since the node last ran", .0.display()
     )]
     Incarnation(PathBuf),
+    /// The kept roster cannot be read.
+    #[error(
+        "{} is damaged: restore the file from a backup, or retire this node, empty its data_dir, \
+         and join with another number", .0.display()
+    )]
+    Roster(PathBuf),
     /// Something that the manager needs cannot be measured.
     #[error("[manager] {0}; without it, set on = false there")]
     Monitor(#[from] monitor::MonitorError),
@@ -158,6 +165,13 @@ pub enum Stopped {
     /// The operating system failed it.
     #[error("the node's data plane failed: {0}; start the node anew")]
     Failed(String),
+    /// It was retired: nobody counts on it any more.
+    #[error(
+        "this node was retired: the cluster does not count on it any more, and its number is never used \
+         again; stop its service for good, or have this host in the cluster again with another number \
+         and an empty data_dir: `steadfast init --add`, `steadfast join`"
+    )]
+    Retired,
     /// It does not answer, or did not end in time.
     #[error("the node does not answer in time: is a handler of one of its services stuck?")]
     Hung,
@@ -276,4 +290,39 @@ pub enum HostError {
     /// The node does not run any more.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+}
+
+/// A node does not come or go so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GrowthRefused {
+    /// The cluster refuses.
+    #[error("{0}")]
+    Refused(#[from] GrowthError),
+    /// This node does not answer.
+    #[error("{0}")]
+    Stopped(#[from] Stopped),
+    /// It was not ordered.
+    #[error(
+        "the change was not ordered in time: another one came first, or there is no quorum; look at \
+         `steadfast status`, and try again"
+    )]
+    Unordered,
+    /// It has another number of links than a node that is there.
+    #[error(
+        "{node} has {links} addresses of the ring, and {other} has {others}: all nodes have the same \
+         number of links"
+    )]
+    Links {
+        /// The node.
+        node: NodeId,
+        /// Its addresses.
+        links: usize,
+        /// One that is there.
+        other: NodeId,
+        /// Its addresses.
+        others: usize,
+    },
+    /// Another node is there.
+    #[error("{0} has that address already: give each node its own")]
+    Address(NodeId),
 }

@@ -63,6 +63,11 @@ impl Events {
         Events { log: Log::new(me, configured), ..Events::default() }
     }
 
+    /// The cluster has these nodes from now on.
+    pub fn set_nodes(&mut self, nodes: Vec<NodeId>) {
+        self.log.set_nodes(nodes);
+    }
+
     /// The events from here on.
     pub fn subscribe(&mut self, interest: Interest) -> Receiver<Stamped> {
         let (sender, receiver) = sync_channel(MAX_EVENTS);

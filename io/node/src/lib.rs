@@ -38,6 +38,7 @@ mod poller;
 mod programs;
 mod registering;
 mod renewal;
+mod roster_file;
 mod security;
 mod service;
 mod shared;
@@ -70,8 +71,8 @@ pub use config::{
 };
 pub use engine::{Event, HangRule, NestedError, ReserveNews, ServiceOutcome};
 pub use error::{
-    DiscardError, HostError, MoveError, ReloadError, RestoreError, RestyleError, SaveError,
-    StartError, Stopped, WaitError,
+    DiscardError, GrowthRefused, HostError, MoveError, ReloadError, RestoreError, RestyleError,
+    SaveError, StartError, Stopped, WaitError,
 };
 /// The deployments, for tools.
 pub use manager::cluster_state;

@@ -25,7 +25,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
-use config::NodeAddress;
 use wire::{NodeId, Time};
 
 use crate::poller::{EventFlags, Poller, Source};
@@ -39,34 +38,60 @@ use watchers::Watchers;
 #[derive(Debug)]
 pub(crate) struct Liveness {
     watchers: Watchers,
-    /// All links of the first peer, then all of the second, ...
-    watched: Vec<Watched>,
-    links: usize,
-    /// Peers, by link, that have refused connections and are to be believed.
+    /// All links to the node at the first place, then all to that at the second, ...
+    watched: Vec<Option<Watched>>,
+    /// This node's address on each link.
+    mine: Vec<IpAddr>,
+    /// Nodes' places, with a link each, that have refused connections and are to be believed.
     denied: VecDeque<(usize, usize)>,
 }
 
 impl Liveness {
-    /// Listens at this node's address on each link, and is to watch the others.
+    /// Listens at this node's address on each link.
     ///
     /// # Errors
     /// With the address that cannot be had.
-    pub fn listen(
-        mine: &[SocketAddr],
-        others: &[NodeAddress],
-        now: Time,
-    ) -> Result<Liveness, (SocketAddr, io::Error)> {
-        let addresses = || others.iter().flat_map(|node| node.ring.iter().map(|at| (node.id, *at)));
-        let from = mine.iter().map(SocketAddr::ip).cycle();
-        let watched = |((index, (id, address)), from): ((usize, (NodeId, SocketAddr)), IpAddr)| {
-            Watched::new(id, address, from, Source::Watched(index), now)
-        };
+    pub fn listen(mine: &[SocketAddr]) -> Result<Liveness, (SocketAddr, io::Error)> {
         Ok(Liveness {
-            watchers: Watchers::listen(mine, addresses().map(|(_, address)| address.ip()))?,
-            watched: addresses().enumerate().zip(from).map(watched).collect(),
-            links: mine.len(),
+            watchers: Watchers::listen(mine)?,
+            watched: Vec::new(),
+            mine: mine.iter().map(SocketAddr::ip).collect(),
             denied: VecDeque::new(),
         })
+    }
+
+    /// Watches the node at this place from now on, which has these addresses.
+    pub fn watch(&mut self, place: usize, id: NodeId, addresses: &[SocketAddr], now: Time) {
+        self.unwatch(place);
+        let ways = addresses.iter().zip(self.mine.clone()).enumerate();
+        for (link, (address, from)) in ways {
+            let index = self.index(place, link);
+            if self.watched.len() <= index {
+                self.watched.resize_with(index + 1, || None);
+            }
+            let source = Source::Watched(index);
+            self.watched[index] = Some(Watched::new(id, *address, from, source, now));
+        }
+    }
+
+    /// The node at this place is not watched any more.
+    pub fn unwatch(&mut self, place: usize) {
+        let (first, links) = (self.index(place, 0), self.mine.len());
+        self.watched.iter_mut().skip(first).take(links).for_each(|watched| *watched = None);
+    }
+
+    /// Connections from these addresses are nodes'.
+    pub fn know(&mut self, nodes: impl Iterator<Item = IpAddr>) {
+        self.watchers.know(nodes);
+    }
+
+    fn index(&self, place: usize, link: usize) -> usize {
+        place * self.mine.len() + link
+    }
+
+    fn watched(&mut self, place: usize, link: usize) -> Option<&mut Watched> {
+        let index = self.index(place, link);
+        self.watched.get_mut(index)?.as_mut()
     }
 
     pub fn register(&self, poller: &Poller) -> io::Result<()> {
@@ -84,14 +109,14 @@ impl Liveness {
         self.watchers.end(number, poller)
     }
 
-    /// A peer's port has refused a datagram on this link. True if that is to be believed.
-    pub fn believes_refusal(&mut self, peer: usize, link: usize, now: Time) -> bool {
-        let watched = self.watched.get_mut(peer * self.links + link);
-        watched.is_some_and(|watched| watched.believes_refusal(now))
+    /// The port of the node at this place has refused a datagram on this link. True if that is to
+    /// be believed.
+    pub fn believes_refusal(&mut self, place: usize, link: usize, now: Time) -> bool {
+        self.watched(place, link).is_some_and(|watched| watched.believes_refusal(now))
     }
 
-    /// This node's connection to a peer is established, or has ended. If the peer's port has
-    /// refused datagrams just before, that is to be believed now: the peer and the link.
+    /// This node's connection to another is established, or has ended. If the other's port has
+    /// refused datagrams just before, that is to be believed now: its place and the link.
     pub fn handle_watched(
         &mut self,
         index: usize,
@@ -99,35 +124,39 @@ impl Liveness {
         now: Time,
         poller: &Poller,
     ) -> Option<(usize, usize)> {
-        let refused = self.watched[index].handle_ready(flags, now, poller);
-        refused.then_some((index / self.links, index % self.links))
+        let watched = self.watched.get_mut(index)?.as_mut()?;
+        let refused = watched.handle_ready(flags, now, poller);
+        refused.then_some((index / self.mine.len(), index % self.mine.len()))
     }
 
-    /// A datagram came from a peer by this link.
-    pub fn heard(&mut self, peer: usize, link: usize, now: Time) {
-        self.watched[peer * self.links + link].hear(now);
+    /// A datagram came from the node at this place by this link.
+    pub fn heard(&mut self, place: usize, link: usize, now: Time) {
+        self.watched(place, link).into_iter().for_each(|watched| watched.hear(now));
     }
 
     pub fn next_timeout(&self) -> Time {
-        let watched = self.watched.iter().map(Watched::next_timeout).min().unwrap_or(Time::FAR);
-        watched.min(self.watchers.next_timeout())
+        let watched = self.watched.iter().flatten().map(Watched::next_timeout);
+        watched.min().unwrap_or(Time::FAR).min(self.watchers.next_timeout())
     }
 
     /// Dials what is due, and says which nodes to probe now.
     pub fn handle_timeout(&mut self, now: Time, poller: &Poller, mut probe: impl FnMut(NodeId)) {
         self.watchers.handle_timeout(now, poller);
+        let links = self.mine.len();
         for (index, watched) in self.watched.iter_mut().enumerate() {
+            let Some(watched) = watched else { continue };
             let due = watched.handle_timeout(now, poller);
             if due.probe {
                 probe(watched.id);
             }
             if due.denied {
-                self.denied.push_back((index / self.links, index % self.links));
+                self.denied.push_back((index / links, index % links));
             }
         }
     }
 
-    /// The next peer that has refused a connection on this link, and is to be believed.
+    /// The place of the next node that has refused a connection on this link, and is to be
+    /// believed.
     pub fn take_denied(&mut self) -> Option<(usize, usize)> {
         self.denied.pop_front()
     }

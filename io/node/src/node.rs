@@ -34,17 +34,20 @@ use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation;
 use crate::managing::{Clocks, ManagerService, Managing, SharedState};
 use crate::opening::{
-    open_audit_log, open_sockets, open_stack, open_storage, open_streams, start_admin,
+    open_audit_log, open_nodes, open_sockets, open_stack, open_storage, open_streams, start_admin,
     start_key_file_writer, start_programs, told,
 };
 use crate::order::Order;
 use crate::plane::{Changes, Ending, Inbox, Keeping, Pacing, Plane, Profile, Replicas, Waiting};
 use crate::registering::{Registering, RegistryService, SharedRegistry};
 use crate::renewal::Renewal;
+use crate::roster_file;
 use crate::security;
 use crate::service::{HostOptions, Service};
 use crate::shared::Shared;
 use crate::sockets::tcp::Callers;
+
+mod growth;
 
 /// How long a stop may take: the data plane's own bound, and room for a busy host.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
@@ -123,7 +126,9 @@ impl Node {
         let bound = sockets.callers.as_ref().map(Callers::address);
         let client_address = config.advertise.or(bound.map(|bound| told(bound, ring_address)));
         let (keeping, recovery) = open_storage(&config, me, &waker)?.unzip();
-        let stack = open_stack(&config, (me, &life), client_address, keys.as_ref(), recovery)?;
+        let roster = config.data_dir.as_deref().map(roster_file::load).transpose()?.flatten();
+        let kept = (recovery, roster.clone());
+        let stack = open_stack(&config, (me, &life), client_address, keys.as_ref(), kept)?;
         sockets.register(&waker).map_err(system("a place in epoll"))?;
 
         let (orders, order_queue) = sync_channel(MAX_ORDERS);
@@ -132,6 +137,7 @@ impl Node {
         let control = Arc::new(Control {
             programs: start_programs(&config, me, &orders, &waker)?,
             audit_log: open_audit_log(&config)?,
+            cluster_key: config.security.cluster_key.clone(),
             registry: config.registry.on.then(SharedRegistry::default),
             jobs: config.jobs.folder.is_some().then(Shared::default),
             terms: config.registry.terms,
@@ -148,6 +154,7 @@ impl Node {
             sockets,
             inbox: Inbox::new(waker.clone(), order_queue, result_queue),
             replicas: Replicas::new(config.checkpoints, shared.clone()),
+            nodes: open_nodes(&config, roster.as_ref(), &control, &alive)?,
             streams: open_streams(&config, &control)?,
             key_file: start_key_file_writer(&config, keys, &control, &alive)?,
             keeping,
@@ -161,27 +168,20 @@ impl Node {
             counters: Counters::default(),
             excluded: None,
             ending: Ending::new(),
-            events: Events::new(config.node, profile.configured.clone()),
+            events: Events::new(config.node, config.node_ids()),
             profile,
             founding: life.founding,
             pacing: Pacing::new(config.realtime, reserve_path, ports.into_iter().collect()),
         };
         let clocks = config.manager.on.then(Clocks::default);
-        let managing = match &clocks {
-            Some(clocks) => {
-                let (control, clocks) = (control.clone(), clocks.clone());
-                let shared = shared.clone();
-                Some(Managing::start(config.manager, shared, control, clocks, alive.clone())?)
-            }
-            None => None,
-        };
-        let registering = match &control.registry {
-            Some(shared) => {
-                let (control, shared) = (control.clone(), shared.clone());
-                Some(Registering::start(config.registry, shared, control, alive.clone())?)
-            }
-            None => None,
-        };
+        let managing = clocks.clone().map(|clocks| {
+            Managing::start(config.manager, shared.clone(), control.clone(), clocks, alive.clone())
+        });
+        let managing = managing.transpose()?;
+        let registering = control.registry.clone().map(|shared| {
+            Registering::start(config.registry, shared, control.clone(), alive.clone())
+        });
+        let registering = registering.transpose()?;
         let directing = control.jobs.clone();
         let directing = directing.map(|it| Directing::start(it, control.clone(), alive.clone()));
         let directing = directing.transpose()?;
@@ -516,9 +516,7 @@ fn system(what: &'static str) -> impl Fn(std::io::Error) -> StartError {
 fn spawn(mut plane: Plane, control: Arc<Control>, running: Sender<()>) -> std::io::Result<()> {
     let body = move || {
         let fate = match catch_unwind(AssertUnwindSafe(|| plane.run())) {
-            Ok(Ok(())) => plane.ending.failure().map_or(Ok(()), |reason| {
-                Err(Stopped::Failed(format!("storage has failed: {reason}")))
-            }),
+            Ok(Ok(())) => plane.ending.failure().map_or(Ok(()), Err),
             Ok(Err(error)) => Err(Stopped::Failed(error.to_string())),
             Err(panic) => Err(Stopped::Panicked(panic_text(&*panic).into())),
         };

@@ -2,12 +2,13 @@
 //! data plane.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, SyncSender};
 
 use admin::server::AuditLog;
 use admin::status::StorageStatus;
-use config::{Config, NodeAddress, Problem};
+use config::{Config, Problem};
 use engine::ordering::Ring;
 use engine::{Kept, Recovery, Stack};
 use os::clock::monotonic;
@@ -16,8 +17,9 @@ use seal::{Keys, Seal};
 use store::{Owner, RecordId};
 use supervisor::Programs;
 use tls::Server;
+use wire::roster::Roster;
 use wire::versions::RULES;
-use wire::{ClusterId, Member};
+use wire::{ClusterId, Member, NodeList};
 
 use crate::administration::Admin;
 use crate::control::Control;
@@ -26,13 +28,14 @@ use crate::incarnation::Life;
 use crate::key_file_writer::{self, KeyFileWriter};
 use crate::liveness::Liveness;
 use crate::order::Order;
-use crate::plane::{Keeping, Sockets, group_of};
+use crate::plane::{Keeping, Nodes, Sockets, group_of};
 use crate::poller::Poller;
 use crate::programs::Orders;
+use crate::roster_file::RosterFile;
 use crate::sockets::tcp::Callers;
 use crate::storage::{self, Recovered, Storage};
 use crate::streams::{Streams, ToPlane};
-use crate::transport::Transport;
+use crate::transport::{Addresses, Transport};
 
 /// The least room, in bytes, that the kernel is asked to have for what one peer sends.
 const LEAST_RECEIVE_ROOM: usize = 4 << 20;
@@ -43,7 +46,7 @@ pub(crate) fn open_stack(
     (me, life): (Member, &Life),
     address: Option<SocketAddr>,
     keys: Option<&Keys>,
-    recovery: Option<Recovery>,
+    (recovery, roster): (Option<Recovery>, Option<Roster>),
 ) -> Result<Stack, StartError> {
     let ring = config.ring_config(me);
     let mut stack = engine::Config::new(me, ring.nodes.clone(), config.cluster.clone());
@@ -55,6 +58,7 @@ pub(crate) fn open_stack(
     stack.address = address;
     stack.sealing = keys.map(|keys| key_file_writer::name(keys.sealing()));
     stack.storage = recovery;
+    stack.roster = roster;
     #[cfg(feature = "planted-bugs")]
     crate::plant::into(&mut stack);
     let ring = Ring::new(ring, monotonic()).map_err(Problem::Ring)?;
@@ -116,19 +120,13 @@ pub(crate) fn open_sockets(
     server: Option<&Server>,
     waker: &Arc<Waker>,
 ) -> Result<Sockets, StartError> {
-    // In order of id, as the ring counts them.
-    let mut nodes = config.nodes.clone();
-    nodes.sort_unstable_by_key(|node| node.id);
-    let others: Vec<NodeAddress> =
-        nodes.iter().filter(|node| node.id != config.node).cloned().collect();
     let listen = |what, address| move |source| StartError::Listen { what, address, source };
     let clients = |address| listen("clients (TCP)", address);
     let mine = config.ring_addresses();
     let first = *mine.first().ok_or(Problem::MeMissing(config.node))?;
-    let liveness = Liveness::listen(mine, &others, monotonic())
+    let liveness = Liveness::listen(mine)
         .map_err(|(address, error)| listen("liveness (TCP)", address)(error))?;
-    let transport =
-        bind_transport(config, me, &nodes, seal).map_err(listen("the ring (UDP)", first))?;
+    let transport = bind_transport(config, me, seal).map_err(listen("the ring (UDP)", first))?;
     let callers = match (config.client, server) {
         (None, _) => None,
         (Some(address), None) => Some(Callers::listen(address).map_err(clients(address))?),
@@ -140,18 +138,20 @@ pub(crate) fn open_sockets(
     };
     let poller = Poller::new()
         .map_err(|error| StartError::System { what: "an epoll instance", source: error.into() })?;
-    Ok(Sockets { transport, callers, liveness, poller })
+    let mut sockets = Sockets { transport, callers, liveness, poller };
+    let Sockets { transport, liveness, poller, .. } = &mut sockets;
+    let list = NodeList::new(&config.node_ids());
+    transport
+        .set_nodes(monotonic(), &list, &addresses(config), (liveness, poller))
+        .map_err(|source| StartError::System { what: "a socket for each node", source })?;
+    Ok(sockets)
 }
 
 /// Binds the ring's sockets, and warns where the kernel keeps less than a window needs.
-fn bind_transport(
-    config: &Config,
-    me: Member,
-    nodes: &[NodeAddress],
-    seal: Option<Seal>,
-) -> std::io::Result<Transport> {
+fn bind_transport(config: &Config, me: Member, seal: Option<Seal>) -> std::io::Result<Transport> {
     let room = config.ring.receive_room().max(LEAST_RECEIVE_ROOM);
-    let transport = Transport::bind(config.links_config(me), nodes, room, seal, monotonic())?;
+    let (links, mine) = (config.links_config(me), config.ring_addresses());
+    let transport = Transport::bind(links, mine, room, seal, monotonic())?;
     let granted = transport.sockets().receive_buffer;
     if granted < room {
         tracing::warn!(
@@ -164,16 +164,41 @@ fn bind_transport(
     Ok(transport)
 }
 
+/// The nodes' addresses, as configured.
+fn addresses(config: &Config) -> Addresses {
+    config.nodes.iter().map(|node| (node.id, node.ring.clone())).collect()
+}
+
+/// The nodes as configured, and as the roster of an earlier life says, and what keeps them.
+pub(crate) fn open_nodes(
+    config: &Config,
+    roster: Option<&Roster>,
+    control: &Control,
+    running: &Sender<()>,
+) -> Result<Nodes, StartError> {
+    let file = |folder: &PathBuf| {
+        let (orders, waker) = (control.orders.clone(), control.waker.clone());
+        RosterFile::start(folder, orders, waker, running.clone())
+            .map_err(|source| StartError::System { what: "a thread", source })
+    };
+    let mut nodes = Nodes {
+        addresses: addresses(config),
+        list: NodeList::new(&config.node_ids()),
+        file: config.data_dir.as_ref().map(file).transpose()?,
+    };
+    roster.into_iter().for_each(|roster| nodes.learn(roster));
+    Ok(nodes)
+}
+
 /// Makes what moves large states between nodes.
 pub(crate) fn open_streams(config: &Config, control: &Control) -> Result<Streams, StartError> {
     let (orders, waker) = (control.orders.clone(), control.waker.clone());
     let plane = ToPlane { orders, waker };
-    let mine = config.ring_addresses().iter().copied().cycle();
-    let ways = |node: &NodeAddress| node.ring.iter().copied().zip(mine.clone()).collect();
-    let others = config.nodes.iter().filter(|node| node.id != config.node);
-    let ways = others.map(|node| (node.id, ways(node))).collect();
-    Streams::start(plane, control.renewal.states.clone(), ways)
-        .map_err(|source| StartError::System { what: "a thread", source })
+    let mine = config.ring_addresses().to_vec();
+    let mut streams = Streams::start(plane, control.renewal.states.clone(), mine)
+        .map_err(|source| StartError::System { what: "a thread", source })?;
+    streams.set_ways(&addresses(config));
+    Ok(streams)
 }
 
 /// Opens the log of what administrators do, where the node keeps anything.

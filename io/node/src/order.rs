@@ -7,16 +7,18 @@ use admin::events::{Interest, Stamped};
 use admin::status::Status;
 use admin::{KeyAsk, PoisonedCall};
 use bytes::Bytes;
+use config::NodeAddress;
 use engine::{
-    BenchError, BenchProgress, BenchRequest, BenchResult, Event, Restore, Saved, Transfer,
-    UpgradeError,
+    BenchError, BenchProgress, BenchRequest, BenchResult, Event, GrowthError, Restore, Saved,
+    Transfer, UpgradeError,
 };
 use job::{Taken, Void};
 use manager::Proposal;
 use manager::cluster_state::{Answer, Command};
 use seal::ClusterKey;
 use wire::keys::KeyName;
-use wire::ordered::{GroupOptions, Style, Usage};
+use wire::ordered::{GroupOptions, Place, Style, Usage};
+use wire::roster::Motion;
 use wire::{GroupId, NodeId, Payload, ViewNumber};
 
 use crate::directing::View as JobsView;
@@ -167,6 +169,21 @@ pub(crate) enum Order {
     },
     /// The key file has this.
     KeyKept(Kept),
+    /// The disk has the roster of this stamp.
+    RosterKept(Place),
+    /// Return the nodes that count, and where they are reached.
+    Nodes {
+        reply: SyncSender<Vec<NodeAddress>>,
+    },
+    /// A node is to come or to go.
+    MoveNode {
+        motion: Motion,
+        reply: SyncSender<Result<(), GrowthError>>,
+    },
+    /// The change of the nodes that is under way is given up.
+    WithdrawMove {
+        reply: SyncSender<Result<(), GrowthError>>,
+    },
     Stop,
 }
 

@@ -34,6 +34,7 @@ mod hung;
 mod inbox;
 mod keeping;
 mod learning;
+mod nodes;
 mod orders;
 mod outputs;
 mod own;
@@ -41,6 +42,7 @@ mod pacing;
 mod profile;
 mod replicas;
 mod reserve;
+mod roster;
 mod spin;
 mod status;
 mod storage;
@@ -50,6 +52,7 @@ pub(crate) use ending::Ending;
 pub(crate) use inbox::Inbox;
 use inbox::Work;
 pub(crate) use keeping::Keeping;
+pub(crate) use nodes::Nodes;
 pub(crate) use pacing::Pacing;
 pub(crate) use profile::Profile;
 use replicas::Hosting;
@@ -68,6 +71,8 @@ pub(crate) struct Plane {
     pub replicas: Replicas,
     /// Keeps the cluster's keys, if there are any.
     pub key_file: Option<KeyFileWriter>,
+    /// The cluster's nodes: where they are reached, and what keeps them.
+    pub nodes: Nodes,
     /// Moves large states.
     pub streams: Streams,
     /// Keeps groups on disk, if there are any.
@@ -208,8 +213,8 @@ impl Plane {
                 }
             }
             Source::Watched(index) => {
-                if let Some((peer, link)) = liveness.handle_watched(index, flags, now, poller) {
-                    transport.handle_refused(peer, link, now);
+                if let Some((place, link)) = liveness.handle_watched(index, flags, now, poller) {
+                    transport.handle_refused(place, link, now);
                 }
             }
             Source::Program(serial) => self.hosting().handle_program(now, serial, flags),

@@ -18,8 +18,8 @@ pub(crate) enum Source {
     Waker,
     /// A link's socket for datagrams of senders without a socket of their own.
     Strangers(usize),
-    /// A link's socket for one node, by its place in the list of peers.
-    Peer { link: usize, number: usize },
+    /// A link's socket for the node at this place.
+    Peer { link: usize, place: usize },
     /// New clients.
     Clients,
     /// A client's connection.
@@ -49,7 +49,7 @@ impl Source {
         let (kind, number) = match self {
             Source::Waker => (0, 0),
             Source::Strangers(link) => (1, link as u64),
-            Source::Peer { link, number } => (2, (link as u64) << LINK_SHIFT | number as u64),
+            Source::Peer { link, place } => (2, (link as u64) << LINK_SHIFT | place as u64),
             Source::Clients => (3, 0),
             Source::Caller(number) => (4, number),
             Source::Watchers(link) => (5, link as u64),
@@ -67,7 +67,7 @@ impl Source {
             1 => Source::Strangers(number as usize),
             2 => {
                 let link = (number >> LINK_SHIFT) as usize;
-                Source::Peer { link, number: (number & ((1 << LINK_SHIFT) - 1)) as usize }
+                Source::Peer { link, place: (number & ((1 << LINK_SHIFT) - 1)) as usize }
             }
             3 => Source::Clients,
             4 => Source::Caller(number),
@@ -98,8 +98,10 @@ impl Poller {
 
     pub fn add(&self, fd: impl AsFd, source: Source, flags: EventFlags) -> Result<(), Errno> {
         epoll::add(&self.epoll, fd, epoll::EventData::new_u64(source.to_word()), flags)?;
-        if source.is_urgent() {
-            self.urgent.borrow_mut().push(source);
+        // A node that comes back has a socket at the same place.
+        let mut urgent = self.urgent.borrow_mut();
+        if source.is_urgent() && !urgent.contains(&source) {
+            urgent.push(source);
         }
         Ok(())
     }
@@ -165,7 +167,7 @@ mod tests {
         for source in [
             Source::Waker,
             Source::Strangers(1),
-            Source::Peer { link: 3, number: 63 },
+            Source::Peer { link: 3, place: 63 },
             Source::Clients,
             Source::Caller(1 << 40),
             Source::Watchers(2),
@@ -208,7 +210,7 @@ mod tests {
         for (number, client) in crowd.iter().enumerate() {
             poller.add(client, Source::Caller(number as u64), EventFlags::IN).unwrap();
         }
-        let (peer, socket) = (Source::Peer { link: 0, number: 5 }, raised());
+        let (peer, socket) = (Source::Peer { link: 0, place: 5 }, raised());
         poller.add(&socket, peer, EventFlags::IN).unwrap();
         let mut ready = Vec::new();
         poller.wait(Time::ZERO, Time::FAR, &mut ready).unwrap();

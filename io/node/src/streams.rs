@@ -28,6 +28,7 @@ use engine::Transfer;
 use wire::{GroupId, NodeId};
 
 use crate::order::Order;
+use crate::transport::Addresses;
 
 mod fetcher;
 mod giver;
@@ -50,7 +51,9 @@ const MAX_GIVEN: usize = 16;
 pub(crate) struct Streams {
     plane: ToPlane,
     security: Security,
-    /// The ring's addresses of the other nodes, one for each link, with this node's own.
+    /// This node's address on each link.
+    mine: Vec<SocketAddr>,
+    /// The ring's addresses of the nodes, one for each link, with this node's own.
     ways: BTreeMap<NodeId, Vec<(SocketAddr, SocketAddr)>>,
     /// To the threads that fetch.
     queue: Sender<Fetcher>,
@@ -62,15 +65,11 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Moves states by these ways.
+    /// Moves states from these addresses of this node.
     ///
     /// # Errors
     /// The system has no thread.
-    pub fn start(
-        plane: ToPlane,
-        security: Security,
-        ways: BTreeMap<NodeId, Vec<(SocketAddr, SocketAddr)>>,
-    ) -> io::Result<Streams> {
+    pub fn start(plane: ToPlane, security: Security, mine: Vec<SocketAddr>) -> io::Result<Streams> {
         let (queue, fetches) = channel();
         let fetches = Arc::new(Mutex::new(fetches));
         for _ in 0..FETCHED {
@@ -78,7 +77,16 @@ impl Streams {
             spawn("steadfast fetch", move || fetch_all(&fetches, &plane))?;
         }
         let (given, over) = (Arc::default(), Arc::default());
-        Ok(Streams { plane, security, ways, queue, fetches: BTreeMap::new(), given, over })
+        let (ways, fetches) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Streams { plane, security, mine, ways, queue, fetches, given, over })
+    }
+
+    /// Nodes are reached at these addresses from now on.
+    pub fn set_ways(&mut self, addresses: &Addresses) {
+        let ways = |ring: &Vec<SocketAddr>| {
+            ring.iter().copied().zip(self.mine.iter().copied().cycle()).collect()
+        };
+        self.ways = addresses.iter().map(|(node, ring)| (*node, ways(ring))).collect();
     }
 
     /// Begins to fetch a state; [`Order::Fetched`] tells how it ended. An earlier fetch for the

@@ -6,18 +6,17 @@
 //! after the other in one piece of memory, where they are also sealed. Those of equal size that go
 //! the same ways are a run, which the kernel takes in one call for each receiver.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 
 use admin::status::{Counters, LinkStatus, NodeLinks, SealStatus, SocketStatus};
 use bytes::Bytes;
-use config::NodeAddress;
 use engine::Route;
 use ring::{LinkOutput, Links, LinksConfig};
 use seal::{OVERHEAD, Seal};
 use wire::report::Report;
-use wire::{ClusterId, NodeId, NodeSet, Time};
+use wire::{ClusterId, NodeId, NodeList, NodeSet, Time};
 
 use crate::liveness::Liveness;
 use crate::poller::{Poller, Source};
@@ -36,9 +35,8 @@ pub(crate) struct Transport {
     udp: Vec<Udp>,
     links: Links,
     cluster: ClusterId,
-    nodes: Vec<NodeId>,
-    /// The peer's number at each place of the configuration's list; none at this node's own.
-    peers: Vec<Option<usize>>,
+    me: NodeId,
+    nodes: NodeList,
     sealing: Sealing,
     outgoing: Outgoing,
     /// Nodes whose processes are gone, not yet told.
@@ -46,38 +44,67 @@ pub(crate) struct Transport {
     events: VecDeque<ring::Event>,
 }
 
+/// The nodes' addresses, one for each link.
+pub(crate) type Addresses = BTreeMap<NodeId, Vec<SocketAddr>>;
+
 impl Transport {
-    /// Binds at this node's address on each link, to talk to all others of `nodes`, in order of id.
-    /// The kernel is asked to keep `room` bytes of datagrams of each of them until they are read.
-    /// With `seal`, nothing else leaves this node or is taken in.
+    /// Binds at this node's address on each link. The kernel is asked to keep `room` bytes of
+    /// datagrams of each other node until they are read. With `seal`, nothing else leaves this node
+    /// or is taken in.
     pub fn bind(
         config: LinksConfig,
-        nodes: &[NodeAddress],
+        mine: &[SocketAddr],
         room: usize,
         seal: Option<Seal>,
         now: Time,
     ) -> io::Result<Transport> {
-        let me = config.me.node;
-        let mine = nodes.iter().find(|node| node.id == me).map_or(&[][..], |node| &node.ring);
-        let bind = |(link, address): (usize, &SocketAddr)| {
-            let others = nodes.iter().filter(|node| node.id != me);
-            let others: Vec<SocketAddr> = others.map(|node| node.ring[link]).collect();
-            Udp::bind(link, *address, &others, room)
-        };
-        let mut numbers = 0..;
-        let peers = nodes.iter().map(|node| (node.id != me).then(|| numbers.next()).flatten());
-        let ids: Vec<NodeId> = nodes.iter().map(|node| node.id).collect();
+        let bind = |(link, address): (usize, &SocketAddr)| Udp::bind(link, *address, room);
         Ok(Transport {
             udp: mine.iter().enumerate().map(bind).collect::<io::Result<_>>()?,
             cluster: config.cluster,
-            peers: peers.collect(),
-            sealing: Sealing::new(seal, ids.clone()),
-            nodes: ids,
+            me: config.me.node,
+            nodes: NodeList::new(&[]),
+            sealing: Sealing::new(seal),
             links: Links::new(config, now),
             outgoing: Outgoing::default(),
             unreachable: VecDeque::new(),
             events: VecDeque::new(),
         })
+    }
+
+    /// These are the nodes from now on, at their places: one that has gone and asks is answered. A
+    /// node whose addresses are not known is not reached.
+    ///
+    /// # Errors
+    /// The system has no socket for a node.
+    pub fn set_nodes(
+        &mut self,
+        now: Time,
+        nodes: &NodeList,
+        addresses: &Addresses,
+        (liveness, poller): (&mut Liveness, &Poller),
+    ) -> io::Result<()> {
+        for (place, (node, here)) in nodes.seats().enumerate().filter(|(_, it)| it.0 != self.me) {
+            let theirs = addresses.get(&node).map_or(&[][..], Vec::as_slice);
+            let mut reached = false;
+            for (udp, address) in self.udp.iter_mut().zip(theirs) {
+                if !udp.has(place) {
+                    udp.connect(place, *address)?;
+                    udp.register_peer(place, poller)?;
+                    reached = true;
+                }
+            }
+            match (here, self.nodes.place(node).is_some()) {
+                (true, was) if reached || !was => liveness.watch(place, node, theirs, now),
+                (false, true) => liveness.unwatch(place),
+                _ => {}
+            }
+        }
+        liveness.know(addresses.values().flatten().map(SocketAddr::ip));
+        self.links.set_nodes(now, nodes);
+        self.sealing.set_nodes(nodes);
+        self.nodes = nodes.clone();
+        Ok(())
     }
 
     /// This node's address on the first link.
@@ -142,8 +169,8 @@ impl Transport {
         let Outgoing { bytes, runs } = &mut self.outgoing;
         for Run { ways, start, end, size } in runs.drain(..) {
             for (udp, to) in self.udp.iter_mut().zip(ways) {
-                for peer in to.iter().filter_map(|place| self.peers[place]) {
-                    udp.send(peer, &bytes[start..end], size, now, counters);
+                for place in to.iter() {
+                    udp.send(place, &bytes[start..end], size, now, counters);
                 }
             }
         }
@@ -159,19 +186,18 @@ impl Transport {
         liveness: &mut Liveness,
         mut take: impl FnMut(&[Bytes]),
     ) {
-        let (link, number) = match source {
-            Source::Peer { link, number } => (link, Some(number)),
+        let (link, from) = match source {
+            Source::Peer { link, place } => (link, Some(place)),
             Source::Strangers(link) => (link, None),
             _ => return,
         };
-        let Transport { udp, links, cluster, peers, sealing, .. } = self;
-        let from = number.and_then(|number| Some((number, place_of(peers, number)?)));
+        let Transport { udp, links, cluster, sealing, .. } = self;
         let (mut heard, mut doubted, mut malformed) = (false, 0, Vec::new());
         let open = |datagram: &mut [u8]| sealing.open(now, datagram);
         udp[link].receive(source, now, counters, open, |received| match (received, from) {
             (Received::Datagrams(run), from) => {
                 heard = true;
-                if let Some((_, place)) = from {
+                if let Some(place) = from {
                     links.handle_received(now, place, link);
                 }
                 // Reports are few; what lies between two of them goes on together.
@@ -190,8 +216,8 @@ impl Transport {
                     take(rest);
                 }
             }
-            (Received::Refused, Some((number, place))) => {
-                if liveness.believes_refusal(number, link, now) {
+            (Received::Refused, Some(place)) => {
+                if liveness.believes_refusal(place, link, now) {
                     links.handle_refused(now, place, link);
                 } else {
                     doubted += 1;
@@ -201,8 +227,8 @@ impl Transport {
         });
         counters.unreachable_doubted += doubted;
         malformed.iter().for_each(|reason| counters.malformed.count(reason));
-        if let (true, Some(number)) = (heard, number) {
-            liveness.heard(number, link, now);
+        if let (true, Some(place)) = (heard, from) {
+            liveness.heard(place, link, now);
         }
         self.carry_out(now, counters);
         self.take_contacts(now);
@@ -229,17 +255,14 @@ impl Transport {
     /// Sends, by all links, what means nothing to a living node and is refused by the host of a
     /// dead one.
     pub fn probe(&mut self, to: NodeId, now: Time, counters: &mut Counters) {
-        let place = self.nodes.binary_search(&to).ok();
-        if let Some(peer) = place.and_then(|place| self.peers[place]) {
-            self.udp.iter_mut().for_each(|udp| udp.probe(peer, now, counters));
+        if let Some(place) = self.nodes.place(to) {
+            self.udp.iter_mut().for_each(|udp| udp.probe(place, now, counters));
         }
     }
 
-    /// A refusal by this peer on this link has turned out to be believable.
-    pub fn handle_refused(&mut self, peer: usize, link: usize, now: Time) {
-        if let Some(place) = place_of(&self.peers, peer) {
-            self.links.handle_refused(now, place, link);
-        }
+    /// A refusal by the node at this place on this link has turned out to be believable.
+    pub fn handle_refused(&mut self, place: usize, link: usize, now: Time) {
+        self.links.handle_refused(now, place, link);
     }
 
     pub fn next_timeout(&self) -> Time {
@@ -259,13 +282,13 @@ impl Transport {
         counters: &mut Counters,
         liveness: &mut Liveness,
     ) -> Option<NodeId> {
-        while let Some((peer, link)) = liveness.take_denied() {
-            self.handle_refused(peer, link, now);
+        while let Some((place, link)) = liveness.take_denied() {
+            self.handle_refused(place, link, now);
         }
         for link in 0..self.udp.len() {
-            while let Some(peer) = self.udp[link].take_refused() {
-                if liveness.believes_refusal(peer, link, now) {
-                    self.handle_refused(peer, link, now);
+            while let Some(place) = self.udp[link].take_refused() {
+                if liveness.believes_refusal(place, link, now) {
+                    self.handle_refused(place, link, now);
                 } else {
                     counters.unreachable_doubted += 1;
                 }
@@ -284,15 +307,13 @@ impl Transport {
 
     /// The state of the links to all others.
     pub fn status(&self, now: Time) -> Vec<NodeLinks> {
-        let places = (0..self.nodes.len()).filter(|place| self.peers[*place].is_some());
+        let others = self.nodes.iter().filter(|(_, node)| *node != self.me);
         let links = |place| {
             let since = |heard: Time| now.since(heard).as_nanos() as f64 / 1e6;
             let state = self.links.state(place);
             state.map(move |state| LinkStatus { up: state.up, heard_ms: state.heard.map(since) })
         };
-        places
-            .map(|place| NodeLinks { node: self.nodes[place], links: links(place).collect() })
-            .collect()
+        others.map(|(place, node)| NodeLinks { node, links: links(place).collect() }).collect()
     }
 
     /// Does what the links ask for.
@@ -303,9 +324,7 @@ impl Transport {
                     self.report(link, to, &datagram, now);
                 }
                 LinkOutput::Probe { to, link } => {
-                    if let Some(peer) = self.peers[to] {
-                        self.udp[link].probe(peer, now, counters);
-                    }
+                    self.udp[link].probe(to, now, counters);
                 }
                 LinkOutput::Unreachable(node) => {
                     if !self.unreachable.contains(&node) {
@@ -327,9 +346,4 @@ impl Transport {
         let ways = std::array::from_fn(|l| if l == link { to } else { NodeSet::EMPTY });
         self.write(to, ways, report, now);
     }
-}
-
-/// The place of the peer of this number in the list of nodes.
-fn place_of(peers: &[Option<usize>], number: usize) -> Option<usize> {
-    peers.iter().position(|peer| *peer == Some(number))
 }

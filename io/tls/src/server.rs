@@ -143,7 +143,8 @@ impl Server {
                 self.identity, self.identity.cluster
             ));
         }
-        if self.port == Port::Admin && theirs.role != Role::Admin {
+        // A node that is to join asks for that.
+        if self.port == Port::Admin && theirs.role == Role::Client {
             return Visitor::Refused(format!(
                 "your certificate is that of {theirs}, and this port is for administrators: use one \
                  that `steadfast init` made as admin"

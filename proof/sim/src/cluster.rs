@@ -16,6 +16,7 @@
 //! - `cluster/disks.rs`: what nodes keep
 //! - `cluster/decay.rs`: disks rot and fill up
 //! - `cluster/poisoning.rs`: calls kill, and programs die
+//! - `cluster/growth.rs`: nodes come and go
 //! - `cluster/versions.rs`: nodes run programs of several versions
 //! - `cluster/fetches.rs`: large states go by streams
 //! - `cluster/fate.rs`: faults, healing, and the end
@@ -30,6 +31,8 @@ mod executions;
 mod executors;
 mod fate;
 mod fetches;
+mod growing;
+mod growth;
 mod handlers;
 mod hangs;
 mod keys;
@@ -71,6 +74,8 @@ pub use deploying::{DeployPlan, Wanted, is_possible};
 pub use disks::DiskPlan;
 use disks::{Disks, Opening};
 use executors::Executors;
+use growth::Growth;
+pub use growth::GrowthPlan;
 pub use managing::HostPlan;
 use managing::Management;
 pub use poisoning::PoisonPlan;
@@ -132,6 +137,12 @@ enum Extra {
     People,
     /// Newer rules are to come into force.
     Finish,
+    /// A node is to come or to go.
+    Grow,
+    /// A node that has gone ends.
+    Ended(usize),
+    /// For a node: its disk has this roster, and the life in which it was told to keep it.
+    RosterKept(Box<wire::roster::Roster>, Incarnation),
     /// A replica of this group is to lie.
     Lie(usize),
     /// A service is to hang.
@@ -165,6 +176,14 @@ enum Extra {
 /// How long a vote may be missing.
 const VOTE_TIMEOUT: Duration = Duration::from_millis(300);
 
+/// Draws of things that happen beside all others, which stay the same without them.
+struct Draws {
+    /// One for each group.
+    lies: Vec<Draw>,
+    restyles: Draw,
+    hangs: Draw,
+}
+
 struct Cluster {
     options: Options,
     plant: Plant,
@@ -177,10 +196,7 @@ struct Cluster {
     watch: Watch,
     faults: Draw,
     load: Draw,
-    /// One for each group.
-    lies: Vec<Draw>,
-    restyles: Draw,
-    hangs: Draw,
+    draws: Draws,
     /// Which calls kill, if any do.
     poisoning: Option<Poisoning>,
     /// The load of hosts, if it is managed.
@@ -189,6 +205,8 @@ struct Cluster {
     deploying: Option<Deploying>,
     /// The nodes' programs, if they are of several versions.
     programs: Option<Programs>,
+    /// The nodes that come and go, if any do.
+    growth: Option<Growth>,
     /// The one operation of a world of interruptions.
     script: Option<Scripted>,
     course: Course,
@@ -200,9 +218,9 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
     let network = Network::new(options.clocks.len(), options.weather, draw.fork());
     let clocks = options.clocks[..options.nodes].to_vec();
     let mut clients = draw.fork();
-    let nodes = options.nodes;
+    let (nodes, grows) = (options.nodes, options.growth.is_some());
     let customer = |clock| {
-        let mut customer = Customer::new(clock, nodes, &mut clients);
+        let mut customer = Customer::new(clock, nodes, grows, &mut clients);
         customer.session.plant(plant.client);
         customer
     };
@@ -216,17 +234,22 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         watch: Watch::new(&options),
         faults: draw.fork(),
         load: draw.fork(),
-        lies: (0..options.groups.len() as u64)
-            .map(|group| Draw::new(clients.bits() ^ group))
-            .collect(),
-        restyles: Draw::new(clients.clone().bits() ^ 0x5717),
-        hangs: Draw::new(clients.clone().bits() ^ 0x4a46),
+        draws: Draws {
+            lies: (0..options.groups.len() as u64)
+                .map(|group| Draw::new(clients.bits() ^ group))
+                .collect(),
+            restyles: Draw::new(clients.clone().bits() ^ 0x5717),
+            hangs: Draw::new(clients.clone().bits() ^ 0x4a46),
+        },
         poisoning: None,
         management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
         deploying: options.deploy.clone().map(|plan| Deploying::new(plan, plant, nodes)),
         programs: options
             .programs
             .map(|plan| Programs::new(plan, nodes, Draw::new(clients.clone().bits() ^ 0x9406))),
+        growth: options
+            .growth
+            .map(|plan| Growth::new(plan, nodes, Draw::new(clients.clone().bits() ^ 0x9207))),
         script: options.script.map(Scripted::new),
         course: Course::new(),
         summary: Summary::default(),
@@ -287,6 +310,7 @@ impl Cluster {
         self.plan_samples();
         self.plan_deployments();
         self.plan_upgrades();
+        self.plan_growth();
         let first = self.options.faults.wait(&mut self.faults);
         self.fabric.later(first, Extra::Fault);
         self.fabric.later(self.options.faults.phase, Extra::Calm);
@@ -327,6 +351,8 @@ impl Cluster {
             Extra::Reconciler(node) => return self.reconcile_node(node),
             Extra::People => return self.people(),
             Extra::Finish => return self.finish_upgrade(),
+            Extra::Grow => return self.grow(),
+            Extra::Ended(node) => self.ended(node),
             Extra::Lie(group) => self.lie(group),
             Extra::FoundOut { group, by, ring, lied } => {
                 if self.watch.component(by) == ring && self.is_whole() && self.is_one_ring() {
@@ -350,6 +376,7 @@ impl Cluster {
             | Extra::Attached(..)
             | Extra::Dies(..)
             | Extra::Kept(..)
+            | Extra::RosterKept(..)
             | Extra::Fetched(..)
             | Extra::Disk(..)
             | Extra::DiskDue(_) => {
@@ -361,7 +388,7 @@ impl Cluster {
 
     /// Starts a node in a new life, with its replicas.
     fn boot(&mut self, node: usize) -> Verdict {
-        if self.fabric.hosts[node].process.is_some() {
+        if self.fabric.hosts[node].process.is_some() || !self.may_start(node) {
             return Ok(());
         }
         let step = self.faults.between(1, 1_000_000);
@@ -384,6 +411,7 @@ impl Cluster {
         };
         let level = config.storage.as_ref().map_or(0, engine::Recovery::level);
         self.install_program(node, level, (&mut ring, &mut config));
+        self.configure_nodes(node, (&mut ring, &mut config));
         config.snapshot_after = self.options.snapshot_after();
         config.streamed = if self.options.streams { 0 } else { usize::MAX };
         config.vote_timeout = VOTE_TIMEOUT;
@@ -448,6 +476,7 @@ impl Cluster {
                     stack.handle_key_kept(now, name, seals);
                 }
             }
+            Extra::RosterKept(roster, life) => self.roster_kept(node, *roster, life),
             Extra::Fetched(transfer, state, life) => self.fetched(node, transfer, state, life),
             Extra::Executed(group, serial) => self.executed(node, group, serial)?,
             Extra::Attached(group, serial) => self.attached(node, group, serial)?,

@@ -77,8 +77,8 @@ struct Pending {
 
 impl Customer {
     /// A client that is given the addresses of some nodes.
-    pub fn new(clock: Clock, nodes: usize, draw: &mut Draw) -> Self {
-        let given = draw.count(1, nodes);
+    pub fn new(clock: Clock, nodes: usize, all: bool, draw: &mut Draw) -> Self {
+        let given = if all { nodes } else { draw.count(1, nodes) };
         let client = ClientId(draw.bits());
         let addresses = draw.distinct(given, nodes).into_iter().map(address).collect();
         let mut config = Config::new(client, addresses, draw.bits());

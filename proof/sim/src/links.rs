@@ -222,6 +222,8 @@ impl World {
                 Output::Configuration(_)
                 | Output::Held { .. }
                 | Output::Stored { .. }
+                | Output::Nodes(_)
+                | Output::Roster { .. }
                 | Output::Confirmed { .. } => {}
             }
         }

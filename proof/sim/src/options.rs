@@ -11,12 +11,15 @@ use wire::{Duration, GroupId};
 
 use crate::check::bounded::Idle;
 use crate::clock::Clock;
-use crate::cluster::{DecayPlan, DeployPlan, DiskPlan, HostPlan, PoisonPlan, ProgramPlan, Script};
+use crate::cluster::{
+    DecayPlan, DeployPlan, DiskPlan, GrowthPlan, HostPlan, PoisonPlan, ProgramPlan, Script,
+};
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
 use crate::network::Weather;
 use crate::trial::Trial;
 
+mod conditions;
 mod decaying;
 mod everything;
 mod managed;
@@ -27,10 +30,9 @@ mod scripted;
 mod world;
 
 pub use crate::identity::{CLUSTER, CLUSTER_ID};
+pub use conditions::Load;
+use conditions::{Pipe, clock, fault_plan, load, weather};
 pub use world::World;
-
-/// Seconds of the Unix epoch at which simulations start.
-const EPOCH: u64 = 1_800_000_000;
 
 /// One group.
 #[derive(Clone, Debug)]
@@ -99,25 +101,6 @@ impl GroupPlan {
     }
 }
 
-/// The work of clients.
-#[derive(Clone, Debug)]
-pub struct Load {
-    /// How many clients.
-    pub clients: usize,
-    /// Calls that one client has under way at a time.
-    pub parallel: usize,
-    /// Pause between calls, at most.
-    pub think: Duration,
-    /// Shortest deadline.
-    pub timeout: Duration,
-    /// Longest, while faults happen.
-    pub longest: Duration,
-    /// Largest body and reply.
-    pub body: usize,
-    /// Calls of one client while faults happen.
-    pub calls: usize,
-}
-
 /// Everything that a seed decides before time starts.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -180,6 +163,8 @@ pub struct Options {
     pub streams: bool,
     /// Nodes run programs of several versions.
     pub programs: Option<ProgramPlan>,
+    /// Nodes come and go.
+    pub growth: Option<GrowthPlan>,
     /// The one thing that people do.
     pub script: Option<Script>,
     /// The trial of bare rings when their faults are over.
@@ -309,6 +294,7 @@ impl Options {
             decay: None,
             poison: None,
             programs: None,
+            growth: None,
             script: None,
             streams: false,
             trial: None,
@@ -334,7 +320,7 @@ impl Options {
             _ if Draw::new(seed ^ 0x4a46).one_in(8) => options.with_hangs(seed),
             _ => options,
         };
-        let options = options.with_programs(world, seed);
+        let options = options.with_programs(world, seed).with_growth(seed);
         Options { streams: Draw::new(seed ^ 0x57e4).one_in(4), ..options.with_poison(seed) }
     }
 
@@ -344,6 +330,19 @@ impl Options {
         let drawn = draw.one_in(8) || world == World::Versions;
         let wanted = drawn && world.is_cluster() && !self.smooth;
         Options { programs: wanted.then(|| ProgramPlan::draw(&mut draw)), ..self }
+    }
+
+    /// Nodes come and go: where all have disks, so that a lone founder may die.
+    fn with_growth(self, seed: u64) -> Options {
+        let mut draw = Draw::new(seed ^ 0x9207);
+        let possible = self.keeps_all() && self.nodes > 1 && self.quorum == Quorum::Majority;
+        // The manager's checkers count on all hosts.
+        let possible = possible && self.hosts.is_none() && self.deploy.is_none();
+        let wanted = self.world == World::Growth && possible && self.programs.is_none();
+        let growth = wanted.then(|| GrowthPlan::draw(&mut draw, self.nodes));
+        // A node that comes gets the key from people: they give it the one that is in use.
+        let outsider = self.outsider.filter(|_| growth.is_none());
+        Options { growth, outsider, ..self }
     }
 
     /// Where nodes have disks, any life may end at any time, and all at once, for no data is lost.
@@ -470,15 +469,6 @@ impl Options {
     }
 }
 
-/// Lets a drawn number flow into its unit.
-trait Pipe: Sized {
-    fn pipe<T>(self, into: impl FnOnce(Self) -> T) -> T {
-        into(self)
-    }
-}
-
-impl Pipe for u64 {}
-
 fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
     let mut groups: Vec<GroupPlan> = (0..draw.pick(&[1, 1, 2, 3]))
         .map(|number| {
@@ -536,57 +526,4 @@ fn groups(draw: &mut Draw, nodes: usize) -> Vec<GroupPlan> {
         }
     }
     groups
-}
-
-fn load(draw: &mut Draw) -> Load {
-    Load {
-        clients: draw.count(1, 6),
-        parallel: draw.pick(&[1, 1, 2, 4, 8]),
-        think: draw.pick(&[1, 5, 20, 100]).pipe(Duration::from_millis),
-        timeout: draw.pick(&[30, 100, 400, 2_000]).pipe(Duration::from_millis),
-        longest: Duration::from_secs(10),
-        body: draw.pick(&[40, 40, 300, 3_000, 20_000]),
-        calls: draw.pick(&[20, 40, 80]),
-    }
-}
-
-fn clock(draw: &mut Draw) -> Clock {
-    let second = 1_000_000_000;
-    Clock {
-        start: draw.between(0, 1_000_000 * second),
-        wall: EPOCH * second + draw.between(0, 20 * second),
-        drift_ppm: draw.between(0, 1_000) as i64 - 500,
-    }
-}
-
-fn weather(draw: &mut Draw) -> Weather {
-    let rates = |draw: &mut Draw, rates: &[u64]| if draw.one_in(2) { draw.pick(rates) } else { 0 };
-    Weather {
-        loss: rates(draw, &[1, 5, 20, 50, 120]),
-        duplicate: rates(draw, &[1, 10, 100]),
-        reorder: rates(draw, &[5, 50, 200]),
-        spike: rates(draw, &[1, 5, 20]),
-        ghost: rates(draw, &[1, 10]),
-        // The longest makes a recovery last long enough to be interrupted.
-        latency: draw.pick(&[20, 50, 50, 200, 200, 2_500]).pipe(Duration::from_micros),
-        jitter: draw.pick(&[5, 30, 200]).pipe(Duration::from_micros),
-        longest: draw.pick(&[5, 50, 300]).pipe(Duration::from_millis),
-        pace: Duration::ZERO,
-    }
-}
-
-fn fault_plan(draw: &mut Draw, world: World) -> FaultPlan {
-    let mut kinds: Vec<(FaultKind, u64)> = Vec::new();
-    for kind in FaultKind::ALL {
-        let exists = world.is_cluster() || kind.concerns_rings();
-        if draw.one_in(2) && exists {
-            kinds.push((kind, draw.pick(&[1, 1, 3, 10])));
-        }
-    }
-    FaultPlan {
-        kinds: if draw.one_in(10) { Vec::new() } else { kinds },
-        every: draw.pick(&[10, 30, 100, 300, 600]).pipe(Duration::from_millis),
-        phase: draw.pick(&[600, 1_200, 2_000]).pipe(Duration::from_millis),
-        longest: draw.pick(&[20, 60, 150, 700]).pipe(Duration::from_millis),
-    }
 }

@@ -98,6 +98,9 @@ impl Plant {
         if of_versions || self.engine.is_some_and(|bug| engine::Bug::OF_VERSIONS.contains(&bug)) {
             return Some(World::Versions);
         }
+        if self.engine.is_some_and(|bug| engine::Bug::OF_GROWTH.contains(&bug)) {
+            return Some(World::Growth);
+        }
         if self.engine.is_some_and(|bug| engine::Bug::OF_DISKS.contains(&bug)) {
             return Some(World::Disks);
         }

@@ -238,7 +238,8 @@ impl Rings {
                 let now = self.fabric.now();
                 self.watch.configured(now, me, &configuration)
             }
-            Output::Stored { .. } => Ok(()),
+            // No roster is ever set here.
+            Output::Stored { .. } | Output::Nodes(_) | Output::Roster { .. } => Ok(()),
             Output::Held { ring, majority, all } => self.watch.held(me, ring, majority, all),
             Output::Confirmed { .. } => Ok(()), // nobody asks here
             Output::Event(ring::Event::Left) => {

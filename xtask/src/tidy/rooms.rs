@@ -12,6 +12,7 @@ const ENGINE: &str = "core/engine/src/";
 const FLOORS: &[&[&str]] = &[
     &["bug", "changes", "disk", "ordering", "pace", "style"],
     &["api", "component_order"],
+    &["roll"],
     &[
         "bench",
         "callers",

@@ -53,6 +53,7 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
             rotations: None,
         },
         groups,
+        nodes: Default::default(),
         storage: None,
         hosts: Vec::new(),
         manager: None,

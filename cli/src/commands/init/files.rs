@@ -19,11 +19,11 @@ use super::node_file;
 use super::plan::Plan;
 use crate::commands::Failure;
 use crate::commands::context::{self, Context};
+use crate::commands::join::invitation::{CLUSTER_KEY, CONFIG, Invitation, InvitedFile};
 
 const AUTHORITY: &str = "authority";
 const AUTHORITY_PEM: &str = "authority.pem";
 const AUTHORITY_KEY: &str = "authority.key";
-const CLUSTER_KEY: &str = "cluster.key";
 const PLAN: &str = "cluster.toml";
 
 /// For its owner alone.
@@ -152,7 +152,31 @@ impl Folder {
 
     pub fn write_config(&self, plan: &Plan, node: NodeId, trial: bool) -> Result<(), Failure> {
         let text = node_file::text(plan, node, trial)?;
-        self.write(plan.identity(node).label(), "steadfast.toml", &text, PUBLIC, self.force)
+        self.write(plan.identity(node).label(), CONFIG, &text, PUBLIC, self.force)
+    }
+
+    /// The node's folder as one line, for `steadfast join` at its host; returns its file.
+    pub fn write_token(&self, plan: &Plan, node: NodeId) -> Result<PathBuf, Failure> {
+        let label = plan.identity(node).label().to_owned();
+        let file = |(name, secret): (String, bool)| {
+            Ok(InvitedFile { text: self.read(&label, &name)?, name, secret })
+        };
+        let files = [
+            (CONFIG.to_owned(), false),
+            (AUTHORITY_PEM.to_owned(), false),
+            (format!("{label}.pem"), false),
+            (format!("{label}.key"), true),
+            (CLUSTER_KEY.to_owned(), true),
+        ];
+        let others = plan.nodes.iter().filter(|other| other.id != node);
+        let invitation = Invitation {
+            node,
+            admins: others.map(|other| plan.sockets(other.id).admin.to_string()).collect(),
+            files: files.into_iter().map(file).collect::<Result<_, Failure>>()?,
+        };
+        let name = format!("{label}.token");
+        self.write("", &name, &(invitation.token()? + "\n"), SECRET, true)?;
+        Ok(self.path.join(name))
     }
 
     /// The node founds the cluster, together with a majority of the others.

@@ -65,6 +65,6 @@ pub fn check(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// A node in the list that each has.
-pub fn entry(plan: &Plan, node: NodeId) -> String {
+fn entry(plan: &Plan, node: NodeId) -> String {
     format!("\n[[nodes]]\nid = {}\nring = \"{}\"\n", node.0, plan.sockets(node).ring)
 }

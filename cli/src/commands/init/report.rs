@@ -7,7 +7,6 @@ use serde::Serialize;
 use tls::{Identity, Role};
 use wire::NodeId;
 
-use super::node_file;
 use super::plan::{Plan, Sockets};
 use crate::commands::Failure;
 
@@ -23,9 +22,9 @@ pub struct Report {
     admins: Vec<String>,
     /// Folders whose certificates were made anew.
     renewed: Vec<String>,
-    /// Additions to the other nodes' configurations, if nodes were added.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    add_to_others: String,
+    /// Files with a line for `steadfast join`, if nodes were added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tokens: Vec<PathBuf>,
     next: Vec<String>,
     #[serde(skip)]
     plan: Plan,
@@ -53,7 +52,7 @@ impl Report {
             clients: Vec::new(),
             admins: Vec::new(),
             renewed: Vec::new(),
-            add_to_others: String::new(),
+            tokens: Vec::new(),
             next: Vec::new(),
             plan: plan.clone(),
             local,
@@ -67,8 +66,8 @@ impl Report {
     }
 
     /// A node that the others do not know yet.
-    pub fn add_later(&mut self, id: NodeId) {
-        self.add_to_others += &node_file::entry(&self.plan, id);
+    pub fn add_later(&mut self, id: NodeId, token: PathBuf) {
+        self.tokens.push(token);
         self.node(id);
     }
 
@@ -117,17 +116,22 @@ impl Report {
     fn steps(&self) -> Vec<String> {
         let out = self.out.display();
         let mut steps = Vec::new();
-        if !self.add_to_others.is_empty() {
+        for (token, node) in self.tokens.iter().zip(&self.nodes) {
+            let out = if self.local {
+                format!("--out {}/{}", self.out.display(), node.folder)
+            } else {
+                "--out /etc/steadfast".into()
+            };
+            let host =
+                if self.local { "here".into() } else { format!("at {}", node.sockets.ring.ip()) };
             steps.push(format!(
-                "Add to steadfast.toml of every other node, and restart them one after the other:\n{}",
-                self.add_to_others.trim()
-            ));
-            steps.push(format!(
-                "If the cluster's key was changed since {out} was made, take cluster.key from a node \
-                 that runs instead."
+                "Have {} come, while the cluster runs; {host}, with the one line of this file (it is as \
+                 secret as a key):\nsteadfast join --token @{} {out}",
+                node.folder,
+                token.display()
             ));
         }
-        if !self.nodes.is_empty() {
+        if !self.nodes.is_empty() && self.tokens.is_empty() {
             self.start(&mut steps);
         }
         if !self.renewed.is_empty() {

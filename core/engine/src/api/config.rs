@@ -6,6 +6,7 @@ use core::net::SocketAddr;
 
 use wire::keys::KeyName;
 use wire::limits::{MAX_WAITING, STREAMED_STATE};
+use wire::roster::Roster;
 use wire::{Duration, Member, NodeId, Program};
 
 use super::HangRule;
@@ -27,8 +28,10 @@ pub enum Quorum {
 pub struct Config {
     /// This node, in this life.
     pub me: Member,
-    /// All nodes of the cluster, this one included, in order of id.
+    /// All nodes of the cluster, this one included, in order of id, as they were configured.
     pub nodes: Vec<NodeId>,
+    /// The roster on the node's disk; `None`: the nodes were never changed, as far as it knows.
+    pub roster: Option<Roster>,
     /// Seed of the random numbers that are ordered with requests.
     pub seed: u64,
     /// The cluster's name, sent to clients.
@@ -80,6 +83,7 @@ impl Config {
         Config {
             me,
             nodes,
+            roster: None,
             seed: me.incarnation.0 ^ u64::from(me.node.0),
             cluster,
             quorum: Quorum::default(),

@@ -5,12 +5,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::keys::KeyName;
-use wire::ordered::{GroupOptions, Poison, Style};
+use wire::ordered::{GroupOptions, Place, Poison, Style};
 use wire::{
     ClientId, Duration, GroupId, Incarnation, Malformed, Member, NodeId, RingId, Share, ViewNumber,
 };
 
-use super::{DeploymentNews, Deviation, ProgramNews, ReserveNews, StorageNews, Suspicion};
+use super::{
+    DeploymentNews, Deviation, ProgramNews, ReserveNews, RosterNews, StorageNews, Suspicion,
+};
 
 /// An event, for logs, metrics, the demo's time line and replays of a simulation.
 #[derive(Clone, Debug, PartialEq)]
@@ -406,6 +408,13 @@ pub enum Event {
     KeyRetired(KeyName),
     /// The change to this key was given up.
     KeyAborted(KeyName),
+    /// A node comes or goes.
+    Roster {
+        /// How far it is with that.
+        news: RosterNews,
+        /// The roster's place from here on.
+        stamp: Place,
+    },
     /// Something happened to a program that serves this node's replica of a group.
     Program {
         /// The group's name.

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use ring::Route;
 use wire::client::{Frame, Outcome};
 use wire::ordered::{Place, Style};
-use wire::{Caller, GroupId, NodeId, NodeSet, Payload, ViewNumber};
+use wire::roster::Roster;
+use wire::{Caller, GroupId, NodeId, NodeList, NodeSet, Payload, ViewNumber};
 
 use super::{
     BenchError, BenchResult, Command, Event, Kept, KeyCommand, MoveError, NestedError,
@@ -137,6 +138,14 @@ pub enum Output {
     },
     /// The kept records and snapshots of this group are not needed any more.
     Forget(GroupId),
+    /// Put this roster on the disk, then say so
+    /// ([`Stack::handle_roster_kept`](crate::Stack::handle_roster_kept)). Its nodes are reached as it
+    /// says.
+    Keep(Roster),
+    /// The nodes of this roster are reached as it says.
+    Known(Roster),
+    /// The nodes and their places from here on: those of sets in later outputs.
+    Nodes(NodeList),
     /// Do this with the keys that seal this node's datagrams.
     Key(KeyCommand),
     /// Something that logs, metrics and people want to know.

@@ -8,7 +8,7 @@ use wire::histogram::Times;
 use wire::ordered::GroupOptions;
 use wire::{Member, RingId, ViewNumber};
 
-use super::{KeyStatus, LogStatus, NestedStatus, Versions};
+use super::{GrowthStatus, KeyStatus, LogStatus, NestedStatus, Versions};
 
 /// A node's view of the cluster, for `steadfast status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Status {
     pub nested: NestedStatus,
     /// The versions in use.
     pub versions: Versions,
+    /// The nodes that count.
+    pub growth: GrowthStatus,
 }
 
 /// A node's view of its ring.

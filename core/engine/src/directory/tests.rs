@@ -28,6 +28,7 @@ fn announced(places: &[(u32, u64)]) -> BTreeMap<Member, Announce> {
         program: wire::Program::this("trial"),
         level: 0,
         extension: wire::Extension::default(),
+        roster: Default::default(),
     };
     places.iter().map(|(node, sequence)| (member(*node), announce(*sequence))).collect()
 }

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::ordered::{Going, GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Synced};
-use wire::{GroupId, Member, Time};
+use wire::{GroupId, Member, NodeId, Time};
 
 use crate::api::{Event, Output};
 use crate::bug::Bug;
@@ -195,6 +195,19 @@ impl<O: Ordering> GroupHandler<'_, O> {
             self.rise(now, leave.group);
         }
         self.count_votes(now, leave.group);
+    }
+
+    /// A node counts no more: its replicas are gone, and nobody waits for them.
+    pub(crate) fn node_gone(&mut self, now: Time, node: NodeId) {
+        for (member, id) in self.base.directory.on_node(node) {
+            let before = self.base.directory.get(id).cloned();
+            let change = self.base.directory.go(member, id);
+            if let Some(before) = before.filter(|_| change == Change::Removed) {
+                self.base.note_gone(id, before);
+            }
+            self.changed(now, id, change);
+            self.count_votes(now, id);
+        }
     }
 
     /// Brings this node's replica in line with its entry in the table.

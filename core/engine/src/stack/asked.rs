@@ -12,19 +12,21 @@ use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_NAME, MAX_RESTYLES};
 use wire::ordered::{
     BackupStep, Deposit, Durability, GroupOptions, Ordered, Poison, Rank, Shedding, Style, Usage,
 };
+use wire::roster::Motion;
 use wire::system::is_system;
 use wire::{Duration, GroupId, Member, MethodId, NodeId, Time, ViewNumber};
 
 use crate::api::{
     Begun, BenchError, BenchProgress, BenchRequest, Checkpoints, DiscardError, GroupStatus,
-    HostError, KeyError, MoveError, ReplicaStatus, Restore, RestoreError, RestyleError, RingStatus,
-    SaveError, Status, UpgradeError,
+    GrowthError, HostError, KeyError, MoveError, ReplicaStatus, Restore, RestoreError,
+    RestyleError, RingStatus, SaveError, Status, UpgradeError,
 };
 use crate::bug::Bug;
 use crate::callers::OWN;
 use crate::directory::{Group, State};
 use crate::groups::moves::{Motive, Moving};
 use crate::groups::restyle::Restyling;
+use crate::keys::Nodes;
 use crate::ordering::{Level, Ordering};
 use crate::replicas::hosted::Hosted;
 use crate::replicas::journal::Journal;
@@ -521,9 +523,12 @@ impl<O: Ordering> Stack<O> {
             me: self.base.me,
             ring: self.ring_status(),
             groups,
-            keys: self.keys.status(&self.base.present()),
+            keys: self
+                .keys
+                .status(Nodes { all: self.base.membership.nodes(), present: &self.base.present() }),
             nested: self.replicas.nested.status(),
             versions: self.base.versions(),
+            growth: self.base.growth(),
         }
     }
 
@@ -536,6 +541,27 @@ impl<O: Ordering> Stack<O> {
         let level = self.base.finish_upgrade(now)?;
         self.settle(now);
         Ok(level)
+    }
+
+    /// Has a node come or go ([`Motion`]). [`Event::Roster`](crate::Event::Roster) follows when it is
+    /// known to all, and again when it is in force.
+    ///
+    /// # Errors
+    /// Why that is impossible now, and the remedy. Then nothing has happened.
+    pub fn move_node(&mut self, now: Time, motion: Motion) -> Result<(), GrowthError> {
+        self.base.move_node(now, motion)?;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Gives up the change of the nodes that is under way.
+    ///
+    /// # Errors
+    /// There is none, or nothing can be ordered.
+    pub fn withdraw_move(&mut self, now: Time) -> Result<(), GrowthError> {
+        self.base.withdraw_move(now)?;
+        self.settle(now);
+        Ok(())
     }
 
     /// Returns the ring's part of [`status`](Stack::status).

@@ -3,9 +3,10 @@
 use alloc::boxed::Box;
 use bytes::Bytes;
 use wire::ordered::{Install, Move, Ordered, Restyle};
+use wire::roster::Roster;
 use wire::{Malformed, Member, Time};
 
-use crate::api::{Event, Output};
+use crate::api::{Event, Output, RosterNews};
 use crate::component::{Disposition, StateMerge};
 use crate::directory::recalled;
 use crate::ordering::{self, Configuration, ConfigurationKind, Delivery, Ordering};
@@ -63,6 +64,11 @@ impl<O: Ordering> Stack<O> {
                     self.replies().confirmed(round, upto);
                 }
             }
+            ordering::Output::Nodes(nodes) => self.base.outputs.push(Output::Nodes(nodes)),
+            ordering::Output::Roster { from, roster } => match Roster::decode(&roster) {
+                Ok(roster) => self.base.roster_came(now, from, roster),
+                Err(malformed) => self.base.event(Event::Malformed(malformed)),
+            },
             ordering::Output::Event(event) => {
                 let suspected = self.replies.faults.ring_says(now, &event);
                 self.base.event(Event::Ring(event));
@@ -105,6 +111,7 @@ impl<O: Ordering> Stack<O> {
         self.replicas().suspend_primaries(now);
         let brought =
             (self.replicas.replicas_with_state(&self.base), self.replicas.replicas_ahead());
+        self.base.take_later_roster(now);
         let recall = self.base.recall();
         let announce = self.base.membership.configuration(ring, members, brought, recall);
         self.base.order(now, Ordered::Announce(Box::new(announce)));
@@ -171,7 +178,8 @@ impl<O: Ordering> Stack<O> {
             let keys = self.keys.table();
             let membership = &self.base.membership;
             let programs = membership.levels().absent(membership.announces());
-            let install = Install { ring, epoch, groups, keys, programs };
+            let roster = membership.roll().newest(membership.announces());
+            let install = Install { ring, epoch, groups, keys, programs, roster };
             self.base.order(now, Ordered::Install(Box::new(install)));
         }
     }
@@ -194,6 +202,7 @@ impl<O: Ordering> Stack<O> {
         let first = self.base.progress.first_deferred().unwrap_or(delivery.sequence);
         self.base.records.begin_to_act((first.min(delivery.sequence), delivery.sequence), true);
         self.base.tell_level(now);
+        self.base.install_roster(now, &install.roster);
         self.base.note_installed();
         self.keys().install(install.keys.as_ref());
         self.replicas.votes.begin_component(planted);
@@ -273,6 +282,12 @@ impl<O: Ordering> Stack<O> {
             Ordered::Relay(relay) => self.replies().act_on_relay(sender, relay),
             Ordered::Key(step) => self.keys().act(sender, step),
             Ordered::Activate(activate) => self.base.act_on_activate(now, activate),
+            Ordered::Roster(step) => {
+                let news = self.base.act_on_roster(now, sender, sequence, *step);
+                if let Some(RosterNews::Retired(node)) = news {
+                    self.groups().node_gone(now, node);
+                }
+            }
             Ordered::Backup(step) => self.groups().act_on_backup(now, sender, sequence, step),
             Ordered::Ballot(ballot) => self.groups().act_on_ballot(now, sender, &ballot),
             Ordered::Absent(absent) => self.groups().act_on_absent(now, &absent),

@@ -8,7 +8,7 @@ use wire::{Member, Time};
 
 use crate::api::{Event, KeyError, Output};
 use crate::base::Base;
-use crate::keys::{Effect, Keys, Stage};
+use crate::keys::{Effect, Keys, Nodes, Stage};
 use crate::ordering::Ordering;
 
 /// Orders the steps of a key change, and carries out their effects on this node.
@@ -45,7 +45,8 @@ impl<O: Ordering> KeyHandler<'_, O> {
     /// Begins a component with the key table that its members agreed on.
     pub(super) fn install(&mut self, table: Option<&KeyTable>) {
         let (present, mut effects) = (self.base.present(), Vec::new());
-        self.keys.install(table, &present, &mut effects);
+        let nodes = Nodes { all: self.base.membership.nodes(), present: &present };
+        self.keys.install(table, nodes, &mut effects);
         self.act_on(effects);
     }
 
@@ -53,7 +54,8 @@ impl<O: Ordering> KeyHandler<'_, O> {
     pub(crate) fn act(&mut self, sender: Member, step: KeyStep) {
         let mut effects = Vec::new();
         let present = self.base.present();
-        self.keys.act(sender, step, &present, &mut effects);
+        let nodes = Nodes { all: self.base.membership.nodes(), present: &present };
+        self.keys.act(sender, step, nodes, &mut effects);
         self.act_on(effects);
     }
 

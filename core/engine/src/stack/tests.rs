@@ -119,6 +119,7 @@ impl Room {
             program: wire::Program::this("trial"),
             level: 0,
             extension: wire::Extension::default(),
+            roster: Default::default(),
         }
     }
 
@@ -130,8 +131,14 @@ impl Room {
     }
 
     fn install(&mut self, groups: Vec<GroupEntry>) {
-        let install =
-            Install { ring: self.ring, epoch: 1, groups, keys: None, programs: Vec::new() };
+        let install = Install {
+            ring: self.ring,
+            epoch: 1,
+            groups,
+            keys: None,
+            programs: Vec::new(),
+            roster: Default::default(),
+        };
         self.deliver(1, Ordered::Install(Box::new(install)));
     }
 
@@ -365,8 +372,14 @@ fn quorate_is_who_takes_what_it_is_asked_for() {
         "the verdict is there, the component is not"
     );
     assert_eq!(room.stack.bench(NOW, asked.clone()), Err(BenchError::NoQuorum));
-    let install =
-        Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None, programs: Vec::new() };
+    let install = Install {
+        ring: room.ring,
+        epoch: 1,
+        groups: Vec::new(),
+        keys: None,
+        programs: Vec::new(),
+        roster: Default::default(),
+    };
     room.deliver_as(1, Ordered::Install(Box::new(install)), true);
     assert_eq!(room.stack.status().ring.quorate, Some(true));
     assert_ne!(room.stack.bench(NOW, asked), Err(BenchError::NoQuorum));
@@ -377,8 +390,14 @@ fn an_installation_after_a_gap_is_not_taken() {
     let mut room = Room::new();
     room.configure(1);
     room.announce();
-    let install =
-        Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None, programs: Vec::new() };
+    let install = Install {
+        ring: room.ring,
+        epoch: 1,
+        groups: Vec::new(),
+        keys: None,
+        programs: Vec::new(),
+        roster: Default::default(),
+    };
     room.deliver_as(1, Ordered::Install(Box::new(install)), false);
     let ring = room.stack.status().ring;
     assert_eq!(ring.epoch, 0, "what was lost may have been part of the component's history");
@@ -449,6 +468,7 @@ fn an_outcome_does_not_outlive_the_history_that_it_belongs_to() {
             groups,
             keys: None,
             programs: Vec::new(),
+            roster: Default::default(),
         })),
     );
     room.restore();

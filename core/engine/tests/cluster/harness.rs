@@ -555,7 +555,6 @@ impl<O: Base> Simulation for Cluster<O> {
                         self.replies.insert((caller, reply.number), (now, reply));
                     }
                 }
-                Output::Close { .. } => {}
                 Output::Run { group, command } => self.run(id, group, command),
                 Output::Persist(kept) => self.fake_disk(id).append(now, kept),
                 Output::Snapshot { strand, covers, place, state } => {
@@ -563,9 +562,6 @@ impl<O: Base> Simulation for Cluster<O> {
                     self.fake_disk(id).snapshot(now, covers, kept);
                 }
                 Output::Fetch { transfer, from, .. } => self.streams.push((id, transfer, from)),
-                Output::Forget(_) => {}
-                // Another program comes at once.
-                Output::Revive(_) => {}
                 Output::Replace(group) => {
                     let node = self.at_mut(id);
                     node.fault = None;
@@ -575,6 +571,9 @@ impl<O: Base> Simulation for Cluster<O> {
                 Output::Resume { group, ticket, outcome } => {
                     self.resume_handler(id, group, ticket, outcome)
                 }
+                // Another program comes at once, and nobody changes the nodes.
+                Output::Close { .. } | Output::Forget(_) | Output::Revive(_) => {}
+                Output::Keep(_) | Output::Known(_) | Output::Nodes(_) => {}
                 Output::Key(command) => self.keep(id, command),
                 Output::Moved { outcome, .. } => {
                     self.at_mut(id).moves.push(outcome);

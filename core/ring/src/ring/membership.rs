@@ -67,6 +67,7 @@ impl Ring {
     /// proposal of `answers` sends only to it and to the ring's future representative. So `n`
     /// members agree with some `n` datagrams, not with `n * n`.
     pub(crate) fn send_join(&mut self, now: Time, answers: Option<Member>) {
+        let extension = self.extension();
         let State::Gather(gather) = &mut self.state else { return };
         let interval = self.config.timing.join_interval;
         let answers = answers.filter(|member| gather.agrees(*member));
@@ -76,7 +77,8 @@ impl Ring {
         // The jitter keeps nodes that started together from talking at once for ever.
         let jitter = self.random.below(u64::try_from(interval.as_nanos() / 4).unwrap_or(1).max(1));
         gather.join_at = now + interval + core::time::Duration::from_nanos(jitter);
-        let datagram = self.out.encode(Message::Join(gather.join(self.known, self.config.speaks)));
+        let datagram =
+            self.out.encode(Message::Join(gather.join(self.known, self.config.speaks, extension)));
         match answers {
             None => self.out.send_to_configured(datagram, &[]),
             Some(member) => {
@@ -92,7 +94,9 @@ impl Ring {
         let me = self.config.me;
         let mut gather = Gather::new(me, Sets::of(&self.order.members));
         gather.fail(me);
-        let datagram = self.out.encode(Message::Join(gather.join(self.known, self.config.speaks)));
+        let extension = self.extension();
+        let datagram =
+            self.out.encode(Message::Join(gather.join(self.known, self.config.speaks, extension)));
         self.out.send_to_configured(datagram, &[]);
     }
 
@@ -341,13 +345,12 @@ impl Ring {
             // A member of the ring knows the ring: what it said before is late.
             Some(ring) if ring.index_of(sender).is_some() => join.ring_sequence >= ring.id.sequence,
             None if gather.sets.live().any(|member| member == sender) => {
-                join.ring_sequence >= self.known
-                    || gather.is_news(&self.config.nodes, sender, &join)
+                join.ring_sequence >= self.known || gather.is_news(&self.out.nodes, sender, &join)
             }
             // One that comes while a ring is being formed comes again when it stands.
             _ => matches!(self.state, State::Operational(_)) && self.admits(now, sender, &join),
         };
-        if follows && gather.hear(&self.config.nodes, sender, &join) != Heard::Ignored {
+        if follows && gather.hear(&self.out.nodes, sender, &join) != Heard::Ignored {
             self.known = self.known.max(join.ring_sequence);
             Self::tell_of_the_slow(&mut self.out, self.config.me, &mut gather, sender, &join);
             self.gather(now, gather, Some(sender));
@@ -355,6 +358,7 @@ impl Ring {
     }
 
     fn on_join_in_gather(&mut self, now: Time, sender: Member, join: Join) {
+        let extension = self.extension();
         let State::Gather(gather) = &mut self.state else { return };
         // In the ring that was left, this sender knew a larger number than it names here.
         if self.order.index_of(sender).is_some() && join.ring_sequence < self.order.id.sequence {
@@ -366,7 +370,7 @@ impl Ring {
         if late || stranger && self.neighbours.holds_off(now, sender) {
             return;
         }
-        let heard = gather.hear(&self.config.nodes, sender, &join);
+        let heard = gather.hear(&self.out.nodes, sender, &join);
         if heard != Heard::Ignored {
             Self::tell_of_the_slow(&mut self.out, self.config.me, gather, sender, &join);
         }
@@ -377,8 +381,11 @@ impl Ring {
                 self.known = self.known.max(join.ring_sequence);
                 if !join.says(join.heard, self.config.me) {
                     // It has heard nothing of this node yet, and may suspect it.
-                    let datagram =
-                        self.out.encode(Message::Join(gather.join(self.known, self.config.speaks)));
+                    let datagram = self.out.encode(Message::Join(gather.join(
+                        self.known,
+                        self.config.speaks,
+                        extension,
+                    )));
                     self.out.send_bytes(sender.node, datagram, Route::Every);
                 }
                 self.agree(now);

@@ -104,7 +104,7 @@ impl Ring {
     /// Whether there is anybody outside to show oneself to, and when that is due.
     pub(crate) fn show_at(&self) -> Option<Time> {
         let due = match &self.state {
-            State::Operational(_) => self.order.members.len() < self.config.nodes.len(),
+            State::Operational(_) => self.order.members.len() < self.out.nodes.len(),
             State::Gather(_) => self.installed || self.neighbours.show_at < Time::FAR,
             State::Commit(_) | State::Recovery(_) | State::Left => false,
         };
@@ -130,8 +130,8 @@ impl Ring {
             false if audience.is_empty() => Time::FAR,
             false => now + timing.join_interval,
         };
-        let beacon =
-            self.neighbours.beacon(now, timing, self.config.speaks, (self.order.id, members));
+        let said = (self.config.speaks, self.extension());
+        let beacon = self.neighbours.beacon(now, timing, said, (self.order.id, members));
         self.neighbours.shown(now, next);
         let datagram = self.out.encode(Message::Beacon(beacon));
         if operational && self.order.mine == 0 {

@@ -118,6 +118,7 @@ impl Ring {
 
     fn gather_timeout(&mut self, now: Time) {
         let Waits { consensus, .. } = self.waits();
+        let extension = self.extension();
         let State::Gather(gather) = &mut self.state else { return };
         if let Some(suspect) = gather.suspected().filter(|suspect| suspect.accuse_at <= now) {
             if gather.may_accuse(suspect.member) {
@@ -126,8 +127,11 @@ impl Ring {
             gather.suspect(suspect.member, now, Time::FAR);
         }
         if let Some(suspect) = gather.ask_again(now, self.config.timing.join_interval / 4) {
-            let datagram =
-                self.out.encode(Message::Join(gather.join(self.known, self.config.speaks)));
+            let datagram = self.out.encode(Message::Join(gather.join(
+                self.known,
+                self.config.speaks,
+                extension,
+            )));
             self.out.send_bytes(suspect.node, datagram, Route::Every);
         }
         if gather.consensus_at <= now {

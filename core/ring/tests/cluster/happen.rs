@@ -4,6 +4,7 @@ use bytes::Bytes;
 use steadfast_ring::{Configuration, ConfigurationKind, Event, Level, Output};
 use testkit::{Simulation, World};
 use wire::ring::Datagram;
+use wire::roster::Roster;
 
 use super::words::{describe, kind};
 use super::{CLUSTER, Cluster, Host, Seen};
@@ -58,7 +59,11 @@ impl Simulation for Cluster {
                     });
                     self.lives[life].seen.push(Seen::Configuration(configuration));
                 }
-                Output::Stored { .. } => {}
+                Output::Stored { .. } | Output::Nodes(_) => {}
+                Output::Roster { roster, .. } => {
+                    let roster = Roster::decode(&roster).expect("it was one when it left");
+                    self.set_nodes(node, &roster);
+                }
                 Output::Held { ring, majority, all } => {
                     self.note(|| format!("n{node} held {ring} majority={majority} all={all}"));
                     self.lives[life].seen.push(Seen::Held { ring, majority, all });

@@ -19,6 +19,7 @@ pub use life::{Life, Seen, Tune};
 use steadfast_ring::{Config, Level, Ring};
 use testkit::{Draw, Machine, Network, Simulation, Trace, Weather, World};
 use wire::ring::{Datagram, Message};
+use wire::roster::Roster;
 use wire::{ClusterId, Duration, Incarnation, Member, NodeId, Random, Time};
 
 pub const CLUSTER: ClusterId = ClusterId(7);
@@ -233,6 +234,14 @@ impl Cluster {
             life.levels.push(level.seen());
         }
         self.drain(node);
+    }
+
+    /// A node knows these nodes from now on.
+    pub fn set_nodes(&mut self, node: usize, roster: &Roster) {
+        let nodes: Vec<NodeId> = roster.nodes().collect();
+        self.ask(node, |Host { ring, .. }, now| {
+            ring.set_nodes(now, roster.stamp, (&nodes, &[]), roster.encode());
+        });
     }
 
     /// This node says to another how far it is.

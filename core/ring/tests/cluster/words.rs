@@ -18,6 +18,7 @@ pub fn kind(message: &Message) -> &'static str {
         Message::Stored(_) => "stored",
         Message::Confirm(_) => "confirm",
         Message::Confirmed(_) => "confirmed",
+        Message::RosterPart(_) => "roster",
     }
 }
 
@@ -93,6 +94,9 @@ pub fn describe(message: &Message) -> String {
         Message::Beacon(beacon) => format!("beacon {}", beacon.ring),
         Message::Stable(stable) => format!("stable #{} hop={}", stable.stable, stable.hop),
         Message::Confirm(question) => format!("confirm {}", question.round),
+        Message::RosterPart(part) => {
+            format!("roster of {} {}/{}", part.stamp.epoch, part.part, part.parts)
+        }
         Message::Confirmed(answer) => format!("confirmed {} aru={}", answer.round, answer.aru),
         Message::Pulse(pulse) => {
             let wire::ring::Pulse { number, hop, home, stable, sequence, next, .. } = pulse;

@@ -9,6 +9,7 @@ use super::{GroupEntry, Place, Recall};
 use crate::codec::at_most;
 use crate::keys::{KeyTable, checked_table};
 use crate::limits::{MAX_GROUPS, MAX_MEMBERS};
+use crate::roster::Roster;
 use crate::{Extension, GroupId, Malformed, Member, NodeId, Program, RingId};
 
 /// A configuration that had the quorum: its number, and who was in it.
@@ -24,7 +25,8 @@ pub struct Component {
 }
 
 /// The state of a member at the start of a configuration. Every member orders one. Its form is frozen:
-/// it is read before the level is known.
+/// it is read before the level is known. A member with a roster that was changed, which none but
+/// programs of level 2 have, puts that before it.
 ///
 /// ```text
 /// | ring.seq | rep | first life | last: component | attempts: count, each component | position |
@@ -63,6 +65,9 @@ pub struct Announce {
     pub level: u8,
     /// Bytes that a newer program adds.
     pub extension: Extension,
+    /// The sender's roster.
+    #[serde(skip)]
+    pub roster: Roster,
 }
 
 /// The most attempts in an announcement.
@@ -106,6 +111,9 @@ pub struct Install {
     pub keys: Option<KeyTable>,
     /// The programs of nodes that are away, as they said last, in order of node.
     pub programs: Vec<(NodeId, Program)>,
+    /// The nodes. If they were ever changed, they stand before the other fields.
+    #[serde(skip)]
+    pub roster: Roster,
 }
 
 impl Install {

@@ -14,6 +14,7 @@ pub const FROZEN: u8 = 0;
 const JOIN: u8 = 5;
 const BEACON: u8 = 7;
 const REPORT: u8 = 8;
+const ROSTER: u8 = 14;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -51,7 +52,7 @@ impl Header {
 
     /// Nodes that do not understand each other still have to find that out.
     fn is_frozen(kind: u8) -> bool {
-        matches!(kind, JOIN | BEACON | REPORT)
+        matches!(kind, JOIN | BEACON | REPORT | ROSTER)
     }
 
     /// The header of a datagram of `cluster` that a program of these versions understands, and what

@@ -5,7 +5,7 @@ use wire::client::{Bind, Bound, Farewell, Frame, Outcome, Refusal, Target, Targe
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{
     MAX_BODY, MAX_DEATHS, MAX_EDITS, MAX_EXTENSION, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS,
-    MAX_MESSAGE, MAX_NAME, MAX_POISON_BYTES, MAX_POISONED, MAX_REASON, MAX_REPLICAS,
+    MAX_MESSAGE, MAX_NAME, MAX_POISON_BYTES, MAX_POISONED, MAX_REASON, MAX_REPLICAS, MAX_RETIRED,
     MAX_RETRANSMIT_REQUESTS, MAX_SESSION_REPLIES, MAX_SESSIONS, MAX_UPDATE_CALLS, MIN_DATAGRAM,
     STATE_CHUNK, UPDATE_CHUNK,
 };
@@ -19,6 +19,7 @@ use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Datagram, FROZEN, Join, MAX_CHARGES,
     MAX_ENTRIES, Message, Token,
 };
+use wire::roster::{Motion, Roster, RosterStep, Seat};
 use wire::versions;
 use wire::{
     ClientId, Extension, GroupId, Incarnation, Malformed, Member, NodeId, Program, RingId, Secret,
@@ -222,6 +223,7 @@ fn install(groups: Vec<GroupEntry>) -> Ordered {
         groups,
         keys: None,
         programs: Vec::new(),
+        roster: Roster::default(),
     }))
 }
 
@@ -243,6 +245,7 @@ fn announce(last: usize, attempts: usize, replicas: usize) -> Ordered {
         program: Program::this("0.1.0"),
         level: u8::MAX,
         extension: Extension(vec![0xff; MAX_EXTENSION]),
+        roster: Roster::default(),
     }))
 }
 
@@ -488,10 +491,43 @@ fn a_key_has_a_number_and_no_more_nodes_confirm_it_than_there_can_be() {
         let confirmed = vec![NodeId(1); confirmed];
         let change = KeyChange { key: named(2), switched: true, forced: false, confirmed };
         let keys = Some(KeyTable { sealing: named(sealing).name, change: Some(change) });
-        let (groups, programs) = (Vec::new(), Vec::new());
-        Ordered::Install(Box::new(Install { ring: WIDE_RING, epoch: 1, groups, keys, programs }))
+        let (groups, programs, roster) = Default::default();
+        let (ring, epoch) = (WIDE_RING, 1);
+        Ordered::Install(Box::new(Install { ring, epoch, groups, keys, programs, roster }))
     };
     assert!(Ordered::decode(&with(1, MAX_MEMBERS).encode()).is_ok());
     assert_eq!(refused_ordered(with(1, MAX_MEMBERS + 1)), "confirmed");
     assert_eq!(refused_ordered(with(0, 1)), "key number");
+}
+
+#[test]
+fn rosters_are_bounded_and_in_order() {
+    let seat = |node| Seat { node: NodeId(node), ring: Vec::new() };
+    let stamp = Place { epoch: 1, ..Place::default() };
+    let with = |seats: Vec<Seat>, retired: usize| {
+        let retired = vec![seat(9); retired];
+        Roster { stamp, seats, retired, moving: None }
+    };
+    let refused = |roster: Roster| match Roster::decode(&roster.encode()) {
+        Err(Malformed::Field(field)) => field,
+        other => panic!("{other:?}"),
+    };
+    assert!(Roster::decode(&with((0..64).map(seat).collect(), MAX_RETIRED).encode()).is_ok());
+    assert_eq!(refused(with((0..65).map(seat).collect(), 0)), "seats");
+    assert_eq!(refused(with(vec![seat(1)], MAX_RETIRED + 1)), "retired");
+    assert_eq!(refused(with(vec![seat(2), seat(1)], 0)), "order of seats");
+    let far = Seat { ring: vec![([127, 0, 0, 1], 1).into(); 5], ..seat(1) };
+    assert_eq!(refused(with(vec![far.clone()], 0)), "links");
+    let propose = |base| {
+        let motion = Motion::Admit(seat(1));
+        Ordered::Roster(Box::new(RosterStep::Propose { motion, base }))
+    };
+    assert_eq!(refused_ordered(propose(vec![far])), "links");
+    assert_eq!(refused_ordered(propose(vec![seat(2), seat(1)])), "order of the base");
+    // A message without a roster has one form.
+    let Ordered::Install(install) = install(Vec::new()) else { unreachable!("it is one") };
+    let mut bytes = vec![32];
+    bytes.extend_from_slice(&Roster::default().encode());
+    bytes.extend_from_slice(&Ordered::Install(install).encode()[1..]);
+    assert_eq!(Ordered::decode(&bytes.into()), Err(Malformed::Field("stamp")));
 }

@@ -257,13 +257,13 @@ fn foreign_datagrams_are_told_apart() {
 
 /// Nodes of any versions read what they need in order to refuse each other, and nothing else.
 #[test]
-fn joins_and_beacons_are_read_by_programs_of_any_version() {
+fn joins_beacons_and_rosters_are_read_by_programs_of_any_version() {
     let later = VersionRange::new(7, 8);
     for (name, datagram) in samples::datagrams() {
         let bytes = datagram.encode();
         let read = Datagram::decode(samples::CLUSTER, later, &bytes);
         match name {
-            "join" | "beacon" => assert_eq!(read, Ok(datagram), "{name}"),
+            "join" | "beacon" | "roster" => assert_eq!(read, Ok(datagram), "{name}"),
             _ => assert!(matches!(read, Err(Malformed::Version { .. })), "{name}: {read:?}"),
         }
     }

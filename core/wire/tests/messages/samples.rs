@@ -2,17 +2,17 @@
 
 mod bench;
 mod kept;
+mod keys;
 mod log;
 mod poison;
+mod roster;
 mod versions;
 
 use bytes::Bytes;
-use wire::bench::{Load, Word};
 use wire::client::{
     self, Access, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Watch, Welcome,
 };
 use wire::client::{Target, Targets};
-use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::ordered::{
     self, Activate, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup,
 };
@@ -31,15 +31,18 @@ use wire::ring::{
 use wire::ring::{
     Confirm, Confirmed, Level, Origin, Pulse, Stable, Stored, Token, Want, push_chunk,
 };
+use wire::roster::{Roster, RosterPart, RosterStep};
 use wire::{
-    ClientId, ClusterId, Extension, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret,
-    Share, Time, ViewNumber,
+    ClientId, ClusterId, Extension, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Share,
+    Time, ViewNumber,
 };
 
-use bench::{plan, report};
 pub use kept::kept;
+use keys::key_table;
+pub use keys::keys_and_benchmarks;
 pub use log::logged_state;
 pub use poison::{poison, poisoned, progress, trial};
+use roster::{propose, roster, with_roster};
 pub use versions::{SPEAKS, program};
 
 pub const CLUSTER: ClusterId = ClusterId(0xc1c2_c3c4);
@@ -140,6 +143,15 @@ pub fn datagrams() -> Vec<(&'static str, Datagram)> {
                 welcome: 0b10,
                 speaks: SPEAKS,
                 extension: Extension::default(),
+            }),
+        ),
+        (
+            "roster",
+            Message::RosterPart(RosterPart {
+                stamp: roster().stamp,
+                part: 0,
+                parts: 2,
+                bytes: vec![1, 2],
             }),
         ),
         ("stable", Message::Stable(Stable { ring: RING, hop: 300, stable: 0x20 })),
@@ -267,6 +279,7 @@ pub fn requests_and_components() -> Vec<(&'static str, Ordered)> {
                 program: program(),
                 level: 2,
                 extension: Extension(vec![0xe1, 0xe2]),
+                roster: Roster::default(),
             })),
         ),
         (
@@ -277,6 +290,7 @@ pub fn requests_and_components() -> Vec<(&'static str, Ordered)> {
                 groups: vec![group()],
                 keys: Some(key_table()),
                 programs: vec![(NodeId(4), program())],
+                roster: Roster::default(),
             })),
         ),
     ]
@@ -402,6 +416,10 @@ pub fn decisions() -> Vec<(&'static str, Ordered)> {
             }),
         ),
         ("activate", Ordered::Activate(Activate { level: 2 })),
+        ("a node comes", Ordered::Roster(Box::new(propose()))),
+        ("a roster is kept", Ordered::Roster(Box::new(RosterStep::Kept(roster().stamp)))),
+        ("install with a roster", with_roster("install")),
+        ("announce with a roster", with_roster("announce")),
         ("discard", Ordered::Backup(BackupStep::Discard { group: GroupId(0xa1), number: 9 })),
         ("ballot", Ordered::Ballot(ballot(None))),
         ("opening ballot", Ordered::Ballot(ballot(Some(0x10)))),
@@ -410,47 +428,6 @@ pub fn decisions() -> Vec<(&'static str, Ordered)> {
             Ordered::Absent(Absent { group: GroupId(0xa1), member: member(2), position: 0x12 }),
         ),
     ]
-}
-
-pub fn keys_and_benchmarks() -> Vec<(&'static str, Ordered)> {
-    vec![
-        ("key offer", Ordered::Key(KeyStep::Offer(offered_key()))),
-        ("key stored", Ordered::Key(KeyStep::Stored(offered_key().name))),
-        ("key sealing", Ordered::Key(KeyStep::Sealing(offered_key().name))),
-        ("key force", Ordered::Key(KeyStep::Force(offered_key().name))),
-        ("key abort", Ordered::Key(KeyStep::Abort(offered_key().name))),
-        ("bench plan", Ordered::Bench(Box::new(Word::Plan(plan())))),
-        ("bench done", Ordered::Bench(Box::new(Word::Done { id: 0xb5, sent: 300 }))),
-        ("bench report", Ordered::Bench(Box::new(Word::Report(report())))),
-        ("bench stop", Ordered::Bench(Box::new(Word::Stop { id: 0xb5 }))),
-        (
-            "load",
-            Ordered::Load(Load {
-                id: 0xb5,
-                place: 1,
-                number: 0x12,
-                echo: false,
-                content: Bytes::from_static(b"content"),
-            }),
-        ),
-    ]
-}
-
-fn offered_key() -> OfferedKey {
-    let name = KeyName { number: 2, fingerprint: [0xf2; 8] };
-    OfferedKey { name, secret: Secret::new([0x5e; 32]) }
-}
-
-fn key_table() -> KeyTable {
-    KeyTable {
-        sealing: KeyName { number: 1, fingerprint: [0xf1; 8] },
-        change: Some(KeyChange {
-            key: offered_key(),
-            switched: false,
-            forced: true,
-            confirmed: vec![NodeId(1), NodeId(3)],
-        }),
-    }
 }
 
 /// A state with a session that keeps a reply of each kind.

@@ -4,8 +4,10 @@ mod backup;
 mod frames;
 mod hosts;
 mod kept;
+mod keys;
 mod log;
 mod poison;
+mod roster;
 mod versions;
 
 use std::net::SocketAddr;
@@ -15,7 +17,7 @@ use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use wire::bench;
-use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
+use wire::keys::KeyStep;
 use wire::limits::{
     MAX_MEMBERS, MAX_NAME, MAX_NESTED_DEPTH, MAX_REPLICAS, MAX_RETRANSMIT_REQUESTS,
 };
@@ -38,9 +40,8 @@ use wire::ring::{
 use wire::ring::{
     Confirm, Confirmed, Level, MAX_ENTRIES, Origin, Pulse, Stable, Stored, Token, Want, push_chunk,
 };
-use wire::{
-    ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Secret, Time, ViewNumber,
-};
+use wire::roster::Roster;
+use wire::{ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Time, ViewNumber};
 
 use crate::samples::CLUSTER;
 pub use frames::frame;
@@ -205,6 +206,7 @@ pub fn datagram() -> impl Strategy<Value = Datagram> {
         join().prop_map(Message::Join),
         commit().prop_map(Message::Commit),
         beacon().prop_map(Message::Beacon),
+        roster::part().prop_map(Message::RosterPart),
         (ring(), any::<[u64; 2]>()).prop_map(|(ring, [hop, stable])| Message::Stable(Stable {
             ring,
             hop,
@@ -291,6 +293,7 @@ fn announce() -> impl Strategy<Value = Announce> {
                 program,
                 level,
                 extension,
+                roster: Roster::default(),
             }
         },
     )
@@ -310,24 +313,6 @@ fn recall() -> impl Strategy<Value = Recall> {
     )
 }
 
-fn key_name() -> impl Strategy<Value = KeyName> {
-    (1..=u8::MAX, any::<[u8; 8]>())
-        .prop_map(|(number, fingerprint)| KeyName { number, fingerprint })
-}
-
-fn offered_key() -> impl Strategy<Value = OfferedKey> {
-    (key_name(), any::<[u8; 32]>())
-        .prop_map(|(name, secret)| OfferedKey { name, secret: Secret::new(secret) })
-}
-
-fn key_table() -> impl Strategy<Value = KeyTable> {
-    let confirmed = vec(any::<u32>().prop_map(NodeId), 0..=MAX_MEMBERS);
-    let change = (offered_key(), any::<bool>(), any::<bool>(), confirmed).prop_map(
-        |(key, switched, forced, confirmed)| KeyChange { key, switched, forced, confirmed },
-    );
-    (key_name(), option::of(change)).prop_map(|(sealing, change)| KeyTable { sealing, change })
-}
-
 fn group() -> impl Strategy<Value = GroupEntry> {
     let replica =
         (member(), any::<bool>()).prop_map(|(member, synced)| ReplicaEntry { member, synced });
@@ -345,8 +330,11 @@ fn group() -> impl Strategy<Value = GroupEntry> {
 
 fn install() -> impl Strategy<Value = Install> {
     let programs = vec((any::<u32>().prop_map(NodeId), program()), 0..3);
-    (ring(), any::<u64>(), vec(group(), 0..4), option::of(key_table()), programs).prop_map(
-        |(ring, epoch, groups, keys, programs)| Install { ring, epoch, groups, keys, programs },
+    (ring(), any::<u64>(), vec(group(), 0..4), option::of(keys::key_table()), programs).prop_map(
+        |(ring, epoch, groups, keys, programs)| {
+            let roster = Roster::default();
+            Install { ring, epoch, groups, keys, programs, roster }
+        },
     )
 }
 
@@ -463,8 +451,8 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         nested_request().prop_map(Ordered::Request),
         nested_end().prop_map(Ordered::NestedEnd),
         announce().prop_map(|announce| Ordered::Announce(Box::new(announce))),
-        offered_key().prop_map(|key| Ordered::Key(KeyStep::Offer(key))),
-        key_name().prop_map(|name| Ordered::Key(KeyStep::Sealing(name))),
+        keys::offered_key().prop_map(|key| Ordered::Key(KeyStep::Offer(key))),
+        keys::key_name().prop_map(|name| Ordered::Key(KeyStep::Sealing(name))),
         install().prop_map(|install| Ordered::Install(Box::new(install))),
         (name(), options())
             .prop_map(|(name, options)| Ordered::JoinGroup(JoinGroup { name, options })),
@@ -495,6 +483,7 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         shedding().prop_map(Ordered::Shedding),
         backup::step().prop_map(Ordered::Backup),
         any::<u8>().prop_map(|level| Ordered::Activate(Activate { level })),
+        roster::ordered(),
         update.prop_map(Ordered::PrimaryChunk),
         relay().prop_map(Ordered::Relay),
         (any::<[u64; 3]>(), ballot_positions(), prop::collection::vec(any::<[u8; 16]>(), 0..9))

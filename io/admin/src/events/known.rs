@@ -31,7 +31,7 @@ impl Names {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     me: Option<NodeId>,
-    configured: Vec<NodeId>,
+    pub(super) configured: Vec<NodeId>,
     /// The members of the last installed configuration.
     members: Vec<Member>,
     names: Names,

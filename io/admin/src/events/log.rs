@@ -16,6 +16,11 @@ impl Log {
         Log(Known::new(me, configured))
     }
 
+    /// The cluster has these nodes from now on.
+    pub fn set_nodes(&mut self, nodes: Vec<NodeId>) {
+        self.0.configured = nodes;
+    }
+
     /// Writes the event's line.
     pub fn write(&mut self, event: &Event) {
         self.0.learn(event);

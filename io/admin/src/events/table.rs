@@ -1,6 +1,6 @@
 //! The table of all events: JSON form, source, log line and sentence of each.
 
-use engine::{DeploymentNews, Event, ProgramNews, ReserveNews, StorageNews};
+use engine::{DeploymentNews, Event, ProgramNews, ReserveNews, RosterNews, StorageNews};
 use ring::Event as Ring;
 use serde::{Deserialize, Serialize};
 use wire::keys::KeyName;
@@ -444,6 +444,34 @@ events! {
     event Level { level: u8 } from Event::Level(level),
     log warn("rules of level {level} are in force: there is no way back to the program before"),
     says("rules of level {level} are in force"),
+
+    event NodeComing { peer: NodeId }
+    from Event::Roster { news: RosterNews::Coming(peer), .. },
+    log info("{peer} is to come"),
+    says("{peer} is to come: it counts once most nodes and it have that on their disks"),
+
+    event NodeAdmitted { peer: NodeId }
+    from Event::Roster { news: RosterNews::Admitted(peer), .. },
+    log info("{peer} is one of the cluster's nodes"),
+    says("{peer} is one of the cluster's nodes"),
+
+    event NodeGoing { peer: NodeId } from Event::Roster { news: RosterNews::Going(peer), .. },
+    log info("{peer} is to go"),
+    says("{peer} is to go: it counts until most nodes have that on their disks"),
+
+    event NodeRetired { peer: NodeId }
+    from Event::Roster { news: RosterNews::Retired(peer), .. },
+    log warn("{peer} is none of the cluster's nodes any more"),
+    says("{peer} is none of the cluster's nodes any more"),
+
+    event NodeWithdrawn { peer: NodeId }
+    from Event::Roster { news: RosterNews::Withdrawn(peer), .. },
+    log info("the change about {peer} was given up"),
+    says("the change about {peer} was given up"),
+
+    event Dismissed from Event::Roster { news: RosterNews::Dismissed, .. },
+    log error("this node was retired: it ends; to join anew, give it another number and an empty data_dir"),
+    says("this node was retired, and ends"),
 
     event KeyAborted { key: u8, fingerprint: String = shown(*fingerprint) }
     from Event::KeyAborted(KeyName { number: key, fingerprint }),

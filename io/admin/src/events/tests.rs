@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex};
 
-use engine::{Deviation, Event, Suspicion};
+use engine::{Deviation, Event, RosterNews, Suspicion};
 use expect_test::expect_file;
 use ring::Event as Ring;
 use tracing::field::{Field, Visit};
@@ -91,6 +91,8 @@ fn of_the_ring() -> Vec<Event> {
 fn of_members() -> Vec<Event> {
     let (member, ring, used, capacity) = (A, RING, Share(1_500_000), Share(2_000_000));
     let suspected = |cause| Event::Suspected { member, ring, cause };
+    let stamp = wire::ordered::Place { epoch: 4, ring: RING, sequence: 9 };
+    let roster = |news| Event::Roster { news, stamp };
     let excluded = |cause, suspected| Event::Excluded { member, ring, cause, suspected };
     vec![
         Event::Malformed(Malformed::Length),
@@ -115,6 +117,12 @@ fn of_members() -> Vec<Event> {
         Event::BenchBegan { by: A, senders: vec![NodeId(1), NodeId(2)], size: 8 },
         Event::BenchEnded { by: A, whole: true },
         Event::Level(2),
+        roster(RosterNews::Coming(NodeId(4))),
+        roster(RosterNews::Admitted(NodeId(4))),
+        roster(RosterNews::Going(NodeId(4))),
+        roster(RosterNews::Retired(NodeId(4))),
+        roster(RosterNews::Withdrawn(NodeId(4))),
+        roster(RosterNews::Dismissed),
         Event::Drained { node: NodeId(1), begins: true },
         Event::Drained { node: NodeId(1), begins: false },
         Event::Left,

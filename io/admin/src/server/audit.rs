@@ -170,6 +170,10 @@ pub(super) fn asked(request: &Request) -> Option<Value> {
         Move { .. } | Restyle { .. } | Save { .. } | Restore { .. } | Discard { .. } => false,
         Key { .. }
         | FinishUpgrade {}
+        | Welcome {}
+        | Admit { .. }
+        | Retire { .. }
+        | GiveUpMove {}
         | Reload {}
         | Run(_)
         | StopProgram { .. }

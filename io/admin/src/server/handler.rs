@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::Receiver;
 
-use config::ProgramConfig;
+use config::{NodeAddress, ProgramConfig};
 use engine::{BenchError, BenchResult};
 use job::{Assignment, Taken, Void};
 use manager::cluster_state::{Answer, Command, Deployment};
@@ -14,6 +14,7 @@ use wire::{Duration, Member, NodeId, ViewNumber};
 use crate::bench::{Ask, Progress};
 use crate::deployments::{DeploymentsStatus, SeatStatus};
 use crate::events::{Interest, Stamped};
+use crate::growth::WelcomeAnswer;
 use crate::jobs::JobsStatus;
 use crate::message::KeyAsk;
 use crate::poisoned::PoisonedCall;
@@ -74,6 +75,18 @@ pub trait Handler: Send + Sync {
 
     /// Has the newest rules come into force; returns their level.
     fn finish_upgrade(&self) -> Done<u8>;
+
+    /// The nodes and the cluster's key, for a node that is to come.
+    fn welcome(&self) -> Done<WelcomeAnswer>;
+
+    /// Has a node come.
+    fn admit(&self, node: NodeAddress) -> Done<()>;
+
+    /// Has a node go for good.
+    fn retire(&self, node: NodeId) -> Done<()>;
+
+    /// Gives up the coming or going that is under way.
+    fn give_up_move(&self) -> Done<()>;
 
     /// Starts a program, and waits until it serves or has failed to.
     fn run_program(&self, program: ProgramConfig) -> Done<ProgramStatus>;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use config::ProgramConfig;
 use manager::cluster_state::{Answer, Command, Deployment};
 use registry::{Address, Ask, Terms};
+use tls::Role;
 use wire::Duration;
 
 use super::answer::{Answered, answer, answer_done, refuse};
@@ -57,9 +58,7 @@ pub(super) fn answer_request(
         }
         Request::Save { group } => backup::save(node, stream, &group),
         Request::Restore { .. } => unreachable!("what follows it is read before"),
-        Request::Discard { group } => {
-            answer_done(stream, node.discard(&group).map(|()| DoneAnswer { done: true }))
-        }
+        Request::Discard { group } => done(stream, node.discard(&group)),
         Request::Key { ask } => answer_done(stream, node.key(ask).map(|key| KeyAnswer { key })),
         Request::Reload {} => {
             let done = node.reload();
@@ -68,6 +67,10 @@ pub(super) fn answer_request(
         Request::FinishUpgrade {} => {
             answer_done(stream, node.finish_upgrade().map(|level| LevelAnswer { level }))
         }
+        Request::Welcome {} => answer_done(stream, node.welcome()),
+        Request::Admit { node: comes } => done(stream, node.admit(comes)),
+        Request::Retire { node: goes } => done(stream, node.retire(goes)),
+        Request::GiveUpMove {} => done(stream, node.give_up_move()),
         Request::Run(program) => run(node, stream, program),
         Request::StopProgram { group } => {
             let done = node.stop_program(&group);
@@ -101,6 +104,27 @@ pub(super) fn answer_request(
         Request::TellJobs(command) => tell_jobs(node, stream, *command),
         Request::Bench(ask) => bench::run(node, stream, &ask),
     }
+}
+
+/// A node's certificate is for joining with this node; an administrator's gives no key of the ring
+/// away.
+pub(super) fn permits(stream: &Stream, request: &Request) -> Result<(), &'static str> {
+    let Some(role) = stream.role() else { return Ok(()) };
+    match (role, request) {
+        (Role::Node(_), Request::Welcome {}) => Ok(()),
+        (Role::Node(me), Request::Admit { node }) if node.id == me => Ok(()),
+        (Role::Node(_), _) => {
+            Err("a node's certificate is for joining with that node alone: use one that \
+            `steadfast init` made as admin")
+        }
+        (_, Request::Welcome {}) => Err("the cluster's key is given to nodes alone: ask with the \
+            certificate of the node that is to come, or at a node's own host"),
+        _ => Ok(()),
+    }
+}
+
+fn done(stream: &mut Stream, done: Done<()>) -> io::Result<Answered> {
+    answer_done(stream, done.map(|()| DoneAnswer { done: true }))
 }
 
 fn told(node: &dyn Handler, group: String, state: &[u8], bytes: bool) -> StateAnswer {

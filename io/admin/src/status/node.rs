@@ -16,6 +16,7 @@ use super::ring::RingStatus;
 use super::security::{SealStatus, TlsStatus};
 use super::storage::StorageStatus;
 use super::versions::VersionsStatus;
+use crate::growth::NodesStatus;
 
 /// The status of a node, as `steadfast status --json` shows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,6 +57,9 @@ pub struct Status {
     /// The ring's sockets.
     #[serde(default)]
     pub sockets: SocketStatus,
+    /// The nodes that count, and one that comes or goes.
+    #[serde(default)]
+    pub nodes: NodesStatus,
     /// The versions in use, and the nodes' programs.
     #[serde(default)]
     pub versions: VersionsStatus,
@@ -97,11 +101,11 @@ impl Status {
     pub fn new(
         status: engine::Status,
         cluster: &str,
-        configured: Vec<NodeId>,
         client: Option<SocketAddr>,
         counters: Counters,
     ) -> Status {
         let ring = status.ring;
+        let nodes = NodesStatus::from(status.growth);
         Status {
             node: status.me.node,
             incarnation: status.me.incarnation,
@@ -110,7 +114,7 @@ impl Status {
             ring: RingStatus {
                 state: ring.state.into(),
                 id: ring.id,
-                configured,
+                configured: nodes.counted.clone(),
                 members: ring.members,
                 quorate: ring.quorate,
                 epoch: ring.epoch,
@@ -121,6 +125,7 @@ impl Status {
             },
             groups: status.groups.into_iter().map(|it| GroupStatus::new(it, monotonic())).collect(),
             nested: status.nested,
+            nodes,
             versions: VersionsStatus::new(status.versions, monotonic()),
             counters,
             ..Status::default()

@@ -34,23 +34,25 @@ struct Watcher {
 }
 
 impl Watchers {
-    /// Listens at these addresses, one for each link, for nodes with these.
+    /// Listens at these addresses, one for each link.
     ///
     /// # Errors
     /// With the address that cannot be had.
-    pub fn listen(
-        mine: &[SocketAddr],
-        nodes: impl Iterator<Item = IpAddr>,
-    ) -> Result<Watchers, (SocketAddr, io::Error)> {
+    pub fn listen(mine: &[SocketAddr]) -> Result<Watchers, (SocketAddr, io::Error)> {
         let listen = |(link, &address): (usize, &SocketAddr)| {
             Listener::bind(address, Source::Watchers(link)).map_err(|error| (address, error))
         };
         Ok(Watchers {
             listeners: mine.iter().enumerate().map(listen).collect::<Result<_, _>>()?,
-            nodes: nodes.map(|address| address.to_canonical()).collect(),
+            nodes: Vec::new(),
             kept: BTreeMap::new(),
             next: 1,
         })
+    }
+
+    /// These are the addresses of nodes from now on.
+    pub fn know(&mut self, nodes: impl Iterator<Item = IpAddr>) {
+        self.nodes = nodes.map(|address| address.to_canonical()).collect();
     }
 
     pub fn register(&self, poller: &Poller) -> io::Result<()> {
@@ -147,7 +149,8 @@ mod tests {
 
     /// Those of 127.0.0.1, where the other node is 127.0.0.2.
     fn watchers() -> (Watchers, Poller) {
-        let watchers = Watchers::listen(&[at(1)], [at(2).ip()].into_iter()).unwrap();
+        let mut watchers = Watchers::listen(&[at(1)]).unwrap();
+        watchers.know([at(2).ip()].into_iter());
         (watchers, Poller::new().unwrap())
     }
 

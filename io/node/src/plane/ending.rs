@@ -3,6 +3,8 @@
 use engine::Stack;
 use wire::{Duration, Time};
 
+use crate::error::Stopped;
+
 /// A clean stop that is not over after this long is cut short: the others will find out.
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
@@ -11,7 +13,7 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 pub(crate) struct Ending {
     stop: Stop,
     /// Why the node has to end.
-    failure: Option<String>,
+    failure: Option<Stopped>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,12 +37,12 @@ impl Ending {
     }
 
     /// The node cannot go on.
-    pub fn fail(&mut self, now: Time, stack: &mut Stack, reason: String) {
+    pub fn fail(&mut self, now: Time, stack: &mut Stack, reason: Stopped) {
         self.failure = Some(reason);
         self.begin(now, stack);
     }
 
-    pub fn failure(&mut self) -> Option<String> {
+    pub fn failure(&mut self) -> Option<Stopped> {
         self.failure.take()
     }
 

@@ -92,6 +92,10 @@ impl Plane {
                     self.stack.handle_key_kept(now, key, sealing);
                 }
             }
+            Order::RosterKept(stamp) => self.stack.handle_roster_kept(now, stamp),
+            Order::Nodes { reply } => answer(&reply, self.counted_nodes()),
+            Order::MoveNode { motion, reply } => answer(&reply, self.stack.move_node(now, motion)),
+            Order::WithdrawMove { reply } => answer(&reply, self.stack.withdraw_move(now)),
             Order::Stop => self.ending.begin(now, &mut self.stack),
         }
     }

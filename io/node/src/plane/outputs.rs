@@ -1,12 +1,13 @@
 //! Carries out the stack's outputs.
 
 use admin::status::{ChargeStatus, ExclusionStatus};
-use engine::{Command, Event, Output};
+use engine::{Command, Event, Output, RosterNews};
 use os::clock::{monotonic, wall_clock};
 use wire::{GroupId, Time};
 
 use super::waiting::answer;
 use super::{Keeping, Plane, Sockets};
+use crate::error::Stopped;
 use crate::incarnation::Founding;
 
 /// The commands that ran in one turn.
@@ -91,6 +92,9 @@ impl Plane {
                     writer.carry_out(command);
                 }
             }
+            Output::Keep(roster) => self.keep_roster(now, roster),
+            Output::Known(roster) => self.know_roster(now, &roster),
+            Output::Nodes(list) => self.reach(now, list),
             Output::Own { number, outcome } => self.waiting.own_ended(number, outcome),
             Output::Bench(outcome) => {
                 if let Some(reply) = self.waiting.bench.take() {
@@ -143,6 +147,9 @@ impl Plane {
             Event::NestedEnded { .. } => self.counters.nested_ends += 1,
             Event::NestedCopy { .. } => self.counters.nested_copies += 1,
             Event::Left => self.ending.left(),
+            Event::Roster { news: RosterNews::Dismissed, .. } => {
+                self.ending.fail(monotonic(), &mut self.stack, Stopped::Retired);
+            }
             // Once in the node's life, it waits for the disk here: before it answers anything.
             Event::Quorum { quorate: true, .. } => {
                 self.founding.take().into_iter().for_each(Founding::over);

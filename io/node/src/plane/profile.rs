@@ -6,7 +6,7 @@ use admin::status::TlsStatus;
 use config::Config;
 use engine::Quorum;
 use tls::Credentials;
-use wire::{Member, NodeId};
+use wire::Member;
 
 use crate::security;
 
@@ -17,8 +17,6 @@ pub(crate) struct Profile {
     pub(super) client_address: Option<SocketAddr>,
     /// Without the clients, who are counted when somebody asks.
     pub(super) tls: TlsStatus,
-    /// The cluster's nodes, in order of id.
-    pub configured: Vec<NodeId>,
     /// Every configuration has the quorum.
     pub(super) quorum_off: bool,
     /// The bound by which this node's manager judges hosts, if it has one.
@@ -37,7 +35,6 @@ impl Profile {
             cluster: config.cluster.clone(),
             client_address,
             tls: security::status(credentials),
-            configured: config.ring_config(me).nodes,
             quorum_off: config.quorum == Quorum::Off,
             policy: config.manager.on.then(|| config.manager.policy_name()),
         }

@@ -31,13 +31,7 @@ impl Plane {
             sockets: transport.sockets(),
             seal,
             storage: self.keeping.as_ref().map(Keeping::status),
-            ..Status::new(
-                status,
-                &profile.cluster,
-                profile.configured.clone(),
-                profile.client_address,
-                counters,
-            )
+            ..Status::new(status, &profile.cluster, profile.client_address, counters)
         };
         status.ring.quorum_off = profile.quorum_off;
         status.ring.links = transport.status(monotonic());

@@ -10,6 +10,7 @@ use wire::{GroupId, Time};
 
 use super::ending::Ending;
 use super::keeping::Keeping;
+use crate::error::Stopped;
 use crate::events::Events;
 use crate::storage::Word;
 
@@ -77,6 +78,7 @@ impl Persisting<'_> {
     fn fail(&mut self, reason: String) {
         if self.keeping.fail() {
             self.tell(StorageNews::Failed(reason.clone()));
+            let reason = Stopped::Failed(format!("storage has failed: {reason}"));
             self.ending.fail(monotonic(), self.stack, reason);
         }
     }

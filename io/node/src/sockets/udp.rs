@@ -36,7 +36,8 @@ pub(crate) enum Received<'a> {
 #[derive(Debug)]
 pub(crate) struct Udp {
     link: usize,
-    peers: Vec<Peer>,
+    /// By the place of their nodes.
+    peers: Vec<Option<Peer>>,
     strangers: UdpSocket,
     address: SocketAddr,
     buffers: Buffers,
@@ -47,7 +48,9 @@ pub(crate) struct Udp {
     run: Vec<Bytes>,
     /// Datagrams that came as one piece are handed over as one piece.
     joins: bool,
-    /// Bytes that the kernel keeps for one peer while this process does not read.
+    /// Bytes that the kernel keeps for one peer while this process does not read: those that it was
+    /// asked to, and the least that it grants.
+    wanted: usize,
     room: usize,
 }
 
@@ -62,39 +65,42 @@ struct Peer {
 }
 
 impl Udp {
-    /// Binds at `mine`, with a socket for each of `others`, which are called by their numbers. Each
-    /// keeps `room` bytes of datagrams that wait to be read, if the system lets it.
-    pub fn bind(
-        link: usize,
-        mine: SocketAddr,
-        others: &[SocketAddr],
-        room: usize,
-    ) -> io::Result<Udp> {
+    /// Binds at `mine`. Each socket keeps `room` bytes of datagrams that wait to be read, if the
+    /// system lets it.
+    pub fn bind(link: usize, mine: SocketAddr, room: usize) -> io::Result<Udp> {
         let strangers = bound(mine)?;
-        let address = strangers.local_addr()?;
-        let mut granted = segments::make_room(&strangers, room);
-        let mut joins = segments::join_arrivals(&strangers);
-        let mut peer = |theirs: &SocketAddr| {
-            let socket = bound(address)?;
-            granted = granted.min(segments::make_room(&socket, room));
-            joins &= segments::join_arrivals(&socket);
-            socket.connect(theirs)?;
-            let runs = segments::takes_runs(&socket);
-            Ok(Peer { socket, refused: None, untold: false, runs })
-        };
-        let peers = others.iter().map(&mut peer).collect::<io::Result<_>>()?;
         Ok(Udp {
             link,
-            peers,
-            strangers,
-            address,
+            peers: Vec::new(),
+            address: strangers.local_addr()?,
             buffers: Buffers::new(),
             control: Control::new(),
             places: Vec::new(),
             run: Vec::new(),
-            joins,
-            room: granted,
+            joins: segments::join_arrivals(&strangers),
+            wanted: room,
+            room: segments::make_room(&strangers, room),
+            strangers,
         })
+    }
+
+    /// The node at this place is reached at `theirs`: it gets a socket of its own.
+    pub fn connect(&mut self, place: usize, theirs: SocketAddr) -> io::Result<()> {
+        let socket = bound(self.address)?;
+        self.room = self.room.min(segments::make_room(&socket, self.wanted));
+        self.joins &= segments::join_arrivals(&socket);
+        socket.connect(theirs)?;
+        let runs = segments::takes_runs(&socket);
+        if self.peers.len() <= place {
+            self.peers.resize_with(place + 1, || None);
+        }
+        self.peers[place] = Some(Peer { socket, refused: None, untold: false, runs });
+        Ok(())
+    }
+
+    /// Whether the node at this place has a socket here.
+    pub fn has(&self, place: usize) -> bool {
+        self.peers.get(place).is_some_and(Option::is_some)
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -103,20 +109,23 @@ impl Udp {
 
     pub fn status(&self) -> SocketStatus {
         SocketStatus {
-            runs_out: self.peers.iter().filter(|peer| peer.runs).count(),
-            peers: self.peers.len(),
+            runs_out: self.peers.iter().flatten().filter(|peer| peer.runs).count(),
+            peers: self.peers.iter().flatten().count(),
             runs_in: self.joins,
             receive_buffer: self.room,
         }
     }
 
+    /// Registers the socket for datagrams of all that have none of their own.
     pub fn register(&self, poller: &Poller) -> io::Result<()> {
-        let link = self.link;
-        poller.add(&self.strangers, Source::Strangers(link), EventFlags::IN)?;
-        for (number, peer) in self.peers.iter().enumerate() {
-            poller.add(&peer.socket, Source::Peer { link, number }, EventFlags::IN)?;
-        }
-        Ok(())
+        Ok(poller.add(&self.strangers, Source::Strangers(self.link), EventFlags::IN)?)
+    }
+
+    /// Registers the socket of the node at this place, if it has one.
+    pub fn register_peer(&self, place: usize, poller: &Poller) -> io::Result<()> {
+        let Some(Some(peer)) = self.peers.get(place) else { return Ok(()) };
+        let source = Source::Peer { link: self.link, place };
+        Ok(poller.add(&peer.socket, source, EventFlags::IN)?)
     }
 
     /// Reads what one socket has, up to a batch, and gives it to `take`. `open` sees each datagram
@@ -132,7 +141,10 @@ impl Udp {
     ) {
         for _ in 0..BATCH {
             let socket = match source {
-                Source::Peer { number, .. } => &self.peers[number].socket,
+                Source::Peer { place, .. } => match self.peers.get(place) {
+                    Some(Some(peer)) => &peer.socket,
+                    _ => return,
+                },
                 _ => &self.strangers,
             };
             match segments::receive_run(socket, self.buffers.room(), &mut self.control) {
@@ -140,8 +152,9 @@ impl Udp {
                 Err(Errno::EAGAIN) => return,
                 // Reading it has cleared it.
                 Err(Errno::ECONNREFUSED) => {
-                    if let Source::Peer { number, .. } = source
-                        && refusal_counts(&mut self.peers[number].refused, now)
+                    if let Source::Peer { place, .. } = source
+                        && let Some(Some(peer)) = self.peers.get_mut(place)
+                        && refusal_counts(&mut peer.refused, now)
                     {
                         take(Received::Refused);
                     }
@@ -182,17 +195,18 @@ impl Udp {
         self.run.clear();
     }
 
-    /// Sends datagrams of `size` bytes each, the last may be shorter, to the peer of this number. A
-    /// datagram that the kernel does not take is lost, as on the way: the ring repeats.
+    /// Sends datagrams of `size` bytes each, the last may be shorter, to the node at this place, if
+    /// it has a socket. A datagram that the kernel does not take is lost, as on the way: the ring
+    /// repeats.
     pub fn send(
         &mut self,
-        peer: usize,
+        place: usize,
         run: &[u8],
         size: usize,
         now: Time,
         counters: &mut Counters,
     ) {
-        let peer = &mut self.peers[peer];
+        let Some(Some(peer)) = self.peers.get_mut(place) else { return };
         if run.len() > size && peer.runs {
             match peer.offer(now, |socket| segments::send_run(socket, run, size)) {
                 Ok(()) => {
@@ -218,15 +232,18 @@ impl Udp {
 
     /// Sends an empty datagram, which means nothing to a living node and is refused by the host of
     /// a dead one.
-    pub fn probe(&mut self, peer: usize, now: Time, counters: &mut Counters) {
-        self.peers[peer].send_one(&[], now, counters);
+    pub fn probe(&mut self, place: usize, now: Time, counters: &mut Counters) {
+        if let Some(Some(peer)) = self.peers.get_mut(place) {
+            peer.send_one(&[], now, counters);
+        }
     }
 
-    /// The number of the next peer of which a send was refused.
+    /// The place of the next node to which a send was refused.
     pub fn take_refused(&mut self) -> Option<usize> {
-        let number = self.peers.iter().position(|peer| peer.untold)?;
-        self.peers[number].untold = false;
-        Some(number)
+        let untold = |peer: &&mut Option<Peer>| peer.as_ref().is_some_and(|peer| peer.untold);
+        let (place, peer) = self.peers.iter_mut().enumerate().find(|(_, peer)| untold(peer))?;
+        peer.iter_mut().for_each(|peer| peer.untold = false);
+        Some(place)
     }
 }
 
@@ -286,21 +303,24 @@ mod tests {
     use super::*;
 
     const ROOM: usize = 1 << 20;
-    const PEER: Source = Source::Peer { link: 0, number: 0 };
+    const PEER: Source = Source::Peer { link: 0, place: 0 };
 
     /// Two nodes that know each other.
     fn pair() -> (Udp, Udp) {
         let any = "127.0.0.1:0".parse().unwrap();
         let reserved = bound(any).unwrap();
         let second = reserved.local_addr().unwrap();
-        let first = Udp::bind(0, any, &[second], ROOM).unwrap();
-        let second = Udp::bind(0, second, &[first.address()], ROOM).unwrap();
+        let bind = |at| Udp::bind(0, at, ROOM).unwrap();
+        let (mut first, mut second) = (bind(any), bind(second));
+        first.connect(0, second.address()).unwrap();
+        second.connect(0, first.address()).unwrap();
         (first, second)
     }
 
     fn wait_readable(udp: &Udp) {
         let poller = Poller::new().unwrap();
         udp.register(&poller).unwrap();
+        udp.register_peer(0, &poller).unwrap();
         let now = os::clock::monotonic();
         let mut ready = Vec::new();
         poller.wait(now, now + Duration::from_secs(10), &mut ready).unwrap();
@@ -334,7 +354,7 @@ mod tests {
     fn a_run_arrives_as_the_datagrams_that_it_was_made_of() {
         for runs in [true, false] {
             let (mut first, mut second) = pair();
-            first.peers[0].runs &= runs;
+            first.peers[0].as_mut().unwrap().runs &= runs;
             for (count, size, last) in [(1, 9, 9), (2, 1_400, 1), (46, 1_400, 1_400), (64, 64, 63)]
             {
                 let run = numbered(count, size, last);

@@ -6,15 +6,14 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use seal::{Envelope, Seal, SealedContact};
-use wire::{NodeId, NodeSet, Time};
+use wire::{NodeId, NodeList, NodeSet, Time};
 
 use admin::status::SealStatus;
 
 /// The room of transport that knows the cluster's keys.
 pub(crate) struct Sealing {
     seal: Option<Box<Seal>>,
-    /// The cluster's nodes, by place.
-    nodes: Vec<NodeId>,
+    nodes: NodeList,
     /// The last datagram sent to a node, by place, while it did not know this life yet.
     unheard: Vec<Option<Bytes>>,
 }
@@ -26,10 +25,19 @@ impl fmt::Debug for Sealing {
 }
 
 impl Sealing {
-    /// Seals with `seal`, for these nodes in order of id. `None`: everything stays as it is.
-    pub fn new(seal: Option<Seal>, nodes: Vec<NodeId>) -> Sealing {
-        let unheard = vec![None; nodes.len()];
-        Sealing { seal: seal.map(Box::new), nodes, unheard }
+    /// Seals with `seal`. `None`: everything stays as it is.
+    pub fn new(seal: Option<Seal>) -> Sealing {
+        Sealing { seal: seal.map(Box::new), nodes: NodeList::new(&[]), unheard: Vec::new() }
+    }
+
+    /// Seals for these nodes from now on, also for those that have gone and may ask.
+    pub fn set_nodes(&mut self, list: &NodeList) {
+        let nodes: Vec<NodeId> = list.seats().map(|(node, _)| node).collect();
+        self.unheard.resize(nodes.len(), None);
+        if let Some(seal) = &mut self.seal {
+            seal.set_nodes(&nodes);
+        }
+        self.nodes = list.clone();
     }
 
     /// The machine, if there are keys.
@@ -45,11 +53,11 @@ impl Sealing {
         };
         let mut places = to.iter();
         let envelope_to = match (places.next(), places.next()) {
-            (Some(one), None) => self.nodes[one],
+            (Some(one), None) => self.nodes.node(one),
             _ => Envelope::ALL,
         };
         for place in to.iter() {
-            let node = self.nodes[place];
+            let node = self.nodes.node(place);
             if !seal.is_in_touch(node) {
                 seal.greet(now, node);
                 self.unheard[place] = Some(datagram.clone());
@@ -70,7 +78,7 @@ impl Sealing {
     /// The next message of this room's own to send, with the place of its receiver.
     pub fn poll_contact(&mut self) -> Option<(usize, SealedContact)> {
         let contact = self.seal.as_mut()?.poll_contact()?;
-        let place = self.nodes.binary_search(&contact.to).ok()?;
+        let place = self.nodes.seat(contact.to)?;
         Some((place, contact))
     }
 

@@ -12,6 +12,7 @@ pub mod decay;
 pub mod deployed;
 pub mod detection;
 pub mod evs;
+pub mod growth;
 pub mod hashed;
 pub mod hedging;
 pub mod histories;

@@ -315,6 +315,7 @@ impl Cluster {
             self.fabric.resume(node);
             self.boot(node)?;
         }
+        self.end_the_forlorn();
         self.end_lies();
         self.end_hangs();
         // Without a quorum a node alone knows no group but its own, and says so.
@@ -325,8 +326,11 @@ impl Cluster {
             let stateless = groups.filter(|group| group.options.style == Style::Stateless);
             // A group deployed late was not there for clients that called it before.
             let deployed = self.deployed();
+            // So it is with one whose hosts have yet to come.
+            let late = self.options.groups.iter().filter(|group| self.waits_for_hosts(group));
+            let late = late.map(|group| group.name.as_str());
             let mut gone: Vec<&str> =
-                stateless.chain(deployed).map(|group| group.name.as_str()).collect();
+                stateless.chain(deployed).map(|group| group.name.as_str()).chain(late).collect();
             // A call of a group that calls one of them has no reply either.
             let calls = |gone: &[&str], group: &GroupPlan| {
                 group.callee.as_ref().is_some_and(|(callee, _)| gone.contains(&callee.as_str()))
@@ -412,7 +416,8 @@ impl Cluster {
             quorate: status.ring.quorate == Some(true),
             ring: mix(status.ring.id.sequence, u64::from(status.ring.id.representative.0)),
         };
-        let nodes: Vec<_> = statuses.iter().map(|status| status.as_ref().map(state)).collect();
+        let ours = statuses.iter().enumerate().filter(|(node, _)| self.is_of_cluster(*node));
+        let nodes: Vec<_> = ours.map(|(_, status)| status.as_ref().map(state)).collect();
         if let Some(missing) = liveness::rings(&nodes) {
             return Some(missing);
         }
@@ -420,6 +425,7 @@ impl Cluster {
             return Some(missing);
         }
         let missing = self.missing_key(&statuses).or_else(|| self.missing_bench());
+        let missing = missing.or_else(|| self.missing_growth());
         if let Some(missing) = missing.or_else(|| self.missing_level()) {
             return Some(missing);
         }

@@ -19,7 +19,7 @@ impl Cluster {
 
     fn plan_lie(&mut self, group: usize) {
         if let (Some(every), Some(draw)) =
-            (self.options.groups[group].lies, self.lies.get_mut(group))
+            (self.options.groups[group].lies, self.draws.lies.get_mut(group))
         {
             let wait = draw.span(every / 8, every * 2);
             self.fabric.later(wait, Extra::Lie(group));
@@ -44,7 +44,7 @@ impl Cluster {
             return;
         }
         let calls = self.options.groups[group].callee.is_some();
-        let draw = &mut self.lies[group];
+        let draw = &mut self.draws.lies[group];
         let lies: &[Lie] = if calls { &Lie::OF_CALLERS } else { &Lie::ALL };
         let (liar, lie) = (draw.pick(&synced), draw.pick(lies));
         if let Some(executor) = self.executors.get_mut(place_of(liar.node), id) {

@@ -32,6 +32,7 @@ impl Cluster {
         match output {
             Output::Send { to, datagram, .. } => {
                 bounded::datagram(me, datagram.len(), wire::limits::DEFAULT_DATAGRAM)?;
+                let to = self.hosts_of(node, to);
                 if let Some(to) = to.iter().next() {
                     self.watch.wait.sent(now, node_id(to), &datagram)?;
                 }
@@ -56,6 +57,9 @@ impl Cluster {
             Output::Own { number, outcome } => self.own_ended(node, number, &outcome),
             Output::Probe(to) => self.fabric.probe(node, to),
             Output::Key(command) => self.key_command(node, command),
+            Output::Keep(roster) => self.keep_roster(node, roster),
+            Output::Known(_) => {}
+            Output::Nodes(list) => self.places_changed(node, list),
             Output::Persist(kept) => self.disks.of(node).keep(kept),
             Output::Snapshot { strand, covers, place, state } => {
                 self.disks.of(node).keep_snapshot(strand, (covers, place), state);
@@ -101,6 +105,7 @@ impl Cluster {
         }
         self.watch.event(now, me, &event)?;
         self.told_of_versions(node, me, &event)?;
+        self.told_of_growth(node, me, &event)?;
         match event {
             Event::View { group, view, .. }
                 if self.deployed().iter().any(|plan| GroupId::of(&plan.name) == group) =>

@@ -8,7 +8,7 @@ use crate::check::Verdict;
 impl Cluster {
     pub(super) fn plan_restyle(&mut self) {
         if let Some(every) = self.options.restyles {
-            let wait = self.restyles.span(Duration::from_millis(1), every * 2);
+            let wait = self.draws.restyles.span(Duration::from_millis(1), every * 2);
             self.fabric.later(wait, Extra::Restyle);
         }
     }
@@ -19,18 +19,18 @@ impl Cluster {
             return Ok(());
         }
         self.plan_restyle();
-        let group = self.restyles.count(0, self.options.groups.len() - 1);
-        let times = if self.restyles.one_in(4) { 2 } else { 1 };
+        let group = self.draws.restyles.count(0, self.options.groups.len() - 1);
+        let times = if self.draws.restyles.one_in(4) { 2 } else { 1 };
         (0..times).try_for_each(|_| self.restyle_one(group))
     }
 
     fn restyle_one(&mut self, group: usize) -> Verdict {
-        let asked = self.restyles.count(0, self.options.nodes - 1);
+        let asked = self.draws.restyles.count(0, self.options.nodes - 1);
         let plan = &self.options.groups[group];
         if plan.styles.is_empty() {
             return Ok(());
         }
-        let style = self.restyles.pick(&plan.styles);
+        let style = self.draws.restyles.pick(&plan.styles);
         let id = GroupId::of(&plan.name);
         let now = self.fabric.local(asked);
         let Some(process) = self.fabric.running(asked) else { return Ok(()) };

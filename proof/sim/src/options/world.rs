@@ -17,6 +17,8 @@ pub enum World {
     Poison,
     /// Clusters on nodes with disks that run programs of several versions.
     Versions,
+    /// Clusters on nodes with disks that come and go.
+    Growth,
     /// Rings alone: their deliveries and configurations are visible to the checkers.
     Rings,
     /// Rings over two networks, of which one at a time is faulty.
@@ -38,6 +40,6 @@ impl World {
 
     /// All nodes have disks.
     pub(super) fn has_disks(self) -> bool {
-        matches!(self, World::Disks | World::Decay | World::Versions)
+        matches!(self, World::Disks | World::Decay | World::Versions | World::Growth)
     }
 }

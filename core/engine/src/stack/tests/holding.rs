@@ -80,8 +80,14 @@ fn is_told_after(members: u32, installed: u64, waited: u64) -> bool {
     for member in members {
         room.deliver(member.node.0, Ordered::Announce(Box::new(room.nothing())));
     }
-    let install =
-        Install { ring: room.ring, epoch: 1, groups: Vec::new(), keys: None, programs: Vec::new() };
+    let install = Install {
+        ring: room.ring,
+        epoch: 1,
+        groups: Vec::new(),
+        keys: None,
+        programs: Vec::new(),
+        roster: Default::default(),
+    };
     let delivery = Delivery {
         ring: room.ring,
         sequence: 9,

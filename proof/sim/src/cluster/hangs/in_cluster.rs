@@ -13,7 +13,7 @@ use crate::strike::Relief;
 impl Cluster {
     pub(in crate::cluster) fn plan_hang(&mut self) {
         if let Some(every) = self.options.hangs {
-            let wait = self.hangs.span(every / 4, every * 2);
+            let wait = self.draws.hangs.span(every / 4, every * 2);
             self.fabric.later(wait, Extra::Hang);
         }
     }
@@ -24,7 +24,7 @@ impl Cluster {
             return;
         }
         self.plan_hang();
-        let group = self.hangs.count(0, self.options.groups.len() - 1);
+        let group = self.draws.hangs.count(0, self.options.groups.len() - 1);
         let id = GroupId::of(&self.options.groups[group].name);
         let mut synced = self.watch.promise.newest(id).to_vec();
         let well = |member: &Member| {
@@ -42,13 +42,13 @@ impl Cluster {
         if !good {
             return;
         }
-        let hang = if self.hangs.one_in(2) { Hang::ForGood } else { Hang::Once(STALL) };
+        let hang = if self.draws.hangs.one_in(2) { Hang::ForGood } else { Hang::Once(STALL) };
         // A replica without state is not missed by the others; where all hang, nobody serves.
         let stateless = self.options.stateless().contains(&id);
         let most = synced.len() - usize::from(stateless);
-        let many = if self.hangs.one_in(4) { self.hangs.count(1, most) } else { 1 };
+        let many = if self.draws.hangs.one_in(4) { self.draws.hangs.count(1, most) } else { 1 };
         for _ in 0..many {
-            let victim = synced.remove(self.hangs.count(0, synced.len() - 1));
+            let victim = synced.remove(self.draws.hangs.count(0, synced.len() - 1));
             let node = place_of(victim.node);
             self.fabric.say(|| format!("FAULT {victim} in {id}: {hang:?}"));
             if hang == Hang::ForGood {
@@ -104,7 +104,7 @@ impl Cluster {
             return;
         }
         let index = self.options.groups.iter().position(|plan| GroupId::of(&plan.name) == group);
-        let soon = self.hangs.span(Duration::from_millis(1), Duration::from_millis(60));
+        let soon = self.draws.hangs.span(Duration::from_millis(1), Duration::from_millis(60));
         let index = index.expect("a group of this world");
         self.fabric.later(soon, Extra::Relief(Relief::Host(node, index)));
     }

@@ -1,0 +1,46 @@
+//! Follows the cluster's nodes as they come and go.
+
+use config::NodeAddress;
+use wire::roster::Roster;
+use wire::{NodeList, Time};
+
+use super::{Plane, Sockets};
+
+impl Plane {
+    /// This roster is to be kept.
+    pub(super) fn keep_roster(&mut self, now: Time, roster: Roster) {
+        self.know_roster(now, &roster);
+        let nodes = roster.nodes().collect();
+        self.events.set_nodes(nodes);
+        match &self.nodes.file {
+            Some(file) => file.keep(roster),
+            None => self.stack.handle_roster_kept(now, roster.stamp),
+        }
+    }
+
+    /// Its nodes are to be reached from now on.
+    pub(super) fn know_roster(&mut self, now: Time, roster: &Roster) {
+        self.nodes.learn(roster);
+        let list = self.nodes.list.clone();
+        self.reach(now, list);
+    }
+
+    /// The nodes that count, and where they are reached.
+    pub(super) fn counted_nodes(&self) -> Vec<NodeAddress> {
+        let seats = self.stack.status().growth.seats.into_iter();
+        let ring = |node| self.nodes.addresses.get(&node).cloned().unwrap_or_default();
+        seats.map(|seat| NodeAddress { id: seat.node, ring: ring(seat.node) }).collect()
+    }
+
+    /// The nodes have these places from now on.
+    pub(super) fn reach(&mut self, now: Time, list: NodeList) {
+        let Sockets { transport, liveness, poller, .. } = &mut self.sockets;
+        let addresses = &self.nodes.addresses;
+        if let Err(error) = transport.set_nodes(now, &list, addresses, (liveness, poller)) {
+            tracing::error!(%error, "no socket for a node: it is not reached until this node starts \
+                again; raise the limit of open files");
+        }
+        self.streams.set_ways(addresses);
+        self.nodes.list = list;
+    }
+}
