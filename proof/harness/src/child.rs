@@ -117,6 +117,8 @@ fn run_node(
         }
         // A node ends its oldest subscriber when there are too many.
         match &*node.lock().unwrap_or_else(PoisonError::into_inner) {
+            // It was retired, or its disk has failed.
+            Some(node) if node.status().ring.state == "stopped" => process::exit(2),
             Some(node) => events = node.subscribe_to(interest),
             None => break,
         }

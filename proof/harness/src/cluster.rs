@@ -25,6 +25,7 @@ use crate::protect::{Keys, Protect};
 use crate::quota::ControlGroup;
 use crate::{Experiment, Outcome, bail, hog};
 
+mod growth;
 mod health;
 mod plan;
 mod programs;
@@ -61,6 +62,8 @@ pub struct Cluster {
     /// The folders in which nodes store their disks' files.
     disks: Option<TempDir>,
     keys: Keys,
+    /// Nodes that were retired.
+    gone: BTreeSet<NodeId>,
     /// Builds of this program that nodes run, where it is not this one.
     builds: BTreeMap<NodeId, PathBuf>,
     /// Each node's address on each link.
@@ -192,6 +195,7 @@ impl Cluster {
         let disks = plan.storage.as_ref().map(on_disk).transpose()?;
         Ok(Cluster {
             builds: BTreeMap::new(),
+            gone: BTreeSet::new(),
             plan,
             keys: Keys::new(folder.path())?,
             folder,

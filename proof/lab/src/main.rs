@@ -12,6 +12,7 @@ mod growth;
 mod holders;
 mod idle;
 mod images;
+mod joining;
 mod lanes;
 mod latency;
 mod load;
@@ -54,6 +55,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<idle::Options>(),
     Entry::of::<crowd::Options>(),
     Entry::of::<blackbox::Options>(),
+    Entry::of::<joining::Options>(),
     Entry::of::<rolling::Options>(),
     Entry::of::<poison::Options>(),
     Entry::of::<qos::Options>(),

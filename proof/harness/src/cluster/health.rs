@@ -13,7 +13,7 @@ use crate::process::Question;
 use crate::wait::{until, until_so};
 
 /// How often a cluster is asked whether it is well.
-const LOOK: Duration = Duration::from_millis(5);
+pub(super) const LOOK: Duration = Duration::from_millis(5);
 
 /// A node that lives answers within this.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ impl Cluster {
     /// The first thing that is not right, in words.
     fn missing(&self) -> Option<String> {
         let mut statuses = Vec::new();
-        for id in (1..=self.plan.nodes).map(NodeId) {
+        for id in self.nodes() {
             match self.status(id) {
                 Ok(status) => statuses.push(status),
                 Err(error) => return Some(format!("{id} does not tell its status: {error}")),
@@ -52,11 +52,11 @@ impl Cluster {
         self.plan.groups.iter().find_map(|name| {
             let group = status.groups.iter().find(|group| group.name == *name);
             let synced = group.into_iter().flat_map(|group| &group.replicas).filter(|replica| {
-                let Member { node, incarnation } = lives[replica.node.0 as usize - 1];
-                replica.synced && (replica.node, replica.incarnation) == (node, incarnation)
+                let life = Member { node: replica.node, incarnation: replica.incarnation };
+                replica.synced && lives.contains(&life)
             });
             let count = synced.count();
-            let wanted = self.plan.replicas as usize;
+            let wanted = self.nodes().filter(|id| id.0 <= self.plan.replicas).count();
             (count != wanted).then(|| {
                 format!("{node} knows {count} of {wanted} replicas of {name} with the state")
             })
