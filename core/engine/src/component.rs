@@ -190,7 +190,8 @@ impl Membership {
     /// The configuration's members, for decisions on groups.
     pub(crate) fn gathering(&self) -> Gathering<'_> {
         let whole = self.has_all_nodes() || self.planted.is(Bug::BeginWithoutAll);
-        Gathering { rule: self.rule, whole, component_order: &self.component_order }
+        let level = self.levels.level();
+        Gathering { rule: self.rule, whole, component_order: &self.component_order, level }
     }
 
     /// Some of the members have a disk.

@@ -13,8 +13,9 @@ mod state_merge;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
+use wire::limits::MAX_GROUPS;
 use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry, Style};
+use wire::system::{most_replicas, most_replicas_ever};
 use wire::{GroupId, Member, NodeId, RingId, ViewNumber};
 
 use crate::bug::{Bug, Planted};
@@ -75,12 +76,13 @@ impl Directory {
 
     /// A replica on `member` joins a group that was made with these options or has got another
     /// style since. The first replica of a group has the state from the start. So has one that
-    /// finds no other in a group that was never called.
+    /// finds no other in a group that was never called. The rules of this level are in force.
     pub(crate) fn join(
         &mut self,
         member: Member,
         name: &str,
         options: GroupOptions,
+        level: u8,
     ) -> Result<Change, JoinRefused> {
         let id = GroupId::of(name);
         let full = self.groups.len() >= MAX_GROUPS;
@@ -118,7 +120,7 @@ impl Directory {
         if group.replica(member).is_some() {
             return Ok(Change::None);
         }
-        if group.replicas.len() >= MAX_REPLICAS {
+        if group.replicas.len() >= most_replicas(id, level) {
             return Err(JoinRefused::Full(group.options));
         }
         group.advance();
@@ -408,8 +410,9 @@ impl Directory {
         assert!(self.ended.len() <= MAX_GROUPS, "what is remembered of groups is bounded");
         for (id, group) in &self.groups {
             assert_eq!(*id, GroupId::of(&group.name), "a group's id is its name's");
-            assert!(group.replicas.len() <= MAX_REPLICAS, "a group is bounded");
-            assert!(group.awaited.len() <= MAX_REPLICAS, "who is awaited is bounded");
+            let most = most_replicas_ever(*id);
+            assert!(group.replicas.len() <= most, "a group is bounded");
+            assert!(group.awaited.len() <= most, "who is awaited is bounded");
             let begun = group.primary().is_some() || !group.asleep.is_empty();
             let waits = group.depositor().is_some();
             assert!(!(begun && waits), "a group that waits for its state has none");

@@ -41,6 +41,8 @@ pub(crate) struct Gathering<'a> {
     pub(crate) whole: bool,
     /// Decides which of two announced places is the later one.
     pub(crate) component_order: &'a ComponentOrder,
+    /// The level of the rules.
+    pub(crate) level: u8,
 }
 
 /// A member's position in the newest component that it acted in. For two members of one component,

@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use wire::kept::{BEGUN, LOST};
 use wire::limits::{
-    MAX_JOIN_BACKLOG, MAX_REPLICAS, MAX_SERVING, MAX_SERVING_BYTES, MAX_SESSION_WINDOW,
+    MAX_JOIN_BACKLOG, MAX_MEMBERS, MAX_SERVING, MAX_SERVING_BYTES, MAX_SESSION_WINDOW,
 };
 use wire::ordered::{Poison, Request, Style, nested_window};
 use wire::{ClientId, GroupId, Lane, Time, ViewNumber};
@@ -513,7 +513,7 @@ impl Replica {
     pub(crate) fn check_invariants(&self) {
         self.history.sessions.check_invariants();
         self.calls.check_invariants();
-        let most = self.inbox.recalled + MAX_JOIN_BACKLOG + MAX_REPLICAS + MAX_SERVING;
+        let most = self.inbox.recalled + MAX_JOIN_BACKLOG + MAX_MEMBERS + MAX_SERVING;
         assert!(self.inbox.queue.len() <= most, "what waits is bounded");
         assert!(self.service.reading <= MAX_SERVING, "reads are bounded");
         assert!(self.service.serving <= MAX_SERVING_BYTES, "what is served is bounded");

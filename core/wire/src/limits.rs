@@ -89,7 +89,8 @@ pub const MAX_SHEDDING_ROOM: usize = 16;
 /// How long a host may refuse calls before it is told so again.
 pub const MAX_SHEDDING_TERM: Duration = Duration::from_secs(3_600);
 
-/// Replicas of one group.
+/// Replicas of one group, unless it is one of the system's own:
+/// [`most_replicas`](crate::system::most_replicas).
 pub const MAX_REPLICAS: usize = 16;
 
 /// Bytes of a group's or cluster's name.

@@ -1,6 +1,8 @@
 //! Groups of the system's own.
 
 use crate::GroupId;
+use crate::limits::{MAX_MEMBERS, MAX_REPLICAS};
+use crate::versions::{GROWTH, RULES};
 
 /// Names that begin so are the system's: no service of people's has one.
 pub const PREFIX: &str = "steadfast.";
@@ -27,6 +29,17 @@ pub fn is_closed(group: GroupId) -> bool {
 /// Whether this is one of the system's groups.
 pub fn is_own(group: GroupId) -> bool {
     is_closed(group) || group == REGISTRY_ID
+}
+
+/// The most replicas of a group, whatever rules are in force.
+pub fn most_replicas_ever(group: GroupId) -> usize {
+    most_replicas(group, RULES.greatest)
+}
+
+/// The most replicas of a group, by the rules of this level: from [`GROWTH`] on, each node may have
+/// one of the system's own groups.
+pub fn most_replicas(group: GroupId, level: u8) -> usize {
+    if level >= GROWTH && is_own(group) { MAX_MEMBERS } else { MAX_REPLICAS }
 }
 
 /// Whether a name is the system's.

@@ -28,6 +28,10 @@ pub use crate::version_range::VersionRange;
 /// Between nodes.
 pub const RING: VersionRange = VersionRange::new(1, 1);
 
+/// The level of rules from which on nodes come and go, and each node may have a replica of the
+/// system's own groups.
+pub const GROWTH: u8 = 2;
+
 /// The decisions of replicas.
 pub const RULES: VersionRange = VersionRange::new(1, 2);
 

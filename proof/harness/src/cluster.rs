@@ -394,6 +394,11 @@ impl Cluster {
         Ok(self.hosts.as_mut().ok_or("these nodes have no hosts of their own (--hosts)")?)
     }
 
+    /// A folder that lives as long as the cluster.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// The path of a node's admin socket.
     pub fn admin(&self, id: NodeId) -> PathBuf {
         self.folder.path().join(format!("node-{}.sock", id.0))

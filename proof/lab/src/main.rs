@@ -16,6 +16,7 @@ mod joining;
 mod lanes;
 mod latency;
 mod load;
+mod many;
 mod messages;
 mod neighbour;
 mod outsider;
@@ -56,6 +57,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<crowd::Options>(),
     Entry::of::<blackbox::Options>(),
     Entry::of::<joining::Options>(),
+    Entry::of::<many::Options>(),
     Entry::of::<rolling::Options>(),
     Entry::of::<poison::Options>(),
     Entry::of::<qos::Options>(),

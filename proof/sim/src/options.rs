@@ -5,7 +5,7 @@
 //! exist for it, then how often each strikes.
 
 use engine::{Checkpoints, Quorum};
-use wire::limits::MAX_WAITING;
+use wire::limits::{MAX_REPLICAS, MAX_WAITING};
 use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 use wire::{Duration, GroupId};
 
@@ -328,7 +328,9 @@ impl Options {
     fn with_programs(self, world: World, seed: u64) -> Options {
         let mut draw = Draw::new(seed ^ 0x9406);
         let drawn = draw.one_in(8) || world == World::Versions;
-        let wanted = drawn && world.is_cluster() && !self.smooth;
+        // By older rules not every node can host the cluster state.
+        let fits = self.deploy.is_none() || self.nodes <= MAX_REPLICAS;
+        let wanted = drawn && world.is_cluster() && !self.smooth && fits;
         Options { programs: wanted.then(|| ProgramPlan::draw(&mut draw)), ..self }
     }
 

@@ -127,6 +127,7 @@ impl Watch {
                 self.components.enter(by, *ring);
                 self.promise.component(*ring, by);
             }
+            Event::Ended { group, .. } => self.served.ended(by, *group),
             Event::View { group, view, replicas, primary, style, .. } => {
                 let component = self.component(by);
                 self.views.installed(by, component, (*group, *view), replicas)?;

@@ -60,15 +60,18 @@ impl<O: Ordering> Base<O> {
 
     /// Newer rules come into force here. Not where the order ends with this node and a minority: the
     /// others may never have heard of it, and people may take their programs back.
-    pub(crate) fn act_on_activate(&mut self, now: Time, Activate { level }: Activate) {
+    /// True if that is news.
+    pub(crate) fn act_on_activate(&mut self, now: Time, Activate { level }: Activate) -> bool {
         if self.progress.is_left_behind() {
-            return;
+            return false;
         }
-        if self.membership.levels_mut().activate(now, level) {
+        let news = self.membership.levels_mut().activate(now, level);
+        if news {
             self.note(NodeRecord::Level(level));
             self.tell_level(now);
             self.event(Event::Level(level));
         }
+        news
     }
 
     /// The ring tells the level to nodes that want to come in, and keeps those out that do not know

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use wire::client::{Bound, Frame, Target, Targets};
+use wire::limits::MAX_REPLICAS;
 use wire::{Caller, GroupId, Member, ViewNumber};
 
 use crate::api::Output;
@@ -34,7 +35,8 @@ impl<O: Ordering> Base<O> {
             let address = self.membership.address(member.node)?;
             Some(Target { node: member.node, address })
         });
-        Targets { view: group.view, style, nodes: nodes.collect() }
+        // A client needs no more of a group that has a replica on every node.
+        Targets { view: group.view, style, nodes: nodes.take(MAX_REPLICAS).collect() }
     }
 
     pub(crate) fn tell_watcher(&mut self, caller: Caller, group: GroupId, view: ViewNumber) {

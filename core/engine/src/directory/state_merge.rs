@@ -4,8 +4,9 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
+use wire::limits::MAX_GROUPS;
 use wire::ordered::{AckLevel, Announce, Durability, GroupEntry, Place, Style};
+use wire::system::most_replicas;
 use wire::{GroupId, Member, ViewNumber};
 
 use super::group::{Group, Replica, State};
@@ -49,13 +50,14 @@ pub(super) fn installed(
     let unsynced = State::Unsynced { transfer: ViewNumber(0), donor: None };
     let mut replicas: Vec<Replica> =
         alive.map(|r| Replica { member: r.member, state: unsynced }).collect();
+    let most = most_replicas(GroupId::of(&entry.name), gathering.level);
     for member in synced {
         match replicas.iter_mut().find(|replica| replica.member == member) {
             Some(replica) => replica.state = State::Synced,
             // It was struck out while it was away. In a full group a replica without the state
             // makes room.
             None => {
-                replicas.truncate(MAX_REPLICAS - 1);
+                replicas.truncate(most - 1);
                 replicas.push(Replica { member, state: State::Synced });
             }
         }
@@ -232,6 +234,7 @@ fn brought(
     gathering: Gathering<'_>,
 ) -> Brought {
     let group = GroupId::of(&entry.name);
+    let most = most_replicas(group, gathering.level);
     let is_after = |one, other| gathering.component_order.is_after(one, other);
     // States from before a deposit are of no use: it is as if the group had been called there.
     let counts =
@@ -254,7 +257,7 @@ fn brought(
         return Brought { had_state, synced: exact, last: entry.last, floor: entry.last };
     }
     if !known.iter().filter_map(taken).any(|place| is_after(place, entry.last))
-        && let Some((synced, last)) = struck_out(entry.last, announces, taken)
+        && let Some((synced, last)) = struck_out(entry.last, most, announces, taken)
     {
         return Brought { had_state, synced, last, floor: last };
     }
@@ -274,7 +277,7 @@ fn brought(
         // The state of the replicas in the table ended with them. Another branch of the history may
         // have gone on.
         known = announces.keys().copied().filter(|member| taken(member).is_some()).collect();
-        known.truncate(MAX_REPLICAS);
+        known.truncate(most);
     }
     let at = |known: &[Member], place| -> Vec<Member> {
         known.iter().copied().filter(|member| taken(member) == Some(place)).collect()
@@ -295,7 +298,7 @@ fn brought(
     }
     let nobody = Brought { had_state, synced: Vec::new(), last: entry.last, floor: entry.floor };
     match gathering.whole && is_on_disk(entry) && announces.values().all(brings) {
-        true => brought_by_all(nobody, &known, announces, gathering.component_order, taken),
+        true => brought_by_all(nobody, &known, announces, (gathering.component_order, most), taken),
         false => nobody,
     }
 }
@@ -306,14 +309,14 @@ fn brought_by_all(
     nobody: Brought,
     known: &[Member],
     announces: &BTreeMap<Member, Announce>,
-    component_order: &ComponentOrder,
+    (component_order, most): (&ComponentOrder, usize),
     taken: impl Fn(&Member) -> Option<Place>,
 ) -> Brought {
     let mut all: Vec<Member> = announces.keys().copied().collect();
     if let Some(last) = component_order.latest(all.iter().filter_map(&taken)) {
         all.retain(|member| taken(member) == Some(last));
         all.sort_by_key(|member| !known.contains(member));
-        all.truncate(MAX_REPLICAS);
+        all.truncate(most);
         return Brought { synced: all, last, floor: last, ..nobody };
     }
     let table = &nobody.had_state;
@@ -336,6 +339,7 @@ fn is_recalled(life: Member, announces: &BTreeMap<Member, Announce>) -> bool {
 /// answered ones; those of another component may be an older branch.
 fn struck_out(
     last: Place,
+    most: usize,
     announces: &BTreeMap<Member, Announce>,
     taken: impl Fn(&Member) -> Option<Place>,
 ) -> Option<(Vec<Member>, Place)> {
@@ -345,5 +349,5 @@ fn struck_out(
     };
     let furthest = announces.keys().filter_map(&taken).filter(has_last).max()?;
     let there = announces.keys().filter(|member| taken(member) == Some(furthest));
-    Some((there.copied().take(MAX_REPLICAS).collect(), furthest))
+    Some((there.copied().take(most).collect(), furthest))
 }

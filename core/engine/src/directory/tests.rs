@@ -6,12 +6,15 @@ mod disk;
 use super::*;
 use crate::api::Quorum;
 use crate::component_order::ComponentOrder;
+use wire::limits::{MAX_MEMBERS, MAX_REPLICAS};
 use wire::ordered::{Component, Style};
+use wire::system::REGISTRY;
+use wire::versions::GROWTH;
 use wire::{Incarnation, NodeId, RingId};
 
 const NONE_VOID: &ComponentOrder = &ComponentOrder::new();
 const MAJORITY: Gathering<'static> =
-    Gathering { rule: Quorum::Majority, whole: false, component_order: NONE_VOID };
+    Gathering { rule: Quorum::Majority, whole: false, component_order: NONE_VOID, level: 1 };
 
 /// Members, each with the last request that its replica took: in ring 1, at this place.
 fn announced(places: &[(u32, u64)]) -> BTreeMap<Member, Announce> {
@@ -49,7 +52,7 @@ fn three_of(style: Style) -> (Directory, GroupId) {
     let options = GroupOptions { style, ..GroupOptions::default() };
     let mut directory = Directory::default();
     for node in 1..=3 {
-        let change = directory.join(member(node), "bank", options);
+        let change = directory.join(member(node), "bank", options, 1);
         assert_eq!(change, Ok(Change::View));
     }
     let id = GroupId::of("bank");
@@ -62,10 +65,24 @@ fn three_of(style: Style) -> (Directory, GroupId) {
 }
 
 #[test]
+fn each_node_may_have_a_replica_of_the_systems_groups_by_newer_rules_and_of_others_sixteen_may() {
+    let stateless = GroupOptions { style: Style::Stateless, ..GroupOptions::default() };
+    let room = |name: &str, level| {
+        let mut directory = Directory::default();
+        let joins = |node: &u32| directory.join(member(*node), name, stateless, level).is_ok();
+        let count = (1..=100).take_while(joins).count();
+        directory.check_invariants();
+        count
+    };
+    assert_eq!([room("bank", 1), room("bank", GROWTH)], [MAX_REPLICAS; 2]);
+    assert_eq!([room(REGISTRY, 1), room(REGISTRY, GROWTH)], [MAX_REPLICAS, MAX_MEMBERS]);
+}
+
+#[test]
 fn the_first_replica_has_the_state_and_the_last_synced_one_gives_it() {
     let (mut directory, id) = three();
     assert_eq!(directory.get(id).unwrap().primary(), Some(member(1)));
-    directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+    directory.join(member(4), "bank", GroupOptions::default(), 1).unwrap();
     let group = directory.get(id).unwrap();
     let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };
     assert_eq!(group.replica(member(4)).unwrap().state, state);
@@ -74,7 +91,7 @@ fn the_first_replica_has_the_state_and_the_last_synced_one_gives_it() {
 #[test]
 fn when_the_donor_leaves_another_takes_over_under_a_new_name() {
     let (mut directory, id) = three();
-    directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+    directory.join(member(4), "bank", GroupOptions::default(), 1).unwrap();
     let old = directory.get(id).unwrap().view;
     directory.leave(member(3), id);
     let group = directory.get(id).unwrap();
@@ -119,7 +136,7 @@ fn who_took_the_last_request_has_the_state_whatever_it_missed_since() {
 #[test]
 fn a_replica_that_was_given_the_state_has_it_before_the_table_says_so() {
     let (mut directory, id) = three();
-    directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+    directory.join(member(4), "bank", GroupOptions::default(), 1).unwrap();
     let mut other = Directory::default();
     other.install(RingId::default(), &directory.entries(), &announced(&[(4, 9)]), MAJORITY);
     let group = other.get(id).unwrap();
@@ -131,7 +148,7 @@ fn a_group_whose_replicas_are_cut_off_sleeps_until_one_is_back_with_everything()
     let (directory, id) = three();
     let mut other = Directory::default();
     other.install(RingId::default(), &directory.entries(), &announced(&[(4, 0)]), MAJORITY);
-    other.join(member(4), "bank", GroupOptions::default()).unwrap();
+    other.join(member(4), "bank", GroupOptions::default(), 1).unwrap();
     assert_eq!(other.get(id).unwrap().primary(), None, "it does not begin anew");
 
     // 1 is back, but lacks something that was ordered for the group.
@@ -241,7 +258,7 @@ fn who_was_struck_out_with_more_than_the_last_request_goes_on_if_that_was_in_the
     // A member of the table that took more goes first.
     let (mut asleep, synced) = install(&directory, &announced(&[(4, 0)]));
     assert_eq!(synced, []);
-    asleep.join(member(4), "bank", GroupOptions::default()).unwrap();
+    asleep.join(member(4), "bank", GroupOptions::default(), 1).unwrap();
     assert_eq!(install(&asleep, &announced(&[(2, 10), (5, 11)])).1, [member(2)]);
     assert_eq!(asleep.get(id).unwrap().asleep.len(), 3);
 }
@@ -272,7 +289,7 @@ fn without_a_quorum_the_state_of_another_branch_is_better_than_none() {
             RingId::default(),
             &directory.entries(),
             announces,
-            Gathering { rule, whole: false, component_order: NONE_VOID },
+            Gathering { rule, whole: false, component_order: NONE_VOID, level: 1 },
         );
         next.check_invariants();
         next.get(GroupId::of("bank")).unwrap().synced().collect::<Vec<_>>()
@@ -286,7 +303,7 @@ fn without_a_quorum_the_state_of_another_branch_is_better_than_none() {
 #[test]
 fn a_synced_replica_that_comes_or_goes_raises_the_floor() {
     let (mut directory, id) = three();
-    directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+    directory.join(member(4), "bank", GroupOptions::default(), 1).unwrap();
     assert_eq!(directory.get(id).unwrap().floor, Place::default(), "4 has no state yet");
     let transfer = directory.get(id).unwrap().view;
     directory.synced(member(4), id, transfer);
@@ -300,7 +317,7 @@ fn a_synced_replica_that_comes_or_goes_raises_the_floor() {
 #[test]
 fn a_group_that_was_never_called_begins_with_whoever_is_there() {
     let mut directory = Directory::default();
-    directory.join(member(1), "bank", GroupOptions::default()).unwrap();
+    directory.join(member(1), "bank", GroupOptions::default(), 1).unwrap();
     let id = GroupId::of("bank");
     let nobody = announced(&[(4, 0)]).into_keys().map(|member| {
         let announce = Announce { replicas: Vec::new(), ..announced(&[(4, 0)])[&member].clone() };
@@ -311,13 +328,13 @@ fn a_group_that_was_never_called_begins_with_whoever_is_there() {
     assert_eq!(synced, []);
     let view = asleep.get(id).unwrap().view;
     assert!(!asleep.requested(id, place(3)), "nobody takes it");
-    asleep.join(member(4), "bank", GroupOptions::default()).unwrap();
+    asleep.join(member(4), "bank", GroupOptions::default(), 1).unwrap();
     let group = asleep.get(id).unwrap();
     assert_eq!((group.primary(), group.asleep.len()), (Some(member(4)), 0));
     assert!(group.view > view, "views go on");
 
     // So does one that waited for the state when its donor died.
-    directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+    directory.join(member(4), "bank", GroupOptions::default(), 1).unwrap();
     assert_eq!(install(&directory, &nobody).1, [member(4)]);
 }
 
@@ -325,14 +342,14 @@ fn a_group_that_was_never_called_begins_with_whoever_is_there() {
 fn other_options_are_refused() {
     let (mut directory, _) = three();
     let options = GroupOptions { ack: wire::ordered::AckLevel::All, ..GroupOptions::default() };
-    let refused = directory.join(member(5), "bank", options);
+    let refused = directory.join(member(5), "bank", options, 1);
     assert_eq!(refused, Err(JoinRefused::Options(GroupOptions::default())));
 }
 
 #[test]
 fn a_primary_moves_in_the_view_that_is_named_and_to_a_synced_replica_only() {
     let (mut directory, id) = three();
-    directory.join(member(4), "bank", GroupOptions::default()).unwrap();
+    directory.join(member(4), "bank", GroupOptions::default(), 1).unwrap();
     let view = directory.get(id).unwrap().view;
     let none = Planted::default();
     let ranks = |directory: &Directory| -> Vec<u32> {
@@ -354,7 +371,7 @@ fn a_primary_moves_in_the_view_that_is_named_and_to_a_synced_replica_only() {
 fn backups_are_ranked_in_the_view_that_is_named_and_nobody_else_changes_place() {
     let (mut directory, id) = three();
     for node in [5, 4] {
-        directory.join(member(node), "bank", GroupOptions::default()).unwrap();
+        directory.join(member(node), "bank", GroupOptions::default(), 1).unwrap();
     }
     let view = directory.get(id).unwrap().view;
     directory.synced(member(4), id, view);
@@ -475,7 +492,7 @@ fn who_is_ahead_goes_on_as_primary_or_gets_the_state_anew() {
 fn a_group_that_begins_anew_goes_on_with_its_views() {
     let id = GroupId::of("log");
     let join = |directory: &mut Directory, node| {
-        directory.join(member(node), "log", GroupOptions::default()).unwrap();
+        directory.join(member(node), "log", GroupOptions::default(), 1).unwrap();
         directory.get(id).unwrap().view
     };
     let mut directory = Directory::default();

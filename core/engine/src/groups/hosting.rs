@@ -5,7 +5,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::ordered::{Going, GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Synced};
-use wire::{GroupId, Member, NodeId, Time};
+use wire::versions::GROWTH;
+use wire::{GroupId, Member, NodeId, Time, system};
 
 use crate::api::{Event, Output};
 use crate::bug::Bug;
@@ -124,6 +125,13 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
     }
 
+    /// Newer rules are in force: the system's groups may have more replicas.
+    pub(crate) fn ask_again(&mut self, now: Time) {
+        let own = self.replicas.hosted.keys().copied().filter(|id| system::is_own(*id));
+        let own: Vec<GroupId> = own.collect();
+        own.into_iter().for_each(|id| self.reconcile_replica(now, id));
+    }
+
     /// Forgets joins of earlier configurations: each has been delivered by now, or is lost.
     pub(crate) fn forget_lost_joins(&mut self) {
         let ids: Vec<GroupId> = self.replicas.hosted.keys().copied().collect();
@@ -148,8 +156,11 @@ impl<O: Ordering> GroupHandler<'_, O> {
             let change = self.base.directory.restyle(id, view, style, self.base.planted);
             self.changed(now, id, change);
         }
-        match self.base.directory.join(sender, &join.name, join.options) {
+        let level = self.base.membership.levels().level();
+        match self.base.directory.join(sender, &join.name, join.options, level) {
             Ok(change) => self.changed(now, id, change),
+            // It asks again when newer rules permit more replicas.
+            Err(JoinRefused::Full(_)) if level < GROWTH && system::is_own(id) => {}
             Err(JoinRefused::Options(options) | JoinRefused::Full(options)) => {
                 self.join_refused(now, sender, join.name, options);
             }

@@ -281,7 +281,11 @@ impl<O: Ordering> Stack<O> {
             Ordered::Recalled(recalled) => self.groups().act_on_recalled(now, sender, recalled),
             Ordered::Relay(relay) => self.replies().act_on_relay(sender, relay),
             Ordered::Key(step) => self.keys().act(sender, step),
-            Ordered::Activate(activate) => self.base.act_on_activate(now, activate),
+            Ordered::Activate(activate) => {
+                if self.base.act_on_activate(now, activate) {
+                    self.groups().ask_again(now);
+                }
+            }
             Ordered::Roster(step) => {
                 let news = self.base.act_on_roster(now, sender, sequence, *step);
                 if let Some(RosterNews::Retired(node)) = news {

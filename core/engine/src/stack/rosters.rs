@@ -4,14 +4,12 @@ use alloc::boxed::Box;
 
 use wire::ordered::{Ordered, Place};
 use wire::roster::{Motion, Roster, RosterStep};
+use wire::versions::GROWTH;
 use wire::{Member, NodeId, Time};
 
 use crate::api::{Event, GrowthError, GrowthStatus, Output, RosterNews};
 use crate::base::Base;
 use crate::ordering::Ordering;
-
-/// The level from which on nodes come and go.
-const GROWTH: u8 = 2;
 
 impl<O: Ordering> Base<O> {
     /// Orders a change of the nodes.

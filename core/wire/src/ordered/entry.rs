@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Deposit, GroupOptions, Place};
 use crate::codec::at_most;
-use crate::limits::{MAX_NAME, MAX_REPLICAS};
-use crate::{Malformed, Member, ViewNumber};
+use crate::limits::MAX_NAME;
+use crate::system::most_replicas_ever;
+use crate::{GroupId, Malformed, Member, ViewNumber};
 
 /// A group's entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,9 +42,10 @@ impl GroupEntry {
     /// Refuses lists that are longer than their limits.
     pub(crate) fn checked(&self) -> Result<(), Malformed> {
         at_most(self.name.len(), MAX_NAME, "name")?;
-        at_most(self.replicas.len(), MAX_REPLICAS, "replicas")?;
-        at_most(self.asleep.len(), MAX_REPLICAS, "asleep")?;
-        at_most(self.awaited.len(), MAX_REPLICAS, "awaited")
+        let most = most_replicas_ever(GroupId::of(&self.name));
+        at_most(self.replicas.len(), most, "replicas")?;
+        at_most(self.asleep.len(), most, "asleep")?;
+        at_most(self.awaited.len(), most, "awaited")
     }
 
     /// Whether the group has ended: it has no replica, awake or asleep, and no pending deposit.

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Classes;
 use crate::codec::at_most;
-use crate::limits::{MAX_REPLICAS, MAX_USAGE_REPLICAS};
+use crate::limits::MAX_USAGE_REPLICAS;
+use crate::system::most_replicas_ever;
 use crate::{GroupId, Malformed, NodeId, Share, ViewNumber};
 
 /// A report of the processor use of the sender's host, and of its clients' calls.
@@ -73,7 +74,7 @@ pub struct Rank {
 
 impl Rank {
     pub(super) fn checked(self) -> Result<Rank, Malformed> {
-        at_most(self.order.len(), MAX_REPLICAS, "order")?;
+        at_most(self.order.len(), most_replicas_ever(self.group), "order")?;
         let twice = |(place, node): (usize, &NodeId)| self.order[..place].contains(node);
         if self.order.iter().enumerate().any(twice) {
             return Err(Malformed::Field("order"));

@@ -20,6 +20,7 @@ use wire::ring::{
     MAX_ENTRIES, Message, Token,
 };
 use wire::roster::{Motion, Roster, RosterStep, Seat};
+use wire::system::{JOBS, MANAGER, REGISTRY};
 use wire::versions;
 use wire::{
     ClientId, Extension, GroupId, Incarnation, Malformed, Member, NodeId, Program, RingId, Secret,
@@ -389,9 +390,17 @@ fn a_relayed_reply_is_limited() {
 fn the_largest_ordered_messages_fit_on_the_ring() {
     let mut largest = group(MAX_NAME, MAX_REPLICAS);
     largest.asleep = wide_members(MAX_REPLICAS);
+    let own = |name: &str| GroupEntry {
+        name: name.into(),
+        asleep: wide_members(MAX_MEMBERS),
+        awaited: wide_members(MAX_MEMBERS),
+        ..group(1, MAX_MEMBERS)
+    };
+    let mut all = vec![largest; MAX_GROUPS - 3];
+    all.extend([MANAGER, REGISTRY, JOBS].map(own));
     for message in [
         announce(MAX_MEMBERS, MAX_ATTEMPTS, MAX_GROUPS),
-        install(vec![largest; MAX_GROUPS]),
+        install(all),
         state_chunk(STATE_CHUNK),
         update_chunk(UPDATE_CHUNK),
         wide_relay(MAX_BODY),

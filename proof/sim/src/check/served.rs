@@ -48,6 +48,11 @@ impl Served {
         }
     }
 
+    /// A node has seen the group end: its last replica hung, or left.
+    pub fn ended(&mut self, by: Member, group: GroupId) {
+        self.members.remove(&(group, by));
+    }
+
     /// A node leaves the cluster.
     pub fn leaves(&mut self, by: Member) {
         self.leaving.insert(by);
@@ -137,6 +142,9 @@ mod tests {
         let call = (GROUP, CLIENT, 1);
         assert!(served.answered(member(1), call, &Outcome::NoReplica).is_err());
         assert!(served.answered(member(3), call, &Outcome::NotPrimary).is_ok());
+        served.ended(member(1), GROUP);
+        assert!(served.answered(member(1), call, &Outcome::NoSuchGroup).is_ok());
+        served.view(member(1), GROUP, &view);
         served.view(member(1), GROUP, &view[1..]);
         assert!(served.given(member(1), GROUP).is_err());
         assert!(served.answered(member(1), call, &Outcome::NoReplica).is_ok());

@@ -12,7 +12,7 @@ use engine::Quorum;
 use manager::Picture;
 use manager::cluster_state::{ClusterState, Command, Deployment, Distribution, Labels};
 use manager::placement::Placer;
-use wire::limits::MAX_REPLICAS;
+use wire::limits::MAX_MEMBERS;
 use wire::{Duration, GroupId, Member, NodeId, Time};
 
 use super::upgrading::{Programs, Versions};
@@ -181,5 +181,5 @@ fn has_state(picture: &Picture, group: GroupId, node: NodeId) -> bool {
 /// Seeds in which this can be shown: answered commands are kept there, and all nodes can host the
 /// cluster state.
 pub fn is_possible(nodes: usize, quorum: Quorum) -> bool {
-    (2..=MAX_REPLICAS).contains(&nodes) && quorum == Quorum::Majority
+    (2..=MAX_MEMBERS).contains(&nodes) && quorum == Quorum::Majority
 }

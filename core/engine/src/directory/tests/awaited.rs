@@ -12,7 +12,7 @@ fn the_last_that_has_the_state_stays_until_who_was_taken_out_is_back() {
     assert_eq!(directory.expel(member(2), id), Change::View);
     assert_eq!(directory.leave(member(1), id), Change::None, "2 comes again");
     let options = directory.get(id).unwrap().options;
-    assert_eq!(directory.join(member(2), "bank", options), Ok(Change::View));
+    assert_eq!(directory.join(member(2), "bank", options, 1), Ok(Change::View));
     directory.check_invariants();
     assert_eq!(directory.leave(member(1), id), Change::None, "2 waits for the state");
     let transfer = directory.get(id).unwrap().view;

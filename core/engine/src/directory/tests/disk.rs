@@ -8,7 +8,7 @@ use wire::ordered::{Durability, Recall};
 fn stored(floor: u64) -> GroupEntry {
     let options = GroupOptions { durability: Durability::Disk, ..GroupOptions::default() };
     let mut directory = Directory::default();
-    directory.join(member(1), "bank", options).unwrap();
+    directory.join(member(1), "bank", options, 1).unwrap();
     let mut entry = directory.entries().remove(0);
     (entry.last, entry.floor) = (Place::UNKNOWN, place(floor));
     entry
@@ -33,7 +33,7 @@ fn back(places: &[(u32, Option<u64>)]) -> BTreeMap<Member, Announce> {
 
 fn woken(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>, whole: bool) -> Directory {
     let component_order = &ComponentOrder::of(announces);
-    let gathering = Gathering { rule: Quorum::Majority, whole, component_order };
+    let gathering = Gathering { rule: Quorum::Majority, whole, component_order, level: 1 };
     let mut directory = Directory::default();
     directory.install(RingId::default(), &[recalled_entry(entry, announces)], announces, gathering);
     directory.check_invariants();
@@ -49,7 +49,7 @@ fn serving(directory: &Directory) -> Vec<Member> {
 #[test]
 fn a_group_of_which_no_disk_has_anything_begins_anew_when_all_are_here() {
     let joined = |mut directory: Directory| {
-        directory.join(reborn(2), "bank", stored(0).options).unwrap();
+        directory.join(reborn(2), "bank", stored(0).options, 1).unwrap();
         serving(&directory)
     };
     let nothing = back(&[(1, None), (2, None), (3, None)]);
