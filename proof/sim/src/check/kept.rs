@@ -26,6 +26,8 @@ pub enum Cause {
     Lost,
     /// The rank goes on from an earlier one.
     Start,
+    /// All ranks go back together: their newest ones go.
+    Back,
     /// There is none.
     Nothing,
 }
@@ -172,6 +174,7 @@ impl Kept {
         let fits = |number: &u64| match cause {
             Cause::Nothing => false,
             Cause::Needless => true,
+            Cause::Back => left.keys().all(|still| still < number),
             Cause::Start => Some(*number) > newest,
             Cause::Lost => {
                 let parent = images[number].parent;

@@ -54,6 +54,21 @@ impl World {
                     }
                 }
             }
+            Command::Resume { job } => {
+                let ranks = self.order.book.job(*job).map_or(&[][..], |it| &it.ranks);
+                for (number, it) in (0..).zip(ranks) {
+                    let rank = (*job, number);
+                    let rests = !matches!(it.state, RankState::At(_));
+                    if let Some(start) = starts.runs(rank).filter(|_| rests) {
+                        starts.ended(rank, start, false)?;
+                    }
+                    if it.state == RankState::Waiting {
+                        starts.reopened(rank);
+                        self.results.lost(rank);
+                    }
+                    kept.left(rank, Cause::Back, &left(it))?;
+                }
+            }
             Command::Gone { node } => {
                 starts.gone(*node);
                 kept.gone(*node);
