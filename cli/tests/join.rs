@@ -5,6 +5,7 @@ mod daemon;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 use daemon::{Daemon, program};
 use wire::NodeId;
@@ -79,6 +80,23 @@ fn a_second_node_joins_by_its_token_and_the_first_is_retired() {
     let status = run(&["status", "--json", "--config", name(&second_config)]);
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     assert_eq!(status["nodes"]["counted"], serde_json::json!([NodeId(2)]));
+
+    // The manager forgets it soon.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let told = run(&["deployments", "--json", "--config", name(&second_config)]);
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let nodes: Vec<u64> = told["nodes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["node"].as_u64().unwrap())
+            .collect();
+        if nodes == [2] {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{told}");
+    }
 
     // It starts again, with its old disk.
     let (code, log) = Daemon::of(&config(1)).ended();

@@ -111,7 +111,7 @@ fn join(args: &Args) -> Result<(), Failure> {
     let mut own = wait_for_start(&node, &config, deadline, &say)?;
     if !welcome.nodes.iter().any(|it| it.id == node.node) {
         let ring = node.ring_addresses().to_vec();
-        cluster.admit(NodeAddress { id: node.node, ring }).map_err(Failure::failed)?;
+        cluster.admit(NodeAddress::linked(node.node, ring)).map_err(Failure::failed)?;
         say("asked", "the cluster is asked to count on it")?;
     }
     wait_until_counted(&mut own, node.node, deadline, &say)

@@ -12,9 +12,9 @@ Examples:
   steadfast reload --connect 10.0.0.1:7101 --tls plant/admin-ops
 
 Without a restart a node takes anew: the files of [security] authority, certificate, key and denied,
-[rights], and [labels]. Connections go on, and new ones use the new certificates. A client whose
-certificate is in the list of denied ones is out at once. So is an administrator, if it came from
-another host.
+[rights], [labels], and the addresses of other nodes in [[nodes]]. Connections go on, and new ones
+use the new certificates. A client whose certificate is in the list of denied ones is out at once. So
+is an administrator, if it came from another host.
 
 If anything is wrong, nothing changes. SIGHUP does the same. The ranks of jobs have an agent of their
 own: restart the node for its certificate.

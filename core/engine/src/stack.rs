@@ -19,7 +19,7 @@ use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_RESTYLES, MAX_WAITING};
 use wire::ordered::{Ordered, Place, StateDeclined, Synced};
 use wire::{Caller, GroupId, NodeId, Payload, Random, Time};
 
-use crate::api::{Config, Event, Executed, NestedCall, Output, Ticket, Transfer};
+use crate::api::{Config, Event, Executed, GrowthStatus, NestedCall, Output, Ticket, Transfer};
 use crate::base::Base;
 use crate::bench::Bench;
 use crate::bug::Planted;
@@ -349,6 +349,11 @@ impl<O: Ordering> Stack<O> {
         });
         self.groups().drop_if_done(group);
         self.base.outputs.crowd(now);
+    }
+
+    /// The nodes that count, and those that come, go or have gone.
+    pub fn growth(&self) -> GrowthStatus {
+        self.base.growth()
     }
 
     /// The roster of this stamp is on the node's disk ([`Output::Keep`](crate::Output::Keep)).

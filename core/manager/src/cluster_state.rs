@@ -98,6 +98,15 @@ impl ClusterState {
             Command::Undo { group, number, node } => {
                 self.change(&group, number, |placed| placed.undo(node, Fault::Late))
             }
+            Command::Forget { node } => {
+                let placed = self.placed.values().any(|placed| placed.on.contains(&node));
+                if placed || self.nodes.remove(&node).is_none() {
+                    Answer::Void
+                } else {
+                    self.drained.remove(&node);
+                    Answer::Done
+                }
+            }
         };
         if answer != Answer::Void {
             self.version += 1;

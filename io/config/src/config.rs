@@ -8,9 +8,10 @@ use engine::{Checkpoints, HangRule, Quorum};
 use os::realtime::Realtime;
 use wire::{ClusterId, Duration, Member, NodeId};
 
+use crate::error::Problem;
 use crate::folders::Folders;
 use crate::knobs::{JobsKnobs, ManagerKnobs, RegistryKnobs, RingKnobs};
-use crate::nodes::NodeAddress;
+use crate::nodes::{self, NodeAddress};
 use crate::program::ProgramConfig;
 use crate::replica::ReplicaConfig;
 use crate::rights::Rights;
@@ -125,7 +126,7 @@ impl Config {
     pub fn linked(node: NodeId, rings: &[impl AsRef<[SocketAddr]>]) -> Config {
         let address = |(id, ring): (u32, &_)| {
             let ring: &[SocketAddr] = AsRef::as_ref(ring);
-            NodeAddress { id: NodeId(id), ring: ring.to_vec() }
+            NodeAddress::linked(NodeId(id), ring.to_vec())
         };
         Config { node, nodes: (1..).zip(rings).map(address).collect(), ..Config::single() }
     }
@@ -152,6 +153,16 @@ impl Config {
     pub fn ring_addresses(&self) -> &[SocketAddr] {
         let mine = self.nodes.iter().find(|node| node.id == self.node);
         mine.map_or(&[], |node| &node.ring)
+    }
+
+    /// Looks the names of hosts in the list of nodes up. Returns the nodes whose names are not known
+    /// now. It may take some seconds.
+    ///
+    /// # Errors
+    /// This node's own name is not known.
+    pub fn look_up_names(&mut self) -> Result<Vec<NodeId>, Problem> {
+        let unknown = nodes::look_up(self.node, &mut self.nodes)?;
+        Ok(unknown.into_iter().map(|place| self.nodes[place].id).collect())
     }
 
     /// The nodes, in order of id.

@@ -150,6 +150,18 @@ pub enum Problem {
         /// The address.
         address: SocketAddr,
     },
+    /// This node's own name is not known.
+    #[error(
+        "[[nodes]] ring = {name}: {why}; give the address, or have the name known on this host"
+    )]
+    RingName {
+        /// Place in the list.
+        index: usize,
+        /// The name.
+        name: String,
+        /// Why.
+        why: String,
+    },
     /// No address, or more than there are links.
     #[error("a node with {links} ring addresses: give it 1 to {MAX_RING_LINKS}, one for each link")]
     RingLinks {

@@ -21,6 +21,7 @@ mod program;
 mod reload;
 mod replica;
 mod rights;
+mod ring_addresses;
 mod security;
 mod spans;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub use nodes::NodeAddress;
 pub use program::{ProgramConfig, ProgramProblem};
 pub use replica::{Execution, ReplicaConfig};
 pub use rights::{Others, Rights, Rule};
+pub use ring_addresses::RingAddresses;
 pub use security::{Security, TlsFiles};
 
 /// The commented manual of all knobs, with their defaults: itself a valid configuration.

@@ -1,15 +1,13 @@
 //! The list of nodes: where each is, by each link.
 
-use std::fmt;
 use std::net::SocketAddr;
 
-use serde::de::value::SeqAccessDeserializer;
-use serde::de::{Error, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use wire::NodeId;
 use wire::limits::MAX_RING_LINKS;
 
 use crate::error::Problem;
+use crate::ring_addresses::RingAddresses;
 
 /// Where a node is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,14 +17,18 @@ pub struct NodeAddress {
     pub id: NodeId,
     /// Its UDP address for the ring on each link, whose number it also uses on TCP. All nodes have
     /// the same number of links, and list them in the same order.
-    #[serde(with = "addresses")]
-    pub ring: Vec<SocketAddr>,
+    pub ring: RingAddresses,
 }
 
 impl NodeAddress {
     /// A node with a single link.
     pub fn new(id: NodeId, ring: SocketAddr) -> NodeAddress {
-        NodeAddress { id, ring: vec![ring] }
+        NodeAddress::linked(id, vec![ring])
+    }
+
+    /// A node with these addresses, one for each link.
+    pub fn linked(id: NodeId, ring: Vec<SocketAddr>) -> NodeAddress {
+        NodeAddress { id, ring: ring.into() }
     }
 }
 
@@ -39,23 +41,25 @@ pub(crate) fn check(me: NodeId, nodes: &[NodeAddress]) -> Result<(), Problem> {
         if nodes[..index].iter().any(|other| other.id == node.id) {
             return Err(Problem::NodeTwice { index, id: node.id });
         }
-        let links = node.ring.len();
+        let links = node.ring.links();
         if !(1..=MAX_RING_LINKS).contains(&links) {
             return Err(Problem::RingLinks { index, links });
         }
-        if links != mine.ring.len() {
-            return Err(Problem::RingLinksDiffer { index, links, mine: mine.ring.len() });
+        if links != mine.ring.links() {
+            return Err(Problem::RingLinksDiffer { index, links, mine: mine.ring.links() });
         }
         for (link, &address) in node.ring.iter().enumerate() {
             let earlier = &node.ring[..link];
-            let before = nodes[..index].iter().flat_map(|other| &other.ring).chain(earlier);
+            let before = nodes[..index].iter().flat_map(|other| other.ring.iter()).chain(earlier);
             if before.clone().any(|other| *other == address) {
                 return Err(Problem::RingAddressTwice { index, address });
             }
             if earlier.iter().any(|other| other.ip() == address.ip()) {
                 return Err(Problem::RingHostTwice { index, address });
             }
-            check_address(index, address, mine.ring[link], nodes.len())?;
+            // This node's own name may not be looked up yet.
+            let mine = mine.ring.get(link).copied().unwrap_or(address);
+            check_address(index, address, mine, nodes.len())?;
         }
     }
     Ok(())
@@ -80,37 +84,20 @@ fn check_address(
     Ok(())
 }
 
-/// In the file: a string for one link, an array of strings for several.
-mod addresses {
-    use super::{Addresses, Deserializer, Serialize, Serializer, SocketAddr};
-
-    pub fn serialize<S: Serializer>(ring: &[SocketAddr], to: S) -> Result<S::Ok, S::Error> {
-        match ring {
-            [only] => only.serialize(to),
-            several => several.serialize(to),
-        }
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SocketAddr>, D::Error> {
-        from.deserialize_any(Addresses)
-    }
-}
-
-struct Addresses;
-
-impl<'de> Visitor<'de> for Addresses {
-    type Value = Vec<SocketAddr>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a socket address, or an array of them, one for each link")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        let address = text.parse().map_err(|_| E::custom("invalid socket address syntax"))?;
-        Ok(vec![address])
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
-        Vec::deserialize(SeqAccessDeserializer::new(list))
-    }
+/// Looks the names of hosts up, this node's own first. The others' that are not known now are named
+/// by their places: they may be known later.
+///
+/// # Errors
+/// This node's own name is not known.
+pub(crate) fn look_up(me: NodeId, nodes: &mut [NodeAddress]) -> Result<Vec<usize>, Problem> {
+    let Some(own) = nodes.iter().position(|node| node.id == me) else { return Ok(Vec::new()) };
+    let problem =
+        |index, name, why: std::io::Error| Problem::RingName { index, name, why: why.to_string() };
+    let name = nodes[own].ring.to_string();
+    nodes[own].ring.look_up(None).map_err(|why| problem(own, name, why))?;
+    let like = nodes[own].ring.first().copied();
+    let others = nodes.iter_mut().enumerate().filter(|(place, _)| *place != own);
+    Ok(others
+        .filter_map(|(place, node)| node.ring.look_up(like).is_err().then_some(place))
+        .collect())
 }

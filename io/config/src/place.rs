@@ -37,6 +37,7 @@ impl Problem {
             Problem::NodeTwice { index, .. } => vec![Key("nodes"), Index(*index), Key("id")],
             Problem::RingAddressTwice { index, .. }
             | Problem::RingAddressUnusable { index, .. }
+            | Problem::RingName { index, .. }
             | Problem::RingLinks { index, .. }
             | Problem::RingLinksDiffer { index, .. }
             | Problem::RingHostTwice { index, .. }

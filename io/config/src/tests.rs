@@ -134,7 +134,7 @@ fn a_node_has_an_address_on_each_link() {
         ("[\"127.0.0.1:7202\", \"127.0.0.1:7203\"]", "line 7: ring address 127.0.0.1:7203 is on"),
         ("[\"127.0.0.1:7202\", \"127.0.0.2:7201\"]", "line 7: [[nodes]] lists ring address"),
         ("[\"127.0.0.1:7202\", \"10.0.0.2:7202\"]", "line 7: ring address 10.0.0.2:7202 and"),
-        ("[\"127.0.0.1:7202\", \"b:7202\"]", "names are not looked up"),
+        ("[\"127.0.0.1:7202\", \"b\"]", "write ADDRESS:PORT or HOST:PORT"),
     ];
     for (second, expected) in cases {
         let refusal = refusal(&two(second));

@@ -194,7 +194,7 @@ impl Control {
     /// Has a node come. It has begun when this returns.
     pub fn admit(&self, node: NodeAddress) -> Result<(), GrowthRefused> {
         let nodes = self.ask(ANSWER_WITHIN, |reply| Order::Nodes { reply })?;
-        let NodeAddress { id, ring } = node;
+        let (id, ring) = (node.id, node.ring.to_vec());
         if let Some(other) = nodes.iter().find(|it| it.ring.len() != ring.len()) {
             let (links, others) = (ring.len(), other.ring.len());
             return Err(GrowthRefused::Links { node: id, links, other: other.id, others });

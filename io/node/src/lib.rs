@@ -27,6 +27,7 @@ mod incarnation;
 mod key_file_writer;
 mod liveness;
 mod managing;
+mod names;
 mod nested;
 mod node;
 mod opening;

@@ -33,6 +33,7 @@ use crate::events::Events;
 use crate::executor::{Executor, Results, panic_text};
 use crate::incarnation;
 use crate::managing::{Clocks, ManagerService, Managing, SharedState};
+use crate::names::{self, Names};
 use crate::opening::{
     open_audit_log, open_nodes, open_sockets, open_stack, open_storage, open_streams, start_admin,
     start_key_file_writer, start_programs, told,
@@ -100,6 +101,8 @@ pub struct Node {
     registering: Option<Registering>,
     /// Directs jobs, if this node has a part in their book.
     directing: Option<Directing>,
+    /// Looks up where nodes are whose hosts are named.
+    names: Option<Names>,
     /// Ends when the last of the node's threads does.
     running: Receiver<()>,
     /// Kept until the node has stopped.
@@ -111,7 +114,8 @@ impl Node {
     ///
     /// # Errors
     /// The resource that is missing, and the remedy.
-    pub fn start(config: Config) -> Result<Node, StartError> {
+    pub fn start(mut config: Config) -> Result<Node, StartError> {
+        names::look_up(&mut config)?;
         config.check()?;
         let _inherited = Inherited::begin(config.realtime.helper_priority);
         let life = incarnation::next(config.data_dir.as_deref())?;
@@ -144,6 +148,7 @@ impl Node {
             ..Control::new(me, renewal, config.cluster.clone(), orders, waker.clone())
         });
         let admin = start_admin(&config, &control)?;
+        let names = Names::start(&config, control.clone()).map_err(system("a thread"))?;
         let (shared, priority) = (SharedState::default(), config.realtime.executor_priority);
         let reserve_path = qosd::path(&config.cluster, me.node, "plane");
         let bound_to = bound.map(|bound| bound.port());
@@ -198,6 +203,7 @@ impl Node {
             managing,
             registering,
             directing,
+            names,
             running,
             _data_dir: life.data_dir,
         };
@@ -483,6 +489,7 @@ impl Node {
         drop(self.managing.take());
         drop(self.registering.take());
         drop(self.directing.take());
+        drop(self.names.take());
         // None is started again from here on.
         let programs = self.control.programs.as_ref().map(Programs::end);
         // If the data plane has ended already, the fate has the reason.

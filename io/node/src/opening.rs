@@ -166,7 +166,7 @@ fn bind_transport(config: &Config, me: Member, seal: Option<Seal>) -> std::io::R
 
 /// The nodes' addresses, as configured.
 fn addresses(config: &Config) -> Addresses {
-    config.nodes.iter().map(|node| (node.id, node.ring.clone())).collect()
+    config.nodes.iter().map(|node| (node.id, node.ring.to_vec())).collect()
 }
 
 /// The nodes as configured, and as the roster of an earlier life says, and what keeps them.

@@ -175,6 +175,8 @@ pub(crate) enum Order {
     Nodes {
         reply: SyncSender<Vec<NodeAddress>>,
     },
+    /// These nodes are at these addresses now.
+    Addresses(Vec<NodeAddress>),
     /// A node is to come or to go.
     MoveNode {
         motion: Motion,

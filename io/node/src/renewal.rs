@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use admin::server::Connections;
 use admin::status::TlsStatus;
-use config::{Config, Rights};
+use config::{Config, NodeAddress, Rights};
 use manager::cluster_state::Labels;
 use tls::{Credentials, Denied, DeniedError, Port, Server};
 
@@ -36,6 +36,8 @@ pub(crate) struct Renewed {
     pub rights: Rights,
     pub denied: Arc<Denied>,
     pub tls: TlsStatus,
+    /// Where the nodes are.
+    pub nodes: Vec<NodeAddress>,
 }
 
 impl Renewal {
@@ -67,7 +69,8 @@ impl Renewal {
     ) -> Result<Vec<String>, ReloadError> {
         let mut present = lock(&self.config);
         let read = self.source.get().ok_or(ReloadError::Restart("its configuration"))?;
-        let config = read().map_err(ReloadError::Source)?;
+        let mut config = read().map_err(ReloadError::Source)?;
+        config.look_up_names()?;
         config.check()?;
         if (config.node, &config.cluster) != (present.node, &present.cluster) {
             return Err(ReloadError::Restart("node and cluster"));
@@ -91,7 +94,8 @@ impl Renewal {
         *lock(&self.labels) = config.labels.clone();
         let restart = present.needs_restart(&config);
         let tls = security::status(credentials.as_ref());
-        order(Renewed { rights: config.rights.clone(), denied, tls }).map_err(ReloadError::Half)?;
+        let (rights, nodes) = (config.rights.clone(), config.nodes.clone());
+        order(Renewed { rights, denied, tls, nodes }).map_err(ReloadError::Half)?;
         present.take_anew(config);
         Ok(restart)
     }

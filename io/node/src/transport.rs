@@ -88,7 +88,7 @@ impl Transport {
             let theirs = addresses.get(&node).map_or(&[][..], Vec::as_slice);
             let mut reached = false;
             for (udp, address) in self.udp.iter_mut().zip(theirs) {
-                if !udp.has(place) {
+                if !udp.reaches(place, *address) {
                     udp.connect(place, *address)?;
                     udp.register_peer(place, poller)?;
                     reached = true;

@@ -1,4 +1,4 @@
-//! Nodes come to a running cluster, and go.
+//! Nodes come to a running cluster, go, and are elsewhere.
 
 mod support;
 
@@ -114,4 +114,39 @@ fn a_cluster_of_one_grows_and_its_first_node_is_retired_for_good() {
         wait_for(node, "both have the state", |status| synced(status, "journal", 2));
     }
     append(&[&second, &third], 5, "5");
+}
+
+/// A node in memory, which knows the nodes by the names of their hosts.
+fn named(id: u32, ports: [u16; 2]) -> Config {
+    let nodes: String = (1..)
+        .zip(ports)
+        .map(|(id, port)| format!("[[nodes]]\nid = {id}\nring = \"localhost:{port}\"\n"))
+        .collect();
+    let text = format!("node = {id}\nlisten.client = \"127.0.0.1:0\"\n{nodes}");
+    let mut config = Config::from_toml(&text).unwrap();
+    config.ring.timing.token_timeout = 2 * TIMEOUT;
+    config.ring.timing.token_timeout_max = 2 * TIMEOUT;
+    config
+}
+
+#[test]
+fn nodes_are_found_by_the_names_of_their_hosts_and_elsewhere_after_a_reload() {
+    let free = free_ring_addresses(3);
+    let ports = |second: usize| [free[0].port(), free[second].port()];
+    let both = |status: &steadfast_node::Status| {
+        status.ring.members.len() == 2 && status.ring.quorate == Some(true)
+    };
+    let first = Node::start(named(1, ports(1))).unwrap();
+    let second = Node::start(named(2, ports(1))).unwrap();
+    wait_for(&first, "both are there", both);
+    second.stop().unwrap();
+    wait_for(&first, "it is alone", |status| status.ring.members.len() == 1);
+
+    // Its host has another address now.
+    let second = Node::start(named(2, ports(2))).unwrap();
+    let there = ports(2);
+    first.reloads_from(move || Ok(named(1, there)));
+    assert_eq!(first.reload().unwrap(), [""; 0], "no restart");
+    wait_for(&first, "both are there again", both);
+    wait_for(&second, "both are there again", both);
 }

@@ -89,9 +89,14 @@ fn run_node(
     when_told: bool,
     experiments: &'static [Entry],
 ) -> Outcome<()> {
+    let path = config.clone();
     let config = NodeConfig::from_toml(&fs::read_to_string(config)?)?;
     fifo(config.realtime.helper_priority);
     let node = Node::start(config)?;
+    node.reloads_from(move || {
+        let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        NodeConfig::from_toml(&text).map_err(|error| error.to_string())
+    });
     let id = node.id();
     // An event of every call would wake the subscriber, and cost more than the call.
     let interest = Interest::Membership;

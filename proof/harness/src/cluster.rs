@@ -358,11 +358,27 @@ impl Cluster {
 
     /// A client of this cluster.
     pub fn connect(&self) -> Outcome<Client> {
+        self.connect_as("lab")
+    }
+
+    /// The same, with a certificate of this name if clients have some.
+    pub fn connect_as(&self, name: &str) -> Outcome<Client> {
         let builder = match self.plan.protect {
             Protect::None => Client::builder(),
-            Protect::Tls | Protect::All => Client::builder().tls(self.keys.client()?),
+            Protect::Tls | Protect::All => Client::builder().tls(self.keys.client(name)?),
         };
         Ok(builder.connect(self.clients())?)
+    }
+
+    /// A node has a new certificate, when it reads its files again.
+    pub fn renew(&mut self, id: NodeId) -> Outcome<()> {
+        let config = NodeConfig { node: id, ..NodeConfig::default() };
+        self.keys.node(&config, self.plan.protect).map(drop)
+    }
+
+    /// The owner of this label is denied, when nodes read that.
+    pub fn deny(&self, label: &str) -> Outcome<()> {
+        self.keys.deny(label)
     }
 
     /// Where clients connect.

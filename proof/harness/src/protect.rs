@@ -23,6 +23,9 @@ pub enum Protect {
     All,
 }
 
+/// The list of certificates that are denied.
+const DENIED: &str = "denied.txt";
+
 /// A cluster's authority, with the folder for its files.
 #[derive(Debug)]
 pub struct Keys {
@@ -37,6 +40,7 @@ impl Keys {
         let (authority, own) = Authority::new(&NodeConfig::default().cluster)?;
         let keys = Keys { authority, pem: own.certificate, folder: folder.into() };
         keys.write("authority.pem", &keys.pem)?;
+        keys.write(DENIED, "")?;
         node::key_file::create(&folder.join("cluster.key"))?;
         Ok(keys)
     }
@@ -54,13 +58,19 @@ impl Keys {
             authority: Some(self.folder.join("authority.pem")),
             certificate: Some(self.write(&format!("{label}.pem"), &certificate)?),
             key: Some(self.write(&format!("{label}.key"), &key)?),
-            denied: None,
+            denied: Some(self.folder.join(DENIED)),
         })
     }
 
-    /// The certificate and key of a client.
-    pub fn client(&self) -> Outcome<Tls> {
-        let identity = Identity::client(self.authority.cluster(), "lab")?;
+    /// The owner of this label is denied, when nodes read that.
+    pub fn deny(&self, label: &str) -> Outcome<()> {
+        let text = fs::read_to_string(self.folder.join(DENIED))?;
+        self.write(DENIED, &format!("{text}{label}\n")).map(drop)
+    }
+
+    /// The certificate and key of a client of this name.
+    pub fn client(&self, name: &str) -> Outcome<Tls> {
+        let identity = Identity::client(self.authority.cluster(), name)?;
         let Issued { certificate, key } = self.authority.issue(&identity, &[])?;
         Ok(Tls::from_pem(self.pem.as_bytes(), certificate.as_bytes(), key.as_bytes())?)
     }

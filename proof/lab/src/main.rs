@@ -23,6 +23,7 @@ mod outsider;
 mod poison;
 mod qos;
 mod ranks;
+mod renewing;
 mod ring;
 mod rolling;
 mod scale;
@@ -58,6 +59,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<blackbox::Options>(),
     Entry::of::<joining::Options>(),
     Entry::of::<many::Options>(),
+    Entry::of::<renewing::Options>(),
     Entry::of::<rolling::Options>(),
     Entry::of::<poison::Options>(),
     Entry::of::<qos::Options>(),

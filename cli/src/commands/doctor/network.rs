@@ -58,7 +58,7 @@ fn own_addresses(config: &NodeConfig) -> Vec<Finding> {
         ),
     };
     let mine = config.nodes.iter().filter(|node| node.id == config.node);
-    mine.flat_map(|node| &node.ring).map(finding).collect()
+    mine.flat_map(|node| node.ring.iter()).map(finding).collect()
 }
 
 /// The ring's port is used on TCP too, so that a node's death is seen: it can be dialled.

@@ -86,6 +86,12 @@ pub enum Command {
         /// The node.
         node: NodeId,
     },
+    /// The node was retired: it is none of the cluster's any more. Void while it is to have
+    /// replicas.
+    Forget {
+        /// The node.
+        node: NodeId,
+    },
 }
 
 impl Command {

@@ -462,6 +462,26 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
+fn a_node_that_was_retired_is_forgotten_once_it_is_to_have_no_replica() {
+    let mut world = World::new(1, 3);
+    world.say(Command::Deploy(deployment("g", 1))).unwrap();
+    let number = world.cluster_state.of("g").unwrap().number;
+    let place = |number, on: u32| {
+        let on = vec![NodeId(on)];
+        Command::Place { group: "g".into(), number, on, filled: false }
+    };
+    world.say(place(number, 3)).unwrap();
+    let forget = Command::Forget { node: NodeId(3) };
+    assert_eq!(world.say(forget.clone()), Ok(Answer::Void));
+    let number = world.cluster_state.of("g").unwrap().number;
+    world.say(place(number, 2)).unwrap();
+    world.say(Command::Drain { node: NodeId(3) }).unwrap();
+    assert_eq!(world.say(forget.clone()), Ok(Answer::Done));
+    assert!(world.cluster_state.nodes().all(|(node, _)| node != NodeId(3)));
+    assert_eq!(world.say(forget), Ok(Answer::Void));
+}
+
+#[test]
 fn one_that_was_placed_anew_meanwhile_is_placed_by_nobody_else() {
     let mut world = World::new(1, 3);
     world.say(Command::Deploy(deployment("g", 1))).unwrap();

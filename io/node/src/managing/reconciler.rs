@@ -104,6 +104,13 @@ impl Reconciler {
                 }
                 control.tell_cluster_state(command)?;
             }
+            let needless = |node: &&NodeId| {
+                cluster_state.nodes().any(|(known, _)| known == **node)
+                    && cluster_state.placed().all(|placed| !placed.on.contains(node))
+            };
+            for node in view.retired.iter().filter(needless) {
+                control.tell_cluster_state(Command::Forget { node: *node })?;
+            }
         } else {
             self.placer = Placer::default();
         }

@@ -93,6 +93,7 @@ impl Plane {
                 }
             }
             Order::RosterKept(stamp) => self.stack.handle_roster_kept(now, stamp),
+            Order::Addresses(nodes) => self.are_at(now, nodes),
             Order::Nodes { reply } => answer(&reply, self.counted_nodes()),
             Order::MoveNode { motion, reply } => answer(&reply, self.stack.move_node(now, motion)),
             Order::WithdrawMove { reply } => answer(&reply, self.stack.withdraw_move(now)),
@@ -119,7 +120,8 @@ impl Plane {
 
     /// Rights are those of the new configuration, and whose certificate is denied is out.
     fn renew(&mut self, now: Time, renewed: Renewed) {
-        let Renewed { rights, denied, tls } = renewed;
+        let Renewed { rights, denied, tls, nodes } = renewed;
+        self.are_at(now, nodes);
         self.profile.tls = tls;
         if let Some(callers) = &mut self.sockets.callers {
             for caller in callers.renew(rights, denied) {

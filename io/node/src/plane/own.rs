@@ -114,6 +114,7 @@ impl Plane {
         let here = shape.is_some_and(|it| it.primary == me || it.backups.contains(&me));
         View {
             changes: self.stack.changes(),
+            retired: self.stack.growth().retired,
             cluster_state: here.then(|| self.cluster_state.cluster_state()),
             picture,
         }

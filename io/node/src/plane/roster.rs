@@ -25,11 +25,21 @@ impl Plane {
         self.reach(now, list);
     }
 
+    /// Nodes are at these addresses now. This one's own waits for a restart.
+    pub(super) fn are_at(&mut self, now: Time, nodes: Vec<NodeAddress>) {
+        let me = self.profile.me.node;
+        let found = nodes.into_iter().filter(|node| node.id != me && !node.ring.is_empty());
+        let found = found.map(|node| (node.id, node.ring.to_vec()));
+        let list = self.nodes.list.clone();
+        self.nodes.addresses.extend(found);
+        self.reach(now, list);
+    }
+
     /// The nodes that count, and where they are reached.
     pub(super) fn counted_nodes(&self) -> Vec<NodeAddress> {
         let seats = self.stack.status().growth.seats.into_iter();
         let ring = |node| self.nodes.addresses.get(&node).cloned().unwrap_or_default();
-        seats.map(|seat| NodeAddress { id: seat.node, ring: ring(seat.node) }).collect()
+        seats.map(|seat| NodeAddress::linked(seat.node, ring(seat.node))).collect()
     }
 
     /// The nodes have these places from now on.

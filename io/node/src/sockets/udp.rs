@@ -57,6 +57,7 @@ pub(crate) struct Udp {
 #[derive(Debug)]
 struct Peer {
     socket: UdpSocket,
+    address: SocketAddr,
     refused: Option<Time>,
     /// A refusal that came while sending, to be told with the next reading.
     untold: bool,
@@ -94,13 +95,14 @@ impl Udp {
         if self.peers.len() <= place {
             self.peers.resize_with(place + 1, || None);
         }
-        self.peers[place] = Some(Peer { socket, refused: None, untold: false, runs });
+        self.peers[place] =
+            Some(Peer { socket, address: theirs, refused: None, untold: false, runs });
         Ok(())
     }
 
-    /// Whether the node at this place has a socket here.
-    pub fn has(&self, place: usize) -> bool {
-        self.peers.get(place).is_some_and(Option::is_some)
+    /// Whether the node at this place has a socket here, to this address.
+    pub fn reaches(&self, place: usize, theirs: SocketAddr) -> bool {
+        self.peers.get(place).and_then(Option::as_ref).is_some_and(|peer| peer.address == theirs)
     }
 
     pub fn address(&self) -> SocketAddr {

@@ -28,7 +28,7 @@ impl Cluster {
         let id = NodeId(self.plan.nodes);
         self.start_node(id)?;
         let ring = self.rings[id.0 as usize - 1].clone();
-        self.node(by)?.admit(NodeAddress { id, ring })?;
+        self.node(by)?.admit(NodeAddress::linked(id, ring))?;
         self.wait_until_well()?;
         Ok(id)
     }

@@ -55,19 +55,8 @@ impl World {
                 }
             }
             Command::Resume { job } => {
-                let ranks = self.order.book.job(*job).map_or(&[][..], |it| &it.ranks);
-                for (number, it) in (0..).zip(ranks) {
-                    let rank = (*job, number);
-                    let rests = !matches!(it.state, RankState::At(_));
-                    if let Some(start) = starts.runs(rank).filter(|_| rests) {
-                        starts.ended(rank, start, false)?;
-                    }
-                    if it.state == RankState::Waiting {
-                        starts.reopened(rank);
-                        self.results.lost(rank);
-                    }
-                    kept.left(rank, Cause::Back, &left(it))?;
-                }
+                self.resumed(*job)?;
+                return self.judge_states();
             }
             Command::Gone { node } => {
                 starts.gone(*node);
@@ -119,6 +108,24 @@ impl World {
             }
         }
         self.judge_states()
+    }
+
+    /// A job was resumed: all its ranks may have gone back together.
+    fn resumed(&mut self, job: u64) -> Verdict {
+        let Judge { starts, kept, .. } = &mut self.judge;
+        let ranks = self.order.book.job(job).map_or(&[][..], |it| &it.ranks);
+        for (number, it) in (0..).zip(ranks) {
+            let (rank, rests) = ((job, number), !matches!(it.state, RankState::At(_)));
+            if let Some(start) = starts.runs(rank).filter(|_| rests) {
+                starts.ended(rank, start, false)?;
+            }
+            if it.state == RankState::Waiting {
+                starts.reopened(rank);
+                self.results.lost(rank);
+            }
+            kept.left(rank, Cause::Back, &left(it))?;
+        }
+        Ok(())
     }
 
     /// A job that is called lost is lost.
