@@ -466,6 +466,8 @@ fn what_people_said_survives_the_end_of_all_nodes_where_they_have_disks() {
     let rings = steadfast::free_ring_addresses(1);
     let disks = "data_dir = \"data\"\nstorage.folder = \"disk\"\n";
     std::fs::write(plant.config(1), format!("{disks}{}", plant.text(1, &rings))).expect("written");
+    let data = plant.config(1).with_file_name("data");
+    steadfast::founder::mark(&data).expect("an empty folder");
     plant.boot(1);
     plant.wait(1, |status| status.nodes.len() == 1);
     let file = service(plant.folder.path(), "replicas = 1\ndurability = \"disk\"");

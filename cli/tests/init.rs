@@ -226,11 +226,19 @@ fn nodes_clients_and_administrators_are_added_and_renewed_by_the_same_authority(
     let cluster_key = |id| fs::read(out.join(format!("node-{id}/cluster.key"))).unwrap();
     assert!(cluster_key(4) == cluster_key(1));
 
+    // A retired node's address is free again, and its number is not.
+    let again = refused(&["--add", "5=10.0.0.1"], &out);
+    assert!(again.contains("--retired 1"), "{again}");
+    made(&["--retired", "1", "--add", "5=10.0.0.1"], &out);
+    let ids: Vec<u32> = config(&out.join("node-5")).nodes.iter().map(|it| it.id.0).collect();
+    assert_eq!(ids, [2, 4, 5]);
+    assert!(refused(&["--add", "1=10.0.0.7"], &out).contains("never used again"));
+
     let before = contents(&out);
     let json = made(&["--renew", "--json"], &out);
     let report: serde_json::Value = serde_json::from_str(&json).unwrap();
     let renewed = report["renewed"].as_array().unwrap();
-    assert_eq!(renewed.len(), 3 + 2 + 2, "{json}");
+    assert_eq!(renewed.len(), 4 + 2 + 2, "{json}");
     for ((path, old), (_, new)) in before.iter().zip(contents(&out)) {
         let label = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
         let own = path.file_stem().unwrap() == label && label.contains('-');

@@ -122,6 +122,7 @@ fn a_node_that_stops_ends_its_administrators_connections_and_frees_the_port() {
 #[test]
 fn the_deeds_of_administrators_are_in_the_audit_log() {
     let plant = Plant::new();
+    steadfast::founder::mark(&plant.path("data")).unwrap();
     let config = NodeConfig { data_dir: Some(plant.path("data")), ..plant.config() };
     let (socket, any) = (plant.path("node.sock"), SocketAddr::new(plant::LOCALHOST, 0));
     let node = start(NodeConfig { admin: Some(socket.clone()), admin_tls: Some(any), ..config });

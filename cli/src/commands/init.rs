@@ -28,6 +28,7 @@ Examples:
       steadfast node --config trial/node-1/steadfast.toml
   Later, where the authority's key is:
       steadfast init --out plant --add 4=10.0.0.4
+      steadfast init --out plant --retired 1 --add 5=10.0.0.1
       steadfast init --out plant --client hmi --client recorder
       steadfast init --out plant --renew
 
@@ -66,6 +67,9 @@ pub struct Args {
     /// Makes a further node for a cluster that was made before, and a token for `steadfast join`.
     #[arg(long, value_name = "ID=ADDRESS")]
     add: Vec<NodeSpec>,
+    /// A node that was retired: its address is free again, its number is not.
+    #[arg(long, value_name = "ID")]
+    retired: Vec<u32>,
     /// Makes a certificate for a client of this name. At first, if none is named, for `app`.
     #[arg(long, value_name = "NAME")]
     client: Vec<String>,
@@ -106,8 +110,11 @@ fn make(args: &Args) -> Result<Report, Failure> {
     if !args.nodes.is_empty() || args.local.is_some() {
         return found(args, &folder);
     }
-    let later =
-        !args.add.is_empty() || !args.client.is_empty() || !args.admin.is_empty() || args.renew;
+    let later = !args.retired.is_empty()
+        || !args.add.is_empty()
+        || !args.client.is_empty()
+        || !args.admin.is_empty()
+        || args.renew;
     if !later {
         return Err(Failure::Usage(
             "say which nodes: `1=10.0.0.1 2=10.0.0.2 3=10.0.0.3`, or `--local 3` for this machine \
@@ -126,6 +133,7 @@ pub fn trial(out: &Path, cluster: &str, nodes: u8) -> Result<(), Failure> {
         out: out.into(),
         local: Some(nodes),
         add: Vec::new(),
+        retired: Vec::new(),
         client: Vec::new(),
         admin: Vec::new(),
         renew: false,
@@ -209,6 +217,7 @@ fn extend(args: &Args, folder: &Folder) -> Result<Report, Failure> {
     let authority = folder.authority(&plan.cluster)?;
     let is_local = plan.nodes.iter().all(|node| node.address.is_loopback());
     let new: Vec<NodeId> = args.add.iter().map(|node| node.id).collect();
+    plan.retire(&args.retired)?;
     plan.add(&args.add)?;
     node_file::check(&plan)?;
     let mut wanted = owners(&plan, &args.client, &args.admin)?;

@@ -28,7 +28,7 @@ Examples:
 
 The command writes the node's folder, with the cluster's nodes and key as they are now. It waits for
 you to start the node: `systemctl start steadfast`, or `steadfast node --config FILE` in another
-terminal. Then it asks the cluster to count on it, and waits until a majority of the nodes has that on
+terminal. If root runs it for another user, give that user the folder before. Then it asks the cluster to count on it, and waits until a majority of the nodes has that on
 its disks. Clients notice nothing. Run it again if it was interrupted.
 
 A token has the node's private key: pass it on as you would a password. `steadfast retire` is the way
@@ -88,6 +88,15 @@ fn join(args: &Args) -> Result<(), Failure> {
             let invitation = Invitation::read(token)?;
             let here = PathBuf::from(format!("node-{}", invitation.node.0));
             let config = invitation.unpack(args.out.as_ref().unwrap_or(&here))?;
+            let there = read_config(&config)?.node;
+            if there != invitation.node {
+                return Err(Failure::Failed(format!(
+                    "{} is the configuration of {there}, and the token is for {}: give another --out, or \
+                     move that folder away",
+                    config.display(),
+                    invitation.node
+                )));
+            }
             (config, invitation.admins)
         }
         (None, Some(config)) => (config.clone(), Vec::new()),
@@ -99,7 +108,16 @@ fn join(args: &Args) -> Result<(), Failure> {
     if args.token.is_some() {
         refresh(&config, &welcome)?;
     }
-    let node = read_config(&config)?;
+    let mut node = read_config(&config)?;
+    node.look_up_names().map_err(Failure::usage)?;
+    let lists = |id: NodeId| node.nodes.iter().any(|it| it.id == id);
+    if let Some(missing) = welcome.nodes.iter().find(|it| !lists(it.id)) {
+        return Err(Failure::Usage(format!(
+            "{} does not list {}: give it an entry in [[nodes]] for each of the cluster's nodes",
+            config.display(),
+            missing.id
+        )));
+    }
     let say = |step, text: &str| say(args, Step { node: node.node, step, text });
     if welcome.cluster != node.cluster {
         return Err(Failure::Usage(format!(
@@ -114,7 +132,8 @@ fn join(args: &Args) -> Result<(), Failure> {
         cluster.admit(NodeAddress::linked(node.node, ring)).map_err(Failure::failed)?;
         say("asked", "the cluster is asked to count on it")?;
     }
-    wait_until_counted(&mut own, node.node, deadline, &say)
+    let others = welcome.nodes.iter().map(|it| it.id).filter(|id| *id != node.node);
+    wait_until_counted(&mut own, (node.node, others.collect()), deadline, &say)
 }
 
 fn say(args: &Args, step: Step<'_>) -> Result<(), Failure> {
@@ -184,9 +203,17 @@ fn wait_for_start(
     let mut told = false;
     loop {
         match Client::connect(read_config(config)?.admin.as_ref().unwrap_or(socket)) {
-            Ok(client) => {
+            Ok(mut client) => {
                 client.set_timeout(Some(TIMEOUT)).map_err(Failure::failed)?;
-                return Ok(client);
+                let there = client.status().map_err(Failure::failed)?.node;
+                if there == node.node {
+                    return Ok(client);
+                }
+                return Err(Failure::Failed(format!(
+                    "{there} runs on this host, and {} is to: stop that one first, or give {} another \
+                     admin socket",
+                    node.node, node.node
+                )));
             }
             Err(error) if Instant::now() >= deadline => return Err(Failure::failed(error)),
             Err(_) if !told => {
@@ -202,7 +229,7 @@ fn wait_for_start(
 
 fn wait_until_counted(
     own: &mut Client,
-    node: NodeId,
+    (node, others): (NodeId, Vec<NodeId>),
     deadline: Instant,
     say: &impl Fn(&'static str, &str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -214,8 +241,12 @@ fn wait_until_counted(
             }
             error => Failure::failed(error),
         })?;
-        // Its own list has it from the start; the cluster's has others, too, and a quorum.
-        if status.nodes.counted.contains(&node) && status.ring.quorate == Some(true) {
+        // Its own list has it from the start. The cluster's nodes may have gone meanwhile, but not all.
+        let with_others = others
+            .iter()
+            .any(|other| status.ring.members.iter().any(|member| member.node == *other));
+        let counts = status.nodes.counted.contains(&node) && with_others;
+        if counts && status.ring.quorate == Some(true) {
             let others: Vec<String> = status.nodes.counted.iter().map(NodeId::to_string).collect();
             return say(
                 "counts",

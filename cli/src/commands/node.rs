@@ -42,6 +42,10 @@ pub struct Args {
     /// The node's configuration.
     #[arg(long, value_name = "FILE", required_unless_present = "print_config")]
     config: Option<PathBuf>,
+    /// Begins a new cluster with this node: once, with an empty data_dir. `steadfast init` has marked
+    /// its nodes already.
+    #[arg(long, requires = "config")]
+    found: bool,
     /// Prints a configuration to start from, and ends.
     #[arg(long, conflicts_with = "config")]
     print_config: bool,
@@ -142,12 +146,23 @@ fn take_mark(config: &NodeConfig, folders: &Folders) -> Result<(), Failure> {
     founder::bring(&installed, &kept).map_err(Failure::failed)
 }
 
+/// The node begins a new cluster.
+fn found(config: &NodeConfig, folders: &Folders) -> Result<(), Failure> {
+    let Some(data_dir) = &config.data_dir else { return Ok(()) };
+    let kept = folders.state.join(data_dir);
+    founder::mark(&kept)
+        .map_err(|error| Failure::Usage(format!("--found: data_dir {}: {error}", kept.display())))
+}
+
 fn daemon(path: &Path, args: &Args) -> Result<(), Failure> {
     if args.tied {
         set_parent_process_death_signal(Some(Signal::TERM)).map_err(Failure::failed)?;
     }
     let folders = folders(path, args);
     let installed = parse(path)?;
+    if args.found {
+        found(&installed, &folders)?;
+    }
     take_mark(&installed, &folders)?;
     take_key(&installed, &folders)?;
     let path = path.to_owned();

@@ -86,17 +86,33 @@ fn retire(args: &Args) -> Result<(), Failure> {
             Ok(status) => status.nodes,
             // The node that was asked has gone itself: another one knows, if there is one to ask.
             Err(AdminError::Io(_)) if status.node == node => {
-                return say(args, node, "is retired, and has ended");
+                cluster = args.at.connect().map_err(|error| {
+                    Failure::Failed(format!(
+                        "{node} does not answer any more, as it should: ask another node whether it is \
+                         retired ({})",
+                        error.text()
+                    ))
+                })?;
+                continue;
             }
             Err(error) => return Err(Failure::failed(error)),
         };
         if !nodes.counted.contains(&node) {
-            return say(args, node, "is retired");
+            say(args, node, "is retired")?;
+            if !args.json {
+                print(
+                    "  if others may get at its folder: deny its certificate ([security] denied), and \
+                     change the cluster's key (steadfast key rotate)\n",
+                )?;
+            }
+            return Ok(());
         }
         if nodes.moving.is_none() {
             return Err(Failure::Failed(format!(
-                "{node} stays: it was given up, or {node} has the last replica with the state of a group \
-                 (`steadfast status` shows which): give that group a replica elsewhere first"
+                "{node} stays, and is drained (`steadfast return {}` ends that): it was given up, or {node} has the \
+                 last replica with the state of a group (`steadfast status` shows which): give that group a \
+                 replica elsewhere first",
+                args.node
             )));
         }
         if Instant::now() >= deadline {
@@ -116,7 +132,7 @@ fn give_up(args: &Args, node: NodeId, cluster: &mut Client) -> Result<(), Failur
         return Err(Failure::Failed(format!("{node} is neither coming nor going just now")));
     }
     cluster.give_up_move().map_err(Failure::failed)?;
-    say(args, node, "neither comes nor goes: it is as before")
+    say(args, node, "neither comes nor goes; if it was drained, `steadfast return` ends that")
 }
 
 fn say(args: &Args, node: NodeId, step: &'static str) -> Result<(), Failure> {

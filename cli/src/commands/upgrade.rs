@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 use steadfast::status::{Status, VersionsStatus};
+use wire::Program;
 
 use self::order::{Next, is_in};
 use super::at::At;
@@ -21,9 +22,9 @@ Examples:
   steadfast upgrade next --json | jq -r .node
   steadfast upgrade finish              the new rules come into force: no way back after this
 
-Replace the program on a node's host, and restart the node; wait until it is in the ring again; then
-the next one. Clients and programs of users go on: they may stay as they are. Nodes of two
-neighbouring versions work together, by what both know.
+Ask `next` with the new program. Replace the program on a node's host, and restart the node; wait until
+it is in the ring again; then the next one. Clients and programs of users go on: they may stay as they
+are. Nodes of two neighbouring versions work together, by what both know.
 
 When all nodes run the new program, its rules come into force after [upgrade] settle_ms, or by
 `finish`. Until then each node can be taken back to the program before in the same way.
@@ -94,7 +95,9 @@ fn status(at: &At, json: bool) -> Result<(), Failure> {
 
 fn next(at: &At, json: bool) -> Result<(), Failure> {
     let status = at.connect()?.status().map_err(Failure::failed)?;
-    let (text, outcome) = answer(order::next(&status), &status.versions, json);
+    // Asked with the new program, it names the first node, too.
+    let own = Program::this(env!("CARGO_PKG_VERSION"));
+    let (text, outcome) = answer(order::next(&status, &own), &status.versions, json);
     print(&text)?;
     outcome
 }

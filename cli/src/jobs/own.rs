@@ -25,7 +25,9 @@ use os::durable::lock;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast::admin::Client as AdminClient;
-use steadfast::{JobsKnobs, ManagerKnobs, NodeConfig, NodeId, free_ring_addresses, key_file};
+use steadfast::{
+    JobsKnobs, ManagerKnobs, NodeConfig, NodeId, founder, free_ring_addresses, key_file,
+};
 
 use super::minder::Minder;
 use crate::commands::Failure;
@@ -203,6 +205,10 @@ fn prepare(home: &Path, nodes: u32) -> Result<(), Failure> {
             ..NodeConfig::member(NodeId(node), &rings)
         };
         config.security.cluster_key = Some(own);
+        let data = folder.join("data");
+        if nodes == 1 && !data.exists() {
+            founder::mark(&data).map_err(Failure::failed)?;
+        }
         let path = home.join(format!("node-{node}.toml"));
         fs::write(&path, config.to_toml())
             .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::histogram::Times;
+use wire::limits::MAX_TOLD;
 use wire::roster::Roster;
 use wire::versions::Unfit;
 use wire::{Malformed, Member, NodeId, Payload, RingId, Speaks, Time};
@@ -285,7 +286,9 @@ impl Ordering for Ring {
 
     fn set_nodes(&mut self, now: Time, roster: &Roster) {
         let heard = roster.heard();
-        let gone: Vec<NodeId> = roster.retired.iter().rev().map(|seat| seat.node).collect();
+        // Those that are remembered longest have no address any more.
+        let gone = roster.retired.iter().rev().take(MAX_TOLD).map(|seat| seat.node);
+        let gone: Vec<NodeId> = gone.collect();
         Ring::set_nodes(self, now, roster.stamp, (&heard, &gone), roster.encode());
     }
 

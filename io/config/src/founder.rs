@@ -25,6 +25,19 @@ pub fn made(data_dir: &Path) -> Option<u64> {
     std::fs::read_to_string(data_dir.join(FILE)).ok()?.trim().parse().ok()
 }
 
+/// Marks an empty data directory, or one that is made: the node in it begins a new cluster.
+///
+/// # Errors
+/// It was in use, or the system's own.
+pub fn mark(data_dir: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(data_dir)?;
+    if std::fs::read_dir(data_dir)?.next().is_some() {
+        let used = "it is not empty: a node with a history cannot begin a new cluster";
+        return Err(std::io::Error::other(used));
+    }
+    std::fs::write(data_dir.join(FILE), text(Time(os::clock::wall_clock())))
+}
+
 /// Whether a mark that was made in this second counts now.
 pub fn counts(made: u64, now: Time) -> bool {
     // Hosts may disagree a little about the time.

@@ -31,7 +31,7 @@ pub use crate::config::Config;
 pub use error::{ConfigError, Problem};
 pub use folders::Folders;
 pub use knobs::{JobsKnobs, ManagerKnobs, RegistryKnobs, RingKnobs};
-pub use nodes::NodeAddress;
+pub use nodes::{NodeAddress, check_comer};
 pub use program::{ProgramConfig, ProgramProblem};
 pub use replica::{Execution, ReplicaConfig};
 pub use rights::{Others, Rights, Rule};

@@ -65,6 +65,19 @@ pub(crate) fn check(me: NodeId, nodes: &[NodeAddress]) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Checks a node that is to come, by the links of one that is there.
+///
+/// # Errors
+/// Why a node cannot be there, and the remedy.
+pub fn check_comer(comer: &NodeAddress, mine: &[SocketAddr]) -> Result<(), Problem> {
+    let links = comer.ring.len();
+    if links != mine.len() {
+        return Err(Problem::RingLinksDiffer { index: 0, links, mine: mine.len() });
+    }
+    let mut pairs = comer.ring.iter().zip(mine);
+    pairs.try_for_each(|(address, mine)| check_address(0, *address, *mine, 2))
+}
+
 fn check_address(
     index: usize,
     address: SocketAddr,

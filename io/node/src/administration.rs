@@ -16,6 +16,7 @@ use admin::server::{AuditEntry, AuditStep, Done, Entrance, Handler, Server, fare
 use admin::status::{ProgramStatus, Status};
 use admin::{KeyAsk, PoisonedCall};
 use config::{NodeAddress, ProgramConfig};
+use engine::GrowthError;
 use job::{Assignment, Jobs, Taken, Void};
 use manager::cluster_state::{Answer, Command, Deployment};
 use manager::placement::preview;
@@ -27,7 +28,7 @@ use wire::roster::Motion;
 use wire::{Duration, Member, NodeId, Time, ViewNumber};
 
 use crate::control::{ANSWER_WITHIN, Control};
-use crate::error::{StartError, Stopped};
+use crate::error::{GrowthRefused, StartError, Stopped};
 use crate::order::{BenchOutcome, Order};
 use crate::sockets::gate::{Gate, Guest, Manners};
 
@@ -199,7 +200,10 @@ impl Handler for Control {
         done.map_err(words)?.map_err(words)
     }
 
-    fn welcome(&self) -> Done<WelcomeAnswer> {
+    fn welcome(&self, asks: Option<NodeId>) -> Done<WelcomeAnswer> {
+        if let Some(asks) = asks.filter(|asks| Control::status(self).nodes.retired.contains(asks)) {
+            return Err(GrowthRefused::from(GrowthError::Retired(asks)).to_string());
+        }
         let nodes = self.ask(ANSWER_WITHIN, |reply| Order::Nodes { reply }).map_err(words)?;
         let read = |path: &PathBuf| {
             let text = std::fs::read_to_string(path);

@@ -11,7 +11,7 @@ use admin::PoisonedCall;
 use admin::events::{Interest, Stamped};
 use admin::server::AuditLog;
 use admin::status::Status;
-use config::NodeAddress;
+use config::{NodeAddress, check_comer};
 use engine::Event;
 use job::Jobs;
 use manager::cluster_state::Command;
@@ -65,6 +65,8 @@ pub(crate) struct Control {
     pub renewal: Renewal,
     /// The deeds of administrators; `None` where there is no data directory.
     pub audit_log: Option<AuditLog>,
+    /// This node keeps what it knows, in its data directory.
+    pub keeps: bool,
     /// The file of the cluster's key; `None`: the ring is not sealed.
     pub cluster_key: Option<PathBuf>,
     /// `None` where there is no admin socket, beside which programs attach.
@@ -98,6 +100,7 @@ impl Control {
             admin_malformed: AtomicU64::new(0),
             admin_tally: OnceLock::new(),
             audit_log: None,
+            keeps: false,
             cluster_key: None,
             programs: None,
             registry: None,
@@ -194,11 +197,14 @@ impl Control {
     /// Has a node come. It has begun when this returns.
     pub fn admit(&self, node: NodeAddress) -> Result<(), GrowthRefused> {
         let nodes = self.ask(ANSWER_WITHIN, |reply| Order::Nodes { reply })?;
-        let (id, ring) = (node.id, node.ring.to_vec());
-        if let Some(other) = nodes.iter().find(|it| it.ring.len() != ring.len()) {
-            let (links, others) = (ring.len(), other.ring.len());
-            return Err(GrowthRefused::Links { node: id, links, other: other.id, others });
+        if !self.keeps {
+            return Err(GrowthRefused::NoDataDir);
         }
+        let own = nodes.iter().find(|it| it.id == self.me.node);
+        if let Some(own) = own {
+            check_comer(&node, &own.ring).map_err(GrowthRefused::Impossible)?;
+        }
+        let (id, ring) = (node.id, node.ring.to_vec());
         let at = |it: &&NodeAddress| it.id != id && it.ring.iter().any(|at| ring.contains(at));
         if let Some(other) = nodes.iter().find(at) {
             return Err(GrowthRefused::Address(other.id));
@@ -210,6 +216,12 @@ impl Control {
     pub fn move_node(&self, motion: Motion) -> Result<(), GrowthRefused> {
         let (_, events) = self.subscribe(Interest::Membership);
         let node = motion.node();
+        let comes = matches!(motion, Motion::Admit(_));
+        let moving = self.status().nodes.moving;
+        if moving.is_some_and(|moving| (moving.node, moving.comes) == (node, comes)) {
+            // A command that was interrupted is given again.
+            return Ok(());
+        }
         let deadline = Instant::now() + ANSWER_WITHIN;
         self.ask(ANSWER_WITHIN, |reply| Order::MoveNode { motion, reply })??;
         loop {

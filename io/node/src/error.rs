@@ -78,6 +78,13 @@ pub enum StartError {
     /// Two nodes share a data directory.
     #[error("data_dir {} is in use by another node: give each node its own", .0.display())]
     DataDirTaken(PathBuf),
+    /// A node that knows of no other has an empty folder, and no mark of a new cluster.
+    #[error(
+        "data_dir {} is empty, and [[nodes]] has this node alone. If it begins a new cluster, start it once \
+         with `--found` (`steadfast init` marks new clusters by itself). If it was in a cluster before, its \
+         disk is lost: retire it there, and join with another number", .0.display()
+    )]
+    Unfounded(PathBuf),
     /// The kept incarnation cannot be read.
     #[error(
         "{} does not hold a number: restore the file from a backup, or remove it if the clock \
@@ -293,7 +300,7 @@ pub enum HostError {
 }
 
 /// A node does not come or go so.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GrowthRefused {
     /// The cluster refuses.
     #[error("{0}")]
@@ -307,21 +314,15 @@ pub enum GrowthRefused {
          `steadfast status`, and try again"
     )]
     Unordered,
-    /// It has another number of links than a node that is there.
+    /// It cannot be where it says.
+    #[error("{0}")]
+    Impossible(Problem),
+    /// This node forgets all when it stops, and with it which nodes count.
     #[error(
-        "{node} has {links} addresses of the ring, and {other} has {others}: all nodes have the same \
-         number of links"
+        "nodes without a data_dir forget the cluster's nodes when they start again: give each node one, and \
+         start them again"
     )]
-    Links {
-        /// The node.
-        node: NodeId,
-        /// Its addresses.
-        links: usize,
-        /// One that is there.
-        other: NodeId,
-        /// Its addresses.
-        others: usize,
-    },
+    NoDataDir,
     /// Another node is there.
     #[error("{0} has that address already: give each node its own")]
     Address(NodeId),

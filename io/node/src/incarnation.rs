@@ -50,8 +50,9 @@ impl Founding {
 }
 
 /// Takes the next incarnation: the wall clock's nanoseconds, or one more than the last if the
-/// clock was set back. Without a data directory there is no last.
-pub(crate) fn next(data_dir: Option<&Path>) -> Result<Life, StartError> {
+/// clock was set back. Without a data directory there is no last. A node that knows of no other
+/// (`alone`) would be a cluster of its own: with an empty folder only a mark permits that.
+pub(crate) fn next(data_dir: Option<&Path>, alone: bool) -> Result<Life, StartError> {
     let now = wall_clock();
     let Some(directory) = data_dir else {
         return Ok(Life { incarnation: Incarnation(now), founding: None, data_dir: None });
@@ -74,6 +75,9 @@ pub(crate) fn next(data_dir: Option<&Path>) -> Result<Life, StartError> {
     };
     let next = now.max(last.map_or(0, |last| last.saturating_add(RINGS)));
     let counting = marked.filter(|made| founder::counts(*made, Time(now)));
+    if alone && last.is_none() && counting.is_none() {
+        return Err(StartError::Unfounded(directory.into()));
+    }
     let mark = counting.map_or(String::new(), |made| format!("founder {made}\n"));
     if counting.is_none() && (last.is_none() || marked.is_some()) {
         let mark = if marked.is_some() { "older than a day" } else { "missing" };
@@ -110,12 +114,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data");
         fs::create_dir(&path).unwrap();
-        let first = next(Some(&path)).unwrap();
-        assert!(matches!(next(Some(&path)), Err(StartError::DataDirTaken(_))), "one at a time");
+        let first = next(Some(&path), false).unwrap();
+        assert!(
+            matches!(next(Some(&path), false), Err(StartError::DataDirTaken(_))),
+            "one at a time"
+        );
         let ahead = first.incarnation.0 + 3_600_000_000_000;
         drop(first);
         fs::write(path.join(FILE), ahead.to_string()).unwrap();
-        let second = next(Some(&path)).unwrap();
+        let second = next(Some(&path), false).unwrap();
         assert_eq!(second.incarnation, Incarnation(ahead + RINGS));
     }
 
@@ -126,21 +133,28 @@ mod tests {
         let mark =
             || fs::write(path.join(founder::FILE), founder::text(Time(wall_clock()))).unwrap();
         mark();
-        drop(next(Some(path)).unwrap().founding.expect("the mark counts"));
-        let again = next(Some(path)).unwrap().founding.expect("nothing came of the first start");
+        drop(next(Some(path), false).unwrap().founding.expect("the mark counts"));
+        let again =
+            next(Some(path), false).unwrap().founding.expect("nothing came of the first start");
         assert!(!path.join(founder::FILE).exists());
         again.over();
-        assert!(next(Some(path)).unwrap().founding.is_none());
+        assert!(next(Some(path), false).unwrap().founding.is_none());
         mark();
-        assert!(next(Some(path)).unwrap().founding.is_none(), "a mark that was copied again");
+        assert!(
+            next(Some(path), false).unwrap().founding.is_none(),
+            "a mark that was copied again"
+        );
         fs::write(path.join(FILE), "1\nfounder 1\n").unwrap();
-        assert!(next(Some(path)).unwrap().founding.is_none(), "the mark is old");
+        assert!(next(Some(path), false).unwrap().founding.is_none(), "the mark is old");
     }
 
     #[test]
     fn an_empty_folder_without_a_mark_may_be_one_that_was_lost() {
         let directory = tempfile::tempdir().unwrap();
-        assert!(next(Some(directory.path())).unwrap().founding.is_none());
+        let alone = next(Some(directory.path()), true).unwrap_err().to_string();
+        assert!(alone.contains("--found"), "{alone}");
+        assert!(next(Some(directory.path()), false).unwrap().founding.is_none());
+        assert!(next(Some(directory.path()), true).is_ok(), "it had a life");
     }
 
     #[test]
@@ -148,7 +162,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for text in ["garbage", "", "1\ngarbage\n", "1\nfounder x\n"] {
             fs::write(directory.path().join(FILE), text).unwrap();
-            let error = next(Some(directory.path())).unwrap_err().to_string();
+            let error = next(Some(directory.path()), false).unwrap_err().to_string();
             assert!(error.contains("incarnation") && error.contains("remove it"), "{error}");
         }
     }

@@ -68,7 +68,7 @@ pub use backups::{Backup, BackupError, Content, write_backup};
 pub use config::{
     Config, ConfigError, DEFAULT_CONFIG, Execution, ManagerKnobs, NodeAddress, Problem,
     ProgramConfig, ProgramProblem, RegistryKnobs, ReplicaConfig, RingKnobs, Security, TlsFiles,
-    key_file,
+    founder, key_file,
 };
 pub use engine::{Event, HangRule, NestedError, ReserveNews, ServiceOutcome};
 pub use error::{

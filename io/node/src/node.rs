@@ -118,7 +118,7 @@ impl Node {
         names::look_up(&mut config)?;
         config.check()?;
         let _inherited = Inherited::begin(config.realtime.helper_priority);
-        let life = incarnation::next(config.data_dir.as_deref())?;
+        let life = incarnation::next(config.data_dir.as_deref(), config.nodes.len() == 1)?;
         let me = Member { node: config.node, incarnation: life.incarnation };
         let waker = Arc::new(Waker::new().map_err(|error| system("an eventfd")(error.into()))?);
         let credentials = security::credentials(&config)?;
@@ -141,6 +141,7 @@ impl Node {
         let control = Arc::new(Control {
             programs: start_programs(&config, me, &orders, &waker)?,
             audit_log: open_audit_log(&config)?,
+            keeps: config.data_dir.is_some(),
             cluster_key: config.security.cluster_key.clone(),
             registry: config.registry.on.then(SharedRegistry::default),
             jobs: config.jobs.folder.is_some().then(Shared::default),
@@ -187,13 +188,11 @@ impl Node {
             Registering::start(config.registry, shared, control.clone(), alive.clone())
         });
         let registering = registering.transpose()?;
-        let directing = control.jobs.clone();
-        let directing = directing.map(|it| Directing::start(it, control.clone(), alive.clone()));
+        let jobs = control.jobs.clone();
+        let directing = jobs.map(|it| Directing::start(it, control.clone(), alive.clone()));
         let directing = directing.transpose()?;
         spawn(plane, control.clone(), alive.clone()).map_err(system("a thread"))?;
-        if let Some(programs) = &control.programs {
-            config.programs.into_iter().for_each(|program| programs.keep(program));
-        }
+        keep_programs(&control, config.programs);
         let node = Node {
             results: Some(Results { sender, waker, priority, clocks, _running: alive }),
             control,
@@ -512,6 +511,13 @@ impl Drop for Node {
         if let Err(error) = self.shut_down() {
             tracing::error!(%error, "the node did not stop cleanly");
         }
+    }
+}
+
+/// Has the configuration's programs run.
+fn keep_programs(control: &Control, configured: Vec<ProgramConfig>) {
+    if let Some(programs) = &control.programs {
+        configured.into_iter().for_each(|program| programs.keep(program));
     }
 }
 

@@ -8,7 +8,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -91,7 +91,11 @@ fn keep_all(path: &Path, rosters: &Receiver<Roster>, orders: &SyncSender<Order>,
                 Err(error) => {
                     tracing::error!(path = %path.display(), %error, "a change of the nodes waits for \
                         this node: it cannot write its roster");
-                    thread::park_timeout(RETRY);
+                    match rosters.recv_timeout(RETRY) {
+                        Ok(newer) => roster = newer,
+                        Err(RecvTimeoutError::Timeout) => {}
+                        Err(RecvTimeoutError::Disconnected) => return,
+                    }
                 }
             }
         }

@@ -72,11 +72,11 @@ impl Transport {
         })
     }
 
-    /// These are the nodes from now on, at their places: one that has gone and asks is answered. A
-    /// node whose addresses are not known is not reached.
+    /// These are the nodes from now on, at their places: one that has gone and asks is answered, as
+    /// long as no other has its address. A node whose addresses are not known is not reached.
     ///
     /// # Errors
-    /// The system has no socket for a node.
+    /// The system has no socket for a node, which is not reached. All else is done.
     pub fn set_nodes(
         &mut self,
         now: Time,
@@ -84,14 +84,20 @@ impl Transport {
         addresses: &Addresses,
         (liveness, poller): (&mut Liveness, &Poller),
     ) -> io::Result<()> {
+        let of = |node: NodeId| addresses.get(&node).map_or(&[][..], Vec::as_slice);
+        let taken: Vec<SocketAddr> = nodes.iter().flat_map(|(_, node)| of(node)).copied().collect();
+        let mut failed = Ok(());
         for (place, (node, here)) in nodes.seats().enumerate().filter(|(_, it)| it.0 != self.me) {
-            let theirs = addresses.get(&node).map_or(&[][..], Vec::as_slice);
+            let theirs = of(node);
             let mut reached = false;
             for (udp, address) in self.udp.iter_mut().zip(theirs) {
-                if !udp.reaches(place, *address) {
-                    udp.connect(place, *address)?;
-                    udp.register_peer(place, poller)?;
-                    reached = true;
+                if !here && taken.contains(address) {
+                    udp.disconnect(place);
+                } else if !udp.reaches(place, *address) {
+                    let connected = udp.connect(place, *address);
+                    let connected = connected.and_then(|()| udp.register_peer(place, poller));
+                    reached |= connected.is_ok();
+                    failed = failed.and(connected);
                 }
             }
             match (here, self.nodes.place(node).is_some()) {
@@ -104,7 +110,7 @@ impl Transport {
         self.links.set_nodes(now, nodes);
         self.sealing.set_nodes(nodes);
         self.nodes = nodes.clone();
-        Ok(())
+        failed
     }
 
     /// This node's address on the first link.

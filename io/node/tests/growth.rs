@@ -9,7 +9,7 @@ use config::NodeAddress;
 use steadfast_node::{Config, HostOptions, Node, free_ring_addresses};
 use support::{Caller, Journal, TIMEOUT, synced, wait_for};
 use wire::ordered::{Durability, GroupOptions};
-use wire::{ClientId, NodeId, Time};
+use wire::{ClientId, NodeId};
 
 /// Node `id`, which knows the first so many nodes, and keeps all that it has in a folder of its own.
 fn config(folder: &Path, id: u32, known: &[SocketAddr]) -> Config {
@@ -20,9 +20,7 @@ fn config(folder: &Path, id: u32, known: &[SocketAddr]) -> Config {
     config.ring.timing.token_timeout = 2 * TIMEOUT;
     config.ring.timing.token_timeout_max = 2 * TIMEOUT;
     if id == 1 && !data.exists() {
-        std::fs::create_dir_all(&data).unwrap();
-        let mark = config::founder::text(Time(os::clock::wall_clock()));
-        std::fs::write(data.join(config::founder::FILE), mark).unwrap();
+        config::founder::mark(&data).unwrap();
     }
     config.data_dir = Some(data);
     config
@@ -85,6 +83,15 @@ fn a_cluster_of_one_grows_and_its_first_node_is_retired_for_good() {
     let error = first.admit(NodeAddress::new(NodeId(4), rings[2])).unwrap_err().to_string();
     assert!(error.contains("has that address already"), "{error}");
 
+    // An address that no node here can reach harms nobody.
+    for (wrong, why) in
+        [("[::1]:7201", "[::1]:7201"), ("10.0.0.4:7201", "10.0.0.4"), ("127.0.0.9:0", "port")]
+    {
+        let comer = NodeAddress::new(NodeId(4), wrong.parse().unwrap());
+        let error = first.admit(comer).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+
     others[0].retire(NodeId(1)).unwrap();
     let [second, third] = &others[..] else { panic!("two came") };
     for node in [second, third] {
@@ -94,6 +101,16 @@ fn a_cluster_of_one_grows_and_its_first_node_is_retired_for_good() {
     let ended = end_of(first);
     assert!(ended.contains("retired") && ended.contains("another number"), "{ended}");
     append(&[second, third], 4, "4");
+
+    // Its disk is lost: with its old configuration it would be a cluster of its own.
+    let old = folder.path().join("1");
+    std::fs::rename(&old, folder.path().join("old")).unwrap();
+    let mut config_of_old = config(folder.path(), 1, &rings[..1]);
+    config_of_old.data_dir = Some(folder.path().join("empty"));
+    let error = Node::start(config_of_old).unwrap_err().to_string();
+    assert!(error.contains("its disk is lost") && error.contains("another number"), "{error}");
+    std::fs::remove_dir_all(&old).unwrap();
+    std::fs::rename(folder.path().join("old"), &old).unwrap();
 
     // It has its old disk, and comes again.
     let again = start(config(folder.path(), 1, &rings[..1]));

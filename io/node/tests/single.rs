@@ -105,6 +105,7 @@ fn a_file_with_the_admin_sockets_name_is_left_alone() {
 fn the_admin_socket_tells_what_the_node_knows() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("node.sock");
+    config::founder::mark(&directory.path().join("data")).unwrap();
     let config = || Config {
         admin: Some(path.clone()),
         data_dir: Some(directory.path().join("data")),

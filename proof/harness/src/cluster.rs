@@ -297,6 +297,11 @@ impl Cluster {
         if let Some(disks) = &self.disks {
             let of_node = |what| Some(disks.path().join(format!("node-{place}-{what}")));
             (config.data_dir, config.storage) = (of_node("data"), of_node("store"));
+            if let (1, Some(data)) = (self.plan.nodes, &config.data_dir)
+                && !data.exists()
+            {
+                node::founder::mark(data)?;
+            }
         }
         let plan = &self.plan;
         config.ring.parking = !plan.classic;

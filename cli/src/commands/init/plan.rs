@@ -34,6 +34,9 @@ pub struct Plan {
     pub admin_port: u16,
     /// In order of id.
     pub nodes: Vec<NodeSpec>,
+    /// Nodes that were retired.
+    #[serde(default)]
+    pub retired: Vec<NodeId>,
 }
 
 impl NodeSpec {
@@ -61,7 +64,9 @@ impl Plan {
         nodes: Vec<NodeSpec>,
         [ring_port, client_port, admin_port]: [u16; 3],
     ) -> Result<Plan, Failure> {
-        let mut plan = Plan { cluster, ring_port, client_port, admin_port, nodes: Vec::new() };
+        let (nodes_of, retired) = (Vec::new(), Vec::new());
+        let mut plan =
+            Plan { cluster, ring_port, client_port, admin_port, nodes: nodes_of, retired };
         let ports = [ring_port, client_port, admin_port];
         if ports.contains(&0) || ring_port == client_port || ports[..2].contains(&admin_port) {
             return Err(Failure::Usage(
@@ -73,9 +78,27 @@ impl Plan {
         Ok(plan)
     }
 
+    /// These nodes were retired.
+    pub fn retire(&mut self, retired: &[u32]) -> Result<(), Failure> {
+        for id in retired.iter().copied().map(NodeId) {
+            let Some(at) = self.nodes.iter().position(|node| node.id == id) else {
+                return Err(Failure::Usage(format!("{id} is none of the nodes here")));
+            };
+            self.nodes.remove(at);
+            self.retired.push(id);
+        }
+        Ok(())
+    }
+
     /// Adds nodes. The configuration's own check finds wrong addresses.
     pub fn add(&mut self, nodes: &[NodeSpec]) -> Result<(), Failure> {
         for node in nodes {
+            if self.retired.contains(&node.id) {
+                return Err(Failure::Usage(format!(
+                    "{} was retired, and its number is never used again: give another",
+                    node.id
+                )));
+            }
             if let Some(other) = self.nodes.iter().find(|it| it.id == node.id) {
                 return Err(Failure::Usage(format!(
                     "node {} is there already, at {}: give each its own id",
@@ -84,9 +107,9 @@ impl Plan {
             }
             if let Some(other) = self.nodes.iter().find(|it| it.address == node.address) {
                 return Err(Failure::Usage(format!(
-                    "{} is the address of node {} already: one node on each host; for several on \
-                     this machine, to try, --local N",
-                    node.address, other.id.0
+                    "{} is the address of node {} already: one node on each host; if that was retired, \
+                     --retired {}; for several on this machine, to try, --local N",
+                    node.address, other.id.0, other.id.0
                 )));
             }
             self.nodes.push(node.clone());

@@ -2,10 +2,11 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use base64ct::{Base64UrlUnpadded, Encoding};
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use wire::NodeId;
 
@@ -121,6 +122,11 @@ pub fn write(path: &Path, text: &str, secret: bool) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
+    // It belongs to the owner of the file before, or of the folder: root may do this for another.
+    let before = fs::metadata(path).or_else(|_| fs::metadata(path.with_file_name(".")))?;
+    if geteuid().is_root() {
+        chown(&beside, Some(before.uid()), Some(before.gid()))?;
+    }
     fs::rename(&beside, path)
 }
 

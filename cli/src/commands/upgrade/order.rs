@@ -28,9 +28,10 @@ pub(super) struct Wait {
 }
 
 /// Nodes that are primary of few groups first: each of these moves. Of equal ones the last first,
-/// for the first member does what one has to do for all.
-pub(super) fn next(status: &Status) -> Next {
-    let lagging = lagging(status);
+/// for the first member does what one has to do for all. A node without the newest program is to be
+/// stopped: of those that nodes run, and of `own`, which asks.
+pub(super) fn next(status: &Status, own: &Program) -> Next {
+    let lagging = lagging(status, own);
     // A node that has stopped knows of no nodes at all, so not that all are done.
     if lagging.is_empty() && !status.ring.configured.is_empty() {
         return Next::default();
@@ -72,13 +73,13 @@ pub(super) fn is_in(status: &Status, node: NodeId) -> bool {
 }
 
 /// Configured nodes that are not known to run the newest program, with their release if known.
-fn lagging(status: &Status) -> Vec<(NodeId, Option<String>)> {
+fn lagging(status: &Status, own: &Program) -> Vec<(NodeId, Option<String>)> {
     let version = |program: &Program| {
         let protocols = [program.ring, program.rules, program.client, program.attach, program.rank];
         (protocols.map(|range| range.greatest), Release::parse(&program.release))
     };
     let programs = &status.versions.programs;
-    let newest = programs.iter().map(|it| version(&it.program)).max();
+    let newest = programs.iter().map(|it| version(&it.program)).max().max(Some(version(own)));
     let lags = |node: &NodeId| {
         let program = programs.iter().find(|it| it.node == *node).map(|it| &it.program);
         match program {
@@ -255,12 +256,21 @@ mod tests {
     }
 
     #[test]
+    fn the_first_node_is_named_where_the_new_program_asks() {
+        let status = cluster(&[1, 1, 1], &[1, 2, 3]);
+        let newer = Program { release: "0.2".into(), ..Program::this("") };
+        assert_eq!(next(&status, &newer).node, Some(NodeId(3)));
+        let older = Program { release: "0.0.9".into(), ..Program::this("") };
+        assert_eq!(next(&status, &older), Next::default());
+    }
+
+    #[test]
     fn a_node_without_a_primary_goes_first_and_then_the_others() {
         let mut status = cluster(&[1, 1, 1], &[1, 2, 3]);
-        assert_eq!(next(&status), Next::default(), "all run the newest");
+        assert_eq!(next(&status, &Program::this("")), Next::default(), "all run the newest");
         status = cluster(&[1, 1, 2], &[1, 2, 3]);
         status.groups = vec![group("counter", &[(2, true), (1, true), (3, true)])];
-        let named = next(&status);
+        let named = next(&status, &Program::this(""));
         assert_eq!((named.node, named.release.as_deref()), (Some(NodeId(1)), Some("0.1")));
     }
 
@@ -270,13 +280,13 @@ mod tests {
         for (place, release) in ["0.2.9", "0.2.10", "0.2.10"].into_iter().enumerate() {
             status.versions.programs[place].program.release = release.into();
         }
-        assert_eq!(next(&status).node, Some(NodeId(1)));
+        assert_eq!(next(&status, &Program::this("")).node, Some(NodeId(1)));
     }
 
     #[test]
     fn nothing_that_would_cost_the_quorum_is_named() {
         let status = cluster(&[1, 2, 2], &[1, 2]);
-        let named = next(&status);
+        let named = next(&status, &Program::this(""));
         assert_eq!(named.node, None);
         assert!(named.waits[0].why.contains("2 of 3 nodes"), "{named:?}");
     }
@@ -285,11 +295,11 @@ mod tests {
     fn a_node_that_alone_has_a_state_is_not_named() {
         let mut status = cluster(&[1, 1, 2], &[1, 2, 3]);
         status.groups = vec![group("counter", &[(2, true), (3, false)])];
-        let named = next(&status);
+        let named = next(&status, &Program::this(""));
         assert_eq!(named.node, Some(NodeId(1)));
         status = cluster(&[2, 1, 2], &[1, 2, 3]);
         status.groups = vec![group("counter", &[(2, true), (3, false)])];
-        let named = next(&status);
+        let named = next(&status, &Program::this(""));
         assert_eq!((named.node, named.waits.len()), (None, 1));
         assert!(named.waits[0].why.contains("alone has the state of counter"), "{named:?}");
     }
@@ -297,22 +307,25 @@ mod tests {
     #[test]
     fn all_run_the_newest_only_if_every_configured_node_is_known_to() {
         let mut status = cluster(&[2, 2, 1], &[1, 2]);
-        let named = next(&status);
+        let named = next(&status, &Program::this(""));
         let away = named.waits.iter().find(|wait| wait.node == Some(NodeId(3)));
         assert!(away.is_some_and(|wait| wait.why.contains("older program (0.1)")), "{named:?}");
         status = cluster(&[2, 2, 2], &[1, 2, 3]);
         status.versions.programs.pop();
-        let named = next(&status);
+        let named = next(&status, &Program::this(""));
         assert_eq!((named.node, named.waits.len()), (None, 1));
         assert!(named.waits[0].why.contains("program of n3 is not known"), "{named:?}");
         // The asked node has installed no component in this life.
         status.versions.programs.clear();
         status.ring.quorate = None;
-        let named = next(&status);
+        let named = next(&status, &Program::this(""));
         assert_eq!((named.node, named.waits.len()), (None, 4));
         assert!(named.waits[0].why.contains("wait, and ask again"), "{named:?}");
         let stopped = Status::stopped(member(1), "trial");
-        assert!(!next(&stopped).waits.is_empty(), "a stopped node knows nothing");
+        assert!(
+            !next(&stopped, &Program::this("")).waits.is_empty(),
+            "a stopped node knows nothing"
+        );
     }
 
     #[test]
@@ -320,28 +333,32 @@ mod tests {
         let mut status = cluster(&[2, 1, 2], &[1, 2, 3]);
         status.groups = vec![group("counter", &[])];
         status.groups[0].depositor = Some(member(2));
-        let named = next(&status);
+        let named = next(&status, &Program::this(""));
         assert_eq!((named.node, named.waits.len()), (None, 1));
         assert!(named.waits[0].why.contains("restored state with which counter"), "{named:?}");
         status.groups[0].depositor = Some(Member { incarnation: Incarnation(0), ..member(2) });
-        assert_eq!(next(&status).node, Some(NodeId(2)), "its former life has lost the state");
+        assert_eq!(
+            next(&status, &Program::this("")).node,
+            Some(NodeId(2)),
+            "its former life has lost the state"
+        );
     }
 
     #[test]
     fn a_cluster_of_two_nodes_stops_while_one_is_replaced() {
         let mut status = cluster(&[1, 2], &[1, 2]);
         status.groups = vec![group("counter", &[(1, true), (2, true)])];
-        let named = next(&status);
+        let named = next(&status, &Program::this(""));
         assert_eq!((named.node, named.waits.len()), (Some(NodeId(1)), 0));
         let notice = named.notice.expect("the quorum is lost");
         assert!(notice.contains("answers nothing until n1 is back"), "{notice}");
         status.ring.quorum_off = true;
-        let named = next(&status);
+        let named = next(&status, &Program::this(""));
         assert_eq!((named.node, named.notice), (Some(NodeId(1)), None));
         // Three nodes with one missing lose nothing either.
         status = cluster(&[1, 2, 2], &[1, 2]);
         status.ring.quorum_off = true;
-        let named = next(&status);
+        let named = next(&status, &Program::this(""));
         assert_eq!((named.node, named.notice), (Some(NodeId(1)), None));
     }
 
@@ -351,7 +368,7 @@ mod tests {
         for (place, release) in ["0.3.0-rc.1", "0.3.0", "0.3.0+1f"].into_iter().enumerate() {
             status.versions.programs[place].program.release = release.into();
         }
-        assert_eq!(next(&status).node, Some(NodeId(1)));
+        assert_eq!(next(&status, &Program::this("")).node, Some(NodeId(1)));
         let ordered = [
             "0.2.9",
             "0.2.10",

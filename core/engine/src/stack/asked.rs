@@ -3,6 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::net::SocketAddr;
 
 use bytes::Bytes;
 use manager::{Picture, Shape};
@@ -544,12 +545,18 @@ impl<O: Ordering> Stack<O> {
     }
 
     /// Has a node come or go ([`Motion`]). [`Event::Roster`](crate::Event::Roster) follows when it is
-    /// known to all, and again when it is in force.
+    /// known to all, and again when it is in force. `at` tells where a configured node is reached, for
+    /// those that do not have it in their configuration.
     ///
     /// # Errors
     /// Why that is impossible now, and the remedy. Then nothing has happened.
-    pub fn move_node(&mut self, now: Time, motion: Motion) -> Result<(), GrowthError> {
-        self.base.move_node(now, motion)?;
+    pub fn move_node(
+        &mut self,
+        now: Time,
+        motion: Motion,
+        at: impl Fn(NodeId) -> Vec<SocketAddr>,
+    ) -> Result<(), GrowthError> {
+        self.base.move_node(now, motion, at)?;
         self.settle(now);
         Ok(())
     }

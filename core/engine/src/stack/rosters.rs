@@ -1,9 +1,11 @@
 //! Changes of the cluster's nodes, in the ring's order.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
 
 use wire::ordered::{Ordered, Place};
-use wire::roster::{Motion, Roster, RosterStep};
+use wire::roster::{Motion, Roster, RosterStep, Seat};
 use wire::versions::GROWTH;
 use wire::{Member, NodeId, Time};
 
@@ -13,11 +15,20 @@ use crate::ordering::Ordering;
 
 impl<O: Ordering> Base<O> {
     /// Orders a change of the nodes.
-    pub(super) fn move_node(&mut self, now: Time, motion: Motion) -> Result<(), GrowthError> {
+    pub(super) fn move_node(
+        &mut self,
+        now: Time,
+        motion: Motion,
+        at: impl Fn(NodeId) -> Vec<SocketAddr>,
+    ) -> Result<(), GrowthError> {
         self.may_grow()?;
         let roll = self.membership.roll();
         roll.check(&motion)?;
-        let base = roll.roster().seats.clone();
+        let known = |seat: &Seat| match seat.ring.is_empty() {
+            true => Seat { ring: at(seat.node), ..seat.clone() },
+            false => seat.clone(),
+        };
+        let base = roll.roster().seats.iter().map(known).collect();
         self.order(now, Ordered::Roster(Box::new(RosterStep::Propose { motion, base })));
         Ok(())
     }

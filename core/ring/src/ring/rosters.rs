@@ -34,7 +34,11 @@ impl Ring {
         }
         self.roll = Roll { stamp, bytes: roster, coming: None };
         let me = self.config.me.node;
-        // Each has a seat, as long as there are any.
+        let come = nodes.iter().copied().filter(|node| self.out.nodes.place(*node).is_none());
+        let come: Vec<NodeId> = come.collect();
+        let mut changed: Vec<usize> =
+            come.iter().filter_map(|node| self.out.nodes.add(*node)).collect();
+        // Those that are to be told have what is left of the places.
         let told = gone.iter().filter(|node| **node != me);
         let seated: Vec<NodeId> =
             told.copied().filter(|it| self.out.nodes.seat(*it).is_none()).collect();
@@ -42,11 +46,7 @@ impl Ring {
         let gone: Vec<NodeId> = self.out.nodes.iter().map(|(_, node)| node).collect();
         let gone = gone.into_iter().filter(|node| *node != me && !nodes.contains(node));
         let gone: Vec<NodeId> = gone.collect();
-        let come = nodes.iter().copied().filter(|node| self.out.nodes.place(*node).is_none());
-        let come: Vec<NodeId> = come.collect();
-        let mut changed: Vec<usize> =
-            gone.iter().filter_map(|node| self.out.nodes.remove(*node)).collect();
-        changed.extend(come.iter().filter_map(|node| self.out.nodes.add(*node)));
+        changed.extend(gone.iter().filter_map(|node| self.out.nodes.remove(*node)));
         for place in &changed {
             self.neighbours.changed(&self.out.nodes, *place);
         }

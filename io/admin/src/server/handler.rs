@@ -76,8 +76,8 @@ pub trait Handler: Send + Sync {
     /// Has the newest rules come into force; returns their level.
     fn finish_upgrade(&self) -> Done<u8>;
 
-    /// The nodes and the cluster's key, for a node that is to come.
-    fn welcome(&self) -> Done<WelcomeAnswer>;
+    /// The nodes and the cluster's key, for a node that is to come; `None`: a user of this host asks.
+    fn welcome(&self, asks: Option<NodeId>) -> Done<WelcomeAnswer>;
 
     /// Has a node come.
     fn admit(&self, node: NodeAddress) -> Done<()>;

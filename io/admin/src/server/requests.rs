@@ -67,7 +67,13 @@ pub(super) fn answer_request(
         Request::FinishUpgrade {} => {
             answer_done(stream, node.finish_upgrade().map(|level| LevelAnswer { level }))
         }
-        Request::Welcome {} => answer_done(stream, node.welcome()),
+        Request::Welcome {} => {
+            let asks = match stream.role() {
+                Some(Role::Node(asks)) => Some(asks),
+                _ => None,
+            };
+            answer_done(stream, node.welcome(asks))
+        }
         Request::Admit { node: comes } => done(stream, node.admit(comes)),
         Request::Retire { node: goes } => done(stream, node.retire(goes)),
         Request::GiveUpMove {} => done(stream, node.give_up_move()),

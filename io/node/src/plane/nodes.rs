@@ -12,15 +12,19 @@ pub(crate) struct Nodes {
     pub addresses: Addresses,
     /// As the ring counts them.
     pub list: NodeList,
-    /// `None`: this node keeps nothing, and a start forgets what it has known.
+    /// `None`: this node keeps nothing, and confirms nothing.
     pub file: Option<RosterFile>,
 }
 
 impl Nodes {
-    /// Learns where nodes are reached.
+    /// Learns where nodes are reached of which nothing is configured: a node may have moved since it
+    /// came, and people said so.
     pub fn learn(&mut self, roster: &Roster) {
         for seat in roster.all().filter(|seat| !seat.ring.is_empty()) {
-            self.addresses.insert(seat.node, seat.ring.clone());
+            let known = self.addresses.entry(seat.node).or_default();
+            if known.is_empty() {
+                known.clone_from(&seat.ring);
+            }
         }
     }
 }

@@ -95,7 +95,11 @@ impl Plane {
             Order::RosterKept(stamp) => self.stack.handle_roster_kept(now, stamp),
             Order::Addresses(nodes) => self.are_at(now, nodes),
             Order::Nodes { reply } => answer(&reply, self.counted_nodes()),
-            Order::MoveNode { motion, reply } => answer(&reply, self.stack.move_node(now, motion)),
+            Order::MoveNode { motion, reply } => {
+                let addresses = &self.nodes.addresses;
+                let at = |node| addresses.get(&node).cloned().unwrap_or_default();
+                answer(&reply, self.stack.move_node(now, motion, at));
+            }
             Order::WithdrawMove { reply } => answer(&reply, self.stack.withdraw_move(now)),
             Order::Stop => self.ending.begin(now, &mut self.stack),
         }

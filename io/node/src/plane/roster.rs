@@ -14,7 +14,10 @@ impl Plane {
         self.events.set_nodes(nodes);
         match &self.nodes.file {
             Some(file) => file.keep(roster),
-            None => self.stack.handle_roster_kept(now, roster.stamp),
+            // Without a disk it counts on nothing: the others wait for those that have one.
+            None => tracing::warn!(
+                "this node has no data_dir: it does not confirm changes of the nodes"
+            ),
         }
     }
 
@@ -47,8 +50,8 @@ impl Plane {
         let Sockets { transport, liveness, poller, .. } = &mut self.sockets;
         let addresses = &self.nodes.addresses;
         if let Err(error) = transport.set_nodes(now, &list, addresses, (liveness, poller)) {
-            tracing::error!(%error, "no socket for a node: it is not reached until this node starts \
-                again; raise the limit of open files");
+            tracing::error!(%error, "no socket for a node, which is not reached from here: is its address \
+                right (`steadfast status` tells which is missing), or the limit of open files too low?");
         }
         self.streams.set_ways(addresses);
         self.nodes.list = list;

@@ -100,6 +100,11 @@ impl Udp {
         Ok(())
     }
 
+    /// The node at this place is reached no more.
+    pub fn disconnect(&mut self, place: usize) {
+        self.peers.get_mut(place).into_iter().for_each(|peer| *peer = None);
+    }
+
     /// Whether the node at this place has a socket here, to this address.
     pub fn reaches(&self, place: usize, theirs: SocketAddr) -> bool {
         self.peers.get(place).and_then(Option::as_ref).is_some_and(|peer| peer.address == theirs)

@@ -133,7 +133,7 @@ impl Cluster {
         let Some(process) = self.fabric.running(asked) else { return Ok(()) };
         let outcome = match withdraws {
             true => process.withdraw_move(now),
-            false => process.move_node(now, motion.clone()),
+            false => process.move_node(now, motion.clone(), |_| Vec::new()),
         };
         let what = if withdraws { "to withdraw".into() } else { format!("to {motion:?}") };
         self.fabric.say(|| format!("node {} is asked {what}: {outcome:?}", asked + 1));
