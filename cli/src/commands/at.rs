@@ -67,6 +67,11 @@ impl At {
         Ok(options || !self.context()?.admins.is_empty())
     }
 
+    /// Whether there is another node to ask if one ends.
+    pub fn has_others(&self) -> Result<bool, Failure> {
+        Ok(self.context()?.admins.len() > 1)
+    }
+
     /// The context, if no option names a node; else an empty one.
     fn context(&self) -> Result<Context, Failure> {
         match (&self.admin, &self.config, &self.connect) {

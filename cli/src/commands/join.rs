@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::geteuid;
 use serde::Serialize;
 use steadfast::admin::{AdminError, Client, WelcomeAnswer};
 use steadfast::{NodeAddress, NodeConfig, NodeId, Tls};
@@ -28,7 +29,7 @@ Examples:
 
 The command writes the node's folder, with the cluster's nodes and key as they are now. It waits for
 you to start the node: `systemctl start steadfast`, or `steadfast node --config FILE` in another
-terminal. If root runs it for another user, give that user the folder before. Then it asks the cluster to count on it, and waits until a majority of the nodes has that on
+terminal. It tells which files to give to another user who runs the node. Then it asks the cluster to count on it, and waits until a majority of the nodes has that on
 its disks. Clients notice nothing. Run it again if it was interrupted.
 
 A token has the node's private key: pass it on as you would a password. `steadfast retire` is the way
@@ -117,6 +118,11 @@ fn join(args: &Args) -> Result<(), Failure> {
             config.display(),
             missing.id
         )));
+    }
+    if node.data_dir.is_none() {
+        return Err(Failure::Usage(
+            "the configuration has no data_dir: the cluster counts on nodes that keep what they know".into(),
+        ));
     }
     let say = |step, text: &str| say(args, Step { node: node.node, step, text });
     if welcome.cluster != node.cluster {
@@ -217,7 +223,15 @@ fn wait_for_start(
             }
             Err(error) if Instant::now() >= deadline => return Err(Failure::failed(error)),
             Err(_) if !told => {
-                let text = format!("start it now: steadfast node --config {}", config.display());
+                let mut text =
+                    format!("start it now: steadfast node --config {}", config.display());
+                if geteuid().is_root() {
+                    let folder = config.parent().unwrap_or(Path::new("."));
+                    text += &format!(
+                        "; if another user runs it, give that one the keys before: chown steadfast {}/*.key",
+                        folder.display()
+                    );
+                }
                 say("waits for its start", &text)?;
                 told = true;
             }

@@ -190,7 +190,7 @@ fn serve(
     // Inherited by the threads of this program: a refusal is told by the node.
     fifo(config.realtime.helper_priority);
     let node = Node::start(config.clone()).map_err(|error| match error {
-        StartError::Config(_) => Failure::usage(error),
+        StartError::Config(_) | StartError::Unfounded(_) => Failure::usage(error),
         error => Failure::failed(error),
     })?;
     node.reloads_from(move || read().map_err(Failure::text));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use steadfast::NodeId;
-use steadfast::admin::{AdminError, Client};
+use steadfast::admin::Client;
 
 use super::at::At;
 use super::drain;
@@ -74,6 +74,11 @@ fn retire(args: &Args) -> Result<(), Failure> {
     if status.nodes.retired.contains(&node) {
         return say(args, node, "was retired before");
     }
+    if status.node == node && !args.at.has_others()? {
+        return Err(Failure::Usage(format!(
+            "{node} ends when it is retired, and cannot tell how that went: ask another node"
+        )));
+    }
     let is_member = status.ring.members.iter().any(|member| member.node == node);
     if is_member && status.manager.is_some() {
         drain::empty(&mut cluster, node, args.within, args.json)?;
@@ -82,22 +87,20 @@ fn retire(args: &Args) -> Result<(), Failure> {
     say(args, node, "is to go: the others keep that on their disks")?;
     let deadline = Instant::now() + Duration::from_secs(args.within);
     loop {
-        let nodes = match cluster.status() {
-            Ok(status) => status.nodes,
-            // The node that was asked has gone itself: another one knows, if there is one to ask.
-            Err(AdminError::Io(_)) if status.node == node => {
-                cluster = args.at.connect().map_err(|error| {
-                    Failure::Failed(format!(
-                        "{node} does not answer any more, as it should: ask another node whether it is \
-                         retired ({})",
-                        error.text()
-                    ))
-                })?;
-                continue;
+        // A node that was asked may go itself, or stop: others of the context know.
+        let seen = cluster.status().ok().filter(|status| status.ring.state != "stopped");
+        let Some(status) = seen else {
+            if Instant::now() >= deadline {
+                return Err(Failure::Failed(format!(
+                    "no node tells whether {node} is retired: ask another one, for {node} itself ends then"
+                )));
             }
-            Err(error) => return Err(Failure::failed(error)),
+            thread::sleep(GLANCE);
+            cluster = args.at.connect().unwrap_or(cluster);
+            continue;
         };
-        if !nodes.counted.contains(&node) {
+        let nodes = status.nodes;
+        if nodes.retired.contains(&node) {
             say(args, node, "is retired")?;
             if !args.json {
                 print(

@@ -13,7 +13,7 @@ mod state_merge;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use wire::limits::MAX_GROUPS;
+use wire::limits::{MAX_GROUPS, MAX_REPLICAS};
 use wire::ordered::{Announce, GroupEntry, GroupOptions, Place, ReplicaEntry, Style};
 use wire::system::{most_replicas, most_replicas_ever};
 use wire::{GroupId, Member, NodeId, RingId, ViewNumber};
@@ -412,7 +412,7 @@ impl Directory {
             assert_eq!(*id, GroupId::of(&group.name), "a group's id is its name's");
             let most = most_replicas_ever(*id);
             assert!(group.replicas.len() <= most, "a group is bounded");
-            assert!(group.awaited.len() <= most, "who is awaited is bounded");
+            assert!(group.awaited.len() <= MAX_REPLICAS, "who is awaited is bounded");
             let begun = group.primary().is_some() || !group.asleep.is_empty();
             let waits = group.depositor().is_some();
             assert!(!(begun && waits), "a group that waits for its state has none");

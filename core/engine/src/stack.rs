@@ -356,6 +356,12 @@ impl<O: Ordering> Stack<O> {
         self.base.growth()
     }
 
+    /// The change of the nodes that is under way.
+    pub fn moving(&self) -> Option<wire::roster::Motion> {
+        let moving = self.base.membership.roll().roster().moving.as_ref();
+        moving.map(|moving| moving.motion.clone())
+    }
+
     /// The roster of this stamp is on the node's disk ([`Output::Keep`](crate::Output::Keep)).
     pub fn handle_roster_kept(&mut self, now: Time, stamp: Place) {
         self.base.roster_kept(now, stamp);

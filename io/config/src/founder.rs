@@ -31,7 +31,11 @@ pub fn made(data_dir: &Path) -> Option<u64> {
 /// It was in use, or the system's own.
 pub fn mark(data_dir: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(data_dir)?;
-    if std::fs::read_dir(data_dir)?.next().is_some() {
+    // A start that was refused has left its lock; an old mark counts no more.
+    let is_used = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.file_name() != FILE && entry.file_name() != "lock")
+    };
+    if std::fs::read_dir(data_dir)?.any(is_used) {
         let used = "it is not empty: a node with a history cannot begin a new cluster";
         return Err(std::io::Error::other(used));
     }

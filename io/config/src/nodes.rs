@@ -1,6 +1,6 @@
 //! The list of nodes: where each is, by each link.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use wire::NodeId;
@@ -107,7 +107,10 @@ pub(crate) fn look_up(me: NodeId, nodes: &mut [NodeAddress]) -> Result<Vec<usize
     let problem =
         |index, name, why: std::io::Error| Problem::RingName { index, name, why: why.to_string() };
     let name = nodes[own].ring.to_string();
-    nodes[own].ring.look_up(None).map_err(|why| problem(own, name, why))?;
+    // All nodes are to take addresses of one kind: that of any that is written out, else the older.
+    let written = nodes.iter().find_map(|node| node.ring.first().copied());
+    let like = written.or(Some((Ipv4Addr::UNSPECIFIED, 0).into()));
+    nodes[own].ring.look_up(like).map_err(|why| problem(own, name, why))?;
     let like = nodes[own].ring.first().copied();
     let others = nodes.iter_mut().enumerate().filter(|(place, _)| *place != own);
     Ok(others

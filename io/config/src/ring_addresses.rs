@@ -30,8 +30,7 @@ impl RingAddresses {
         !self.written.is_empty()
     }
 
-    /// Looks the names up. `like` is this node's first address: those of the same kind are taken. It
-    /// may take some seconds.
+    /// Looks the names up. Addresses of the same kind as `like` are taken. It may take some seconds.
     ///
     /// # Errors
     /// A name is not known now; then the addresses are as before.
@@ -39,7 +38,9 @@ impl RingAddresses {
         let one = |text: &String| {
             let found: Vec<SocketAddr> = text.to_socket_addrs()?.collect();
             let fits = |at: &&SocketAddr| like.is_none_or(|like| like.is_ipv4() == at.is_ipv4());
-            let first = found.iter().find(fits).copied();
+            // Many systems have their own name at a loopback address, too.
+            let outside = found.iter().filter(fits).find(|at| !at.ip().is_loopback());
+            let first = outside.or_else(|| found.iter().find(fits)).copied();
             first.ok_or_else(|| io::Error::other("it has no address of the kind of this node's"))
         };
         let found: io::Result<Vec<SocketAddr>> = self.written.iter().map(one).collect();

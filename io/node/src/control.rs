@@ -197,9 +197,6 @@ impl Control {
     /// Has a node come. It has begun when this returns.
     pub fn admit(&self, node: NodeAddress) -> Result<(), GrowthRefused> {
         let nodes = self.ask(ANSWER_WITHIN, |reply| Order::Nodes { reply })?;
-        if !self.keeps {
-            return Err(GrowthRefused::NoDataDir);
-        }
         let own = nodes.iter().find(|it| it.id == self.me.node);
         if let Some(own) = own {
             check_comer(&node, &own.ring).map_err(GrowthRefused::Impossible)?;
@@ -216,9 +213,10 @@ impl Control {
     pub fn move_node(&self, motion: Motion) -> Result<(), GrowthRefused> {
         let (_, events) = self.subscribe(Interest::Membership);
         let node = motion.node();
-        let comes = matches!(motion, Motion::Admit(_));
-        let moving = self.status().nodes.moving;
-        if moving.is_some_and(|moving| (moving.node, moving.comes) == (node, comes)) {
+        if !self.keeps {
+            return Err(GrowthRefused::NoDataDir);
+        }
+        if self.ask(ANSWER_WITHIN, |reply| Order::Moving { reply })?.as_ref() == Some(&motion) {
             // A command that was interrupted is given again.
             return Ok(());
         }

@@ -78,6 +78,9 @@ pub enum StartError {
     /// Two nodes share a data directory.
     #[error("data_dir {} is in use by another node: give each node its own", .0.display())]
     DataDirTaken(PathBuf),
+    /// This node's own name is not known now. It may be later.
+    #[error("{0}")]
+    Name(Problem),
     /// A node that knows of no other has an empty folder, and no mark of a new cluster.
     #[error(
         "data_dir {} is empty, and [[nodes]] has this node alone. If it begins a new cluster, start it once \

@@ -153,6 +153,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let alone = next(Some(directory.path()), true).unwrap_err().to_string();
         assert!(alone.contains("--found"), "{alone}");
+        let other = tempfile::tempdir().unwrap();
+        next(Some(other.path()), true).unwrap_err();
+        fs::write(other.path().join(founder::FILE), "1\n").unwrap();
+        next(Some(other.path()), true).expect_err("the mark is old");
+        founder::mark(other.path()).unwrap();
+        assert!(next(Some(other.path()), true).unwrap().founding.is_some(), "as the error says");
+        founder::mark(other.path()).expect_err("it has a history");
         assert!(next(Some(directory.path()), false).unwrap().founding.is_none());
         assert!(next(Some(directory.path()), true).is_ok(), "it had a life");
     }

@@ -24,7 +24,7 @@ pub(crate) struct Names {
 
 /// Looks all names of a configuration up. Other nodes' may be unknown for now.
 pub(crate) fn look_up(config: &mut Config) -> Result<(), StartError> {
-    for node in config.look_up_names()? {
+    for node in config.look_up_names().map_err(StartError::Name)? {
         tracing::warn!(%node, "the name of this node's host is not known: it is looked up again");
     }
     Ok(())

@@ -19,7 +19,7 @@ use supervisor::Programs;
 use tls::Server;
 use wire::roster::Roster;
 use wire::versions::RULES;
-use wire::{ClusterId, Member, NodeList};
+use wire::{ClusterId, Member, NodeList, Time};
 
 use crate::administration::Admin;
 use crate::control::Control;
@@ -141,9 +141,8 @@ pub(crate) fn open_sockets(
     let mut sockets = Sockets { transport, callers, liveness, poller };
     let Sockets { transport, liveness, poller, .. } = &mut sockets;
     let list = NodeList::new(&config.node_ids());
-    transport
-        .set_nodes(monotonic(), &list, &addresses(config), (liveness, poller))
-        .map_err(|source| StartError::System { what: "a socket for each node", source })?;
+    // The data plane tries again what fails here.
+    let _ = transport.set_nodes(monotonic(), &list, &addresses(config), (liveness, poller));
     Ok(sockets)
 }
 
@@ -182,8 +181,11 @@ pub(crate) fn open_nodes(
             .map_err(|source| StartError::System { what: "a thread", source })
     };
     let mut nodes = Nodes {
+        said: addresses(config).into_iter().filter(|it| !it.1.is_empty()).map(|it| it.0).collect(),
         addresses: addresses(config),
         list: NodeList::new(&config.node_ids()),
+        // The data plane begins with a try.
+        retry_at: Time::ZERO,
         file: config.data_dir.as_ref().map(file).transpose()?,
     };
     roster.into_iter().for_each(|roster| nodes.learn(roster));

@@ -182,6 +182,10 @@ pub(crate) enum Order {
         motion: Motion,
         reply: SyncSender<Result<(), GrowthError>>,
     },
+    /// Return the change of the nodes that is under way.
+    Moving {
+        reply: SyncSender<Option<Motion>>,
+    },
     /// The change of the nodes that is under way is given up.
     WithdrawMove {
         reply: SyncSender<Result<(), GrowthError>>,

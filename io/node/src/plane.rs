@@ -181,7 +181,7 @@ impl Plane {
     fn next_timeout(&self) -> Time {
         let keeping = self.keeping.as_ref().map_or(Time::FAR, Keeping::next_timeout);
         let stack = self.stack.next_timeout().unwrap_or(Time::FAR);
-        let own = stack.min(keeping).min(self.ending.next_timeout());
+        let own = stack.min(keeping).min(self.ending.next_timeout()).min(self.nodes.retry_at);
         own.min(self.sockets.next_timeout())
     }
 
@@ -228,6 +228,9 @@ impl Plane {
         }
         if self.keeping.as_ref().is_some_and(|keeping| keeping.next_timeout() <= now) {
             self.take_stored(now);
+        }
+        if self.nodes.retry_at <= now {
+            self.retry_nodes(now);
         }
         if self.ending.next_timeout() <= now {
             self.ending.handle_timeout();

@@ -97,6 +97,9 @@ impl Transport {
                     let connected = udp.connect(place, *address);
                     let connected = connected.and_then(|()| udp.register_peer(place, poller));
                     reached |= connected.is_ok();
+                    if connected.is_err() {
+                        udp.disconnect(place);
+                    }
                     failed = failed.and(connected);
                 }
             }

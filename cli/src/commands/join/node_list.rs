@@ -23,16 +23,18 @@ pub fn replace(text: &str, nodes: &[NodeAddress]) -> Result<String, Failure> {
     }
     let own = config.nodes.iter().filter(|it| it.id == config.node);
     let others = nodes.iter().filter(|it| it.id != config.node);
-    let mut all: Vec<&NodeAddress> = own.chain(others).collect();
+    // The cluster may not know now where a node is: then the file does, if anybody.
+    let written = |node| config.nodes.iter().find(|it: &&NodeAddress| it.id == node);
+    let known = |node: &'_ NodeAddress| match node.ring.links() {
+        0 => written(node.id).cloned(),
+        _ => Some(node.clone()),
+    };
+    let mut all: Vec<NodeAddress> = own.chain(others).filter_map(known).collect();
     all.sort_by_key(|node| node.id);
     for node in all {
-        let ring: Vec<String> = node.ring.iter().map(|at| format!("\"{at}\"")).collect();
-        let ring = match &ring[..] {
-            [one] => one.clone(),
-            several => format!("[{}]", several.join(", ")),
-        };
+        let text = toml::to_string(&node).map_err(Failure::failed)?;
         // Writing to a string cannot fail.
-        let _ = write!(kept, "\n[[nodes]]\nid = {}\nring = {ring}\n", node.id.0);
+        let _ = write!(kept, "\n[[nodes]]\n{text}");
     }
     NodeConfig::from_toml(&kept).map_err(Failure::usage)?;
     Ok(kept)

@@ -3,9 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use wire::limits::MAX_REPLICAS;
 use wire::ordered::{Deposit, Durability, GroupOptions, Place};
-use wire::system::most_replicas_ever;
-use wire::{GroupId, Member, ViewNumber};
+use wire::{Member, ViewNumber};
 
 use crate::style::Standing;
 
@@ -124,7 +124,8 @@ impl Group {
 
     /// The node still hosts the replica that is gone: it will rejoin.
     pub(super) fn await_again(&mut self, member: Member) {
-        if self.awaited.len() == most_replicas_ever(GroupId::of(&self.name)) {
+        // Each group has the same bound, whatever rules are in force.
+        if self.awaited.len() == MAX_REPLICAS {
             self.awaited.remove(0);
         }
         self.awaited.push(member);

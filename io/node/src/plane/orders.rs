@@ -95,6 +95,7 @@ impl Plane {
             Order::RosterKept(stamp) => self.stack.handle_roster_kept(now, stamp),
             Order::Addresses(nodes) => self.are_at(now, nodes),
             Order::Nodes { reply } => answer(&reply, self.counted_nodes()),
+            Order::Moving { reply } => answer(&reply, self.stack.moving()),
             Order::MoveNode { motion, reply } => {
                 let addresses = &self.nodes.addresses;
                 let at = |node| addresses.get(&node).cloned().unwrap_or_default();

@@ -2,9 +2,12 @@
 
 use config::NodeAddress;
 use wire::roster::Roster;
-use wire::{NodeList, Time};
+use wire::{Duration, NodeList, Time};
 
 use super::{Plane, Sockets};
+
+/// Until nodes are tried again for which there was no socket.
+const RETRY: Duration = Duration::from_secs(1);
 
 impl Plane {
     /// This roster is to be kept.
@@ -32,9 +35,8 @@ impl Plane {
     pub(super) fn are_at(&mut self, now: Time, nodes: Vec<NodeAddress>) {
         let me = self.profile.me.node;
         let found = nodes.into_iter().filter(|node| node.id != me && !node.ring.is_empty());
-        let found = found.map(|node| (node.id, node.ring.to_vec()));
+        found.for_each(|node| self.nodes.say(node.id, node.ring.to_vec()));
         let list = self.nodes.list.clone();
-        self.nodes.addresses.extend(found);
         self.reach(now, list);
     }
 
@@ -45,14 +47,24 @@ impl Plane {
         seats.map(|seat| NodeAddress::linked(seat.node, ring(seat.node))).collect()
     }
 
+    /// Nodes that could not be reached are tried again.
+    pub(super) fn retry_nodes(&mut self, now: Time) {
+        let list = self.nodes.list.clone();
+        self.reach(now, list);
+    }
+
     /// The nodes have these places from now on.
     pub(super) fn reach(&mut self, now: Time, list: NodeList) {
         let Sockets { transport, liveness, poller, .. } = &mut self.sockets;
         let addresses = &self.nodes.addresses;
-        if let Err(error) = transport.set_nodes(now, &list, addresses, (liveness, poller)) {
-            tracing::error!(%error, "no socket for a node, which is not reached from here: is its address \
-                right (`steadfast status` tells which is missing), or the limit of open files too low?");
+        let reached = transport.set_nodes(now, &list, addresses, (liveness, poller));
+        if let Err(error) = &reached
+            && matches!(self.nodes.retry_at, Time::ZERO | Time::FAR)
+        {
+            tracing::error!(%error, "no socket for a node, which is not reached from here: it is tried again; \
+                is its address right, or the limit of open files too low?");
         }
+        self.nodes.retry_at = if reached.is_ok() { Time::FAR } else { now + RETRY };
         self.streams.set_ways(addresses);
         self.nodes.list = list;
     }
