@@ -1,5 +1,5 @@
-//! How arguments, results and states become bytes: postcard between programs, JSON for calls by
-//! hand.
+//! How arguments, results and states become bytes: postcard between Rust programs, JSON by hand and
+//! for programs in other languages.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,7 +10,6 @@ pub(crate) enum Encoding {
     /// Compact; both sides know the types.
     Postcard,
     /// Readable; arguments are an array in order, or an object by names.
-    #[cfg(feature = "node")]
     Json,
 }
 
@@ -25,7 +24,6 @@ impl Encoding {
     pub(crate) fn encode<T: Serialize + ?Sized>(self, value: &T) -> Result<Vec<u8>, String> {
         match self {
             Encoding::Postcard => postcard::to_allocvec(value).map_err(|error| error.to_string()),
-            #[cfg(feature = "node")]
             Encoding::Json => serde_json::to_vec(value).map_err(|error| error.to_string()),
         }
     }
@@ -39,7 +37,6 @@ impl Encoding {
                 Ok((_, rest)) => Err(format!("{} bytes too many", rest.len())),
                 Err(error) => Err(error.to_string()),
             },
-            #[cfg(feature = "node")]
             Encoding::Json => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
         }
     }

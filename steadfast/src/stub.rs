@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use wire::MethodId;
 
 use crate::CallError;
-use crate::encoding::Encoding::Postcard;
+use crate::encoding::Encoding;
 
 #[cfg(feature = "async")]
 mod asynchronous;
@@ -32,6 +32,7 @@ pub struct Over<C> {
     group: Arc<str>,
     deadline: Duration,
     reading: Reading,
+    encoding: Encoding,
 }
 
 /// Behind a sync client.
@@ -40,8 +41,13 @@ pub type Stub = Over<Client>;
 impl<C: Clone> Over<C> {
     /// With [`DEFAULT_DEADLINE`].
     pub fn new(client: &C, group: String) -> Self {
-        let (group, reading) = (group.into(), Reading::default());
-        Over { client: client.clone(), group, deadline: DEFAULT_DEADLINE, reading }
+        Over {
+            client: client.clone(),
+            group: group.into(),
+            deadline: DEFAULT_DEADLINE,
+            reading: Reading::default(),
+            encoding: Encoding::Postcard,
+        }
     }
 
     /// The same with another deadline.
@@ -54,12 +60,37 @@ impl<C: Clone> Over<C> {
         Over { reading, ..self.clone() }
     }
 
-    fn to_call(&self, method: MethodId, body: Bytes) -> Invocation<'_> {
-        Invocation::new(&*self.group, method).body(body).within(self.deadline)
+    /// The same in JSON, for replicas in other languages.
+    pub fn in_json(&self) -> Self {
+        Over { encoding: Encoding::Json, ..self.clone() }
     }
 
-    fn to_read(&self, method: MethodId, body: Bytes) -> Invocation<'_> {
-        self.to_call(method, body).reading(self.reading)
+    fn to_call<A: Serialize, E>(
+        &self,
+        method: MethodId,
+        arguments: &A,
+    ) -> Result<Invocation<'_>, CallError<E>> {
+        Ok(invocation(&self.group, method, self.encoding, arguments)?.within(self.deadline))
+    }
+
+    fn to_read<A: Serialize, E>(
+        &self,
+        method: MethodId,
+        arguments: &A,
+    ) -> Result<Invocation<'_>, CallError<E>> {
+        Ok(self.to_call(method, arguments)?.reading(self.reading))
+    }
+
+    fn decoded<T: DeserializeOwned, E>(
+        &self,
+        answer: Result<Bytes, client::CallError>,
+        service_error: ReadError<E>,
+    ) -> Result<T, CallError<E>> {
+        let encoding = self.encoding;
+        match answer {
+            Ok(bytes) => encoding.decode(&bytes).map_err(CallError::Answer),
+            Err(error) => Err(CallError::from_bytes(error, |bytes| service_error(encoding, bytes))),
+        }
     }
 }
 
@@ -79,7 +110,7 @@ impl Stub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError> {
-        decoded(self.client.call(self.to_call(method, encoded(arguments)?)), no_error)
+        self.decoded(self.client.call(self.to_call(method, arguments)?), no_error)
     }
 
     /// Calls a method that returns a `Result`.
@@ -88,7 +119,7 @@ impl Stub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError<E>> {
-        decoded(self.client.call(self.to_call(method, encoded(arguments)?)), own_error)
+        self.decoded(self.client.call(self.to_call(method, arguments)?), own_error)
     }
 
     /// Calls a method that changes nothing and cannot fail.
@@ -97,7 +128,7 @@ impl Stub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError> {
-        decoded(self.client.call(self.to_read(method, encoded(arguments)?)), no_error)
+        self.decoded(self.client.call(self.to_read(method, arguments)?), no_error)
     }
 
     /// Calls a method that changes nothing and returns a `Result`.
@@ -106,31 +137,32 @@ impl Stub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError<E>> {
-        decoded(self.client.call(self.to_read(method, encoded(arguments)?)), own_error)
+        self.decoded(self.client.call(self.to_read(method, arguments)?), own_error)
     }
 }
 
 /// Reads the service's own error.
-type ReadError<E> = fn(&[u8]) -> Result<E, String>;
+type ReadError<E> = fn(Encoding, &[u8]) -> Result<E, String>;
 
-fn encoded<A: Serialize, E>(arguments: &A) -> Result<Bytes, CallError<E>> {
-    Postcard.encode(arguments).map(Bytes::from).map_err(CallError::Arguments)
+/// The call of a method with these arguments.
+fn invocation<'g, A: Serialize, E>(
+    group: &'g str,
+    method: MethodId,
+    encoding: Encoding,
+    arguments: &A,
+) -> Result<Invocation<'g>, CallError<E>> {
+    let body = encoding.encode(arguments).map_err(CallError::Arguments)?;
+    let invocation = Invocation::new(group, method).body(body);
+    Ok(match encoding {
+        Encoding::Postcard => invocation,
+        Encoding::Json => invocation.json(),
+    })
 }
 
-fn decoded<T: DeserializeOwned, E>(
-    answer: Result<Bytes, client::CallError>,
-    service_error: ReadError<E>,
-) -> Result<T, CallError<E>> {
-    match answer {
-        Ok(bytes) => Postcard.decode(&bytes).map_err(CallError::Answer),
-        Err(error) => Err(CallError::from_bytes(error, service_error)),
-    }
+fn own_error<E: DeserializeOwned>(encoding: Encoding, bytes: &[u8]) -> Result<E, String> {
+    encoding.decode(bytes)
 }
 
-fn own_error<E: DeserializeOwned>(bytes: &[u8]) -> Result<E, String> {
-    Postcard.decode(bytes)
-}
-
-fn no_error(_: &[u8]) -> Result<Infallible, String> {
+fn no_error(_: Encoding, _: &[u8]) -> Result<Infallible, String> {
     Err("an error from a method that returns none".to_owned())
 }

@@ -326,6 +326,12 @@ fn client(item: &ItemTrait, methods: &[Method], client: &Ident, kind: Kind) -> T
                     Self { stub: self.stub.within(timeout) }
                 }
 
+                /// The same in JSON: for replicas in other languages.
+                #[must_use = "this keeps its encoding: call through what this returns"]
+                #vis fn in_json(&self) -> Self {
+                    Self { stub: self.stub.in_json() }
+                }
+
                 #(#methods)*
             }
         };
@@ -357,6 +363,13 @@ fn client(item: &ItemTrait, methods: &[Method], client: &Ident, kind: Kind) -> T
             #[must_use = "the client itself reads as before: call through what this returns"]
             #vis fn reading(&self, reading: ::steadfast::Reading) -> Self {
                 Self { stub: self.stub.reading(reading) }
+            }
+
+            /// The same client with arguments by name and results in JSON: for replicas in other
+            /// languages, which need not read postcard.
+            #[must_use = "the client itself keeps its encoding: call through what this returns"]
+            #vis fn in_json(&self) -> Self {
+                Self { stub: self.stub.in_json() }
             }
 
             #(#methods)*

@@ -9,7 +9,7 @@ use syn::{
 };
 
 /// Names that the generated clients use for themselves.
-const CLIENTS_OWN: [&str; 3] = ["new", "within", "reading"];
+const CLIENTS_OWN: [&str; 4] = ["new", "within", "reading", "in_json"];
 
 /// A method of the service.
 pub struct Method {

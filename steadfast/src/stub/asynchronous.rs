@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wire::MethodId;
 
-use super::{Over, decoded, encoded, no_error, own_error};
+use super::{Over, no_error, own_error};
 use crate::CallError;
 
 /// Behind an async client.
@@ -18,7 +18,7 @@ impl AsyncStub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError> {
-        decoded(self.client.call(self.to_call(method, encoded(arguments)?)).await, no_error)
+        self.decoded(self.client.call(self.to_call(method, arguments)?).await, no_error)
     }
 
     /// Calls a method that returns a `Result`.
@@ -27,7 +27,7 @@ impl AsyncStub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError<E>> {
-        decoded(self.client.call(self.to_call(method, encoded(arguments)?)).await, own_error)
+        self.decoded(self.client.call(self.to_call(method, arguments)?).await, own_error)
     }
 
     /// Calls a method that changes nothing and cannot fail.
@@ -36,7 +36,7 @@ impl AsyncStub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError> {
-        decoded(self.client.call(self.to_read(method, encoded(arguments)?)).await, no_error)
+        self.decoded(self.client.call(self.to_read(method, arguments)?).await, no_error)
     }
 
     /// Calls a method that changes nothing and returns a `Result`.
@@ -45,6 +45,6 @@ impl AsyncStub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError<E>> {
-        decoded(self.client.call(self.to_read(method, encoded(arguments)?)).await, own_error)
+        self.decoded(self.client.call(self.to_read(method, arguments)?).await, own_error)
     }
 }

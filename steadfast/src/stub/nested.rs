@@ -2,46 +2,54 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use client::Invocation;
 use node::{Context, NestedError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wire::MethodId;
 use wire::limits::MAX_DEADLINE;
 
-use super::{ReadError, encoded, no_error, own_error};
+use super::{ReadError, invocation, no_error, own_error};
 use crate::CallError;
-use crate::encoding::Encoding::Postcard;
+use crate::encoding::Encoding;
 
 /// One group, from within a handler.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct NestedStub<'c> {
     context: &'c Context,
     group: String,
     timeout: Duration,
+    encoding: Encoding,
 }
 
 impl<'c> NestedStub<'c> {
     /// With as much time as the handler has.
     pub fn new(context: &'c Context, group: String) -> Self {
-        NestedStub { context, group, timeout: MAX_DEADLINE }
+        NestedStub { context, group, timeout: MAX_DEADLINE, encoding: Encoding::Postcard }
     }
 
     /// The same with less time.
     pub fn within(&self, timeout: Duration) -> Self {
-        NestedStub { context: self.context, group: self.group.clone(), timeout }
+        NestedStub { timeout, ..self.clone() }
     }
 
-    fn ask<E>(
+    /// The same in JSON, for replicas in other languages.
+    pub fn in_json(&self) -> Self {
+        NestedStub { encoding: Encoding::Json, ..self.clone() }
+    }
+
+    fn ask<A: Serialize, T: DeserializeOwned, E>(
         &self,
         method: MethodId,
-        body: Bytes,
-        read: ReadError<E>,
-    ) -> Result<Bytes, CallError<E>> {
-        let invocation = Invocation::new(&self.group, method).body(body).within(self.timeout);
-        let answer = self.context.call(invocation);
-        answer.map_err(|error: NestedError| CallError::from_nested(error, &self.group, read))
+        arguments: &A,
+        service_error: ReadError<E>,
+    ) -> Result<T, CallError<E>> {
+        let encoding = self.encoding;
+        let invocation = invocation(&self.group, method, encoding, arguments)?;
+        let answer = self.context.call(invocation.within(self.timeout));
+        let bytes = answer.map_err(|error: NestedError| {
+            CallError::from_nested(error, &self.group, |bytes| service_error(encoding, bytes))
+        })?;
+        encoding.decode(&bytes).map_err(CallError::Answer)
     }
 
     /// Calls a method that cannot fail.
@@ -50,8 +58,7 @@ impl<'c> NestedStub<'c> {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError> {
-        let bytes = self.ask(method, encoded(arguments)?, no_error)?;
-        Postcard.decode(&bytes).map_err(CallError::Answer)
+        self.ask(method, arguments, no_error)
     }
 
     /// Calls a method that returns a `Result`.
@@ -60,7 +67,6 @@ impl<'c> NestedStub<'c> {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError<E>> {
-        let bytes = self.ask(method, encoded(arguments)?, own_error)?;
-        Postcard.decode(&bytes).map_err(CallError::Answer)
+        self.ask(method, arguments, own_error)
     }
 }
