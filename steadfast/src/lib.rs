@@ -90,6 +90,7 @@
 //! | run it in a process of its own, beside a node | [`attach`], `steadfast run`, [`Node::run`] |
 //! | call it | the clients that [`service`] generates, [`Client`], [`AsyncClient`], [`CallError`] |
 //! | choose replicas, limit retries, set priorities | [`Client::builder`], [`Policy`], [`Balancing`], [`RetryBudget`] |
+//! | call replicas in other languages, know what a group takes | `in_json` of the generated clients, [`contract`], `steadfast describe` |
 //! | call another group from a handler | [`Context::call`], the `...Nested` that [`service`] generates |
 //! | see what a cluster does | [`Node::status`], [`Node::subscribe`], [`events`], [`admin`], `steadfast status` |
 //! | move a group's primary | [`Node::move_primary`], `steadfast move` |
@@ -102,6 +103,7 @@
 //! The program `steadfast` (package `steadfast-cli`) runs nodes as daemons, shows a
 //! cluster's status, calls methods by hand and has a demonstration: `steadfast demo`.
 
+pub mod contract;
 mod encoding;
 mod error;
 #[cfg(feature = "node")]
@@ -148,6 +150,7 @@ pub mod events {
     pub use crate::hosting::node_events::*;
 }
 
+pub use crate::contract::{Contract, ContractError, DESCRIBE, Schema};
 pub use crate::error::CallError;
 #[cfg(feature = "node")]
 pub use crate::state::State;
@@ -157,6 +160,7 @@ pub use crate::state::State;
 /// The trait stays as it is. Beside `trait Counter` there will be
 ///
 /// - `CounterService<T>`: serves a `T: Counter + State + Send` as a replica, for [`Node::host`];
+///   `CounterService::<T>::contract()` is the service's [`Contract`];
 /// - `CounterClient`: calls the group, with the trait's methods, each returning a
 ///   `Result<_, CallError<_>>`;
 /// - `CounterAsyncClient`: the same with async methods;
@@ -266,20 +270,26 @@ pub use crate::state::State;
 /// ```
 ///
 /// Arguments, results and states are postcard. `steadfast call` uses JSON instead: arguments as an
-/// array in order, or as an object by their names.
+/// array in order, or as an object by their names. Replicas in other languages may know only JSON:
+/// `client.in_json()` gives a client for them.
+///
+/// A replica tells its contract: methods, types, documentation ([`contract`]). Types are told in
+/// full if they derive [`Schema`]. `steadfast describe` shows the contract, and
+/// [`Contract::breaks`] finds changes that would break callers.
 ///
 /// # In tests
 ///
 /// The implementation is a plain struct; call it as such. `CounterService` can be called without a
 /// node through [`Service::call`] with a [`Context`] of the test's own ([`Context::new`]). A
 /// cluster in the test's own process takes [`NodeConfig::member`] and [`free_ring_addresses`].
-pub use steadfast_macros::service;
+pub use steadfast_macros::{Schema, service};
 
 /// For the code that [`service`] writes. No promises about what is here.
 #[doc(hidden)]
 pub mod __private {
     pub use serde;
 
+    pub use crate::contract::schema::{by_schema, documented};
     #[cfg(feature = "node")]
     pub use crate::serve::{answer, answer_fallible, no_such_method, not_read_only};
     #[cfg(feature = "async")]

@@ -75,7 +75,7 @@ fn encoded<T: Serialize>(
 }
 
 /// Cuts the reason where the wire would refuse it.
-fn refused(refusal: Refusal, mut reason: String) -> ServiceOutcome {
+pub(crate) fn refused(refusal: Refusal, mut reason: String) -> ServiceOutcome {
     let end = (0..=reason.len().min(MAX_REASON)).rev().find(|&end| reason.is_char_boundary(end));
     reason.truncate(end.unwrap_or(0));
     ServiceOutcome::Refused(refusal, reason)

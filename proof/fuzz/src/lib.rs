@@ -23,7 +23,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 15] = [
+pub const ALL: [Target; 16] = [
     Target { name: "datagram", run: parsers::datagram },
     Target { name: "ordered", run: parsers::ordered },
     Target { name: "frame", run: parsers::frame },
@@ -32,6 +32,7 @@ pub const ALL: [Target; 15] = [
     Target { name: "agents", run: parsers::agents },
     Target { name: "config", run: parsers::config },
     Target { name: "admin", run: parsers::admin },
+    Target { name: "contract", run: parsers::contract },
     Target { name: "sealed", run: parsers::sealed },
     Target { name: "ring", run: machines::ring },
     Target { name: "schedule", run: machines::schedule },

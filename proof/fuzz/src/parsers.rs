@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use node::admin::Request;
 use node::cluster_state::{ClusterState, Command};
 use seal::{ClusterKey, Keys, Seal};
+use steadfast::Contract;
 use store::backup::Backup;
 use wire::client::Frame;
 use wire::ordered::{
@@ -238,4 +239,26 @@ pub(crate) fn sealed(bytes: &[u8]) {
     let is_contact = seal::Contact::decode(body).is_some();
     assert_eq!(opened, (!is_contact).then_some(seal::HEADER..seal::HEADER + body.len()));
     assert!(theirs.open(now, &mut datagram).is_err(), "and not again");
+}
+
+/// Contracts that programs tell, and the comparison of two: one that was kept stands before a line
+/// of dashes.
+pub(crate) fn contract(bytes: &[u8]) {
+    let dashes = b"\n---\n";
+    let middle = bytes.windows(dashes.len()).position(|window| window == dashes);
+    let (older, newer) = match middle {
+        Some(middle) => (&bytes[..middle], &bytes[middle + dashes.len()..]),
+        None => (bytes, bytes),
+    };
+    let (older, newer) = (Contract::from_json(older), Contract::from_json(newer));
+    for contract in [&older, &newer].into_iter().flatten() {
+        assert!(contract.breaks(contract).is_empty(), "it does not break its own callers");
+        // Indented, it may be too long to be read again.
+        if let Ok(again) = Contract::from_json(contract.to_json().as_bytes()) {
+            assert_eq!(&again, contract);
+        }
+    }
+    if let (Ok(older), Ok(newer)) = (older, newer) {
+        assert!(older.breaks(&newer).len() <= 256, "the list ends");
+    }
 }

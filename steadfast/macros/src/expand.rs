@@ -11,6 +11,8 @@ use syn::{Error, ItemTrait};
 
 use crate::model::{self, Method};
 
+mod contract;
+
 /// Writes the code, or the errors after the trait itself, so that nothing else fails for want of
 /// the trait.
 pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -42,6 +44,7 @@ fn expand(item: &ItemTrait, methods: &[Method]) -> TokenStream {
     let collisions = collisions(item, methods);
     let named = |suffix: &str| format_ident!("{}{suffix}", item.ident);
     let adapter = NODE.then(|| adapter(item, methods));
+    let contract = NODE.then(|| contract::function(item, methods));
     let sync_client = client(item, methods, &named("Client"), Kind::Sync);
     let async_client = ASYNC.then(|| client(item, methods, &named("AsyncClient"), Kind::Async));
     let nested = NODE.then(|| client(item, methods, &named("Nested"), Kind::Nested));
@@ -56,6 +59,7 @@ fn expand(item: &ItemTrait, methods: &[Method]) -> TokenStream {
             #(#arguments)*
             #(#ids)*
             #collisions
+            #contract
             #adapter
             #sync_client
             #async_client
@@ -195,6 +199,14 @@ fn collisions(item: &ItemTrait, methods: &[Method]) -> TokenStream {
                 const _: () = assert!(#one.0 != #other.0, #message);
             });
         }
+        let message = format!(
+            "the method `{}` of {} hashes to the id of `steadfast.describe`: rename it",
+            method.name, item.ident
+        );
+        let id = id_name(method);
+        all.extend(quote_spanned! { method.ident.span() =>
+            const _: () = assert!(#id.0 != ::steadfast::DESCRIBE.0, #message);
+        });
     }
     all
 }
@@ -212,6 +224,11 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
             #vis fn new(implementation: T) -> Self {
                 Self { implementation }
             }
+
+            /// The methods and types of this service, as callers are told them.
+            #vis fn contract() -> ::steadfast::Contract {
+                __contract()
+            }
         }
 
         impl<T> ::steadfast::Service for #service<T>
@@ -226,6 +243,7 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
                 let _ = context;
                 match call.method {
                     #(#arms)*
+                    ::steadfast::DESCRIBE => ::steadfast::contract::tell(&call, __contract),
                     _ => ::steadfast::__private::no_such_method(#known),
                 }
             }
@@ -238,6 +256,7 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
                 let _ = context;
                 match call.method {
                     #(#reads)*
+                    ::steadfast::DESCRIBE => ::steadfast::contract::tell(&call, __contract),
                     _ => ::steadfast::__private::no_such_method(#known),
                 }
             }

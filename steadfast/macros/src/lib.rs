@@ -1,12 +1,14 @@
 //! The attribute behind `#[steadfast::service]`. Depend on `steadfast`, which documents and
 //! re-exports it; the code that it writes names types of that crate.
 //!
-//! `fields.rs` is behind `#[derive(State)]` of ranks. `model.rs` reads a trait and refuses what cannot be a service; `expand.rs` writes the adapter
-//! and the clients.
+//! `model.rs` reads a trait and refuses what cannot be a service; `expand.rs` writes the adapter,
+//! the clients and the contract. `schema.rs` is behind `#[derive(Schema)]` of what methods take and
+//! return, `fields.rs` behind `#[derive(State)]` of ranks.
 
 mod expand;
 mod fields;
 mod model;
+mod schema;
 
 use proc_macro::TokenStream;
 
@@ -20,4 +22,10 @@ pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_derive(State)]
 pub fn state(item: TokenStream) -> TokenStream {
     fields::state(item.into()).into()
+}
+
+/// Has contracts define a type: see the documentation of the trait `steadfast::Schema`.
+#[proc_macro_derive(Schema)]
+pub fn schema(item: TokenStream) -> TokenStream {
+    schema::schema(item.into()).into()
 }

@@ -71,7 +71,7 @@ impl Method {
 }
 
 /// A type as a person writes it: tokens print with a space between any two.
-fn written(ty: &Type) -> String {
+pub fn written(ty: &Type) -> String {
     let tokens = ty.to_token_stream().to_string();
     tokens.replace(' ', "").replace(',', ", ").replace(';', "; ")
 }
@@ -175,7 +175,8 @@ fn method(function: &TraitItemFn, faults: &mut Faults) -> Option<Method> {
     })
 }
 
-fn attributes(all: &[Attribute], name: &str) -> Vec<Attribute> {
+/// The attributes of this name.
+pub fn attributes(all: &[Attribute], name: &str) -> Vec<Attribute> {
     all.iter().filter(|attribute| attribute.path().is_ident(name)).cloned().collect()
 }
 

@@ -41,7 +41,7 @@ const BELOW: &[(&str, &str)] = &[
     ("proof/sim", "channel client engine history image job manager ring seal store testkit wire"),
     ("proof/testkit", "wire"),
     ("proof/fixture", "steadfast"),
-    ("proof/fuzz", "client engine node registry ring seal store wire"),
+    ("proof/fuzz", "steadfast client engine node registry ring seal store wire"),
     ("proof/libfuzzer", "fuzz"),
     ("proof/harness", "steadfast agent history job node qos qosd rank tls wire"),
     (

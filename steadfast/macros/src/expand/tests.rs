@@ -52,10 +52,10 @@ fn clients_carry_the_documentation_and_the_fallible_result() {
     let count = |text: &str| code.matches(text).count();
     assert_eq!(
         count("Takes money out."),
-        4,
-        "the trait, both clients, and who calls from a handler"
+        5,
+        "the trait, both clients, who calls from a handler, and the contract"
     );
-    assert_eq!(count("# Errors"), 7, "four times the author's, three times ours for `balance`");
+    assert_eq!(count("# Errors"), 8, "five times the author's, three times ours for `balance`");
     assert_eq!(count("cash is gone"), 4);
     assert_eq!(count(":: steadfast :: CallError < Overdrawn >"), 3);
     assert_eq!(count(":: steadfast :: CallError < :: core :: convert :: Infallible >"), 3);
@@ -64,10 +64,36 @@ fn clients_carry_the_documentation_and_the_fallible_result() {
 }
 
 #[test]
+fn the_contract_has_what_callers_see() {
+    let file = expanded(quote! {
+        /// Money.
+        trait r#Type {
+            fn set(&mut self, context: &Context, r#in: Vec<u8>);
+            fn get(&self) -> Result<u64, Gone>;
+        }
+    });
+    let code = quote! { #file }.to_string();
+    let has = |text: &str| assert!(code.contains(text), "{text} is not in the code");
+    has("service : :: std :: string :: String :: from (\"Type\")");
+    has("documented (& [r\" Money.\"])");
+    has("name : :: std :: string :: String :: from (\"in\")");
+    has(
+        "Probe :: < Vec < u8 > > (:: core :: marker :: PhantomData)) . text (& mut types , \"Vec<u8>\")",
+    );
+    has("reads : false");
+    has("reads : true");
+    has("error : :: core :: option :: Option :: Some (");
+    assert_eq!(code.matches(":: steadfast :: DESCRIBE =>").count(), 2, "as a call and as a read");
+    assert!(!code.contains("String :: from (\"context\")"), "it is not sent");
+}
+
+#[test]
 fn every_pair_of_methods_is_checked_for_one_hash() {
     let file = expanded(quote! { trait T { fn a(&self); fn b(&self); fn c(&self); } });
     let code = quote! { #file }.to_string();
     assert_eq!(code.matches("hash to the same id: rename one of them").count(), 3);
+    let own = "hashes to the id of `steadfast.describe`: rename it";
+    assert_eq!(code.matches(own).count(), 3);
 }
 
 #[test]
