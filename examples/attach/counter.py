@@ -2,7 +2,9 @@
 """A replica in Python: a number that is added to. It needs nothing but the standard library.
 
     steadfast run --group counter --config node.toml -- examples/attach/counter.py
+    steadfast describe counter --at 127.0.0.1:7100
     steadfast call counter add '[5]' --at 127.0.0.1:7100
+    steadfast call counter add '{"n": 5}' --at 127.0.0.1:7100
 
 docs/protocol/attach.md tells what goes over the socket. As in every language, what a handler answers and leaves
 behind may depend on nothing but the state, the call, and the time and seed that come with it: no clock, no
@@ -21,6 +23,8 @@ OK, ERROR, REFUSED = 1, 2, 3
 NO_SUCH_METHOD, BAD_ARGUMENTS, NOT_READ_ONLY = 3, 4, 10
 VERSION = 1
 PIECE = 256 * 1024
+LONGEST = 1024 * 1024 + 4096
+OPTIONAL = 128  # and above: frames of newer nodes, to be skipped
 
 
 def method_id(name):
@@ -31,6 +35,30 @@ def method_id(name):
     return (value ^ value >> 32) % 2**32
 
 
+# What callers are told: docs/protocol/attach.md, "Contract".
+DESCRIBE = "steadfast.describe"
+CONTRACT = {
+    "service": "Counter",
+    "docs": "A number that is added to.",
+    "encodings": ["json"],
+    "methods": [
+        {
+            "name": "add",
+            "reads": False,
+            "docs": "Adds n and returns the sum.",
+            "arguments": [{"name": "n", "type": "i64"}],
+            "result": "i64",
+            "error": "String",
+        },
+        {"name": "get", "reads": True, "docs": "The sum.", "arguments": [], "result": "i64"},
+    ],
+}
+
+
+class ServiceError(Exception):
+    """The service's own error: the call was executed, and this is its answer."""
+
+
 class Counter:
     """The service."""
 
@@ -38,6 +66,10 @@ class Counter:
         self.sum = 0
 
     def add(self, n):
+        if type(n) is not int:
+            raise TypeError("n is not a whole number")
+        if not -(2**63) <= self.sum + n < 2**63:
+            raise ServiceError(f"the counter stands at {self.sum} and cannot take that much more")
         self.sum += n
         return self.sum
 
@@ -50,7 +82,7 @@ class Replica:
 
     def __init__(self, stream):
         self.stream = stream
-        self.methods = {method_id(name): name for name in ("add", "get")}
+        self.methods = {method_id(method["name"]): method for method in CONTRACT["methods"]}
         self.service = Counter()
         self.arriving = b""
         # Its node spares what a replica that dies had not begun.
@@ -70,6 +102,8 @@ class Replica:
         if header is None:
             return None, b""
         length, kind = struct.unpack("<IB3x", header)
+        if length > LONGEST:
+            sys.exit(f"the node writes a frame of {length} bytes: is it of another version?")
         return kind, self.read(length)
 
     def read(self, length):
@@ -88,14 +122,20 @@ class Replica:
 
     def call(self, method, is_json, is_read, body):
         if not is_json:
-            return REFUSED, BAD_ARGUMENTS, b"this service takes JSON: an array of arguments"
+            return REFUSED, BAD_ARGUMENTS, b"this service takes JSON (in Rust: client.in_json())"
+        if method == method_id(DESCRIBE):
+            return OK, 0, json.dumps(CONTRACT).encode()
         if method not in self.methods:
             return REFUSED, NO_SUCH_METHOD, b"no such method: this service has add(n) and get()"
-        if is_read and self.methods[method] != "get":
+        method = self.methods[method]
+        if is_read and not method["reads"]:
             return REFUSED, NOT_READ_ONLY, b"add(n) changes the sum: do not call it as a read"
         try:
-            arguments = json.loads(body)
-            result = getattr(self.service, self.methods[method])(*arguments)
+            function, arguments = getattr(self.service, method["name"]), json.loads(body)
+            # In order, or by name.
+            result = function(**arguments) if isinstance(arguments, dict) else function(*arguments)
+        except ServiceError as error:
+            return ERROR, 0, json.dumps(str(error)).encode()
         except (TypeError, ValueError) as error:
             return REFUSED, BAD_ARGUMENTS, str(error).encode()[:512]
         return OK, 0, json.dumps(result).encode()
@@ -113,7 +153,7 @@ class Replica:
         state, self.arriving = self.arriving, b""
         try:
             self.service.sum = int(json.loads(state))
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             self.send(FAILED, struct.pack("<Q", number) + str(error).encode()[:512])
         else:
             self.send(RESTORED, struct.pack("<Q", number))
@@ -135,7 +175,7 @@ class Replica:
                 sys.exit("the node says: " + body.decode())
             elif kind is None or kind == FAREWELL:
                 return  # the node has stopped, or needs the replica no more
-            else:
+            elif kind < OPTIONAL:
                 sys.exit(f"the node writes a frame of kind {kind}: is it of another version?")
 
 
