@@ -10,9 +10,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, bench, call, context, deploy, deployments, doctor, drain, events, explain, hand_over,
-    init, job, join, key, node, nodes, poisoned, programs, qos, registry, reload, replica, retire,
-    run, state, status, style, targets, upgrade,
+    agent, bench, call, context, deploy, deployments, describe, doctor, drain, events, explain,
+    hand_over, init, job, join, key, node, nodes, poisoned, programs, qos, registry, reload,
+    replica, retire, run, state, status, style, targets, upgrade,
 };
 
 const EXAMPLES: &str = "\
@@ -29,6 +29,7 @@ Examples:
       steadfast status --config node.toml
       steadfast events --follow --config node.toml
       steadfast call counter add '[5]' --at 127.0.0.1:7100
+      steadfast describe counter --at 127.0.0.1:7100
   List the calls that killed services:
       steadfast poisoned counter --config node.toml
   Move a group's primary to another node, while clients call the group:
@@ -94,6 +95,7 @@ enum Command {
     Events(events::Args),
     Poisoned(poisoned::Args),
     Call(call::Args),
+    Describe(describe::Args),
     Move(hand_over::Args),
     Style(style::Args),
     State(state::Args),
@@ -134,6 +136,7 @@ fn main() -> ExitCode {
         Command::Events(args) => events::run(&args),
         Command::Poisoned(args) => poisoned::run(&args),
         Command::Call(args) => call::run(&args),
+        Command::Describe(args) => describe::run(&args),
         Command::Move(args) => hand_over::run(&args),
         Command::Style(args) => style::run(&args),
         Command::State(args) => state::run(&args),

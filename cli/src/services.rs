@@ -1,10 +1,11 @@
 //! The services that are built into the program, for `[[replica]]` entries of a configuration.
 
 use serde::{Deserialize, Serialize};
-use steadfast::{BoxError, Call, Context, Service, ServiceOutcome};
+use steadfast::contract::tell;
+use steadfast::{BoxError, Call, Context, Contract, DESCRIBE, Schema, Service, ServiceOutcome};
 
 /// Why a counter does not count.
-#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, thiserror::Error, Serialize, Deserialize, Schema)]
 pub enum CounterError {
     /// The sum would not fit.
     #[error("the counter stands at {0} and cannot take that much more")]
@@ -41,9 +42,31 @@ impl Counter for Tally {
 /// Returns the arguments unchanged, whatever the method: for measurements and first steps.
 pub struct Echo;
 
+impl Echo {
+    fn answer(call: &Call<'_>) -> ServiceOutcome {
+        match call.method {
+            DESCRIBE if call.json => tell(call, Echo::contract),
+            _ => ServiceOutcome::Ok(call.body.to_vec().into()),
+        }
+    }
+
+    fn contract() -> Contract {
+        Contract {
+            service: "Echo".to_owned(),
+            docs: "Returns the arguments unchanged, whatever the method.".to_owned(),
+            encodings: vec!["postcard".to_owned(), "json".to_owned()],
+            ..Contract::default()
+        }
+    }
+}
+
 impl Service for Echo {
     fn call(&mut self, _: &Context, call: Call<'_>) -> ServiceOutcome {
-        ServiceOutcome::Ok(call.body.to_vec().into())
+        Echo::answer(&call)
+    }
+
+    fn read(&self, _: &Context, call: Call<'_>) -> ServiceOutcome {
+        Echo::answer(&call)
     }
 
     fn snapshot(&self) -> Result<Vec<u8>, BoxError> {

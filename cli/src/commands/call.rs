@@ -1,15 +1,13 @@
 //! `steadfast call`: tries a method by hand.
 
 use std::io::Read;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use steadfast::{Answer, Balancing, BytesCallError, Client, Invocation, Policy, Reading, Tls};
+use steadfast::{Answer, Balancing, BytesCallError, Client, Invocation, Policy, Reading};
 
-use super::at::host_port;
-use super::context::Context;
+use super::cluster::Cluster;
 use super::wait::duration;
 use super::{Failure, finish, print};
 
@@ -26,8 +24,7 @@ Examples:
   steadfast call echo anything - --at 127.0.0.1:7100 < arguments.json
   steadfast call counter get --at 10.0.0.1:7100,10.0.0.2:7100 --tls plant/client-app
 
-If the service does not have the method, the error lists its methods. The result is JSON on standard
-output.
+`steadfast describe` shows a group's methods. The result is JSON on standard output.
 
 Exit codes:
   0  the call was executed, and its result is on standard output
@@ -50,13 +47,8 @@ pub struct Args {
     /// standard input.
     #[arg(value_name = "JSON-ARGS", default_value = "[]", allow_hyphen_values = true)]
     arguments: String,
-    /// Client addresses of one or more nodes. Any node finds the group. Default: the addresses of
-    /// the context (see `steadfast context`).
-    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = host_port)]
-    at: Vec<String>,
-    /// Connect by TLS with the certificate in this folder, which `steadfast init` made for a client.
-    #[arg(long, value_name = "DIR")]
-    tls: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: Cluster,
     /// How long to wait for the result, such as 250ms or 1.5s.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     deadline: Duration,
@@ -100,28 +92,10 @@ pub fn run(args: &Args) -> ExitCode {
     finish(call(args).and_then(|result| print(&result)))
 }
 
-/// The nodes, and the folder of the certificate.
-fn whom(args: &Args) -> Result<(Vec<String>, Option<PathBuf>), Failure> {
-    if !args.at.is_empty() {
-        return Ok((args.at.clone(), args.tls.clone()));
-    }
-    let context = Context::load()?;
-    if context.clients.is_empty() {
-        let why =
-            "no address: give --at HOST:PORT, or choose a cluster by `steadfast context use DIR`";
-        return Err(Failure::Usage(why.into()));
-    }
-    Ok((context.clients, args.tls.clone().or(context.client_tls)))
-}
-
 fn call(args: &Args) -> Result<String, Failure> {
     let body = arguments(&args.arguments)?;
-    let (at, tls) = whom(args)?;
-    let mut builder = Client::builder().policy(Policy::default().priority(args.priority));
-    if let Some(folder) = &tls {
-        builder = builder.tls(Tls::from_dir(folder).map_err(Failure::usage)?);
-    }
-    let client = builder.connect(&at).map_err(Failure::failed)?;
+    let policy = Policy::default().priority(args.priority);
+    let client = args.cluster.connect(Client::builder().policy(policy))?;
     let invocation = Invocation::new(&args.group, args.method.as_str());
     let invocation = invocation.json().body(body).within(args.deadline);
     let reading = match args.stale {
