@@ -103,9 +103,10 @@ fn parse(path: &Path) -> Result<NodeConfig, Failure> {
         .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
 }
 
-/// The folder of "node.toml" is "", which joins to the same path.
+/// The folder of "node.toml" is ".", since no program can be started in "".
 fn folder_of(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new(""))
+    let named = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    named.unwrap_or(Path::new("."))
 }
 
 /// Where the node's relative paths lie: as the command line says, or the unit that started it.
@@ -364,5 +365,18 @@ fn host(node: &Node, config: &NodeConfig) -> Result<(), Failure> {
 fn tell_systemd(message: &str) {
     if let Err(error) = notify::systemd(message) {
         tracing::warn!("cannot reach NOTIFY_SOCKET: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_beside_the_shell_has_a_folder_where_programs_can_start() {
+        for (file, folder) in [("node.toml", "."), ("./node.toml", "."), ("a/node.toml", "a")] {
+            assert_eq!(folder_of(Path::new(file)), Path::new(folder));
+        }
+        assert_eq!(folder_of(Path::new("/node.toml")), Path::new("/"));
     }
 }
