@@ -111,14 +111,14 @@ impl Session {
             group: call.group,
             client: self.client,
             number: call.number,
-            unanswered: group.unanswered(),
+            unanswered: call.key.map_or_else(|| group.unanswered(), |key| key.unanswered),
             view: group.view(),
             method: call.method,
             timeout_us: u32::try_from(timeout).unwrap_or(u32::MAX),
             json: call.json,
             beside,
             access: call.access,
-            priority: group.policy.priority,
+            priority: call.priority.unwrap_or(group.policy.priority),
             body: call.body.clone(),
         };
         self.effects.stats.attempts += 1;

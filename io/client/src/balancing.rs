@@ -77,13 +77,15 @@ impl Session {
     /// The time has come to ask for newer targets, of any connected node.
     pub(crate) fn refresh_due(&mut self, now: Time, id: GroupId) {
         let Some(group) = self.groups.get(&id) else { return };
-        let Some(period) = group.policy.period() else { return };
+        let Some(period) = group.refresh_period() else { return };
         let ready = self.links.ready();
         if !ready.is_empty() {
             let place = self.effects.random.below(ready.len() as u64) as usize;
             let name = group.name.clone();
             self.effects.stats.refreshes += 1;
             self.effects.ask(ready[place].0, name);
+        } else if group.followed {
+            self.inquire(now, id);
         }
         self.effects.timers.set(Timer::Refresh(id), now + period);
     }

@@ -130,6 +130,8 @@ impl Session {
                     self.ask_next(now, Some(id));
                 }
             }
+            // Nothing is under way that the node's word could end.
+            None if group.followed && group.is_idle() => _ = group.deny(),
             // The answer to a question after a node's life: that it came is all.
             None => {}
         }
@@ -249,7 +251,8 @@ impl Session {
     pub(crate) fn give_up(&mut self, now: Time, id: GroupId) {
         let group = &self.groups[&id];
         let error = CallError::NoSuchGroup(group.name.clone());
-        let calls: BTreeSet<CallId> = group.active.values().chain(&group.queue).copied().collect();
+        let calls: BTreeSet<CallId> =
+            group.active.values().chain(group.queue.keys()).copied().collect();
         for call in calls {
             if !self.calls[&call].may_be_executed() {
                 self.done(call, Err(error.clone()));
@@ -262,7 +265,7 @@ impl Session {
     /// Waiting does not help if every node speaks another version.
     fn give_up_on_version(&mut self, now: Time, id: GroupId) {
         let Some(theirs) = self.links.only_other_versions() else { return };
-        let queue: Vec<CallId> = self.groups[&id].queue.iter().copied().collect();
+        let queue: Vec<CallId> = self.groups[&id].queue.keys().copied().collect();
         for call in queue {
             self.done(call, Err(CallError::Version { theirs }));
         }

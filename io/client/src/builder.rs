@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use wire::ClientId;
+
 use crate::buffers::draw;
 use crate::secure::Tls;
 use crate::{Config, ConnectError, Hedging, Policy, RetryBudget};
@@ -33,6 +35,8 @@ pub struct Builder {
     pub(crate) policy: Policy,
     pub(crate) group_policies: Vec<(String, Policy)>,
     pub(crate) retry_budget: RetryBudget,
+    pub(crate) session: Option<ClientId>,
+    pub(crate) in_order: bool,
 }
 
 impl Builder {
@@ -65,10 +69,37 @@ impl Builder {
         Builder { retry_budget, ..self }
     }
 
+    /// Takes part in a session whose calls a program counts in place of its clients: each
+    /// invocation has a [`Key`](crate::Key).
+    ///
+    /// Several clients may take part in it, as gateways do to which one caller turns after the
+    /// other. No other session may have its name, which is therefore drawn at random from 64 bits.
+    pub fn session(self, session: ClientId) -> Builder {
+        Builder { session: Some(session), ..self }
+    }
+
+    /// Tries the addresses in the order in which they are given, such as a near node first.
+    ///
+    /// Without this each client begins at a random one, so that not all turn to the same node.
+    pub fn in_order(self) -> Builder {
+        Builder { in_order: true, ..self }
+    }
+
     /// The configuration of the session.
     pub(crate) fn config(&self, addresses: Vec<SocketAddr>) -> Result<Config, ConnectError> {
-        let Builder { hedging, policy, retry_budget, .. } = *self;
+        let Builder { hedging, policy, retry_budget, session, in_order, .. } = *self;
         let group_policies = self.group_policies.iter().cloned().collect();
-        Ok(Config { hedging, policy, group_policies, retry_budget, ..draw(addresses)? })
+        let drawn = draw(addresses)?;
+        let (client, keyed) = (session.unwrap_or(drawn.client), session.is_some());
+        Ok(Config {
+            client,
+            keyed,
+            in_order,
+            hedging,
+            policy,
+            group_policies,
+            retry_budget,
+            ..drawn
+        })
     }
 }

@@ -8,7 +8,7 @@ use wire::client::Access;
 use wire::{GroupId, MethodId, Time};
 
 use crate::CallError;
-use crate::invocation::Invocation;
+use crate::invocation::{Invocation, Key};
 use crate::policy::Balancing;
 use crate::spread::Spread;
 use crate::trail::Trail;
@@ -40,6 +40,10 @@ pub(crate) struct Call {
     /// Its own, or that of its group's policy.
     pub(crate) balancing: Balancing,
     pub(crate) deadline: Time,
+    /// Its own, in place of its group's policy.
+    pub(crate) priority: Option<u8>,
+    /// Its number by its caller, if that counts calls.
+    pub(crate) key: Option<Key>,
     /// 0 until it leaves the queue.
     pub(crate) number: u64,
     pub(crate) phase: Phase,
@@ -80,6 +84,8 @@ impl Call {
             body: invocation.body,
             balancing,
             deadline,
+            priority: invocation.priority,
+            key: invocation.key,
             number: 0,
             phase: Phase::Queued,
             trail: Trail::default(),

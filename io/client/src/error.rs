@@ -77,6 +77,11 @@ pub enum CallError {
     /// The deadline is longer than nodes are sure to remember a session.
     #[error("a deadline of {0:?} is longer than the limit, {MAX_DEADLINE:?}: give a shorter one")]
     DeadlineTooLong(Duration),
+    /// Its caller has made the call anew, or has given it up: see [`Key`](crate::Key).
+    #[error(
+        "the caller has repeated the call, or has given it up: its newest attempt has the answer"
+    )]
+    Repeated,
     /// The task of an asynchronous client has ended.
     #[error("the client's task has ended with its runtime: make a new client")]
     Closed,
@@ -89,7 +94,10 @@ impl CallError {
     /// a later call of the same client to the same group is.
     pub fn was_executed(&self) -> Option<bool> {
         match self {
-            CallError::DeadlineExceeded | CallError::RetriesSpent | CallError::Closed => None,
+            CallError::DeadlineExceeded
+            | CallError::RetriesSpent
+            | CallError::Repeated
+            | CallError::Closed => None,
             CallError::Service(_) => Some(true),
             CallError::Refused { refusal, .. } => refusal.was_executed(),
             _ => Some(false),

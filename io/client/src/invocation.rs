@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use wire::MethodId;
 use wire::client::Access;
+use wire::limits::MAX_SESSION_WINDOW;
 
 use crate::Balancing;
 
@@ -48,6 +49,10 @@ pub struct Invocation<'a> {
     pub reading: Option<Reading>,
     /// The replicas that receive this call. `None` leaves them to the client's policy.
     pub balancing: Option<Balancing>,
+    /// The call's number, if its caller counts calls. `None` leaves that to the client.
+    pub key: Option<Key>,
+    /// How critical the call is, from 0 to 255. `None` leaves that to the client's policy.
+    pub priority: Option<u8>,
     /// The longest time to an answer. `None` means [`DEFAULT_DEADLINE`] at a client, and the
     /// handler's own time in a handler.
     pub deadline: Option<Duration>,
@@ -65,6 +70,8 @@ impl<'a> Invocation<'a> {
             json: false,
             reading: None,
             balancing: None,
+            key: None,
+            priority: None,
             deadline: None,
         }
     }
@@ -97,6 +104,17 @@ impl<'a> Invocation<'a> {
         Invocation { balancing: Some(balancing), ..self }
     }
 
+    /// Sets how critical the call is, in place of the policy's priority.
+    pub fn priority(self, priority: u8) -> Self {
+        Invocation { priority: Some(priority), ..self }
+    }
+
+    /// Gives the call its number. Only clients of a named session take such calls, and no others:
+    /// see `Builder::session`.
+    pub fn keyed(self, key: Key) -> Self {
+        Invocation { key: Some(key), ..self }
+    }
+
     pub(crate) fn access(&self) -> Access {
         self.reading.map_or(Access::Change, Access::from)
     }
@@ -110,6 +128,45 @@ impl<'a> Invocation<'a> {
     #[cfg(feature = "tokio")]
     pub(crate) fn into_owned(self) -> Invocation<'static> {
         Invocation { group: Cow::Owned(self.group.into_owned()), ..self }
+    }
+}
+
+/// The number of a call in a session whose calls a program counts in place of its client.
+///
+/// So a call keeps its number when it comes by another client, as a call of a gateway's caller does
+/// that is repeated at another gateway. It is executed once, and both have its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Which of the session's calls, from 1. A repeated call has the number of the first attempt.
+    pub number: u64,
+    /// The caller has the replies to all calls below this number, or has given them up. From 1, at
+    /// most `number`, and less than [`MAX_SESSION_WINDOW`] below it.
+    pub unanswered: u64,
+}
+
+/// The greatest number of a call.
+const MOST: u64 = i64::MAX as u64;
+
+impl Key {
+    /// Why no session can have such a call.
+    pub(crate) fn check(self) -> Result<(), String> {
+        let Key { number, unanswered } = self;
+        if number > MOST {
+            return Err(format!("call {number}: numbers count from 1 to {MOST}"));
+        }
+        if unanswered == 0 || unanswered > number {
+            return Err(format!(
+                "call {number} with {unanswered} as the first unanswered one: that is from 1 to \
+                 the call's own number"
+            ));
+        }
+        if number - unanswered >= MAX_SESSION_WINDOW {
+            return Err(format!(
+                "call {number} while {unanswered} is unanswered: a session has at most \
+                 {MAX_SESSION_WINDOW} calls under way; use a further session"
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -23,6 +23,7 @@ mod call;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod channel;
 mod error;
+mod follow;
 mod hedge;
 mod invocation;
 mod links;
@@ -49,8 +50,9 @@ pub use bug::Planted;
 #[cfg(any(feature = "net", feature = "tokio"))]
 pub use builder::Builder;
 pub use error::{CallError, ConnectError};
+pub use follow::Followed;
 pub use hedge::Hedging;
-pub use invocation::{DEFAULT_DEADLINE, Invocation, MAX_STALE, Reading};
+pub use invocation::{DEFAULT_DEADLINE, Invocation, Key, MAX_STALE, Reading};
 #[cfg(feature = "net")]
 pub use net::Client;
 pub use output::{CallId, Cause, Event, Link, Output, Stats, Trouble};

@@ -14,7 +14,7 @@ use wire::{ClientId, GroupId, Time, ViewNumber};
 use crate::bug::Planted;
 use crate::call::{Call, Phase};
 use crate::hedge::Hedging;
-use crate::invocation::{DEFAULT_DEADLINE, Invocation};
+use crate::invocation::{DEFAULT_DEADLINE, Invocation, Key};
 use crate::links::{Links, Overdue};
 use crate::output::{CallId, Effects, Link, Output, Stats, Timer, Trouble};
 use crate::policy::Policy;
@@ -29,6 +29,10 @@ use crate::{CallError, ConnectError};
 pub struct Config {
     /// The name of the session, drawn at random. No other session may ever have it.
     pub client: ClientId,
+    /// The callers count the session's calls: each invocation has a key.
+    pub keyed: bool,
+    /// The addresses are tried in their order, and not from a random one on.
+    pub in_order: bool,
     /// The client addresses of nodes: one that answers is enough, [`MAX_ADDRESSES`] the maximum.
     pub addresses: Vec<SocketAddr>,
     /// The seed of the jitter, and of all that the session draws.
@@ -48,6 +52,8 @@ impl Config {
     pub fn new(client: ClientId, addresses: Vec<SocketAddr>, seed: u64) -> Config {
         Config {
             client,
+            keyed: false,
+            in_order: false,
             addresses,
             seed,
             hedging: Hedging::default(),
@@ -76,6 +82,7 @@ pub enum Reach {
 #[derive(Debug)]
 pub struct Session {
     pub(crate) client: ClientId,
+    keyed: bool,
     pub(crate) hedging: Hedging,
     policy: Policy,
     group_policies: BTreeMap<String, Policy>,
@@ -105,12 +112,13 @@ impl Session {
             }
         }
         // Clients that are given the same list do not all turn to the same node.
-        if !given.is_empty() {
+        if !given.is_empty() && !config.in_order {
             let first = effects.random.below(given.len() as u64) as usize;
             given.rotate_left(first);
         }
         Session {
             client: config.client,
+            keyed: config.keyed,
             hedging: config.hedging,
             policy: config.policy,
             group_policies: config.group_policies,
@@ -176,21 +184,29 @@ impl Session {
         self.effects.stats.calls += 1;
         let deadline = now + invocation.deadline.unwrap_or(DEFAULT_DEADLINE);
         if let Err(error) = self.check_call(now, &invocation, deadline) {
-            let (result, answers) = (Err(error), Vec::new());
-            self.effects.outputs.push_back(Output::Done { call: id, result, answers });
-            return id;
+            return self.refuse(id, error);
         }
         let name: &str = &invocation.group;
         let group = GroupId::of(name);
-        let policy = self.group_policies.get(name).copied().unwrap_or(self.policy);
+        let policy = self.policy_of(name);
         let record = self.groups.entry(group).or_insert_with(|| Group::new(name, policy));
-        record.queue.insert(id);
+        let over = match invocation.key.map(|key| record.take_key(key)) {
+            Some(Err(reason)) => {
+                let refused = CallError::Refused { refusal: Refusal::Stale, reason };
+                return self.refuse(id, refused);
+            }
+            over => over.and_then(Result::ok).unwrap_or_default(),
+        };
+        record.queue.insert(id, invocation.key);
         let balancing = invocation.balancing.unwrap_or(record.policy.balancing);
         self.credit.earn();
         self.queued += 1;
         self.bytes += invocation.body.len();
         self.calls.insert(id, Call::new(group, invocation, balancing, deadline));
         self.effects.timers.set(Timer::Call(id), deadline);
+        for call in over {
+            self.done(call, Err(CallError::Repeated));
+        }
         self.admit(now, group);
         if self.calls[&id].phase == Phase::Queued {
             if self.queued > MAX_QUEUED_CALLS {
@@ -199,6 +215,17 @@ impl Session {
                 self.inquire(now, group);
             }
         }
+        id
+    }
+
+    pub(crate) fn policy_of(&self, group: &str) -> Policy {
+        self.group_policies.get(group).copied().unwrap_or(self.policy)
+    }
+
+    /// A call that cannot be begun.
+    fn refuse(&mut self, id: CallId, error: CallError) -> CallId {
+        let (result, answers) = (Err(error), Vec::new());
+        self.effects.outputs.push_back(Output::Done { call: id, result, answers });
         id
     }
 
@@ -219,6 +246,15 @@ impl Session {
         let (name, body): (&str, &Bytes) = (&invocation.group, &invocation.body);
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(CallError::NoSuchGroup(name.into()));
+        }
+        if invocation.key.is_some() != self.keyed {
+            let reason = "a session takes either calls with a key or calls without: \
+                          `Builder::session` makes a client for those with one";
+            let (refusal, reason) = (Refusal::BadArguments, reason.into());
+            return Err(CallError::Refused { refusal, reason });
+        }
+        if let Some(Err(reason)) = invocation.key.map(Key::check) {
+            return Err(CallError::Refused { refusal: Refusal::Window, reason });
         }
         if body.len() > MAX_BODY {
             let reason = format!(

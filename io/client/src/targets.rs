@@ -10,7 +10,9 @@ use wire::ordered::Style;
 use wire::{GroupId, Time, ViewNumber};
 
 use crate::call::Call;
+use crate::follow::{FOLLOW, FOLLOW_UNKNOWN};
 use crate::hedge::{Hedging, Pace};
+use crate::invocation::Key;
 use crate::links::Links;
 use crate::output::{CallId, Link};
 use crate::policy::{Balancing, News, Policy, Strategy, any_answers};
@@ -95,12 +97,16 @@ pub(crate) struct Group {
     /// nonsense.
     pub(crate) doubt: bool,
     denials: u32,
+    /// Its targets are kept known while no call is under way.
+    pub(crate) followed: bool,
     pub(crate) inquiry: Inquiry,
     pub(crate) next_number: u64,
+    /// The callers of a keyed session want no reply to a call below this number.
+    given_up: u64,
     /// Calls with a number, by it.
     pub(crate) active: BTreeMap<u64, CallId>,
     /// Calls that wait for targets, or for a place in the window; oldest first.
-    pub(crate) queue: BTreeSet<CallId>,
+    pub(crate) queue: BTreeMap<CallId, Option<Key>>,
     pub(crate) pace: Pace,
     /// How long each target took to answer of late, and when it did last.
     answers: BTreeMap<SocketAddr, (Duration, Time)>,
@@ -126,10 +132,12 @@ impl Group {
             bound: false,
             doubt: false,
             denials: 0,
+            followed: false,
             inquiry: Inquiry::default(),
             next_number: 1,
+            given_up: 1,
             active: BTreeMap::new(),
-            queue: BTreeSet::new(),
+            queue: BTreeMap::new(),
             pace: Pace::new(),
             answers: BTreeMap::new(),
             watched: BTreeSet::new(),
@@ -140,7 +148,13 @@ impl Group {
 
     /// Nothing of it need be kept. Once a number was given it must be: none is used twice.
     pub(crate) fn is_forgettable(&self) -> bool {
-        self.next_number == 1 && self.queue.is_empty()
+        self.next_number == 1 && self.queue.is_empty() && !self.followed
+    }
+
+    /// How often a node is asked for the targets, whatever is known.
+    pub(crate) fn refresh_period(&self) -> Option<Duration> {
+        let follows = if self.targets.nodes.is_empty() { FOLLOW_UNKNOWN } else { FOLLOW };
+        self.policy.period().or(self.followed.then_some(follows))
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -154,17 +168,44 @@ impl Group {
 
     /// The oldest call in the queue and a number for it, if it may be sent.
     pub(crate) fn admit(&mut self, hedging: &Hedging) -> Option<(CallId, u64)> {
-        if self.targets.nodes.is_empty()
-            || self.next_number - self.unanswered() >= MAX_SESSION_WINDOW
-        {
+        if self.targets.nodes.is_empty() {
             return None;
         }
-        let call = self.queue.pop_first()?;
-        let number = self.next_number;
-        self.next_number += 1;
+        let waiting = self.queue.first_entry()?;
+        let number = match waiting.get() {
+            Some(key) => key.number,
+            None => self.next_number,
+        };
+        let oldest = self.active.first_key_value().map_or(number, |(oldest, _)| *oldest);
+        if number.saturating_sub(oldest) >= MAX_SESSION_WINDOW {
+            return None;
+        }
+        let (call, _) = waiting.remove_entry();
+        self.next_number = self.next_number.max(number + 1);
         self.active.insert(number, call);
         self.pace.earn(hedging);
         Some((call, number))
+    }
+
+    /// The caller of a keyed session makes a call. Those that it makes again thereby, or wants no
+    /// reply to, are told.
+    ///
+    /// # Errors
+    /// The caller has given this call up before.
+    pub(crate) fn take_key(&mut self, key: Key) -> Result<Vec<CallId>, String> {
+        self.given_up = self.given_up.max(key.unanswered);
+        let from = self.given_up;
+        if key.number < from {
+            return Err(format!(
+                "call {} comes after its caller gave up all calls below {from}: make a new one",
+                key.number
+            ));
+        }
+        let is_over = |number: u64| number < from || number == key.number;
+        let sent = self.active.iter().filter(|(number, _)| is_over(**number)).map(|(_, id)| *id);
+        let queued =
+            self.queue.iter().filter(|(_, key)| key.is_some_and(|key| is_over(key.number)));
+        Ok(sent.chain(queued.map(|(id, _)| *id)).collect())
     }
 
     /// After how long a second replica is asked for a call that is sent now, if at all.

@@ -7,20 +7,22 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use tokio::net::{ToSocketAddrs, lookup_host};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use wire::ClientId;
 use wire::limits::MAX_QUEUED_CALLS;
 
 use crate::buffers::{Ended, listed};
-use crate::{Answer, Builder, CallError, ConnectError, DEFAULT_DEADLINE, Event, Invocation, Stats};
+use crate::{
+    Answer, Builder, CallError, ConnectError, DEFAULT_DEADLINE, Event, Followed, Invocation, Stats,
+};
 
 mod driver;
 mod order;
 mod stream;
 
 use driver::Task;
-use order::{Log, Order, POISONED};
+use order::{Follower, Log, Order, POISONED};
 
 /// An asynchronous client, for any number of tasks. Its clones share one session, which ends with
 /// the last of them.
@@ -113,10 +115,25 @@ impl AsyncClient {
         }
         let (asker, answered) = oneshot::channel();
         let (invocation, deadline) = (invocation.into_owned(), Instant::now() + deadline);
-        let order = Order { invocation, deadline, asker };
+        let order = Order::Call { invocation, deadline, asker };
         // The task takes orders as fast as they come: what is too much, the session refuses.
         self.orders.send(order).await.map_err(|_| CallError::Closed)?;
         answered.await.map_err(|_| CallError::Closed)
+    }
+
+    /// Keeps a group's targets known, and tells each change, until the receiver is dropped.
+    ///
+    /// # Errors
+    /// [`CallError::Closed`] if the client's task has ended. A name that no group can have, and one
+    /// group too many, stay [`Followed::Unknown`].
+    pub async fn follow(
+        &self,
+        group: impl Into<String>,
+    ) -> Result<watch::Receiver<Followed>, CallError> {
+        let (told, follower) = watch::channel(Followed::default());
+        let order = Order::Follow(Follower { group: group.into(), told });
+        self.orders.send(order).await.map_err(|_| CallError::Closed)?;
+        Ok(follower)
     }
 
     /// The name of the session, as nodes and handlers see it.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use wire::Time;
 use wire::client::Frame;
 
-use super::order::{Asker, Log, Order, POISONED};
+use super::order::{Asker, Follower, Log, Order, POISONED};
 use super::stream::Stream;
 use crate::buffers::READ_SIZE;
 use crate::channel::Channel;
@@ -25,6 +25,7 @@ pub(super) struct Task {
     start: Instant,
     orders: mpsc::Receiver<Order>,
     askers: BTreeMap<CallId, Asker>,
+    followers: Vec<Follower>,
     streams: BTreeMap<Link, Stream>,
     alarm: Pin<Box<Sleep>>,
     scratch: Box<[u8]>,
@@ -48,6 +49,7 @@ impl Task {
             start,
             orders,
             askers: BTreeMap::new(),
+            followers: Vec::new(),
             streams: BTreeMap::new(),
             alarm: Box::pin(sleep_until(start)),
             scratch: vec![0; READ_SIZE].into(),
@@ -64,10 +66,16 @@ impl Task {
     fn take_orders(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while let Some(order) = ready!(self.orders.poll_recv(cx)) {
             let now = self.now();
-            let deadline = Time::ZERO + order.deadline.duration_since(self.start);
+            let (invocation, deadline, mut asker) = match order {
+                Order::Call { invocation, deadline, asker } => (invocation, deadline, asker),
+                Order::Follow(follower) => {
+                    self.follow(now, follower);
+                    continue;
+                }
+            };
+            let deadline = Time::ZERO + deadline.duration_since(self.start);
             // The order was on its way for a moment, which must not make its deadline too long.
             let deadline = deadline.min(now + wire::limits::MAX_DEADLINE);
-            let Order { invocation, mut asker, .. } = order;
             // This also has the task woken when the future that waits is dropped.
             if asker.poll_closed(cx).is_ready() {
                 continue;
@@ -77,6 +85,34 @@ impl Task {
             self.pump();
         }
         Poll::Ready(())
+    }
+
+    fn follow(&mut self, now: Time, follower: Follower) {
+        // A group that cannot be followed stays unknown.
+        if self.session.follow(now, &follower.group).is_ok() {
+            self.followers.push(follower);
+            self.pump();
+        }
+    }
+
+    /// Tells followers what is new, and forgets those who listen no more.
+    fn tell_followers(&mut self) {
+        let (gone, there): (Vec<_>, Vec<_>) =
+            self.followers.drain(..).partition(|follower| follower.told.is_closed());
+        self.followers = there;
+        for Follower { group, .. } in gone {
+            if self.followers.iter().all(|other| other.group != group) {
+                self.session.unfollow(&group);
+            }
+        }
+        for Follower { group, told } in &self.followers {
+            let followed = self.session.followed(group);
+            told.send_if_modified(|before| {
+                let is_news = *before != followed;
+                *before = followed;
+                is_news
+            });
+        }
     }
 
     /// Calls whose futures were dropped are given up.
@@ -206,6 +242,7 @@ impl Future for Task {
             task.pump();
             again |= task.serve_timers(cx);
             task.pump();
+            task.tell_followers();
             if task.tell_opened() {
                 return Poll::Ready(());
             }

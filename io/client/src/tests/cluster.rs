@@ -108,6 +108,15 @@ impl Cluster {
         Cluster::given(count, &[count])
     }
 
+    /// A client of a session whose calls have keys.
+    pub(super) fn keyed(count: u32) -> Cluster {
+        let mut cluster = Cluster::new(count);
+        let addresses = vec![address(count)];
+        let config = Config { keyed: true, ..Config::new(ClientId(77), addresses, 1) };
+        cluster.session = Session::new(config, Time::ZERO);
+        cluster
+    }
+
     pub(super) fn given(count: u32, given: &[u32]) -> Cluster {
         let all: Vec<u32> = (1..=count).collect();
         let node = |number: &u32| {

@@ -3,8 +3,10 @@
 
 mod cluster;
 mod finding;
+mod following;
 mod hedging;
 mod hostile;
+mod keyed;
 mod limits;
 mod moving;
 mod multicast;
