@@ -135,6 +135,15 @@ impl Config {
                 return Err(Problem::AdminPortTaken(admin));
             }
         }
+        if let Some(grpc) = self.grpc {
+            if self.client.is_none() {
+                return Err(Problem::GrpcWithoutClient(grpc));
+            }
+            let mut taken = self.client.iter().chain(&self.admin_tls).chain(self.ring_addresses());
+            if grpc.port() == 0 || taken.any(|other| other.port() == grpc.port()) {
+                return Err(Problem::GrpcPort(grpc));
+            }
+        }
         let missing = self.security.missing();
         if self.insecure || missing.is_empty() {
             return Ok(());
@@ -143,6 +152,11 @@ impl Config {
             && !address.ip().is_loopback()
         {
             return Err(Problem::InsecureClient { address, missing: missing.join(", ") });
+        }
+        if let Some(address) = self.grpc
+            && !address.ip().is_loopback()
+        {
+            return Err(Problem::InsecureGrpc { address, missing: missing.join(", ") });
         }
         let open = self.ring_addresses().iter().find(|ring| !ring.ip().is_loopback());
         if let Some(&address) = open {

@@ -42,6 +42,8 @@ pub struct Config {
     pub client: Option<SocketAddr>,
     /// The address that clients are given instead.
     pub advertise: Option<SocketAddr>,
+    /// Where programs call by gRPC and HTTP. `None`: nowhere.
+    pub grpc: Option<SocketAddr>,
     /// Every node of the cluster, this one included.
     pub nodes: Vec<NodeAddress>,
     /// The ring's knobs.
@@ -86,6 +88,7 @@ impl Default for Config {
             admin_tls: None,
             client: Some(SocketAddr::from(([127, 0, 0, 1], 7100))),
             advertise: None,
+            grpc: None,
             nodes: vec![NodeAddress::new(NodeId(1), ([127, 0, 0, 1], 7201).into())],
             ring: RingKnobs::default(),
             vote_timeout: Duration::from_secs(2),

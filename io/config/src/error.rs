@@ -271,6 +271,27 @@ pub enum Problem {
          number on TCP too): give it another"
     )]
     AdminPortTaken(SocketAddr),
+    /// The gateway is a client of its node.
+    #[error("listen.grpc = \"{0}\" needs listen.client, by which the gateway calls: set it too")]
+    GrpcWithoutClient(SocketAddr),
+    /// The gateway on a port that has another use, or on none that callers know.
+    #[error(
+        "listen.grpc = \"{0}\" needs a port of its own: not 0, and not that of listen.client, \
+         listen.admin or the ring"
+    )]
+    GrpcPort(SocketAddr),
+    /// Callers would be taken from other hosts.
+    #[error(
+        "listen.grpc = \"{address}\" can be reached from other hosts, but [security] lacks \
+         {missing}: `steadfast init` makes all keys; or listen on 127.0.0.1; or, on a network \
+         whose every host you trust, set insecure = true"
+    )]
+    InsecureGrpc {
+        /// The address.
+        address: SocketAddr,
+        /// The keys that `[security]` lacks.
+        missing: String,
+    },
     /// Some files of TLS, but not all.
     #[error(
         "[security] lacks `{0}`: TLS needs authority, certificate and key together; \

@@ -90,6 +90,8 @@ struct Listen {
     advertise: Option<SocketAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
     admin: Option<SocketAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grpc: Option<SocketAddr>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -242,6 +244,7 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
         admin_tls: file.listen.admin,
         client: file.listen.client,
         advertise: file.listen.advertise,
+        grpc: file.listen.grpc,
         nodes: file.nodes,
         ring,
         settle: file.upgrade.settle,
@@ -284,6 +287,7 @@ fn print(config: &Config) -> String {
             client: config.client,
             advertise: config.advertise,
             admin: config.admin_tls,
+            grpc: config.grpc,
         },
         nodes: config.nodes,
         ring: config.ring.into(),

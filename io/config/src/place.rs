@@ -52,6 +52,9 @@ impl Problem {
             Problem::AdminWithoutTls(_)
             | Problem::AdminPortTaken(_)
             | Problem::InsecureAdmin { .. } => vec![Key("listen"), Key("admin")],
+            Problem::GrpcWithoutClient(_) | Problem::GrpcPort(_) | Problem::InsecureGrpc { .. } => {
+                vec![Key("listen"), Key("grpc")]
+            }
             Problem::TlsIncomplete(_) => vec![Key("security")],
             Problem::ClientIsRing(_) | Problem::InsecureClient { .. } => {
                 vec![Key("listen"), Key("client")]

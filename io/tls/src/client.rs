@@ -52,7 +52,7 @@ impl Client {
             .with_root_certificates(authorities.clone())
             .with_client_auth_cert(chain.clone(), key.clone_key())
             .map_err(unusable)?;
-        config.alpn_protocols = vec![port.protocol()];
+        config.alpn_protocols = port.protocols();
         // A node has one certificate: the name would only tell onlookers which cluster this is.
         config.enable_sni = false;
         let any_node = ServerName::try_from(any_node(&identity.cluster))

@@ -122,6 +122,15 @@ impl Credentials {
     /// # Errors
     /// The folder has not exactly one key, or a file cannot be used.
     pub fn from_dir(folder: &Path) -> Result<Credentials, CredentialsError> {
+        let [authority, certificate, key] = Self::files_in(folder)?;
+        Self::from_files(&authority, &certificate, &key)
+    }
+
+    /// The authority, the certificate and its key in such a folder.
+    ///
+    /// # Errors
+    /// The folder has not exactly one key.
+    pub fn files_in(folder: &Path) -> Result<[PathBuf; 3], CredentialsError> {
         let mut keys = Vec::new();
         for entry in fs::read_dir(folder).map_err(unreadable(folder))? {
             let path = entry.map_err(unreadable(folder))?.path();
@@ -135,7 +144,7 @@ impl Credentials {
             let reason = format!("{} files NAME.key with a NAME.pem, one is needed", keys.len());
             return Err(unreadable(folder)(io::Error::other(reason)));
         };
-        Self::from_files(&folder.join("authority.pem"), &key.with_extension("pem"), key)
+        Ok([folder.join("authority.pem"), key.with_extension("pem"), key.clone()])
     }
 
     fn read(texts: [(&str, &[u8]); 3]) -> Result<Credentials, CredentialsError> {

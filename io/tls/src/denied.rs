@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
+use rustls::CommonState;
 
 use crate::name::Identity;
 
@@ -115,6 +116,12 @@ pub struct Peer {
 }
 
 impl Peer {
+    /// The other side of this connection, once the handshake is over.
+    pub(crate) fn of(connection: &CommonState) -> Option<Peer> {
+        let certificate = connection.peer_certificates()?.first()?;
+        Some(Peer::new(Identity::of(certificate).ok()?, certificate))
+    }
+
     pub(crate) fn new(identity: Identity, certificate: &[u8]) -> Peer {
         let hash = digest(&SHA256, certificate);
         Peer { identity, fingerprint: hash.as_ref().try_into().expect("SHA-256 has 32 bytes") }

@@ -46,16 +46,21 @@ pub enum Port {
     Copies,
     /// States of replicas, between nodes.
     States,
+    /// Calls of services by gRPC and HTTP.
+    Gateway,
 }
 
 impl Port {
-    fn protocol(self) -> Vec<u8> {
-        match self {
-            Port::Client => b"steadfast-client".to_vec(),
-            Port::Admin => b"steadfast-admin".to_vec(),
-            Port::Copies => b"steadfast-copies".to_vec(),
-            Port::States => b"steadfast-states".to_vec(),
-        }
+    /// The protocols that are spoken there, the preferred one first.
+    fn protocols(self) -> Vec<Vec<u8>> {
+        let names: &[&[u8]] = match self {
+            Port::Client => &[b"steadfast-client"],
+            Port::Admin => &[b"steadfast-admin"],
+            Port::Copies => &[b"steadfast-copies"],
+            Port::States => &[b"steadfast-states"],
+            Port::Gateway => &[b"h2", b"http/1.1"],
+        };
+        names.iter().map(|name| name.to_vec()).collect()
     }
 }
 

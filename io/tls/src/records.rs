@@ -95,8 +95,7 @@ impl Records {
 
     /// The other side, once the handshake is over. `None`: it is not of a Steadfast cluster.
     pub fn peer(&self) -> Option<Peer> {
-        let certificate = self.connection.peer_certificates()?.first()?;
-        Some(Peer::new(self.identity()?, certificate))
+        Peer::of(&self.connection)
     }
 
     /// The handshake was a short one, by a ticket of an earlier connection.

@@ -7,10 +7,10 @@ use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::{CertificateError, Error, ServerConfig, ServerConnection};
+use rustls::{CertificateError, CommonState, Error, HandshakeKind, ServerConfig, ServerConnection};
 
 use crate::credentials::{Credentials, CredentialsError};
-use crate::denied::Denied;
+use crate::denied::{Denied, Peer};
 use crate::name::{Identity, Role};
 use crate::records::Records;
 use crate::{Port, provider};
@@ -66,7 +66,7 @@ impl Server {
         // Sealed with a key that this process draws and changes every six hours: nothing is kept
         // here.
         config.ticketer = Ticketer::new().map_err(|error| unusable(&error))?;
-        config.alpn_protocols = vec![port.protocol()];
+        config.alpn_protocols = port.protocols();
         let denied = Arc::default();
         let present = Present { config: Arc::new(config), verifier, denied };
         Ok(Server { present: Arc::new(RwLock::new(present)), identity, port })
@@ -117,17 +117,28 @@ impl Server {
         Ok(Records::new(ServerConnection::new(self.present().config)?.into()))
     }
 
+    /// The configuration of new connections, for those who drive rustls themselves. They ask
+    /// [`admit_connection`](Server::admit_connection) after each handshake.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        self.present().config
+    }
+
     /// Decides on a client that has done its handshake.
     pub fn admit(&self, records: &Records) -> Visitor {
+        self.admit_connection(records.connection())
+    }
+
+    /// The same for a connection that rustls has.
+    pub fn admit_connection(&self, connection: &CommonState) -> Visitor {
         let Present { verifier, denied, .. } = self.present();
-        let chain = records.connection().peer_certificates().unwrap_or_default();
+        let chain = connection.peer_certificates().unwrap_or_default();
         // A ticket lives for hours, and a certificate may expire meanwhile.
-        if records.was_resumed()
+        if connection.handshake_kind() == Some(HandshakeKind::Resumed)
             && let Err(error) = check(&*verifier, chain, UnixTime::now())
         {
             return Visitor::Refused(format!("your certificate is not valid any more: {error}"));
         }
-        let Some(peer) = records.peer() else {
+        let Some(peer) = Peer::of(connection) else {
             return Visitor::Refused(crate::NameError::None.to_string());
         };
         let theirs = &peer.identity;

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use config::Rights;
 use os::waker::Waker;
 use rustix::io::Errno;
-use tls::Denied;
+use tls::{Denied, Identity, Role};
 use wire::client::{Frame, Hello, Outcome, Refusal, Reply};
 use wire::limits::{MAX_CALLER_BACKLOG, MAX_CALLERS, MAX_CALLERS_BYTES};
 use wire::versions::CLIENT;
@@ -402,7 +402,12 @@ fn denied(rights: &Rights, connection: &Connection, frame: &Frame) -> Option<Byt
     if rights.are_all() {
         return None;
     }
-    let name = connection.secure.as_ref().map(|secure| secure.peer.identity.label());
+    let identity = connection.secure.as_ref().map(|secure| &secure.peer.identity);
+    // A node's gateway has asked the same rights of its caller.
+    if identity.is_some_and(|identity| matches!(identity.role, Role::Node(_))) {
+        return None;
+    }
+    let name = identity.map(Identity::label);
     let reason = rights.refuse(name, request.group, request.method)?;
     let reply = Reply {
         number: request.number,
