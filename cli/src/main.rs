@@ -11,8 +11,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     agent, bench, call, context, deploy, deployments, describe, doctor, drain, events, explain,
-    hand_over, init, job, join, key, node, nodes, poisoned, programs, qos, registry, reload,
-    replica, retire, run, state, status, style, targets, upgrade,
+    gateway, hand_over, init, job, join, key, node, nodes, poisoned, programs, qos, registry,
+    reload, replica, retire, run, state, status, style, targets, upgrade,
 };
 
 const EXAMPLES: &str = "\
@@ -108,6 +108,7 @@ enum Command {
     /// Runs programs as ranks that go on after any loss, and looks after them.
     Job(job::Args),
     Agent(agent::Args),
+    Gateway(gateway::Args),
     Return(drain::Return),
     /// Looks up, binds and unbinds names.
     Registry(registry::Args),
@@ -148,6 +149,7 @@ fn main() -> ExitCode {
         Command::Drain(args) => drain::run(&args),
         Command::Job(args) => job::run(&args),
         Command::Agent(args) => agent::run(&args),
+        Command::Gateway(args) => gateway::run(&args),
         Command::Return(args) => drain::give_back(&args),
         Command::Registry(args) => registry::run(&args),
         Command::Replica(args) => replica::run(&args),

@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod drain;
 pub mod events;
 pub mod explain;
+pub mod gateway;
 pub mod hand_over;
 mod human;
 pub mod init;

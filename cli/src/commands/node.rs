@@ -1,8 +1,7 @@
 //! `steadfast node`: the daemon.
 
-use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
@@ -17,8 +16,9 @@ use steadfast::{
 };
 
 use super::{Failure, finish, log, notify, print, report};
-use crate::jobs::minder::Minder;
 use crate::services::{CounterService, Echo, Tally};
+
+mod beside;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -166,22 +166,23 @@ fn daemon(path: &Path, args: &Args) -> Result<(), Failure> {
     }
     take_mark(&installed, &folders)?;
     take_key(&installed, &folders)?;
-    let path = path.to_owned();
+    let file = path.to_owned();
     let read = move || -> Result<NodeConfig, Failure> {
-        let mut config = parse(&path)?;
+        let mut config = parse(&file)?;
         config.resolve(&folders);
         check_services(&config)?;
         Ok(config)
     };
     let config = read()?;
     let log = log::start(args.log.as_deref())?;
-    let ended = serve(&config, read);
+    let ended = serve(path, &config, read);
     log.flush();
     ended
 }
 
 /// Runs the node until it is told to stop, or ends by itself.
 fn serve(
+    path: &Path,
     config: &NodeConfig,
     read: impl Fn() -> Result<NodeConfig, Failure> + Send + Sync + 'static,
 ) -> Result<(), Failure> {
@@ -196,7 +197,7 @@ fn serve(
     })?;
     node.reloads_from(move || read().map_err(Failure::text));
     host(&node, config)?;
-    let agent = start_agent(config)?;
+    let beside = (beside::agent(config)?, beside::gateway(config, path)?);
     match node.client_address() {
         Some(address) => tracing::info!(node = node.id().0, clients = %address, "ready"),
         None => tracing::info!(node = node.id().0, "ready; takes no clients"),
@@ -205,8 +206,8 @@ fn serve(
     let woken_by = wait(&node, signals);
     tracing::info!("stopping: handing over and leaving the ring");
     tell_systemd("STOPPING=1");
-    // Its ranks end, and go on elsewhere.
-    drop(agent);
+    // Ranks and callers go on elsewhere.
+    drop(beside);
     node.stop().map_err(|stopped| match stopped {
         // It does not get better by starting again.
         Stopped::Retired => Failure::usage(stopped),
@@ -217,41 +218,6 @@ fn serve(
         Wake::Signal => Ok(()),
         _ => Err(Failure::Failed("the node ended by itself: start it anew".to_owned())),
     }
-}
-
-/// Keeps an agent beside the node, if it has a part in jobs.
-fn start_agent(config: &NodeConfig) -> Result<Option<Minder>, Failure> {
-    let (Some(folder), Some(admin)) = (&config.jobs.folder, &config.admin) else { return Ok(None) };
-    let runtime = admin.with_extension("jobs");
-    let (folder, admin) = (folder.clone(), admin.clone());
-    let labels: Vec<String> =
-        config.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let tls = config.jobs.listen.zip(config.security.tls()).map(|(at, files)| {
-        let file = |path: &Path| path.as_os_str().to_owned();
-        [
-            ("--copies", at.to_string().into()),
-            ("--authority", file(files.authority)),
-            ("--certificate", file(files.certificate)),
-            ("--key", file(files.key)),
-        ]
-    });
-    let denied = config.security.denied.clone();
-    let make = move || {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg("agent").arg("--admin").arg(&admin).arg("--folder").arg(&folder);
-        command.arg("--runtime").arg(&runtime);
-        command.args(labels.iter().flat_map(|label| ["--label", label]));
-        let words =
-            |(name, value): &(&'static str, OsString)| [OsString::from(name), value.clone()];
-        command.args(tls.iter().flatten().flat_map(words));
-        command.args(denied.iter().flat_map(|path| [OsStr::new("--denied"), path.as_os_str()]));
-        command.stdin(Stdio::null()).env_remove("NOTIFY_SOCKET");
-        Ok(command)
-    };
-    let agent = Minder::start("the agent of jobs".into(), make).map_err(|error| {
-        Failure::Failed(format!("the agent of jobs cannot be started: {error}"))
-    })?;
-    Ok(Some(agent))
 }
 
 /// The causes that wake the daemon's main thread.

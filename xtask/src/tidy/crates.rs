@@ -36,7 +36,11 @@ const BELOW: &[(&str, &str)] = &[
     ),
     ("steadfast/macros", ""),
     ("steadfast", "admin client config macros node os rank registry tls wire"),
-    ("cli", "steadfast admin agent client image job node os qos qosd registry seal tls wire"),
+    ("steadfast/gateway", "steadfast client config registry tls wire"),
+    (
+        "cli",
+        "steadfast gateway admin agent client image job node os qos qosd registry seal tls wire",
+    ),
     ("proof/history", "wire"),
     ("proof/sim", "channel client engine history image job manager ring seal store testkit wire"),
     ("proof/testkit", "wire"),

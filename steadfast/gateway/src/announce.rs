@@ -1,0 +1,149 @@
+//! The gateways of a cluster know each other by its registry: each binds its address there.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use client::AsyncClient;
+use steadfast::registry::{Address, AsyncRegistry, Binding, Lease, RegistryError, Terms};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use wire::NodeId;
+
+use crate::options::Place;
+use crate::xds::Peer;
+
+/// The name of all gateways. Each address is `NODE IP:PORT IP:PORT`: where callers connect, and
+/// where the node's clients do.
+const NAME: &str = "steadfast.gateways";
+
+/// Names of the system's own groups begin so.
+const SYSTEM: &str = "steadfast.";
+
+/// A gateway that has ended is forgotten after this time.
+const LEASE_MS: u32 = 3_000;
+const REFRESH: Duration = Duration::from_secs(1);
+
+/// How often the others are looked up. It costs the ring nothing.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Without a registry a gateway knows itself alone, and asks again this often.
+const WITHOUT: Duration = Duration::from_secs(5);
+
+/// What the registry tells of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cluster {
+    /// Its gateways, by node.
+    pub(crate) peers: Vec<Peer>,
+    /// Its groups, by name, without those of the system.
+    pub(crate) groups: BTreeSet<String>,
+}
+
+/// The cluster as it is known; at first this gateway alone.
+pub(crate) fn channel(place: Option<Place>) -> (watch::Sender<Cluster>, watch::Receiver<Cluster>) {
+    let peers = place.map(own).into_iter().collect();
+    watch::channel(Cluster { peers, groups: BTreeSet::new() })
+}
+
+fn own(place: Place) -> Peer {
+    Peer { node: place.node, address: place.address, client: place.client }
+}
+
+fn entry(place: Place) -> String {
+    format!("{} {} {}", place.node.0, place.address, place.client)
+}
+
+/// Keeps this gateway bound, and what is known up to date. It never ends.
+pub(crate) async fn keep(client: AsyncClient, place: Option<Place>, told: watch::Sender<Cluster>) {
+    let mut registry = AsyncRegistry::new(&client);
+    let mut binding = place.map(|place| Kept { place, lease: None, due: Instant::now() });
+    let mut silent = false;
+    loop {
+        if let Some(binding) = &mut binding
+            && binding.due <= Instant::now()
+        {
+            binding.renew(&mut registry).await;
+        }
+        match registry.list().await {
+            Ok(found) => {
+                silent = false;
+                let cluster = read(&found.bindings, place);
+                told.send_if_modified(|before| {
+                    let is_news = *before != cluster;
+                    *before = cluster;
+                    is_news
+                });
+            }
+            Err(error) if !silent => {
+                silent = true;
+                tracing::info!("other gateways are not known: {error}");
+            }
+            Err(_) => {}
+        }
+        sleep(if silent { WITHOUT } else { LOOK }).await;
+    }
+}
+
+fn read(bindings: &[Binding], place: Option<Place>) -> Cluster {
+    let mut peers: Vec<Peer> = bindings.iter().filter_map(peer).collect();
+    let me = place.map(own);
+    peers.retain(|peer| me.is_none_or(|me| me.node != peer.node));
+    peers.extend(me);
+    peers.sort_unstable();
+    peers.dedup_by_key(|peer| peer.node);
+    let is_group = |binding: &&Binding| {
+        matches!(binding.address, Address::Replica(_)) && !binding.name.starts_with(SYSTEM)
+    };
+    let groups = bindings.iter().filter(is_group).map(|binding| binding.name.clone()).collect();
+    Cluster { peers, groups }
+}
+
+/// Ends this gateway's binding.
+pub(crate) async fn end(client: &AsyncClient, place: Option<Place>) {
+    let Some(place) = place else { return };
+    let mut registry = AsyncRegistry::new(client);
+    let Ok(found) = registry.look_up(NAME).await else { return };
+    let mine = found.bindings.into_iter().find(|it| text(&it.address) == Some(&*entry(place)));
+    if let Some(Binding { name, address, epoch, .. }) = mine {
+        // It ends by its lease else.
+        let _ = registry.unbind(&Lease { name, address, epoch }).await;
+    }
+}
+
+/// This gateway's binding.
+struct Kept {
+    place: Place,
+    lease: Option<Lease>,
+    due: Instant,
+}
+
+impl Kept {
+    async fn renew(&mut self, registry: &mut AsyncRegistry) {
+        let renewed = match &self.lease {
+            Some(lease) => registry.refresh(lease).await,
+            None => Err(RegistryError::Fenced(Default::default())),
+        };
+        if let Err(RegistryError::Fenced(_)) = renewed {
+            let terms = Terms::lease(LEASE_MS, 1_000);
+            self.lease = registry.bind(NAME, &entry(self.place), terms).await.ok();
+        }
+        self.due = Instant::now() + REFRESH;
+    }
+}
+
+fn text(address: &Address) -> Option<&str> {
+    match address {
+        Address::At(text) => Some(text),
+        Address::Replica(_) => None,
+    }
+}
+
+/// Reads an [`entry`]. A newer gateway's may have more words.
+fn peer(binding: &Binding) -> Option<Peer> {
+    let here = text(&binding.address).filter(|_| binding.name == NAME)?;
+    let mut words = here.split(' ');
+    Some(Peer {
+        node: NodeId(words.next()?.parse().ok()?),
+        address: words.next()?.parse().ok()?,
+        client: words.next()?.parse().ok()?,
+    })
+}

@@ -1,0 +1,192 @@
+//! One call: from names and JSON to its result. What gRPC and HTTP have in common.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use client::{
+    AsyncClient, Builder, CallError, ConnectError, Followed, Invocation, Policy, Reading,
+};
+use http::HeaderMap;
+use tokio::sync::watch;
+use wire::MethodId;
+use wire::limits::MAX_DEADLINE;
+
+use crate::announce::Cluster;
+use crate::budget::{Budget, Held};
+use crate::caller::Caller;
+use crate::contracts::Contracts;
+use crate::keys::{self, Identity};
+use crate::sessions::{NoSession, Sessions};
+use crate::status::Failure;
+
+/// Calls under way in one gateway, and their bytes.
+const MAX_CALLS: usize = 4096;
+const MAX_BYTES: usize = 256 << 20;
+
+/// How a read is answered: `linearizable`, or its greatest age such as `500ms`.
+const READ: &str = "steadfast-read";
+
+/// From 0 to 255: a busy host refuses less critical calls first.
+const PRIORITY: &str = "steadfast-priority";
+
+/// The group, where neither path nor target names it.
+const GROUP: &str = "steadfast-group";
+
+/// Calls the cluster for everybody.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    /// For calls without a key, and for the gateway's own questions.
+    own: AsyncClient,
+    sessions: Sessions,
+    budget: Budget,
+    cluster: watch::Receiver<Cluster>,
+    contracts: Contracts,
+}
+
+/// A call, as its headers describe it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) group: Option<String>,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) reading: Option<Reading>,
+    pub(crate) priority: Option<u8>,
+}
+
+impl Asked {
+    /// Reads the headers that gRPC and HTTP share.
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Asked, Failure> {
+        let identity = keys::identity(headers).map_err(Failure::invalid)?;
+        let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+        let reading = text(READ).map(reading).transpose()?;
+        let priority = text(PRIORITY).map(|text| {
+            let wrong = || Failure::invalid(format!("{PRIORITY} is 0 to 255, and not `{text}`"));
+            text.parse().map_err(|_| wrong())
+        });
+        let group = text(GROUP).map(str::to_owned);
+        Ok(Asked { group, identity, reading, priority: priority.transpose()? })
+    }
+}
+
+fn reading(text: &str) -> Result<Reading, Failure> {
+    let age = || text.strip_suffix("ms")?.parse().ok().map(Duration::from_millis);
+    match text {
+        "linearizable" => Ok(Reading::Linearizable),
+        _ => age().map(Reading::Stale).ok_or_else(|| {
+            Failure::invalid(format!("{READ} is `linearizable` or an age such as `500ms`"))
+        }),
+    }
+}
+
+impl Gateway {
+    /// Connects to the cluster.
+    pub(crate) async fn connect(
+        options: &crate::Options,
+        cluster: watch::Receiver<Cluster>,
+    ) -> Result<Gateway, ConnectError> {
+        let mut builder = Builder::default().policy(Policy::default());
+        if let Some(tls) = &options.tls {
+            builder = builder.tls(tls.clone());
+        }
+        let own = builder.clone().connect_async(options.nodes.clone()).await?;
+        let sessions = Sessions::new(options.nodes.clone(), cluster.clone(), builder);
+        let contracts = Contracts::new(own.clone());
+        let budget = Budget::new(MAX_CALLS, MAX_BYTES);
+        Ok(Gateway { own, sessions, budget, cluster, contracts })
+    }
+
+    /// The client for calls without a key.
+    pub(crate) fn own(&self) -> &AsyncClient {
+        &self.own
+    }
+
+    /// Room for one more call.
+    pub(crate) fn room(&self) -> Result<Held, Failure> {
+        self.budget.call().map_err(|_| Failure::full())
+    }
+
+    /// The gateways and groups of the cluster.
+    pub(crate) fn cluster(&self) -> watch::Receiver<Cluster> {
+        self.cluster.clone()
+    }
+
+    /// The contracts of the cluster's groups.
+    pub(crate) fn contracts(&self) -> &Contracts {
+        &self.contracts
+    }
+
+    /// A group's targets, and each change of them.
+    pub(crate) async fn follow(&self, group: &str) -> Result<watch::Receiver<Followed>, CallError> {
+        self.own.follow(group).await
+    }
+
+    /// Makes a call. Arguments and result are JSON.
+    pub(crate) async fn call(
+        &self,
+        caller: &Caller,
+        (group, method): (&str, &str),
+        asked: &Asked,
+        body: Bytes,
+        deadline: Duration,
+    ) -> Result<Bytes, Failure> {
+        let id = MethodId::of(method);
+        caller.check(group, id)?;
+        let deadline = deadline.min(MAX_DEADLINE);
+        let mut invocation = Invocation::new(group, id).json().body(body).within(deadline);
+        invocation.reading = asked.reading;
+        invocation.priority = asked.priority;
+        let result = match asked.identity {
+            None => self.own.call(invocation).await,
+            Some((session, key)) => {
+                let connecting = self.sessions.client(session);
+                let client = match tokio::time::timeout(deadline, connecting).await {
+                    Ok(client) => client?,
+                    Err(_) => return Err(CallError::NoReplica.into()),
+                };
+                let client = client.get().expect("a session's client is connected");
+                client.call(invocation.keyed(key)).await
+            }
+        };
+        result.map_err(Failure::from)
+    }
+}
+
+impl From<NoSession> for Failure {
+    fn from(none: NoSession) -> Failure {
+        match none {
+            NoSession::Full => Failure::full(),
+            NoSession::Unreachable(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{HeaderName, HeaderValue};
+
+    fn asked(pairs: &[(&'static str, &'static str)]) -> Result<Asked, Failure> {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        Asked::of(&pairs.iter().map(pair).collect())
+    }
+
+    #[test]
+    fn headers_say_how_a_call_is_made() {
+        let all = asked(&[(GROUP, "a"), (READ, "500ms"), (PRIORITY, "200")]).expect("good");
+        assert_eq!(all.group.as_deref(), Some("a"));
+        assert_eq!(all.reading, Some(Reading::Stale(Duration::from_millis(500))));
+        assert_eq!(all.priority, Some(200));
+        let read = asked(&[(READ, "linearizable")]).expect("good");
+        assert_eq!(read.reading, Some(Reading::Linearizable));
+        assert_eq!(asked(&[]).expect("nothing is needed").identity, None);
+    }
+
+    #[test]
+    fn headers_that_make_no_sense_are_refused() {
+        for pair in [(READ, "soon"), (READ, "-1ms"), (PRIORITY, "256"), (keys::CALL, "1")] {
+            let refused = asked(&[pair]).expect_err("nonsense");
+            assert!(refused.message.contains(pair.0), "{}", refused.message);
+        }
+    }
+}

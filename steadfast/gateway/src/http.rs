@@ -1,0 +1,203 @@
+//! Calls by HTTP with JSON: `POST /v1/groups/GROUP/METHOD`.
+//!
+//! The body is what `steadfast call` takes: an array of arguments in order, or an object by their
+//! names. The answer is the result, or `{"error": ..., "message": ..., "executed": ...}`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_TYPE, HeaderName, ORIGIN};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde_json::json;
+use tonic::Code;
+use tonic::body::Body;
+use wire::limits::MAX_BODY;
+
+use crate::budget::Held;
+use crate::call::{Asked, Gateway};
+use crate::caller::Caller;
+use crate::status::{EXECUTED, Failure};
+
+/// Where calls are.
+pub(crate) const PREFIX: &str = "/v1/groups/";
+
+/// How long a call may take, such as `500ms` or `2s`.
+const DEADLINE: &str = "steadfast-deadline";
+
+/// The deadline of a call that sets none.
+const DEFAULT_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A body has to come within this time.
+const BODY_WITHIN: Duration = Duration::from_secs(10);
+
+/// Serves one call.
+pub(crate) async fn serve(
+    gateway: Arc<Gateway>,
+    caller: Caller,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    match call(&gateway, &caller, request).await {
+        Ok(result) => {
+            let mut response = Response::new(full(result));
+            response.headers_mut().insert(CONTENT_TYPE, JSON);
+            let executed = HeaderName::from_static(EXECUTED);
+            response.headers_mut().insert(executed, HeaderValue::from_static("yes"));
+            response
+        }
+        Err(failure) => refusal(failure.http(), &failure),
+    }
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Nothing is at this path.
+pub(crate) fn nothing_here() -> Response<Body> {
+    let why = "nothing is here: POST /v1/groups/GROUP/METHOD with JSON, or call by gRPC";
+    refusal(StatusCode::NOT_FOUND, &Failure::new(Code::NotFound, why))
+}
+
+fn refusal(status: StatusCode, failure: &Failure) -> Response<Body> {
+    let own = failure.error.as_deref().and_then(|json| serde_json::from_slice(json).ok());
+    let own: Option<serde_json::Value> = own;
+    let mut told = json!({ "message": failure.message, "executed": failure.executed_word() });
+    if let Some(own) = own {
+        told["error"] = own;
+    }
+    let mut response = Response::new(full(told.to_string().into()));
+    *response.status_mut() = status;
+    response.headers_mut().extend(failure.headers());
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
+}
+
+fn full(bytes: Bytes) -> Body {
+    Body::new(http_body_util::Full::new(bytes))
+}
+
+async fn call(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: Request<Incoming>,
+) -> Result<Bytes, Failure> {
+    let (head, body) = request.into_parts();
+    let (group, method) = target(head.uri.path())?;
+    let mut asked = Asked::of(&head.headers)?;
+    if head.headers.contains_key(ORIGIN) {
+        return Err(Failure::invalid("a page of another site may not call: this is for programs"));
+    }
+    match head.method {
+        // A page of a browser needs leave to send JSON elsewhere, and has none here.
+        Method::POST if head.headers.get(CONTENT_TYPE).is_some_and(is_json) => {}
+        Method::POST => return Err(Failure::invalid("send content-type: application/json")),
+        // A GET changes nothing, so its method must not either.
+        Method::GET => {
+            asked.reading = asked.reading.or(Some(client::Reading::Linearizable));
+        }
+        _ => return Err(Failure::invalid("call by POST, or by GET what changes nothing")),
+    }
+    let mut held = gateway.room()?;
+    let within = deadline(&head.headers)?;
+    let read = tokio::time::timeout(BODY_WITHIN, collect(body, &mut held)).await;
+    let body = read.map_err(|_| Failure::invalid("the body does not come"))??;
+    let body = if body.is_empty() { Bytes::from_static(b"[]") } else { body };
+    gateway.call(caller, (&group, &method), &asked, body, within).await
+}
+
+fn is_json(value: &HeaderValue) -> bool {
+    let kind = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+    kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
+}
+
+/// Group and method of a path, without the percent signs that URLs need.
+fn target(path: &str) -> Result<(String, String), Failure> {
+    let parts = path.strip_prefix(PREFIX).and_then(|rest| rest.split_once('/'));
+    let wrong = || Failure::new(Code::NotFound, format!("call {PREFIX}GROUP/METHOD"));
+    let (group, method) = parts.ok_or_else(wrong)?;
+    let fits = !group.is_empty() && !method.is_empty() && !method.contains('/');
+    let names = decoded(group).zip(decoded(method)).filter(|_| fits);
+    names.ok_or_else(wrong)
+}
+
+fn decoded(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.bytes();
+    while let Some(byte) = rest.next() {
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        bytes.push(match byte {
+            b'%' => {
+                let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+                u8::try_from(high << 4 | low).ok()?
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn deadline(headers: &HeaderMap) -> Result<Duration, Failure> {
+    let Some(value) = headers.get(DEADLINE) else { return Ok(DEFAULT_DEADLINE) };
+    let text = value.to_str().unwrap_or("?");
+    let count = |suffix: &str| text.strip_suffix(suffix)?.parse::<u32>().ok();
+    let span = count("ms").map(|ms| Duration::from_millis(ms.into()));
+    let span = span.or_else(|| count("s").map(|s| Duration::from_secs(s.into())));
+    let wrong = || format!("{DEADLINE} is a time such as 500ms or 2s, and not `{text}`");
+    span.filter(|span| !span.is_zero()).ok_or_else(|| Failure::invalid(wrong()))
+}
+
+async fn collect(mut body: Incoming, held: &mut Held) -> Result<Bytes, Failure> {
+    let too_large = || Failure::invalid(format!("more than {MAX_BODY} bytes: send them in parts"));
+    if body.size_hint().lower() > MAX_BODY as u64 {
+        return Err(too_large());
+    }
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Failure::invalid(format!("the body ends: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > MAX_BODY {
+            return Err(too_large());
+        }
+        held.grow(data.len()).map_err(|_| Failure::full())?;
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes.freeze())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_names_a_group_and_a_method() {
+        let found = |path| target(path).ok();
+        let names = |group: &str, method: &str| Some((group.to_owned(), method.to_owned()));
+        assert_eq!(found("/v1/groups/counter/add"), names("counter", "add"));
+        assert_eq!(found("/v1/groups/line%2Da/shut%20down"), names("line-a", "shut down"));
+        for wrong in [
+            "/v1/groups/counter",
+            "/v1/groups//add",
+            "/v1/groups/a/",
+            "/v1/groups/a/b/c",
+            "/v1/groups/%2/b",
+            "/v1/groups/%ff/b",
+        ] {
+            assert_eq!(found(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn deadlines_are_milliseconds_or_seconds() {
+        let of = |text| {
+            let name = HeaderName::from_static(DEADLINE);
+            deadline(&HeaderMap::from_iter([(name, HeaderValue::from_static(text))]))
+        };
+        assert_eq!(of("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(of("2s"), Ok(Duration::from_secs(2)));
+        for wrong in ["", "2", "0ms", "-1s", "2m", "1.5s"] {
+            assert!(of(wrong).expect_err(wrong).message.contains(DEADLINE));
+        }
+    }
+}

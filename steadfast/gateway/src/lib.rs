@@ -1,0 +1,34 @@
+//! The way in for every language: unmodified gRPC clients, and HTTP with JSON, call groups.
+//!
+//! A gateway runs beside a node, or beside a client (`steadfast gateway`). It is itself a client of
+//! the cluster. Calls with a [`key`](keys) are executed exactly once, whichever gateways they come
+//! by. The rules are in `docs/gateway.md`.
+//!
+//! - [`serve`]: the port, its connections, and what each request is for.
+//! - `call`: one call, from names and bytes to a result.
+//! - `xds`: tells gRPC clients the ranked list of gateways for a group.
+#![forbid(unsafe_code)]
+
+mod announce;
+mod budget;
+mod call;
+mod caller;
+mod connection;
+mod contracts;
+mod grpc;
+mod http;
+mod keys;
+mod metered;
+mod names;
+mod options;
+mod proto;
+mod reflection;
+mod server;
+mod sessions;
+mod status;
+mod streams;
+mod xds;
+
+pub use options::{Door, Listen, Options, OptionsError, Place};
+pub use proto::proto_of;
+pub use server::{Bound, Failed, bind};

@@ -1,0 +1,117 @@
+//! Reflection: tools such as grpcurl read the contracts of groups as files of protobuf.
+
+use std::sync::Arc;
+
+use http::{Request, Response};
+use prost::Message;
+use steadfast::DESCRIBE;
+use tonic::body::Body;
+use tonic::{Code, Status, Streaming};
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+use tonic_reflection::pb::v1::{
+    ErrorResponse, FileDescriptorResponse, ListServiceResponse, ServerReflectionRequest,
+    ServerReflectionResponse, ServiceResponse,
+};
+
+use crate::call::Gateway;
+use crate::caller::Caller;
+use crate::names::group_of;
+use crate::proto::Described;
+use crate::status::Failure;
+use crate::streams::{self, Asker};
+
+/// The paths of the one method. Messages of both versions are the same bytes.
+pub(crate) const PATHS: [&str; 2] = [
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+];
+
+/// Serves one stream.
+pub(crate) async fn serve<B>(
+    gateway: Arc<Gateway>,
+    caller: Caller,
+    request: Request<B>,
+) -> Response<Body>
+where
+    B: http_body::Body + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
+{
+    streams::serve(request, move |questions, answers| {
+        let (gateway, caller) = (gateway.clone(), caller.clone());
+        async move { converse(&gateway, &caller, questions, &answers).await }
+    })
+    .await
+}
+
+async fn converse(
+    gateway: &Gateway,
+    caller: &Caller,
+    mut questions: Streaming<ServerReflectionRequest>,
+    answers: &Asker<ServerReflectionResponse>,
+) -> Result<(), Status> {
+    while let Some(question) = questions.message().await? {
+        let answer = answer(gateway, caller, &question).await.unwrap_or_else(|failure| {
+            MessageResponse::ErrorResponse(ErrorResponse {
+                error_code: failure.code.into(),
+                error_message: failure.message,
+            })
+        });
+        let response = ServerReflectionResponse {
+            valid_host: question.host.clone(),
+            original_request: Some(question),
+            message_response: Some(answer),
+        };
+        if answers.send(Ok(response)).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn answer(
+    gateway: &Gateway,
+    caller: &Caller,
+    question: &ServerReflectionRequest,
+) -> Result<MessageResponse, Failure> {
+    let nothing = |what: &str| Failure::new(Code::NotFound, format!("there is no {what}"));
+    match &question.message_request {
+        Some(MessageRequest::ListServices(_)) => {
+            let groups = gateway.cluster().borrow().groups.clone();
+            let mut service = Vec::new();
+            for group in groups {
+                if let Ok(described) = described(gateway, caller, &group).await {
+                    service.push(ServiceResponse { name: described.service.clone() });
+                }
+            }
+            Ok(MessageResponse::ListServicesResponse(ListServiceResponse { service }))
+        }
+        Some(MessageRequest::FileContainingSymbol(symbol)) => {
+            let described = described(gateway, caller, &group_of(symbol)).await?;
+            match described.has(symbol) {
+                true => Ok(file(&described)),
+                false => Err(nothing(symbol)),
+            }
+        }
+        Some(MessageRequest::FileByFilename(name)) => {
+            let group = name.strip_suffix(".proto").ok_or_else(|| nothing(name))?;
+            Ok(file(&*described(gateway, caller, group).await?))
+        }
+        _ => Err(nothing("extension here")),
+    }
+}
+
+/// A contract that the caller may see.
+async fn described(
+    gateway: &Gateway,
+    caller: &Caller,
+    group: &str,
+) -> Result<Arc<Described>, Failure> {
+    caller.check(group, DESCRIBE)?;
+    gateway.contracts().get(group).await
+}
+
+fn file(described: &Described) -> MessageResponse {
+    let file_descriptor_proto = vec![described.file.encode_to_vec()];
+    MessageResponse::FileDescriptorResponse(FileDescriptorResponse { file_descriptor_proto })
+}

@@ -1,0 +1,266 @@
+//! The port: who may come in, and where each request goes.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::ConnectError;
+use config::Rights;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tls::Visitor;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::sync::Semaphore;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tonic::body::Body;
+use tonic_health::server::{HealthReporter, HealthService};
+
+use crate::call::Gateway;
+use crate::caller::Caller;
+use crate::connection::{self, GREETING_WITHIN};
+use crate::options::{Door, Listen, Options, OptionsError};
+use crate::{announce, grpc, http as plain, reflection, xds};
+
+/// Connections at a time.
+const MAX_CONNECTIONS: usize = 1024;
+
+/// Without a descriptor for another connection, some will be closed meanwhile.
+const NO_DESCRIPTOR: Duration = Duration::from_millis(100);
+
+/// Why a gateway does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    /// It cannot have these options.
+    #[error("{0}")]
+    Options(#[from] OptionsError),
+    /// It cannot listen there.
+    #[error("cannot listen at {at}: {error}")]
+    Listen {
+        /// The port.
+        at: String,
+        /// The system's word.
+        error: io::Error,
+    },
+    /// It finds no node.
+    #[error("{0}")]
+    Connect(#[from] ConnectError),
+}
+
+/// A gateway whose port is open, before it serves.
+#[derive(Debug)]
+pub struct Bound {
+    listener: Listener,
+    options: Options,
+}
+
+#[derive(Debug)]
+enum Listener {
+    Tcp(TcpListener),
+    Unix { listener: UnixListener, _path: Unlinked },
+}
+
+/// A socket's path, which is removed with it.
+#[derive(Debug)]
+struct Unlinked(PathBuf);
+
+impl Drop for Unlinked {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Opens a gateway's port.
+///
+/// # Errors
+/// [`Failed`] tells which option is wrong, or why the port cannot be had.
+pub async fn bind(options: Options) -> Result<Bound, Failed> {
+    options.check()?;
+    let listener = match &options.listen {
+        Listen::Tcp(address) => TcpListener::bind(address).await.map(Listener::Tcp),
+        Listen::Unix(path) => listen_unix(path),
+    };
+    let at = match &options.listen {
+        Listen::Tcp(address) => address.to_string(),
+        Listen::Unix(path) => path.display().to_string(),
+    };
+    let listener = listener.map_err(|error| Failed::Listen { at, error })?;
+    Ok(Bound { listener, options })
+}
+
+/// A socket that a former gateway left is replaced, one that is in use is not.
+fn listen_unix(path: &Path) -> io::Result<Listener> {
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, "another program listens there"));
+    }
+    match std::fs::symlink_metadata(path) {
+        Ok(there) if std::os::unix::fs::FileTypeExt::is_socket(&there.file_type()) => {
+            std::fs::remove_file(path)?;
+        }
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    // The user and the group of the gateway: who else shall call belongs to the group.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
+    Ok(Listener::Unix { listener, _path: Unlinked(path.into()) })
+}
+
+impl Bound {
+    /// The port's TCP address; `None` at a Unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.listener {
+            Listener::Tcp(listener) => listener.local_addr().ok(),
+            Listener::Unix { .. } => None,
+        }
+    }
+
+    /// Serves until `stop` is ready. New connections are not accepted then, and those that are
+    /// there end.
+    ///
+    /// # Errors
+    /// [`Failed::Connect`] if no node can be reached at the start.
+    pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), Failed> {
+        let Bound { listener, mut options } = self;
+        let (told, cluster) = announce::channel(options.place);
+        let gateway = Arc::new(Gateway::connect(&options, cluster).await?);
+        let door = options.door.take().map(Entrance::new).map(Arc::new);
+        let (reporter, health) = health().await;
+        let server = Arc::new(Server { gateway: gateway.clone(), health });
+        let announcing = announce::keep(gateway.own().clone(), options.place, told);
+        let serving = accept(&listener, &server, door.as_ref());
+        tokio::pin!(stop);
+        tokio::select! {
+            () = serving => {}
+            () = announcing => {}
+            () = &mut stop => reporter.set_service_status("", NOT_SERVING).await,
+        }
+        announce::end(gateway.own(), options.place).await;
+        Ok(())
+    }
+}
+
+const NOT_SERVING: tonic_health::ServingStatus = tonic_health::ServingStatus::NotServing;
+
+async fn health() -> (HealthReporter, Health) {
+    let reporter = HealthReporter::new();
+    reporter.set_service_status("", tonic_health::ServingStatus::Serving).await;
+    let service = HealthService::from_health_reporter(reporter.clone());
+    (reporter, tonic_health::pb::health_server::HealthServer::new(service))
+}
+
+type Health = tonic_health::pb::health_server::HealthServer<HealthService>;
+
+/// TLS, and the rights of those who come in.
+struct Entrance {
+    server: tls::Server,
+    rights: Arc<Rights>,
+}
+
+impl Entrance {
+    fn new(door: Door) -> Entrance {
+        Entrance { server: door.server, rights: Arc::new(door.rights) }
+    }
+
+    /// Shakes hands with a new caller.
+    async fn admit(&self, stream: TcpStream) -> Result<(TlsStream<TcpStream>, Caller), String> {
+        let acceptor = TlsAcceptor::from(self.server.config());
+        let shaken = tokio::time::timeout(GREETING_WITHIN, acceptor.accept(stream)).await;
+        let stream = shaken
+            .map_err(|_| "no TLS within the time".to_owned())?
+            .map_err(|error| error.to_string())?;
+        match self.server.admit_connection(stream.get_ref().1) {
+            Visitor::Welcome(identity) => {
+                let caller = Caller::named(identity.label(), &self.rights);
+                Ok((stream, caller))
+            }
+            Visitor::Refused(reason) => Err(reason),
+        }
+    }
+}
+
+async fn accept(listener: &Listener, server: &Arc<Server>, door: Option<&Arc<Entrance>>) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let place = places.clone().acquire_owned().await.expect("it is never closed");
+        let (server, door) = (server.clone(), door.cloned());
+        let accepted = match listener {
+            Listener::Tcp(listener) => listener.accept().await.map(|(stream, from)| {
+                let _ = stream.set_nodelay(true);
+                tokio::spawn(async move {
+                    server.take(stream, from, door).await;
+                    drop(place);
+                });
+            }),
+            Listener::Unix { listener, .. } => listener.accept().await.map(|(stream, _)| {
+                tokio::spawn(async move {
+                    server.converse(stream, Caller::default(), "a local program").await;
+                    drop(place);
+                });
+            }),
+        };
+        if let Err(error) = accepted {
+            tracing::warn!(%error, "a connection cannot be accepted");
+            tokio::time::sleep(NO_DESCRIPTOR).await;
+        }
+    }
+}
+
+/// All that requests go to.
+struct Server {
+    gateway: Arc<Gateway>,
+    health: Health,
+}
+
+impl Server {
+    async fn take(
+        self: Arc<Self>,
+        stream: TcpStream,
+        from: SocketAddr,
+        door: Option<Arc<Entrance>>,
+    ) {
+        let Some(door) = door else {
+            return self.converse(stream, Caller::default(), &from.to_string()).await;
+        };
+        match door.admit(stream).await {
+            Ok((stream, caller)) => self.converse(stream, caller, &from.to_string()).await,
+            Err(reason) => tracing::warn!(%from, "a caller is not let in: {reason}"),
+        }
+    }
+
+    async fn converse<S>(self: Arc<Self>, stream: S, caller: Caller, from: &str)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let answer = move |request| self.clone().answer(caller.clone(), request);
+        if let Err(error) = connection::serve(stream, answer).await {
+            tracing::debug!(%from, "a connection ends: {error}");
+        }
+    }
+
+    /// Finds what a request is for.
+    async fn answer(self: Arc<Self>, caller: Caller, request: Request<Incoming>) -> Response<Body> {
+        let is_grpc = request
+            .headers()
+            .get(http::header::CONTENT_TYPE)
+            .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
+        let (gateway, path) = (self.gateway.clone(), request.uri().path());
+        match path {
+            _ if !is_grpc && path.starts_with(plain::PREFIX) => {
+                plain::serve(gateway, caller, request).await
+            }
+            _ if !is_grpc => plain::nothing_here(),
+            xds::PATH => xds::serve(gateway, request).await,
+            _ if reflection::PATHS.contains(&path) => {
+                reflection::serve(gateway, caller, request).await
+            }
+            _ if path.starts_with("/grpc.health.v1.Health/") => {
+                let answer = tower::Service::call(&mut self.health.clone(), request).await;
+                answer.unwrap_or_else(|never| match never {})
+            }
+            _ => grpc::serve(gateway, caller, request).await,
+        }
+    }
+}

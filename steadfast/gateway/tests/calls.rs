@@ -1,0 +1,135 @@
+//! Calls by gRPC and by HTTP, at gateways on nodes and beside a client.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use support::{Caller, Gateway, LONG, http, nodes};
+use tonic::Code;
+
+fn key(number: &str) -> [(&'static str, &str); 3] {
+    [("steadfast-session", "abcdef"), ("steadfast-call", number), ("steadfast-unanswered", "1")]
+}
+
+fn sum(caller: &Caller) -> String {
+    caller.result("/counter/get", "[]", &[("steadfast-read", "linearizable")])
+}
+
+#[test]
+fn stock_clients_call_by_any_name_of_the_method() {
+    let nodes = nodes(1);
+    let gateway = Gateway::beside(&nodes);
+    let caller = gateway.caller();
+    assert_eq!(caller.result("/counter/add", "[5]", &[]), "5");
+    assert_eq!(caller.result("/counter.Counter/add", "{\"n\": 2}", &[]), "7");
+    assert_eq!(caller.result("/x/add", "[1]", &[("steadfast-group", "counter")]), "8");
+    assert_eq!(caller.result("/counter/get", "", &[]), "8");
+    assert_eq!(sum(&caller), "8");
+}
+
+#[test]
+fn a_repeated_call_with_a_key_is_executed_once_at_whichever_gateway() {
+    let nodes = nodes(3);
+    let gateways = [Gateway::on(&nodes[0]), Gateway::on(&nodes[1])];
+    let [first, second] = [gateways[0].caller(), gateways[1].caller()];
+    assert_eq!(first.result("/counter/add", "[5]", &key("1")), "5");
+    assert_eq!(second.result("/counter/add", "[5]", &key("1")), "5");
+    assert_eq!(first.result("/counter/add", "[5]", &key("1")), "5");
+    assert_eq!(second.result("/counter/add", "[2]", &key("2")), "7");
+    assert_eq!(sum(&first), "7");
+    // Without a key each is a call of its own.
+    assert_eq!(first.result("/counter/add", "[1]", &[]), "8");
+    assert_eq!(second.result("/counter/add", "[1]", &[]), "9");
+}
+
+#[test]
+fn a_key_that_was_given_up_is_refused_and_not_executed() {
+    let nodes = nodes(1);
+    let gateways = [Gateway::beside(&nodes), Gateway::beside(&nodes)];
+    let [first, second] = [gateways[0].caller(), gateways[1].caller()];
+    let later =
+        [("steadfast-session", "abcdef"), ("steadfast-call", "9"), ("steadfast-unanswered", "9")];
+    assert_eq!(first.result("/counter/add", "[5]", &later), "5");
+    for caller in [&first, &second] {
+        let refused = caller.call("/counter/add", "[5]", &key("3")).expect_err("it is over");
+        assert_eq!(refused.code(), Code::Aborted);
+    }
+    assert_eq!(sum(&first), "5");
+}
+
+#[test]
+fn errors_say_what_became_of_the_call() {
+    let nodes = nodes(1);
+    let gateway = Gateway::beside(&nodes);
+    let caller = gateway.caller();
+    let fails = |path: &str, message: &str, metadata: &[(&'static str, &str)]| {
+        let status = caller.call(path, message, metadata).expect_err("it fails");
+        let executed = status.metadata().get("steadfast-executed").map(|it| it.to_str().unwrap());
+        (status.code(), executed.unwrap_or("untold").to_owned(), status.message().to_owned())
+    };
+    let (code, executed, message) = fails("/counter/take", "[3]", &[]);
+    assert_eq!((code, &*executed), (Code::FailedPrecondition, "yes"));
+    assert_eq!(message, "{\"by\":3}");
+    for (path, message, metadata, code) in [
+        ("/counter/multiply", "[3]", &[][..], Code::Unimplemented),
+        ("/counter/add", "[\"x\"]", &[], Code::InvalidArgument),
+        ("/counter/add", "[", &[], Code::InvalidArgument),
+        ("/nothing/add", "[1]", &[], Code::NotFound),
+        ("/counter/add", "[1]", &[("steadfast-read", "linearizable")], Code::InvalidArgument),
+        ("/counter/add", "[1]", &[("steadfast-call", "1")], Code::InvalidArgument),
+        ("/counter/add/x", "[1]", &[], Code::Unimplemented),
+        ("/counter/add", "[1]", &[("grpc-timeout", "soon")], Code::InvalidArgument),
+    ] {
+        let (seen, executed, _) = fails(path, message, metadata);
+        assert_eq!((seen, &*executed), (code, "no"), "{path} {message}");
+    }
+    assert_eq!(sum(&caller), "0");
+}
+
+#[test]
+fn a_call_ends_by_its_deadline() {
+    let nodes = nodes(1);
+    let gateway = Gateway::beside(&nodes);
+    let caller = gateway.caller();
+    sum(&caller);
+    for node in nodes {
+        node.stop().expect("it stops");
+    }
+    let begun = Instant::now();
+    let head = "POST /v1/groups/counter/add HTTP/1.1\r\ncontent-type: application/json\r\n\
+                steadfast-deadline: 300ms";
+    let (status, answer) = http(gateway.address, head, "[1]");
+    assert!(matches!(status, 503 | 504), "{status}: {answer}");
+    assert!(begun.elapsed() < LONG && begun.elapsed() >= Duration::from_millis(100));
+}
+
+#[test]
+fn http_with_json_on_the_same_port() {
+    let nodes = nodes(1);
+    let gateway = Gateway::beside(&nodes);
+    let post = "POST /v1/groups/counter/add HTTP/1.1\r\ncontent-type: application/json";
+    let ask = |head: &str, body: &str| http(gateway.address, head, body);
+    assert_eq!(ask(post, "[5]"), (200, "5".into()));
+    let keyed = format!("{post}\r\nsteadfast-session: f\r\nsteadfast-call: 1");
+    assert_eq!(ask(&keyed, "{\"n\": 2}"), (200, "7".into()));
+    assert_eq!(ask(&keyed, "{\"n\": 2}"), (200, "7".into()));
+    assert_eq!(ask("GET /v1/groups/counter/get HTTP/1.1", ""), (200, "7".into()));
+    let take = "POST /v1/groups/counter/take HTTP/1.1\r\ncontent-type: application/json";
+    let (status, answer) = ask(take, "[9]");
+    assert_eq!(status, 422);
+    assert!(answer.contains("\"error\":{\"by\":2}") && answer.contains("\"executed\":\"yes\""));
+    for (head, status, why) in [
+        ("GET /v1/groups/counter/add HTTP/1.1", 400, "may change the state"),
+        ("POST /v1/groups/counter/add HTTP/1.1", 400, "content-type: application/json"),
+        (&format!("{post}\r\norigin: http://elsewhere"), 400, "another site"),
+        (&format!("{post}\r\nsteadfast-deadline: soon"), 400, "500ms or 2s"),
+        ("GET /v1/groups/nothing/get HTTP/1.1", 404, "no group `nothing`"),
+        ("GET /favicon.ico HTTP/1.1", 404, "POST /v1/groups/GROUP/METHOD"),
+        ("PUT /v1/groups/counter/add HTTP/1.1", 400, "by POST"),
+    ] {
+        let (seen, answer) = ask(head, "[1]");
+        assert_eq!(seen, status, "{head}: {answer}");
+        assert!(answer.contains(why) && answer.contains("\"executed\":\"no\""), "{answer}");
+    }
+    assert_eq!(ask("GET /v1/groups/counter/get HTTP/1.1", ""), (200, "7".into()));
+}
