@@ -20,6 +20,7 @@ Examples:
   steadfast describe counter --at 127.0.0.1:7100
   steadfast describe counter --at 127.0.0.1:7100 --json > counter.json
   steadfast describe counter --at 127.0.0.1:7100 --check counter.json
+  steadfast describe counter --at 127.0.0.1:7100 --proto > counter.proto
   steadfast describe counter --at 10.0.0.1:7100 --tls plant/client-app
 
 A method that reads may be called with `steadfast call --read`. --check tells whether programs that
@@ -47,6 +48,9 @@ pub struct Args {
     /// Print the contract as JSON, as --check reads it.
     #[arg(long)]
     json: bool,
+    /// Print the contract as a file of protobuf, for gRPC clients of a gateway.
+    #[arg(long, conflicts_with_all = ["json", "check"])]
+    proto: bool,
     /// Compare with the contract in this file, and list the changes that break its callers.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     check: Option<PathBuf>,
@@ -65,6 +69,7 @@ fn describe(args: &Args) -> Result<String, Failure> {
     match kept {
         Some(kept) => compare(&args.group, &kept, &contract),
         None if args.json => Ok(contract.to_json()),
+        None if args.proto => gateway::proto_of(&args.group, &contract).map_err(Failure::Failed),
         None => Ok(text(&contract)),
     }
 }

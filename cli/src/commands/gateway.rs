@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use gateway::{Door, Listen, Options, Place};
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -122,26 +123,54 @@ fn serve(args: &Args) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(Failure::failed)?;
-    let ended = runtime.block_on(async {
-        let bound = gateway::bind(options).await.map_err(|error| match error {
-            gateway::Failed::Options(_) => Failure::usage(error),
-            _ => Failure::failed(error),
-        })?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(Failure::failed)?;
-        match bound.address() {
-            Some(address) => tracing::info!(grpc = %address, "the gateway is ready"),
-            None => tracing::info!("the gateway is ready"),
-        }
-        let stop = async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-        };
-        bound.serve(stop).await.map_err(Failure::failed)
-    });
+    let ended = runtime.block_on(run_until_told(options, args.config.as_deref()));
     log.flush();
     ended
+}
+
+async fn run_until_told(options: Options, config: Option<&Path>) -> Result<(), Failure> {
+    let (tls, door) = (options.tls.clone(), options.door.clone());
+    let bound = gateway::bind(options).await.map_err(|error| match error {
+        gateway::Failed::Options(_) => Failure::usage(error),
+        _ => Failure::failed(error),
+    })?;
+    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+    let [mut terminate, mut interrupt, mut hangup] =
+        kinds.map(|kind| signal(kind).expect("these signals can be handled"));
+    match bound.address() {
+        Some(address) => tracing::info!(grpc = %address, "the gateway is ready"),
+        None => tracing::info!("the gateway is ready"),
+    }
+    let stop = async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => return,
+                _ = interrupt.recv() => return,
+                _ = hangup.recv() => {}
+            }
+            let Some(path) = config else { continue };
+            match renew(path, tls.as_ref(), door.as_ref()) {
+                Ok(()) => tracing::info!("certificates and rights are those of {}", path.display()),
+                Err(error) => tracing::error!("nothing is renewed: {}", error.text()),
+            }
+        }
+    };
+    bound.serve(stop).await.map_err(Failure::failed)
+}
+
+/// Takes certificates, the list of denied ones and rights anew.
+fn renew(path: &Path, tls: Option<&Tls>, door: Option<&Door>) -> Result<(), Failure> {
+    let fresh = of_node(&read_config(path)?)?;
+    if let (Some(tls), Some(fresh)) = (tls, &fresh.tls) {
+        tls.renew(fresh);
+    }
+    if let (Some(door), Some(fresh)) = (door, &fresh.door) {
+        door.server.renew(&fresh.server);
+        door.server.deny(fresh.server.denied());
+        let rights = fresh.rights.read().unwrap_or_else(PoisonError::into_inner).clone();
+        *door.rights.write().unwrap_or_else(PoisonError::into_inner) = rights;
+    }
+    Ok(())
 }
 
 /// Threads that serve callers.
@@ -195,7 +224,8 @@ fn of_node(config: &NodeConfig) -> Result<Options, Failure> {
             let denied = Denied::from_file(path, server.cluster()).map_err(Failure::usage)?;
             server.deny(denied.into());
         }
-        door = Some(Door { server, rights: config.rights.clone() });
+        let rights = Arc::new(RwLock::new(config.rights.clone()));
+        door = Some(Door { server, rights });
     }
     let ring = config.ring_addresses().first().map_or(client.ip(), SocketAddr::ip);
     let told = config.advertise.map_or(ring, |address| address.ip());

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
@@ -195,9 +196,16 @@ fn serve(
         StartError::Config(_) | StartError::Unfounded(_) => Failure::usage(error),
         error => Failure::failed(error),
     })?;
-    node.reloads_from(move || read().map_err(Failure::text));
+    let gateway = beside::gateway(config, path)?.map(Arc::new);
+    let renewed = gateway.clone();
+    node.reloads_from(move || {
+        let config = read().map_err(Failure::text)?;
+        // It has certificates and rights of its own, of the same file.
+        renewed.iter().for_each(|gateway| gateway.signal(Signal::HUP));
+        Ok(config)
+    });
     host(&node, config)?;
-    let beside = (beside::agent(config)?, beside::gateway(config, path)?);
+    let agent = beside::agent(config)?;
     match node.client_address() {
         Some(address) => tracing::info!(node = node.id().0, clients = %address, "ready"),
         None => tracing::info!(node = node.id().0, "ready; takes no clients"),
@@ -207,7 +215,8 @@ fn serve(
     tracing::info!("stopping: handing over and leaving the ring");
     tell_systemd("STOPPING=1");
     // Ranks and callers go on elsewhere.
-    drop(beside);
+    drop(agent);
+    gateway.iter().for_each(|gateway| gateway.stop());
     node.stop().map_err(|stopped| match stopped {
         // It does not get better by starting again.
         Stopped::Retired => Failure::usage(stopped),

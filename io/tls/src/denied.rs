@@ -116,8 +116,9 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The other side of this connection, once the handshake is over.
-    pub(crate) fn of(connection: &CommonState) -> Option<Peer> {
+    /// The other side of this connection, once the handshake is over. `None`: it is not of a
+    /// Steadfast cluster.
+    pub fn of(connection: &CommonState) -> Option<Peer> {
         let certificate = connection.peer_certificates()?.first()?;
         Some(Peer::new(Identity::of(certificate).ok()?, certificate))
     }

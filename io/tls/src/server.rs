@@ -86,12 +86,22 @@ impl Server {
 
     /// Whether the other side's certificate is in the list.
     pub fn denies(&self, records: &Records) -> bool {
-        records.peer().is_some_and(|peer| self.present().denied.denies(&peer))
+        records.peer().is_some_and(|peer| self.denies_peer(&peer))
+    }
+
+    /// Whether this certificate is in the list.
+    pub fn denies_peer(&self, peer: &Peer) -> bool {
+        self.present().denied.denies(peer)
     }
 
     /// Certificates of this list are not accepted from now on.
     pub fn deny(&self, denied: Arc<Denied>) {
         self.present.write().unwrap_or_else(PoisonError::into_inner).denied = denied;
+    }
+
+    /// The list of certificates that are not accepted.
+    pub fn denied(&self) -> Arc<Denied> {
+        self.present().denied
     }
 
     fn present(&self) -> Present {

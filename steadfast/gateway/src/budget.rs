@@ -9,6 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) struct Budget {
     calls: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
+    /// Calls at a time.
+    most: usize,
 }
 
 /// A call's part of the budget, until it is dropped.
@@ -25,7 +27,15 @@ pub(crate) struct Spent;
 
 impl Budget {
     pub(crate) fn new(calls: usize, bytes: usize) -> Budget {
-        Budget { calls: Arc::new(Semaphore::new(calls)), bytes: Arc::new(Semaphore::new(bytes)) }
+        let (most, calls) = (calls, Arc::new(Semaphore::new(calls)));
+        Budget { calls, bytes: Arc::new(Semaphore::new(bytes)), most }
+    }
+
+    /// Waits until no call has room.
+    pub(crate) async fn idle(&self) {
+        let all = u32::try_from(self.most).unwrap_or(u32::MAX);
+        // Nobody closes it.
+        let _ = self.calls.acquire_many(all).await;
     }
 
     /// Room for one more call, without its bytes.

@@ -30,7 +30,7 @@ const READ: &str = "steadfast-read";
 const PRIORITY: &str = "steadfast-priority";
 
 /// The group, where neither path nor target names it.
-const GROUP: &str = "steadfast-group";
+pub(crate) const GROUP: &str = "steadfast-group";
 
 /// Calls the cluster for everybody.
 #[derive(Debug)]
@@ -89,9 +89,19 @@ impl Gateway {
         }
         let own = builder.clone().connect_async(options.nodes.clone()).await?;
         let sessions = Sessions::new(options.nodes.clone(), cluster.clone(), builder);
-        let contracts = Contracts::new(own.clone());
-        let budget = Budget::new(MAX_CALLS, MAX_BYTES);
-        Ok(Gateway { own, sessions, budget, cluster, contracts })
+        Ok(Gateway::new(own, sessions, cluster))
+    }
+
+    /// Calls by a client that is there, for calls without keys.
+    pub(crate) fn over(own: AsyncClient) -> Gateway {
+        let cluster = watch::channel(Cluster::default()).1;
+        let sessions = Sessions::new(Vec::new(), cluster.clone(), Builder::default());
+        Gateway::new(own, sessions, cluster)
+    }
+
+    fn new(own: AsyncClient, sessions: Sessions, cluster: watch::Receiver<Cluster>) -> Gateway {
+        let (contracts, budget) = (Contracts::new(own.clone()), Budget::new(MAX_CALLS, MAX_BYTES));
+        Gateway { own, sessions, budget, cluster, contracts }
     }
 
     /// The client for calls without a key.
@@ -102,6 +112,11 @@ impl Gateway {
     /// Room for one more call.
     pub(crate) fn room(&self) -> Result<Held, Failure> {
         self.budget.call().map_err(|_| Failure::full())
+    }
+
+    /// Waits until no call is under way.
+    pub(crate) async fn idle(&self) {
+        self.budget.idle().await;
     }
 
     /// The gateways and groups of the cluster.

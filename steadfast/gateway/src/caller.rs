@@ -1,57 +1,39 @@
 //! The other side of a connection, and what it may call.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
-use config::Rights;
+use tls::Peer;
+use tonic::Code;
 use wire::{GroupId, MethodId};
 
+use crate::options::Door;
 use crate::status::Failure;
-use tonic::Code;
 
 /// One caller, for as long as its connection lasts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
-    /// The first label of its certificate's name. `None`: it needs no certificate here.
-    name: Option<Arc<str>>,
-    rights: Option<Arc<Rights>>,
+    /// Its certificate, and the door that it came in by. `None`: it needs no certificate here.
+    known: Option<(Arc<Peer>, Arc<Door>)>,
 }
 
 impl Caller {
-    /// A caller with this certificate, and the rights that bind it.
-    pub(crate) fn named(name: &str, rights: &Arc<Rights>) -> Caller {
-        Caller { name: Some(name.into()), rights: Some(rights.clone()) }
+    /// A caller with a certificate.
+    pub(crate) fn new(peer: Peer, door: Arc<Door>) -> Caller {
+        Caller { known: Some((Arc::new(peer), door)) }
     }
 
-    /// Refuses a call that the caller has no right to make.
+    /// Refuses a call that the caller has no right to make. Rights and the list of denied
+    /// certificates may have changed since it came.
     pub(crate) fn check(&self, group: &str, method: MethodId) -> Result<(), Failure> {
-        let Some(rights) = self.rights.as_ref().filter(|rights| !rights.are_all()) else {
-            return Ok(());
-        };
-        match rights.refuse(self.name.as_deref(), GroupId::of(group), method) {
-            Some(reason) => Err(Failure::new(Code::PermissionDenied, reason)),
+        let Some((peer, door)) = &self.known else { return Ok(()) };
+        let denied = |reason: String| Err(Failure::new(Code::PermissionDenied, reason));
+        if door.server.denies_peer(peer) {
+            return denied(format!("{} is denied here: ask for a new certificate", peer.identity));
+        }
+        let rights = door.rights.read().unwrap_or_else(PoisonError::into_inner);
+        match rights.refuse(Some(peer.identity.label()), GroupId::of(group), method) {
+            Some(reason) => denied(reason),
             None => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rights_are_those_of_the_nodes() {
-        let rule = config::Rule {
-            name: "orders".into(),
-            groups: vec!["orders".into()],
-            methods: Vec::new(),
-            clients: vec!["desk".into()],
-        };
-        let rights = Arc::new(Rights { rule: vec![rule], ..Rights::default() });
-        let may = |name: &str| Caller::named(name, &rights).check("orders", MethodId::of("list"));
-        assert_eq!(may("client-desk"), Ok(()));
-        let refused = may("client-hmi").expect_err("the rule names another");
-        assert_eq!(refused.code, Code::PermissionDenied);
-        assert!(refused.message.contains("rule \"orders\""), "{}", refused.message);
-        assert_eq!(Caller::default().check("orders", MethodId::of("list")), Ok(()));
     }
 }

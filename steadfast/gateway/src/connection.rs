@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
 use tonic::body::Body;
 
 /// The first bytes of HTTP/2 (RFC 9113, 3.4).
@@ -52,7 +53,13 @@ pub(crate) enum Broken {
 }
 
 /// Serves a connection until it ends.
-pub(crate) async fn serve<S, F, R>(stream: S, answer: F) -> Result<(), Broken>
+///
+/// When `ends` is closed no new calls are taken; those under way go on.
+pub(crate) async fn serve<S, F, R>(
+    stream: S,
+    answer: F,
+    mut ends: watch::Receiver<()>,
+) -> Result<(), Broken>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     F: Fn(Request<Incoming>) -> R + Send + 'static,
@@ -65,7 +72,7 @@ where
         async move { Ok::<_, Infallible>(answer.await) }
     });
     if greeted.speaks_http2() {
-        http2::Builder::new(TokioExecutor::new())
+        let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .max_concurrent_streams(MAX_STREAMS)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -75,15 +82,25 @@ where
             .max_local_error_reset_streams(MAX_RESETS)
             .keep_alive_interval(PING)
             .keep_alive_timeout(PONG_WITHIN)
-            .serve_connection(TokioIo::new(greeted), service)
-            .await?;
+            .serve_connection(TokioIo::new(greeted), service);
+        tokio::pin!(connection);
+        tokio::select! {
+            ended = &mut connection => return Ok(ended?),
+            _ = ends.changed() => connection.as_mut().graceful_shutdown(),
+        }
+        connection.await?;
     } else {
-        http1::Builder::new()
+        let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(GREETING_WITHIN)
             .max_buf_size(MAX_HEADERS as usize)
-            .serve_connection(TokioIo::new(greeted), service)
-            .await?;
+            .serve_connection(TokioIo::new(greeted), service);
+        tokio::pin!(connection);
+        tokio::select! {
+            ended = &mut connection => return Ok(ended?),
+            _ = ends.changed() => connection.as_mut().graceful_shutdown(),
+        }
+        connection.await?;
     }
     Ok(())
 }

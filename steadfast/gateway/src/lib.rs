@@ -13,6 +13,7 @@ mod announce;
 mod budget;
 mod call;
 mod caller;
+mod channel;
 mod connection;
 mod contracts;
 mod grpc;
@@ -29,6 +30,7 @@ mod status;
 mod streams;
 mod xds;
 
+pub use channel::{Channel, UnfitName};
 pub use options::{Door, Listen, Options, OptionsError, Place};
 pub use proto::proto_of;
 pub use server::{Bound, Failed, bind};

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::{Arc, RwLock};
 
 use config::Rights;
 use wire::NodeId;
@@ -33,12 +34,12 @@ pub enum Listen {
 }
 
 /// The check of callers: TLS with certificates of the cluster, and the calls that each may make.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Door {
     /// TLS, for [`tls::Port::Gateway`].
     pub server: tls::Server,
-    /// The calls that each caller may make.
-    pub rights: Rights,
+    /// The calls that each caller may make. They may be replaced at any time.
+    pub rights: Arc<RwLock<Rights>>,
 }
 
 /// A gateway's place in the cluster.

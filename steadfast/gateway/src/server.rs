@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::ConnectError;
-use config::Rights;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use tls::Visitor;
+use tls::{Peer, Visitor};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tonic::body::Body;
 use tonic_health::server::{HealthReporter, HealthService};
@@ -30,6 +29,9 @@ const MAX_CONNECTIONS: usize = 1024;
 
 /// Without a descriptor for another connection, some will be closed meanwhile.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(100);
+
+/// Calls under way have so long to end when the gateway stops.
+const DRAIN: Duration = Duration::from_secs(3);
 
 /// Why a gateway does not run.
 #[derive(Debug, thiserror::Error)]
@@ -126,18 +128,22 @@ impl Bound {
         let Bound { listener, mut options } = self;
         let (told, cluster) = announce::channel(options.place);
         let gateway = Arc::new(Gateway::connect(&options, cluster).await?);
-        let door = options.door.take().map(Entrance::new).map(Arc::new);
+        let door = options.door.take().map(Arc::new);
         let (reporter, health) = health().await;
         let server = Arc::new(Server { gateway: gateway.clone(), health });
         let announcing = announce::keep(gateway.own().clone(), options.place, told);
-        let serving = accept(&listener, &server, door.as_ref());
-        tokio::pin!(stop);
+        let (ending, ends) = watch::channel(());
+        let serving = accept(&listener, &server, door.as_ref(), &ends);
         tokio::select! {
             () = serving => {}
             () = announcing => {}
-            () = &mut stop => reporter.set_service_status("", NOT_SERVING).await,
+            () = stop => {}
         }
+        // Callers go elsewhere with their next calls, and have the answers of those under way.
+        reporter.set_service_status("", NOT_SERVING).await;
+        drop(ending);
         announce::end(gateway.own(), options.place).await;
+        let _ = tokio::time::timeout(DRAIN, gateway.idle()).await;
         Ok(())
     }
 }
@@ -153,50 +159,44 @@ async fn health() -> (HealthReporter, Health) {
 
 type Health = tonic_health::pb::health_server::HealthServer<HealthService>;
 
-/// TLS, and the rights of those who come in.
-struct Entrance {
-    server: tls::Server,
-    rights: Arc<Rights>,
-}
-
-impl Entrance {
-    fn new(door: Door) -> Entrance {
-        Entrance { server: door.server, rights: Arc::new(door.rights) }
-    }
-
-    /// Shakes hands with a new caller.
-    async fn admit(&self, stream: TcpStream) -> Result<(TlsStream<TcpStream>, Caller), String> {
-        let acceptor = TlsAcceptor::from(self.server.config());
-        let shaken = tokio::time::timeout(GREETING_WITHIN, acceptor.accept(stream)).await;
-        let stream = shaken
-            .map_err(|_| "no TLS within the time".to_owned())?
-            .map_err(|error| error.to_string())?;
-        match self.server.admit_connection(stream.get_ref().1) {
-            Visitor::Welcome(identity) => {
-                let caller = Caller::named(identity.label(), &self.rights);
-                Ok((stream, caller))
-            }
-            Visitor::Refused(reason) => Err(reason),
-        }
+/// Shakes hands with a new caller.
+async fn admit(
+    door: Arc<Door>,
+    stream: TcpStream,
+) -> Result<(TlsStream<TcpStream>, Caller), String> {
+    let acceptor = TlsAcceptor::from(door.server.config());
+    let shaken = tokio::time::timeout(GREETING_WITHIN, acceptor.accept(stream)).await;
+    let stream =
+        shaken.map_err(|_| "no TLS within the time".to_owned())?.map_err(|it| it.to_string())?;
+    let connection = stream.get_ref().1;
+    match (door.server.admit_connection(connection), Peer::of(connection)) {
+        (Visitor::Welcome(_), Some(peer)) => Ok((stream, Caller::new(peer, door))),
+        (Visitor::Refused(reason), _) => Err(reason),
+        (Visitor::Welcome(_), None) => Err("it shows no certificate".into()),
     }
 }
 
-async fn accept(listener: &Listener, server: &Arc<Server>, door: Option<&Arc<Entrance>>) {
+async fn accept(
+    listener: &Listener,
+    server: &Arc<Server>,
+    door: Option<&Arc<Door>>,
+    ends: &watch::Receiver<()>,
+) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let place = places.clone().acquire_owned().await.expect("it is never closed");
-        let (server, door) = (server.clone(), door.cloned());
+        let (server, door, ends) = (server.clone(), door.cloned(), ends.clone());
         let accepted = match listener {
             Listener::Tcp(listener) => listener.accept().await.map(|(stream, from)| {
                 let _ = stream.set_nodelay(true);
                 tokio::spawn(async move {
-                    server.take(stream, from, door).await;
+                    server.take(stream, from, door, ends).await;
                     drop(place);
                 });
             }),
             Listener::Unix { listener, .. } => listener.accept().await.map(|(stream, _)| {
                 tokio::spawn(async move {
-                    server.converse(stream, Caller::default(), "a local program").await;
+                    server.converse(stream, Caller::default(), "a local program", ends).await;
                     drop(place);
                 });
             }),
@@ -219,23 +219,29 @@ impl Server {
         self: Arc<Self>,
         stream: TcpStream,
         from: SocketAddr,
-        door: Option<Arc<Entrance>>,
+        door: Option<Arc<Door>>,
+        ends: watch::Receiver<()>,
     ) {
         let Some(door) = door else {
-            return self.converse(stream, Caller::default(), &from.to_string()).await;
+            return self.converse(stream, Caller::default(), &from.to_string(), ends).await;
         };
-        match door.admit(stream).await {
-            Ok((stream, caller)) => self.converse(stream, caller, &from.to_string()).await,
+        match admit(door, stream).await {
+            Ok((stream, caller)) => self.converse(stream, caller, &from.to_string(), ends).await,
             Err(reason) => tracing::warn!(%from, "a caller is not let in: {reason}"),
         }
     }
 
-    async fn converse<S>(self: Arc<Self>, stream: S, caller: Caller, from: &str)
-    where
+    async fn converse<S>(
+        self: Arc<Self>,
+        stream: S,
+        caller: Caller,
+        from: &str,
+        ends: watch::Receiver<()>,
+    ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let answer = move |request| self.clone().answer(caller.clone(), request);
-        if let Err(error) = connection::serve(stream, answer).await {
+        if let Err(error) = connection::serve(stream, answer, ends).await {
             tracing::debug!(%from, "a connection ends: {error}");
         }
     }

@@ -133,7 +133,8 @@ fn a_contract_is_a_file_that_people_generate_code_from() {
           STATE_OPEN = 1;
           STATE_PAID_OUT = 2;
         }
-    "#]].assert_eq(&rich().text());
+    "#]]
+    .assert_eq(&rich().text());
 }
 
 /// From JSON by a message and back.
