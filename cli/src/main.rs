@@ -10,8 +10,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, bench, call, context, deploy, deployments, describe, doctor, drain, events, explain,
-    gateway, hand_over, init, job, join, key, node, nodes, poisoned, programs, qos, registry,
+    agent, bench, call, conform, context, deploy, deployments, describe, doctor, drain, events,
+    explain, gateway, hand_over, init, job, join, key, node, nodes, poisoned, programs, qos,
+    registry,
     reload, replica, retire, run, state, status, style, targets, upgrade,
 };
 
@@ -46,6 +47,8 @@ Examples:
       steadfast state restore counter /var/backups/steadfast/counter.state --config node.toml
   Run your own service under the node, in its own process:
       steadfast run --group orders --config node.toml -- ./orders
+  Try whether a program in any language serves as a node expects:
+      steadfast conform -- ./orders
   Deploy a service on several nodes of the cluster, and drain a node:
       steadfast deploy service.toml --config node.toml
       steadfast drain 2 --config node.toml
@@ -100,6 +103,7 @@ enum Command {
     Style(style::Args),
     State(state::Args),
     Run(run::Args),
+    Conform(conform::Args),
     Programs(programs::Args),
     Deploy(deploy::Args),
     Deployments(deployments::Args),
@@ -142,6 +146,7 @@ fn main() -> ExitCode {
         Command::Style(args) => style::run(&args),
         Command::State(args) => state::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Conform(args) => conform::run(&args),
         Command::Programs(args) => programs::run(&args),
         Command::Deploy(args) => deploy::run(&args),
         Command::Deployments(args) => deployments::run(&args),

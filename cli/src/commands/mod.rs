@@ -5,6 +5,7 @@ pub mod at;
 pub mod bench;
 pub mod call;
 pub mod cluster;
+pub mod conform;
 pub mod context;
 pub mod deploy;
 pub mod deployments;

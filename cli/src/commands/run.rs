@@ -31,7 +31,7 @@ A Rust program attaches to the node as follows:
   fn main() -> Result<(), steadfast::AttachError> {
       steadfast::attach(|| CounterService::new(Tally::default()))
   }
-Programs in other languages: docs/protocol/attach.md.
+Programs in other languages: docs/protocol/attach.md; `steadfast conform` tries them without a node.
 
 Exit codes:
   0  the program serves
