@@ -1,0 +1,724 @@
+// Serves a replica in C++17: a class whose methods clients call by name, with arguments in JSON.
+// The node of this host starts the program (steadfast run). One header, no dependency, Linux.
+//
+// All replicas execute the same calls in the same order. A handler's result and effects may depend
+// on nothing but the state, the arguments and the Context: no clock, no random numbers of its own,
+// no order of a hash table or of addresses. docs/protocol/attach.md tells what goes over the socket.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace steadfast {
+
+// Text that is no JSON, or JSON of another type than is wanted.
+struct BadJson : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A value. Objects are sorted by name, so that every replica writes the same text.
+class Json {
+ public:
+  using Array = std::vector<Json>;
+  using Object = std::map<std::string, Json>;
+
+  Json(std::nullptr_t = nullptr) {}
+  Json(const char* text) : value_(std::string(text)) {}
+  Json(std::string text) : value_(std::move(text)) {}
+  Json(Array array) : value_(std::move(array)) {}
+  Json(Object object) : value_(std::move(object)) {}
+  template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+  Json(T number) {
+    if constexpr (std::is_same_v<T, bool>) value_ = number;
+    else if constexpr (std::is_floating_point_v<T>) value_ = static_cast<double>(number);
+    else if constexpr (std::is_unsigned_v<T>) value_ = static_cast<std::uint64_t>(number);
+    else if (number >= 0) value_ = static_cast<std::uint64_t>(number);
+    else value_ = static_cast<std::int64_t>(number);
+  }
+
+  bool is_null() const { return std::holds_alternative<std::nullptr_t>(value_); }
+  bool is_array() const { return std::holds_alternative<Array>(value_); }
+  bool is_object() const { return std::holds_alternative<Object>(value_); }
+  Array& array() { return get<Array>("an array"); }
+  const Array& array() const { return get<Array>("an array"); }
+  Object& object() { return get<Object>("an object"); }
+  const Object& object() const { return get<Object>("an object"); }
+  const std::string& string() const { return get<std::string>("a text"); }
+  bool boolean() const { return get<bool>("true or false"); }
+  double number() const {
+    if (auto* n = std::get_if<std::uint64_t>(&value_)) return static_cast<double>(*n);
+    if (auto* n = std::get_if<std::int64_t>(&value_)) return static_cast<double>(*n);
+    return get<double>("a number");
+  }
+  template <class T>
+  T integer() const {
+    if (auto* n = std::get_if<std::uint64_t>(&value_); n && *n <= static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
+      return static_cast<T>(*n);
+    if (auto* n = std::get_if<std::int64_t>(&value_); n && std::is_signed_v<T> && *n >= static_cast<std::int64_t>(std::numeric_limits<T>::min()))
+      return static_cast<T>(*n);
+    throw BadJson("a whole number that fits is wanted, not " + text());
+  }
+  // The member of an object.
+  const Json& at(const std::string& name) const {
+    auto found = object().find(name);
+    if (found == object().end()) throw BadJson("the member " + name + " is missing");
+    return found->second;
+  }
+
+  std::string text() const {
+    std::string out;
+    write(out);
+    return out;
+  }
+
+  static Json parse(std::string_view text) {
+    Reader reader{text};
+    Json value = reader.value(0);
+    reader.blanks();
+    if (reader.at != text.size()) throw reader.wrong("something follows the value");
+    return value;
+  }
+
+ private:
+  template <class T>
+  T& get(const char* wanted) { return const_cast<T&>(std::as_const(*this).template get<T>(wanted)); }
+  template <class T>
+  const T& get(const char* wanted) const {
+    if (auto* value = std::get_if<T>(&value_)) return *value;
+    throw BadJson(std::string(wanted) + " is wanted");
+  }
+
+  struct Reader {
+    std::string_view text;
+    std::size_t at = 0;
+
+    BadJson wrong(const char* why) const { return BadJson(std::string(why) + ", at byte " + std::to_string(at)); }
+    void blanks() {
+      while (at < text.size() && std::string_view(" \t\r\n").find(text[at]) != std::string_view::npos) ++at;
+    }
+    bool takes(std::string_view word) {
+      blanks();
+      bool there = text.substr(at, word.size()) == word;
+      if (there) at += word.size();
+      return there;
+    }
+
+    Json value(int depth) {
+      if (depth > 128) throw wrong("it is nested too deep");
+      if (takes("null")) return nullptr;
+      if (takes("true")) return true;
+      if (takes("false")) return false;
+      if (takes("\"")) return string();
+      if (takes("[")) {
+        Array array;
+        if (takes("]")) return array;
+        do array.push_back(value(depth + 1));
+        while (takes(","));
+        if (!takes("]")) throw wrong("] is missing");
+        return array;
+      }
+      if (takes("{")) {
+        Object object;
+        if (takes("}")) return object;
+        do {
+          if (!takes("\"")) throw wrong("a name is missing");
+          std::string name = string();
+          if (!takes(":")) throw wrong(": is missing");
+          if (!object.emplace(std::move(name), value(depth + 1)).second) throw wrong("a name comes twice");
+        } while (takes(","));
+        if (!takes("}")) throw wrong("} is missing");
+        return object;
+      }
+      return numeral();
+    }
+
+    Json numeral() {
+      std::size_t end = std::min(text.find_first_not_of("+-.0123456789eE", at), text.size());
+      std::string_view word = text.substr(at, end - at);
+      std::string_view digits = word.substr(word.substr(0, 1) == "-");
+      // from_chars takes some numerals that JSON does not.
+      auto digit = [&](std::size_t place) { return place < digits.size() && digits[place] >= '0' && digits[place] <= '9'; };
+      std::size_t point = digits.find('.');
+      if (!digit(0) || (digits[0] == '0' && digit(1)) || (point != std::string_view::npos && !digit(point + 1)))
+        throw wrong("no value");
+      auto whole = [&](auto number) -> std::optional<Json> {
+        auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+        if (error != std::errc() || stop != word.data() + word.size()) return {};
+        at = end;
+        return Json(number);
+      };
+      if (auto number = whole(std::uint64_t{})) return *number;
+      if (auto number = whole(std::int64_t{})) return *number;
+      if (auto number = whole(double{})) return *number;
+      throw wrong("a number is not right, or too large");
+    }
+
+    std::string string() {
+      std::string out;
+      for (; at < text.size(); ++at) {
+        unsigned char letter = static_cast<unsigned char>(text[at]);
+        if (letter == '"') {
+          ++at;
+          return out;
+        }
+        if (letter < 0x20) throw wrong("a control character in a text");
+        if (letter == '\\') escape(out);
+        else if (letter < 0x80) out += text[at];
+        else letters(out, letter);
+      }
+      throw wrong("a text has no end");
+    }
+
+    // Copies a character of several bytes in UTF-8, if it is one.
+    void letters(std::string& out, unsigned char first) {
+      int more = first >= 0xf0 && first < 0xf5 ? 3 : first >= 0xe0 ? 2 : 1;
+      if (first < 0xc2 || first > 0xf4 || at + more >= text.size()) throw wrong("a text is not UTF-8");
+      std::uint32_t code = first & (0x3f >> more);
+      for (int i = 1; i <= more; ++i) {
+        unsigned char next = static_cast<unsigned char>(text[at + i]);
+        if ((next & 0xc0) != 0x80) throw wrong("a text is not UTF-8");
+        code = code << 6 | (next & 0x3f);
+      }
+      static constexpr std::uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+      if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) throw wrong("a text is not UTF-8");
+      out.append(text, at, static_cast<std::size_t>(more) + 1);
+      at += static_cast<std::size_t>(more);
+    }
+
+    void escape(std::string& out) {
+      static constexpr std::string_view from = "\"\\/bfnrt", to = "\"\\/\b\f\n\r\t";
+      char letter = ++at < text.size() ? text[at] : ' ';
+      if (auto known = from.find(letter); known != std::string_view::npos) {
+        out += to[known];
+        return;
+      }
+      std::uint32_t code = letter == 'u' ? hexadecimal() : 0xdc00;
+      if (code >= 0xd800 && code < 0xdc00 && text.substr(at + 1, 2) == "\\u") {
+        at += 2;
+        std::uint32_t low = hexadecimal();
+        code = low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00) : code;
+      }
+      if (code >= 0xd800 && code < 0xe000) throw wrong("an escape stands for nothing");
+      if (code < 0x80) out += static_cast<char>(code);
+      else if (code < 0x800) bytes(out, 0xc0 | code >> 6, code, 1);
+      else if (code < 0x10000) bytes(out, 0xe0 | code >> 12, code, 2);
+      else bytes(out, 0xf0 | code >> 18, code, 3);
+    }
+    static void bytes(std::string& out, std::uint32_t first, std::uint32_t code, int more) {
+      out += static_cast<char>(first);
+      while (more-- > 0) out += static_cast<char>(0x80 | (code >> 6 * more & 0x3f));
+    }
+    std::uint32_t hexadecimal() {
+      std::uint32_t code = 0;
+      const char* begin = text.data() + std::min(at + 1, text.size());
+      const char* end = begin + std::min<std::size_t>(4, text.data() + text.size() - begin);
+      if (std::from_chars(begin, end, code, 16).ptr != begin + 4) throw wrong("four hexadecimal digits are wanted");
+      at += 4;
+      return code;
+    }
+  };
+
+  static void quote(std::string& out, const std::string& text) {
+    static constexpr char digits[] = "0123456789abcdef";
+    out += '"';
+    for (char letter : text) {
+      if (letter == '"' || letter == '\\') (out += '\\') += letter;
+      else if (static_cast<unsigned char>(letter) >= 0x20) out += letter;
+      else ((out += "\\u00") += digits[letter >> 4]) += digits[letter & 15];
+    }
+    out += '"';
+  }
+
+  void write(std::string& out) const {
+    if (is_null()) out += "null";
+    else if (auto* flag = std::get_if<bool>(&value_)) out += *flag ? "true" : "false";
+    else if (auto* text = std::get_if<std::string>(&value_)) quote(out, *text);
+    else if (auto* array = std::get_if<Array>(&value_)) {
+      const char* before = "[";
+      for (const Json& value : *array) {
+        out += std::exchange(before, ",");
+        value.write(out);
+      }
+      out += array->empty() ? "[]" : "]";
+    } else if (auto* object = std::get_if<Object>(&value_)) {
+      const char* before = "{";
+      for (const auto& [name, value] : *object) {
+        out += std::exchange(before, ",");
+        quote(out, name);
+        out += ':';
+        value.write(out);
+      }
+      out += object->empty() ? "{}" : "}";
+    } else {
+      if (auto* number = std::get_if<double>(&value_); number && !std::isfinite(*number))
+        throw std::domain_error("JSON has no infinite number");
+      char room[32];
+      auto put = [&](auto number) { out.append(room, std::to_chars(room, room + sizeof room, number).ptr); };
+      if (auto* natural = std::get_if<std::uint64_t>(&value_)) put(*natural);
+      else if (auto* whole = std::get_if<std::int64_t>(&value_)) put(*whole);
+      else put(std::get<double>(value_));
+    }
+  }
+
+  std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, double, std::string, Array, Object> value_;
+};
+
+// How a C++ type is named in a contract, read and written. Specialize it for types of your own:
+//     template <> struct steadfast::Form<Order> { name, read, write };
+template <class T, class = void>
+struct Form;
+
+template <>
+struct Form<Json> {
+  static std::string name() { return "json"; }
+  static Json read(const Json& json) { return json; }
+  static Json write(Json json) { return json; }
+};
+template <>
+struct Form<bool> {
+  static std::string name() { return "bool"; }
+  static bool read(const Json& json) { return json.boolean(); }
+  static Json write(bool value) { return value; }
+};
+template <>
+struct Form<std::string> {
+  static std::string name() { return "String"; }
+  static std::string read(const Json& json) { return json.string(); }
+  static Json write(std::string value) { return value; }
+};
+template <class T>
+struct Form<T, std::enable_if_t<std::is_integral_v<T>>> {
+  static std::string name() { return (std::is_signed_v<T> ? "i" : "u") + std::to_string(8 * sizeof(T)); }
+  static T read(const Json& json) { return json.integer<T>(); }
+  static Json write(T value) { return value; }
+};
+template <class T>
+struct Form<T, std::enable_if_t<std::is_floating_point_v<T>>> {
+  static std::string name() { return sizeof(T) == 4 ? "f32" : "f64"; }
+  static T read(const Json& json) { return static_cast<T>(json.number()); }
+  static Json write(T value) { return value; }
+};
+template <class T>
+struct Form<std::vector<T>> {
+  static std::string name() { return "Vec<" + Form<T>::name() + ">"; }
+  static std::vector<T> read(const Json& json) {
+    std::vector<T> values;
+    for (const Json& value : json.array()) values.push_back(Form<T>::read(value));
+    return values;
+  }
+  static Json write(const std::vector<T>& values) {
+    Json::Array array;
+    for (const T& value : values) array.push_back(Form<T>::write(value));
+    return array;
+  }
+};
+template <class T>
+struct Form<std::optional<T>> {
+  static std::string name() { return "Option<" + Form<T>::name() + ">"; }
+  static std::optional<T> read(const Json& json) {
+    return json.is_null() ? std::optional<T>() : Form<T>::read(json);
+  }
+  static Json write(const std::optional<T>& value) { return value ? Form<T>::write(*value) : Json(); }
+};
+template <class T>
+struct Form<std::map<std::string, T>> {
+  static std::string name() { return "Map<String, " + Form<T>::name() + ">"; }
+  static std::map<std::string, T> read(const Json& json) {
+    std::map<std::string, T> values;
+    for (const auto& [name, value] : json.object()) values.emplace(name, Form<T>::read(value));
+    return values;
+  }
+  static Json write(const std::map<std::string, T>& values) {
+    Json::Object object;
+    for (const auto& [name, value] : values) object.emplace(name, Form<T>::write(value));
+    return object;
+  }
+};
+
+// An error of the service: the caller gets the value. Any other exception is a failed handler.
+struct Error {
+  Json value;
+};
+
+// What a handler may know beside the state and its arguments, the same at every replica.
+struct Context {
+  std::uint64_t now;     // ordered time, in nanoseconds since 1970
+  std::uint64_t seed;    // for random numbers
+  std::uint64_t client;  // the caller
+  std::uint64_t number;  // which of the caller's calls
+};
+
+// That of the call under way.
+inline Context& context() {
+  static Context context{};
+  return context;
+}
+
+// How a method is known: FNV-1a of its name in 64 bits, its halves folded into 32.
+inline std::uint32_t method_id(std::string_view name) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char byte : name) hash = (hash ^ byte) * 0x100000001b3;
+  return static_cast<std::uint32_t>(hash ^ hash >> 32);
+}
+
+namespace detail {
+
+enum Kind : std::uint8_t {
+  hello = 1, welcome, execute, snapshot, restore, reset,
+  answer, state, failed, restored, farewell, first_optional = 128
+};
+enum Refusal : std::uint8_t { no_such_method = 3, bad_arguments, panicked, too_large = 7, not_read_only = 10 };
+constexpr std::size_t max_body = 1 << 20, max_frame = max_body + 4096, piece = 256 << 10;
+constexpr std::uint64_t max_state = std::uint64_t{2} << 30;
+constexpr const char* describe = "steadfast.describe";
+
+struct Outcome {
+  std::uint8_t outcome, refusal, flags;
+  std::string body;
+};
+
+// The beginning of a text that ends between characters.
+inline std::string cut(std::string text, std::size_t most) {
+  if (text.size() > most) {
+    while (most > 0 && (text[most] & 0xc0) == 0x80) --most;
+    text.resize(most);
+  }
+  return text;
+}
+
+inline Outcome refuse(Refusal refusal, std::string reason, std::uint8_t flags = 0) {
+  return {3, refusal, flags, cut(std::move(reason), 512)};
+}
+
+template <class T>
+T number_at(std::string_view bytes, std::size_t at) {
+  T number{};
+  for (std::size_t i = 0; i < sizeof(T); ++i) number |= T{static_cast<unsigned char>(bytes[at + i])} << 8 * i;
+  return number;
+}
+
+template <class T>
+std::string bytes_of(T number) {
+  std::string bytes;
+  for (std::size_t i = 0; i < sizeof(T); ++i) bytes += static_cast<char>(number >> 8 * i & 0xff);
+  return bytes;
+}
+
+// The connection to the node. Answers wait until no further command is here.
+class Link {
+ public:
+  Link() {
+    const char *path = std::getenv("STEADFAST_ATTACH"), *group = std::getenv("STEADFAST_GROUP");
+    const char *token = std::getenv("STEADFAST_TOKEN"), *begins = std::getenv("STEADFAST_BEGINS");
+    sockaddr_un address{AF_UNIX, {}};
+    bool shows_token = token && std::strlen(token) == 64 && std::strspn(token, "0123456789abcdefABCDEF") == 64;
+    if (!path || !group || !shows_token || std::strlen(path) >= sizeof address.sun_path)
+      throw std::runtime_error("a node starts this program: steadfast run --group NAME -- PROGRAM");
+    std::strcpy(address.sun_path, path);
+    socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (socket_ < 0 || ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+      throw std::runtime_error(std::string("the node cannot be reached: ") + std::strerror(errno));
+    // Without the file all unanswered calls are blamed if this program dies: it serves anyway.
+    if (begins) begins_ = ::open(begins, O_WRONLY | O_CLOEXEC);
+    begin(0);
+    std::string body = "SFAT" + std::string("\1\0\0\0", 4) + bytes_of<std::uint32_t>(::getpid());
+    for (int i = 0; i < 64; i += 2)
+      body += static_cast<char>(std::stoi(std::string(token + i, 2), nullptr, 16));
+    send(hello, body + group);
+    std::uint8_t kind = 0;
+    if (!receive(kind, body) || kind != welcome || body.size() < 8 || body[0] != 1)
+      throw std::runtime_error("the node does not let this program in: " + body);
+  }
+  ~Link() {
+    if (begins_ >= 0) ::close(begins_);
+    if (socket_ >= 0) ::close(socket_);
+  }
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  // A number that cannot be written is no number: the node then blames all unanswered calls.
+  void begin(std::uint64_t number) {
+    std::string bytes = bytes_of(number);
+    if (begins_ >= 0 && ::pwrite(begins_, bytes.data(), 8, 0) != 8 && ::ftruncate(begins_, 0) != 0) {
+      ::close(begins_);
+      begins_ = -1;
+    }
+  }
+
+  void send(Kind kind, std::string_view body) {
+    out_ += bytes_of(static_cast<std::uint32_t>(body.size()));
+    out_ += static_cast<char>(kind);
+    out_.append(3, '\0');
+    out_ += body;
+    if (out_.size() > (64 << 10)) flush();
+  }
+
+  // False at the end of the connection.
+  bool receive(std::uint8_t& kind, std::string& body) {
+    if (!fill(8)) {
+      if (in_.size() > used_) throw std::runtime_error("the connection ended within a frame");
+      return false;
+    }
+    auto length = number_at<std::uint32_t>(in_, used_);
+    kind = static_cast<std::uint8_t>(in_[used_ + 4]);
+    if (length > max_frame || (in_[used_ + 5] | in_[used_ + 6] | in_[used_ + 7]) != 0)
+      throw std::runtime_error("the node's frame is malformed");
+    if (!fill(8 + length)) throw std::runtime_error("the connection ended within a frame");
+    body.assign(in_, used_ + 8, length);
+    used_ += 8 + length;
+    return true;
+  }
+
+ private:
+  // Reads until so many unused bytes are here.
+  bool fill(std::size_t length) {
+    while (in_.size() - used_ < length) {
+      flush();
+      in_.erase(0, std::exchange(used_, 0));
+      std::size_t old = in_.size();
+      in_.resize(old + (64 << 10));
+      ssize_t got = ::recv(socket_, &in_[old], 64 << 10, 0);
+      in_.resize(old + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+      if (got == 0 || (got < 0 && errno != EINTR)) return false;
+    }
+    return true;
+  }
+
+  // A node that is gone reads nothing: the next receive sees the end.
+  void flush() {
+    for (std::size_t sent = 0; sent < out_.size();) {
+      ssize_t put = ::send(socket_, out_.data() + sent, out_.size() - sent, MSG_NOSIGNAL);
+      if (put < 0 && errno != EINTR) break;
+      sent += static_cast<std::size_t>(std::max<ssize_t>(put, 0));
+    }
+    out_.clear();
+  }
+
+  int socket_ = -1, begins_ = -1;
+  std::string in_, out_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace detail
+
+// A service of the class S, which has the members
+//     Json snapshot() const;         the whole state
+//     void restore(const Json&);     takes a state on; throws if it cannot be read
+template <class S>
+class Service {
+ public:
+  // `make` gives the initial state: at the start, and whenever the replica begins anew.
+  explicit Service(std::string name, std::string docs = "", std::function<S()> make = [] { return S{}; })
+      : make_(std::move(make)), state_(std::make_unique<S>(make_())),
+        contract_(Json::Object{{"service", name}, {"encodings", Json::Array{"json"}}, {"methods", Json::Array{}}}) {
+    if (!docs.empty()) contract_.object()["docs"] = docs;
+  }
+
+  // A method that may change the state.
+  template <class R, class... A>
+  Service& method(const char* name, std::vector<std::string> names, R (S::*function)(A...), const char* docs = "") {
+    return add<std::decay_t<R>, std::decay_t<A>...>(name, std::move(names), function, docs, false);
+  }
+  // A const method reads: any replica may execute it, without an order.
+  template <class R, class... A>
+  Service& method(const char* name, std::vector<std::string> names, R (S::*function)(A...) const, const char* docs = "") {
+    return add<std::decay_t<R>, std::decay_t<A>...>(name, std::move(names), function, docs, true);
+  }
+
+  // Serves until the node needs the replica no more. The result is the program's exit status.
+  int serve() {
+    try {
+      detail::Link node;
+      std::uint8_t kind = 0;
+      std::string body;
+      while (node.receive(kind, body) && kind != detail::farewell) handle(node, kind, body);
+      if (kind == detail::farewell && !body.empty()) throw std::runtime_error("the node says: " + body);
+      return 0;
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      return 1;
+    }
+  }
+
+ private:
+  using Values = std::vector<Json>;
+  struct Method {
+    std::vector<std::string> names;
+    bool reads;
+    // Reads the arguments, and gives what executes the call.
+    std::function<std::function<Json()>(S&, const Values&)> prepare;
+  };
+
+  template <class R, class... A, class F>
+  Service& add(const char* name, std::vector<std::string> names, F function, const char* docs, bool reads) {
+    if (names.size() != sizeof...(A)) throw std::logic_error(std::string(name) + ": each argument needs a name");
+    auto prepare = [function](S& state, const Values& values) {
+      auto arguments = read_all<A...>(values, std::index_sequence_for<A...>{});
+      return std::function<Json()>([&state, function, arguments]() mutable -> Json {
+        auto call = [&](auto&... each) -> R { return (state.*function)(std::move(each)...); };
+        if constexpr (std::is_void_v<R>) {
+          std::apply(call, arguments);
+          return nullptr;
+        } else {
+          return Form<R>::write(std::apply(call, arguments));
+        }
+      });
+    };
+    Json::Array told;
+    const std::vector<std::string> types{Form<A>::name()...};
+    for (std::size_t i = 0; i < types.size(); ++i)
+      told.push_back(Json::Object{{"name", names[i]}, {"type", types[i]}});
+    std::string result = "()";
+    if constexpr (!std::is_void_v<R>) result = Form<R>::name();
+    // Any handler may throw an Error, of any type.
+    Json::Object method{{"name", name}, {"reads", reads}, {"arguments", told}, {"result", result}, {"error", "json"}};
+    if (*docs) method["docs"] = docs;
+    contract_.object()["methods"].array().push_back(method);
+    if (!methods_.emplace(method_id(name), Method{std::move(names), reads, prepare}).second)
+      throw std::logic_error(std::string(name) + ": choose another name, its number is taken");
+    return *this;
+  }
+
+  template <class... A, std::size_t... I>
+  static std::tuple<A...> read_all(const Values& values, std::index_sequence<I...>) {
+    return std::tuple<A...>{Form<A>::read(values[I])...};
+  }
+
+  // The arguments in order, from an array or from an object by their names.
+  static Values in_order(const Method& method, Json given) {
+    Values values;
+    if (given.is_array()) {
+      values = given.array();
+    } else if (given.is_object()) {
+      for (const auto& name : method.names) {
+        auto found = given.object().find(name);
+        values.push_back(found == given.object().end() ? Json() : found->second);
+        if (found != given.object().end()) given.object().erase(found);
+      }
+      if (!given.object().empty()) throw BadJson("no argument is named " + given.object().begin()->first);
+    } else {
+      throw BadJson("give an array in order, or an object by names");
+    }
+    if (values.size() != method.names.size())
+      throw BadJson(std::to_string(method.names.size()) + " arguments, not " + std::to_string(values.size()));
+    return values;
+  }
+
+  detail::Outcome execute(std::string_view body) {
+    using detail::number_at;
+    using detail::refuse;
+    context() = {number_at<std::uint64_t>(body, 8), number_at<std::uint64_t>(body, 16),
+                 number_at<std::uint64_t>(body, 24), number_at<std::uint64_t>(body, 32)};
+    auto id = number_at<std::uint32_t>(body, 40);
+    int flags = body[44];
+    if (!(flags & 1)) return refuse(detail::bad_arguments, "this service takes JSON");
+    if (id == method_id(detail::describe)) return {1, 0, 0, contract_.text()};
+    auto method = methods_.find(id);
+    if (method == methods_.end())
+      return refuse(detail::no_such_method, "no such method: `steadfast describe` lists those of this service");
+    if (flags & 2 && !method->second.reads)
+      return refuse(detail::not_read_only, "this method may change the state: do not call it as a read");
+    std::function<Json()> call;
+    try {
+      Json given = Json::parse(body.substr(48));
+      call = method->second.prepare(*state_, in_order(method->second, std::move(given)));
+    } catch (const BadJson& error) {
+      return refuse(detail::bad_arguments, error.what());
+    }
+    detail::Outcome outcome{1, 0, 0, {}};
+    try {
+      try {
+        outcome.body = call().text();
+      } catch (const Error& error) {
+        outcome = {2, 0, 0, error.value.text()};
+      }
+    } catch (const std::exception& error) {
+      return refuse(detail::panicked, error.what(), 1);
+    } catch (...) {
+      return refuse(detail::panicked, "the handler threw", 1);
+    }
+    if (outcome.body.size() > detail::max_body) return refuse(detail::too_large, "the result is larger than 1 MiB");
+    return outcome;
+  }
+
+  void handle(detail::Link& node, std::uint8_t kind, const std::string& body) {
+    if (kind == detail::reset) {
+      state_ = std::make_unique<S>(make_());
+      return;
+    }
+    if (kind >= detail::first_optional) return;
+    std::size_t least = kind == detail::execute ? 48 : kind == detail::snapshot ? 8 : 16;
+    if (kind < detail::execute || kind > detail::restore || body.size() < least)
+      throw std::runtime_error("the node's frame of kind " + std::to_string(kind) + " is malformed");
+    std::string number = body.substr(0, 8);
+    node.begin(detail::number_at<std::uint64_t>(body, 0));
+    if (kind == detail::execute) {
+      auto done = execute(body);
+      const char head[] = {static_cast<char>(done.outcome), static_cast<char>(done.refusal), static_cast<char>(done.flags), 0};
+      node.send(detail::answer, number + std::string(head, 4) + done.body);
+    } else if (kind == detail::snapshot) {
+      give_state(node, number);
+    } else {
+      take_state(node, number, detail::number_at<std::uint64_t>(body, 8), std::string_view(body).substr(16));
+    }
+  }
+
+  void give_state(detail::Link& node, const std::string& number) {
+    std::string state;
+    try {
+      state = state_->snapshot().text();
+    } catch (const std::exception& error) {
+      return node.send(detail::failed, number + detail::cut(error.what(), 512));
+    }
+    if (state.size() > detail::max_state) return node.send(detail::failed, number + "the state is larger than 2 GiB");
+    for (std::size_t from = 0; from < state.size(); from += detail::piece)
+      node.send(detail::state, number + detail::bytes_of<std::uint64_t>(state.size()) + state.substr(from, detail::piece));
+  }
+
+  // An unreadable state leaves the old one as it is.
+  void take_state(detail::Link& node, const std::string& number, std::uint64_t total, std::string_view part) {
+    arriving_ += part;
+    if (arriving_.size() > total || total > detail::max_state) throw std::runtime_error("the node's state is malformed");
+    if (arriving_.size() < total) return;
+    try {
+      auto fresh = std::make_unique<S>(make_());
+      fresh->restore(Json::parse(std::exchange(arriving_, {})));
+      state_ = std::move(fresh);
+      node.send(detail::restored, number);
+    } catch (const std::exception& error) {
+      node.send(detail::failed, number + detail::cut(error.what(), 512));
+    }
+  }
+
+  std::function<S()> make_;
+  std::unique_ptr<S> state_;
+  Json contract_;
+  std::map<std::uint32_t, Method> methods_;
+  std::string arriving_;
+};
+
+}  // namespace steadfast

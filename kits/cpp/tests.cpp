@@ -1,0 +1,100 @@
+// Tests of the JSON in steadfast.hpp; and, started by a node, a replica with arguments, results
+// and errors of many forms, by which `steadfast conform` tries the kit.
+#include "steadfast.hpp"
+
+using steadfast::Form;
+using steadfast::Json;
+
+class Store {
+ public:
+  using Labels = std::map<std::string, std::optional<double>>;
+
+  bool put(std::string name, Labels labels) {
+    return items_.insert_or_assign(std::move(name), std::move(labels)).second;
+  }
+  void note(std::string text, std::vector<bool> flags, std::int8_t level) {
+    if (level < 0) throw steadfast::Error{"the level is negative"};
+    last_ = steadfast::context().now ^ steadfast::context().seed;
+    if (!flags.empty()) notes_.push_back(std::move(text));
+  }
+  std::uint64_t last() const { return last_; }
+  std::optional<Labels> find(const std::string& name) const {
+    if (name.empty()) throw steadfast::Error{Json::Array{"no name"}};
+    auto found = items_.find(name);
+    return found == items_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  Json snapshot() const {
+    return Json::Object{{"items", Form<Items>::write(items_)}, {"last", last_}, {"notes", Form<Notes>::write(notes_)}};
+  }
+  void restore(const Json& state) {
+    items_ = Form<Items>::read(state.at("items"));
+    last_ = state.at("last").integer<std::uint64_t>();
+    notes_ = Form<Notes>::read(state.at("notes"));
+  }
+
+ private:
+  using Items = std::map<std::string, Labels>;
+  using Notes = std::vector<std::string>;
+  Items items_;
+  Notes notes_;
+  std::uint64_t last_ = 0;
+};
+
+static int failures = 0;
+
+static void expect(bool holds, const std::string& what) {
+  if (holds) return;
+  ++failures;
+  std::fprintf(stderr, "FAILED: %s\n", what.c_str());
+}
+
+static void json_is_read_and_written() {
+  for (const char* text : {"null", "true", "[]", "{}", "0", "-1", "18446744073709551615", "-9223372036854775808", "0.25",
+                           R"(["a\"\\",{"b":[1,2.5]}])", "\"\xc3\xbc\xe6\x9d\xb1\xf0\x9f\x98\x80\"", R"("\u0001")"})
+    expect(Json::parse(text).text() == text, text);
+  expect(Json::parse(R"( [ 1 , "\u00fc\ud83d\ude00\n" ] )").text() == "[1,\"\xc3\xbc\xf0\x9f\x98\x80\\u000a\"]", "blanks, escapes");
+  expect(Json::parse(R"({"b":1,"a":2})").text() == R"({"a":2,"b":1})", "names are sorted");
+}
+
+static void wrong_json_is_refused() {
+  for (std::string text : {"", "nul", "[", "[1", "[1,]", "{\"a\"}", "{\"a\":1,\"a\":2}", "{1:2}", "01", "-", "+1", "1.", "1e", "1e999",
+                           "inf", "nan", "0x1", "\"", "\"\\", "\"\\u12", "\"\\u12g4\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"",
+                           "\"\xff\"", "\"\xc3", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf5\x80\x80\x80\"", "\"\n\"", "1 2", "'a'"}) {
+    try {
+      expect(false, text + " is " + Json::parse(text).text());
+    } catch (const steadfast::BadJson&) {
+    }
+  }
+  try {
+    Json::parse(std::string(1 << 20, '['));
+    expect(false, "deep nesting");
+  } catch (const steadfast::BadJson&) {
+  }
+}
+
+static void numbers_fit_or_are_refused() {
+  expect(Json(-128).integer<std::int8_t>() == -128, "the least");
+  expect(Form<double>::read(Json::parse("3")) == 3.0, "a whole number is a number");
+  for (const char* text : {"-129", "128", "1.5", "\"1\"", "18446744073709551616"}) {
+    try {
+      Json::parse(text).integer<std::int8_t>();
+      expect(false, text);
+    } catch (const steadfast::BadJson&) {
+    }
+  }
+}
+
+int main() {
+  if (std::getenv("STEADFAST_ATTACH"))
+    return steadfast::Service<Store>("Store")
+        .method("put", {"name", "labels"}, &Store::put)
+        .method("note", {"text", "flags", "level"}, &Store::note)
+        .method("last", {}, &Store::last)
+        .method("find", {"name"}, &Store::find)
+        .serve();
+  json_is_read_and_written();
+  wrong_json_is_refused();
+  numbers_fit_or_are_refused();
+  return failures == 0 ? 0 : 1;
+}

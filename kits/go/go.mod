@@ -1,0 +1,3 @@
+module github.com/steadfast-rs/steadfast/kits/go
+
+go 1.22
