@@ -98,6 +98,39 @@ fn a_hung_attempt_goes_to_the_next_target_after_a_tenth_of_a_second() {
 }
 
 #[test]
+fn a_call_that_nobody_wants_any_more_is_given_up_and_other_threads_go_on() {
+    let nodes = cluster(1);
+    let client = bound(&nodes);
+    nodes[0].once(Manner::AckLevel);
+    let before = Instant::now();
+    std::thread::scope(|threads| {
+        let (asked, told) = std::sync::mpsc::channel();
+        let waiting = &client;
+        let waits = threads.spawn(move || {
+            let mut questions = 0;
+            let invocation = Invocation::new(GROUP, METHOD).body(body("lost"));
+            let ended = waiting.call_while(invocation.within(30 * SECOND), SECOND / 100, || {
+                questions += 1;
+                asked.send(()).unwrap();
+                questions < 20
+            });
+            (ended, questions)
+        });
+        // The thread above polls now, and hands that over when it asks itself.
+        told.recv().unwrap();
+        for _ in 0..100 {
+            assert_eq!(call(&client, "two"), Ok(body("two")));
+        }
+        assert_eq!(waits.join().unwrap(), (None, 20));
+    });
+    assert!(before.elapsed() < 10 * SECOND);
+    // The session has room for it again, and its number is never used twice.
+    assert_eq!(call(&client, "three"), Ok(body("three")));
+    let wanted = client.call_while(Invocation::new(GROUP, METHOD).body(body("x")), SECOND, || true);
+    assert_eq!(wanted, Some(Ok(body("x"))));
+}
+
+#[test]
 fn the_deadline_is_kept() {
     let nodes = cluster(2);
     nodes.iter().for_each(|node| node.behave(Manner::AckLevel));

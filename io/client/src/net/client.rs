@@ -98,7 +98,23 @@ impl Client {
     /// # Errors
     /// [`CallError`] tells why the call has no result, and whether it was executed.
     pub fn call(&self, invocation: Invocation<'_>) -> Result<Bytes, CallError> {
-        self.begin(invocation).0
+        self.wait_for(invocation).0
+    }
+
+    /// Makes a call that its caller may give up: `None` then.
+    ///
+    /// While the call waits, `wanted` is asked once in each `period`, without a lock. A replica may
+    /// still execute a call that was given up. This is for callers that must look after something
+    /// else meanwhile, such as a signal that a language's runtime has to handle.
+    pub fn call_while(
+        &self,
+        invocation: Invocation<'_>,
+        period: Duration,
+        mut wanted: impl FnMut() -> bool,
+    ) -> Option<Result<Bytes, CallError>> {
+        let _wake = WakeOnPanic(&self.shared);
+        let (driver, id) = self.begin(invocation);
+        self.wait(driver, id, Some(Doubt { period, wanted: &mut wanted })).map(|ended| ended.0)
     }
 
     /// Makes a call to all replicas at once, and tells what each of them says.
@@ -110,11 +126,16 @@ impl Client {
     /// [`CallError`], if no replica says anything else. If only some replicas do not answer, the
     /// list has their errors.
     pub fn gather(&self, invocation: Invocation<'_>) -> Result<Vec<Answer>, CallError> {
-        listed(self.begin(invocation.for_all()))
+        listed(self.wait_for(invocation.for_all()))
     }
 
-    fn begin(&self, invocation: Invocation<'_>) -> Ended {
+    fn wait_for(&self, invocation: Invocation<'_>) -> Ended {
         let _wake = WakeOnPanic(&self.shared);
+        let (driver, id) = self.begin(invocation);
+        self.wait(driver, id, None).expect("only a doubt ends a call before its deadline")
+    }
+
+    fn begin(&self, invocation: Invocation<'_>) -> (MutexGuard<'_, Driver>, CallId) {
         let mut driver = self.lock();
         if !driver.led && driver.neglected() > NEGLECTED {
             // Connections may have died meanwhile; that is found out before one is used.
@@ -125,41 +146,69 @@ impl Client {
         let now = driver.now();
         let id = driver.session.call(now, invocation);
         driver.pump();
-        self.wait(driver, id)
+        (driver, id)
     }
 
-    fn wait<'a>(&'a self, mut driver: MutexGuard<'a, Driver>, id: CallId) -> Ended {
+    fn wait<'a>(
+        &'a self,
+        mut driver: MutexGuard<'a, Driver>,
+        id: CallId,
+        mut doubt: Option<Doubt<'_>>,
+    ) -> Option<Ended> {
+        let mut limit = doubt.as_ref().map_or(Time::FAR, |doubt| driver.now() + doubt.period);
         loop {
             if let Some(result) = driver.results.remove(&id) {
                 driver.waiting.remove(&id);
-                // The threads that still wait need another one that polls.
-                if !driver.led
-                    && let Some(next) = driver.waiting.values().next()
-                {
-                    next.notify_one();
-                }
-                return result;
+                driver.hand_over();
+                return Some(result);
             }
-            if driver.led {
-                let thread = Arc::new(Condvar::new());
-                driver.waiting.insert(id, thread.clone());
-                driver = thread.wait(driver).expect(POISONED);
-                driver.waiting.remove(&id);
+            if let Some(doubt) = doubt.as_mut().filter(|_| driver.now() >= limit) {
+                driver.hand_over();
+                drop(driver);
+                let wanted = (doubt.wanted)();
+                driver = self.lock();
+                if !wanted {
+                    driver.give_up(id);
+                    return None;
+                }
+                limit = driver.now() + doubt.period;
+            } else if driver.led {
+                driver = self.follow(driver, id, limit);
             } else {
-                driver = self.lead(driver, id);
+                driver = self.lead(driver, id, limit);
             }
         }
     }
 
-    /// Polls for all until this thread's own answer is there.
+    /// Waits for this thread's own answer, or until it has to poll, at most until `limit`.
+    fn follow<'a>(
+        &'a self,
+        mut driver: MutexGuard<'a, Driver>,
+        id: CallId,
+        limit: Time,
+    ) -> MutexGuard<'a, Driver> {
+        let thread = Arc::new(Condvar::new());
+        driver.waiting.insert(id, thread.clone());
+        driver = if limit == Time::FAR {
+            thread.wait(driver).expect(POISONED)
+        } else {
+            let longest = limit.since(driver.now());
+            thread.wait_timeout(driver, longest).expect(POISONED).0
+        };
+        driver.waiting.remove(&id);
+        driver
+    }
+
+    /// Polls for all until this thread's own answer is there, at most until `limit`.
     fn lead<'a>(
         &'a self,
         mut driver: MutexGuard<'a, Driver>,
         id: CallId,
+        limit: Time,
     ) -> MutexGuard<'a, Driver> {
         driver.led = true;
-        while !driver.results.contains_key(&id) {
-            let watch = driver.watch(Time::FAR);
+        while !driver.results.contains_key(&id) && driver.now() < limit {
+            let watch = driver.watch(limit);
             driver.polling = true;
             drop(driver);
             let seen = watch.wait();
@@ -191,6 +240,12 @@ impl Client {
     fn lock(&self) -> MutexGuard<'_, Driver> {
         self.shared.lock().expect(POISONED)
     }
+}
+
+/// A caller's question to itself, whether it still wants the answer.
+struct Doubt<'a> {
+    period: Duration,
+    wanted: &'a mut dyn FnMut() -> bool,
 }
 
 /// A thread that finds a bug while it polls for others must not leave them asleep.

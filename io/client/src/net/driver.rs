@@ -162,6 +162,23 @@ impl Driver {
         self.session.next_timeout().unwrap_or(Time::FAR)
     }
 
+    /// If nobody polls, one of the threads that still wait has to.
+    pub(super) fn hand_over(&self) {
+        if !self.led
+            && let Some(next) = self.waiting.values().next()
+        {
+            next.notify_one();
+        }
+    }
+
+    /// Nobody wants the answer of this call any more.
+    pub(super) fn give_up(&mut self, call: CallId) {
+        self.results.remove(&call);
+        let now = self.now();
+        self.session.cancel(now, call);
+        self.pump();
+    }
+
     /// The sockets to poll, at most until `limit`.
     pub(super) fn watch(&mut self, limit: Time) -> Watch {
         let mut sockets = Vec::with_capacity(self.streams.len());
