@@ -1,6 +1,7 @@
 //! Errors of the client as Python's exceptions, whose classes are in `_errors.py`.
 
 use client::{CallError, ConnectError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -22,6 +23,9 @@ impl Unconnected {
 
 /// A call's error, with its class's name and whether the call was executed.
 pub fn raised(py: Python<'_>, error: &CallError) -> PyErr {
+    if let CallError::DeadlineTooLong(_) = error {
+        return PyValueError::new_err(error.to_string());
+    }
     raise(py, name_of(error), |class| {
         let made = match error {
             CallError::Service(body) => class.call1((PyBytes::new(py, body),)),

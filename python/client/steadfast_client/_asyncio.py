@@ -16,7 +16,7 @@ from ._calls import (
     own_error,
 )
 from ._contract import Contract
-from ._errors import ClientClosed, Refused, ServiceError
+from ._errors import ClientClosed, ConnectError, Refused, ServiceError
 from ._native import AsyncClient as _Native
 
 #: The number under which the compiled half says that it has connected, or why not.
@@ -125,7 +125,7 @@ class AsyncClient:
 
     async def _send(self, group: str, method: str, body: bytes, how: How) -> bytes:
         connection = self._connection
-        if connection is None or not connection.ready:
+        if connection is None or not connection.is_ready():
             connection = await self._connected()
         return await connection.call(group, method, body, how)
 
@@ -138,10 +138,12 @@ class AsyncClient:
             native = _Native(self._addresses, self._tls, self._priority)
             self._connection = _Connection(native)
         connection = self._connection
+        if connection.loop is not asyncio.get_running_loop():
+            raise RuntimeError("this client is in use in another event loop: make one for each loop")
         try:
             await asyncio.shield(connection.connected)
-        except Exception:
-            if self._connection is connection and not connection.ready:
+        except ConnectError:
+            if self._connection is connection:
                 connection.close()
                 self._connection = None
             raise
@@ -153,20 +155,20 @@ class _Connection:
 
     def __init__(self, native: _Native) -> None:
         self._native = native
-        self._loop = asyncio.get_running_loop()
-        self.connected: "asyncio.Future[Any]" = self._loop.create_future()
+        self.loop = asyncio.get_running_loop()
+        self.connected: "asyncio.Future[Any]" = self.loop.create_future()
         # If all who waited were cancelled, nobody asks how it ended.
         self.connected.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         self._waiting: Dict[int, "asyncio.Future[Any]"] = {_CONNECTED: self.connected}
-        self._loop.add_reader(native.fileno(), self._take)
+        self.loop.add_reader(native.fileno(), self._take)
 
-    @property
-    def ready(self) -> bool:
-        return _CONNECTED not in self._waiting and self._loop is asyncio.get_running_loop()
+    def is_ready(self) -> bool:
+        """It has connected, and belongs to the present event loop."""
+        return _CONNECTED not in self._waiting and self.loop is asyncio.get_running_loop()
 
     async def call(self, group: str, method: str, body: bytes, how: How) -> bytes:
         number = self._native.begin(group, method, body, how)
-        future = self._waiting[number] = self._loop.create_future()
+        future = self._waiting[number] = self.loop.create_future()
         try:
             result: bytes = await future
             return result
@@ -185,8 +187,8 @@ class _Connection:
                 future.set_exception(error)
 
     def close(self) -> None:
-        if not self._loop.is_closed():
-            self._loop.remove_reader(self._native.fileno())
+        if not self.loop.is_closed():
+            self.loop.remove_reader(self._native.fileno())
         for number, future in self._waiting.items():
             if not future.done():
                 self._native.give_up(number)

@@ -44,7 +44,7 @@ def decoded(result: bytes) -> Any:
     """A result in JSON."""
     try:
         return _decode(result.decode())
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         wrong = CallError(f"the call was executed, but its answer is not JSON ({error})")
         wrong.executed = True
         raise wrong from None

@@ -29,7 +29,7 @@ class ServiceError(CallError):
     The value is what JSON can say; bytes, if the call had raw bytes.
     """
 
-    executed = True
+    executed: Optional[bool] = True
 
     def __init__(self, value: Any = None) -> None:
         super().__init__(value)
@@ -53,7 +53,7 @@ class Refused(CallError):
 class DeadlineExceeded(CallError):
     """No answer came before the deadline."""
 
-    executed = None
+    executed: Optional[bool] = None
 
 
 class RetriesSpent(DeadlineExceeded):
@@ -83,13 +83,13 @@ class TooManyCalls(CallError):
 class ClientClosed(CallError):
     """The client was closed, or its event loop has ended."""
 
-    executed = None
+    executed: Optional[bool] = None
 
 
 class NestedError(CallError):
     """A handler's call of another group has no reply. `kind` is such as "Deadline" or "Cycle"."""
 
-    executed = None
+    executed: Optional[bool] = None
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(kind, reason)

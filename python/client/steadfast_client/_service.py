@@ -118,6 +118,8 @@ class Method(NamedTuple):
         """Raises BadArguments."""
         try:
             told = json.loads(body.decode(), parse_constant=_no_number)
+        except RecursionError:
+            raise BadArguments("the arguments are nested too deeply") from None
         except ValueError as error:
             raise BadArguments(f"the arguments are not JSON ({error})") from None
         if isinstance(told, list):

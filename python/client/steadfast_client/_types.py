@@ -150,16 +150,16 @@ class Forms:
         )
 
     def _tuple(self, forms: List[Form]) -> Form:
-        def through(value: Any, kind: type, way: int) -> Any:
+        def pairs(value: Any, kind: type) -> Any:
             if len(_exactly(kind)(value)) != len(forms):
                 raise TypeError(f"{len(forms)} values are wanted, and not {len(value)}")
-            return [form[way](item) for form, item in zip(forms, value)]
+            return zip(forms, value)
 
         names = ", ".join(form.name for form in forms)
         return Form(
             f"({names},)" if len(forms) == 1 else f"({names})",
-            lambda value: through(value, tuple, 1),
-            lambda value: tuple(through(value, list, 2)),
+            lambda value: [form.encode(item) for form, item in pairs(value, tuple)],
+            lambda value: tuple(form.decode(item) for form, item in pairs(value, list)),
         )
 
     def _map(self, key: Any, value: Any) -> Form:

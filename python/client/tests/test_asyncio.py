@@ -1,0 +1,160 @@
+"""Calls of a real cluster, from asyncio."""
+
+import asyncio
+import threading
+import unittest
+
+from cluster import PATIENCE, Cluster
+from steadfast_client import (
+    AsyncClient,
+    ClientClosed,
+    ConnectError,
+    DeadlineExceeded,
+    NoReplica,
+    Refused,
+    ServiceError,
+)
+
+
+def bounded(test):
+    """A test in coroutines that ends in time."""
+
+    def run(self):
+        asyncio.run(asyncio.wait_for(test(self), PATIENCE))
+
+    run.__name__ = test.__name__
+    return run
+
+
+class Coroutines(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cls.enterClassContext(Cluster())
+        cls.addresses = list(cls.cluster.addresses.values())
+
+    def client(self, *addresses):
+        return AsyncClient(*(addresses or self.addresses), deadline=20)
+
+    @bounded
+    async def test_calls_and_reads(self):
+        async with self.client() as client:
+            before = await client.read("counter", "get")
+            self.assertEqual(await client.call("counter", "add", 5), before + 5)
+            self.assertEqual(await client.call("counter", "add", n=6), before + 11)
+            self.assertLessEqual(await client.read("counter", "get", stale=1), before + 11)
+            self.assertEqual(len(await client.read("counter", "get", body=b"")) > 0, True)
+
+    @bounded
+    async def test_a_thousand_calls_at_once_have_one_thread(self):
+        async with self.client() as client:
+            before = await client.read("counter", "get")
+            calls = [asyncio.create_task(client.call("counter", "add", 1)) for _ in range(1000)]
+            await asyncio.sleep(0)
+            self.assertEqual(threading.active_count(), 1)
+            with open("/proc/self/status") as status:
+                threads = next(int(line.split()[1]) for line in status if "Threads:" in line)
+            self.assertEqual(threads, 2)
+            sums = await asyncio.gather(*calls)
+            self.assertEqual(sorted(sums), list(range(before + 1, before + 1001)))
+
+    @bounded
+    async def test_errors_have_their_types(self):
+        async with self.client() as client:
+            await client.call("counter", "add", 1)
+            with self.assertRaises(ServiceError) as raised:
+                await client.call("counter", "add", 2**64 - 1)
+            self.assertEqual(list(raised.exception.value), ["Overflow"])
+            with self.assertRaises(Refused) as raised:
+                await client.call("counter", "subtract", 1)
+            self.assertEqual(raised.exception.kind, "NoSuchMethod")
+            with self.assertRaisesRegex(AttributeError, "use call"):
+                await client.group("counter").add(1)
+
+    @bounded
+    async def test_a_client_that_cannot_connect_says_so_and_tries_again(self):
+        client = self.client("127.0.0.1:1")
+        for _ in range(2):
+            with self.assertRaisesRegex(ConnectError, "check the addresses"):
+                await client.call("counter", "add", 1)
+        await client.close()
+        with self.assertRaises(ClientClosed) as raised:
+            await client.call("counter", "add", 1)
+        self.assertIs(raised.exception.executed, False)
+
+    @bounded
+    async def test_a_cancelled_task_gives_its_call_up(self):
+        async with self.client(self.cluster.addresses[1]) as client:
+            before = await client.read("counter", "get")
+            for node in (2, 3):
+                self.cluster.stop(node)
+            try:
+                # More than a session has places for: each is free again only if it is given up.
+                for _ in range(10):
+                    calls = [client.call("counter", "add", 1) for _ in range(1000)]
+                    calls = [asyncio.create_task(call) for call in calls]
+                    # Until the client's thread has them all: it answers this one itself.
+                    with self.assertRaises((DeadlineExceeded, NoReplica)):
+                        await client.call("counter", "add", 0, deadline=0.001)
+                    for call in calls:
+                        call.cancel()
+                    ended = await asyncio.gather(*calls, return_exceptions=True)
+                    self.assertEqual({type(end) for end in ended}, {asyncio.CancelledError})
+                self.assertEqual(client._connection._waiting, {})
+                with self.assertRaises(asyncio.TimeoutError):
+                    await asyncio.wait_for(client.call("counter", "add", 1), 0.1)
+            finally:
+                for node in (2, 3):
+                    self.cluster.go_on(node)
+            self.assertGreaterEqual(await client.call("counter", "add", 1), before + 1)
+        self.cluster.wait_for_replicas("counter", 3)
+
+    @bounded
+    async def test_closing_ends_the_calls_under_way(self):
+        client = self.client(self.cluster.addresses[1])
+        await client.read("counter", "get")
+        for node in (2, 3):
+            self.cluster.stop(node)
+        try:
+            call = asyncio.create_task(client.call("counter", "add", 1))
+            await asyncio.sleep(0)
+            await client.close()
+            with self.assertRaises(ClientClosed) as raised:
+                await call
+            self.assertTrue(raised.exception.maybe_executed)
+        finally:
+            for node in (2, 3):
+                self.cluster.go_on(node)
+        self.cluster.wait_for_replicas("counter", 3)
+
+    @bounded
+    async def test_another_event_loop_is_told_to_have_its_own_client(self):
+        client = self.client()
+        await client.call("counter", "add", 1)
+
+        def elsewhere():
+            return asyncio.run(client.call("counter", "add", 1))
+
+        with self.assertRaisesRegex(RuntimeError, "another event loop"):
+            await asyncio.get_running_loop().run_in_executor(None, elsewhere)
+        await client.close()
+
+    @bounded
+    async def test_a_primary_that_is_killed_fails_no_call_and_loses_none(self):
+        victim = self.cluster.primary("counter")
+        async with self.client() as client:
+            before = await client.read("counter", "get")
+
+            async def caller(number):
+                for n in range(150):
+                    if (number, n) == (0, 50):
+                        self.cluster.kill(victim)
+                    await client.call("counter", "add", 1)
+
+            await asyncio.gather(*(caller(number) for number in range(8)))
+            self.assertEqual(await client.read("counter", "get"), before + 1200)
+        self.cluster.start(victim)
+        self.cluster.wait_for_replicas("counter", 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
