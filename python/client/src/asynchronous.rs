@@ -43,7 +43,7 @@ pub struct AsyncClient {
     numbers: AtomicU64,
 }
 
-/// What Python wants of the thread.
+/// An order of Python's to the thread.
 enum Order {
     Call(u64, Invocation<'static>),
     GiveUp(u64),

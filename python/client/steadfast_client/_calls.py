@@ -24,7 +24,7 @@ def _plain(value: Any) -> Any:
 
 
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=_plain).encode
-_decode = json.JSONDecoder().decode
+_decode = json.JSONDecoder().raw_decode
 
 DESCRIBED: How = (True, 0.0, 5.0)
 
@@ -42,8 +42,12 @@ def encoded(arguments: Sequence[Any], named: Mapping[str, Any], body: Optional[b
 
 def decoded(result: bytes) -> Any:
     """A result in JSON."""
+    text = result.decode(errors="replace")
     try:
-        return _decode(result.decode())
+        value, end = _decode(text)
+        if end < len(text):
+            raise ValueError("something follows it")
+        return value
     except (RecursionError, ValueError) as error:
         wrong = CallError(f"the call was executed, but its answer is not JSON ({error})")
         wrong.executed = True

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 RANKS = 4
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples/jobs"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples/jobs"
 
 # An example, with a line for each turn in a file of the rank's own, and on its standard output.
 COUNTED = """

@@ -7,7 +7,7 @@ import unittest
 
 from agent import Agent
 
-BARE = pathlib.Path(__file__).parents[2] / "examples/jobs/bare.py"
+BARE = pathlib.Path(__file__).parents[3] / "examples/jobs/bare.py"
 
 
 class Bare(unittest.TestCase):

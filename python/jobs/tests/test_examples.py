@@ -15,7 +15,7 @@ from steadfast_jobs._collectives import Collectives
 from steadfast_jobs._mpi import Comm
 from together import run
 
-EXAMPLES = pathlib.Path(__file__).parents[2] / "examples/jobs"
+EXAMPLES = pathlib.Path(__file__).parents[3] / "examples/jobs"
 
 
 class Job(Collectives):

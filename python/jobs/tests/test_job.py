@@ -14,7 +14,7 @@ import unittest
 import numpy as np
 from agent import FAREWELL, PAGE, SAVE, SAVED, SNAPSHOT, WELCOME, Agent, Image, Snapshot, frame
 
-EXAMPLES = pathlib.Path(__file__).parents[2] / "examples/jobs"
+EXAMPLES = pathlib.Path(__file__).parents[3] / "examples/jobs"
 
 # NumPy is as good as absent where its entry is None.
 PLAIN = "import sys; sys.modules['numpy'] = None\n"

@@ -54,7 +54,9 @@ const BELOW: &[(&str, &str)] = &[
     ),
     ("proof/papers", "steadfast client harness job manager node rank wire"),
     ("examples/client", "steadfast"),
-    ("python", "rank"),
+    ("python", ""),
+    ("python/client", "client"),
+    ("python/jobs", "rank"),
     ("xtask", ""),
 ];
 

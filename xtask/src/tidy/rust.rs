@@ -56,6 +56,7 @@ const PURE: &[&str] = &[
 const CLOCK_READERS: &[(&str, &str)] = &[
     ("proof/history/benches/checker.rs", "measures"),
     ("core/seal/benches/seal.rs", "measures"),
+    ("python/client/examples/native.rs", "measures"),
     ("proof/sim/src/campaign.rs", "tells how long all runs took; none of them sees it"),
     ("xtask/src/fuzz.rs", "tells how long a target ran"),
 ];
@@ -78,9 +79,9 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("io/os/src/memory.rs", "how the kernel gives and takes the pages of a buffer"),
     ("io/os/src/sched.rs", "the calls that set and read the class of a thread"),
     ("core/ring/tests/allocations.rs", "an allocator that counts, for this test's program alone"),
-    ("python/src/buffer.rs", "Python's arrays lie in a rank's memory"),
-    ("python/src/messages.rs", "Python's buffers are read and written"),
-    ("python/src/exit.rs", "a process's exit status, and an end at once"),
+    ("python/jobs/src/buffer.rs", "Python's arrays lie in a rank's memory"),
+    ("python/jobs/src/messages.rs", "Python's buffers are read and written"),
+    ("python/jobs/src/exit.rs", "a process's exit status, and an end at once"),
     ("cli/src/demo/clock.rs", "tokio's registration of a timer's descriptor"),
 ];
 
