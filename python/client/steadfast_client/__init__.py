@@ -24,7 +24,7 @@ from ._errors import (
     Unreachable,
     VersionMismatch,
 )
-from ._service import read, serve, service
+from ._service import raises, read, serve, service
 
 if TYPE_CHECKING:
     from ._asyncio import AsyncClient
@@ -49,6 +49,7 @@ __all__ = [
     "TooManyCalls",
     "Unreachable",
     "VersionMismatch",
+    "raises",
     "read",
     "serve",
     "service",

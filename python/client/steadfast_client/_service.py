@@ -9,7 +9,7 @@ import json
 import sys
 import traceback
 import typing
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Type, TypeVar
+from typing import Any, Callable, Dict, NamedTuple, Optional, Type, TypeVar
 
 from ._attach import (
     BAD_ARGUMENTS,
@@ -34,6 +34,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _READS = "__steadfast_reads__"
+_RAISES = "__steadfast_raises__"
 _SERVICE = "__steadfast_service__"
 #: Names of a class that are no methods of its service.
 _OWN = ("snapshot", "restore", "serve")
@@ -45,6 +46,16 @@ def read(method: F) -> F:
     """Marks a method that changes nothing: one replica answers it, without an order."""
     setattr(method, _READS, True)
     return method
+
+
+def raises(kind: Any) -> Callable[[F], F]:
+    """Says in the contract which type the values of a method's `ServiceError` have."""
+
+    def mark(method: F) -> F:
+        setattr(method, _RAISES, kind)
+        return method
+
+    return mark
 
 
 def service(cls: Type[T]) -> Type[T]:
@@ -89,6 +100,7 @@ class Method(NamedTuple):
     needed: int
     with_context: bool
     result: Form
+    error: Optional[Form]
 
     @classmethod
     def of(cls, function: Callable[..., Any], forms: Forms) -> "Method":
@@ -105,10 +117,11 @@ class Method(NamedTuple):
                 needed += parameter.default is parameter.empty
                 parameters[parameter.name] = forms.of(hints.get(parameter.name, Any))
             result = forms.of(hints.get("return", Any))
+            own_error = forms.of(getattr(function, _RAISES)) if hasattr(function, _RAISES) else None
         except (NameError, TypeError) as error:
             raise TypeError(f"{name}: {error}") from None
         reads, docs = hasattr(function, _READS), inspect.getdoc(function) or ""
-        return cls(name, reads, docs, parameters, needed, with_context, result)
+        return cls(name, reads, docs, parameters, needed, with_context, result, own_error)
 
     def __str__(self) -> str:
         arguments = ", ".join(f"{name}: {form.name}" for name, form in self.parameters.items())
@@ -146,13 +159,9 @@ class Method(NamedTuple):
         """As it stands in the contract."""
         arguments = [{"name": name, "type": form.name} for name, form in self.parameters.items()]
         docs = {"docs": self.docs} if self.docs else {}
-        return {
-            "name": self.name,
-            "reads": self.reads,
-            **docs,
-            "arguments": arguments,
-            "result": self.result.name,
-        }
+        error = {"error": self.error.name} if self.error else {}
+        head = {"name": self.name, "reads": self.reads, **docs, "arguments": arguments}
+        return {**head, "result": self.result.name, **error}
 
 
 def _no_number(text: str) -> Any:
@@ -245,8 +254,9 @@ class Replica:
             return _failed(method, error)
 
     def _own_error(self, method: Method, error: ServiceError) -> Outcome:
+        encode = method.error.encode if method.error else plain
         try:
-            return Outcome(ERROR, 0, _encode(plain(error.value)).encode())
+            return Outcome(ERROR, 0, _encode(encode(error.value)).encode())
         except (TypeError, ValueError) as wrong:
             return _failed(method, wrong)
 

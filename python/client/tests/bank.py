@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Dict, List, Optional, Tuple
 
-from steadfast_client import Context, ServiceError, read, service
+from steadfast_client import Context, ServiceError, raises, read, service
 
 
 class Kind(Enum):
@@ -19,6 +19,11 @@ class Account:
     kind: Kind
     balance: int
     moves: List[Tuple[int, str]]
+
+
+@dataclass
+class Limit:
+    most: int
 
 
 @service
@@ -35,10 +40,11 @@ class Bank:
         self.accounts[number] = Account(kind, 0, [])
         return self.accounts[number]
 
+    @raises(Limit)
     def pay(self, number: int, amount: int, text: str, context: Context) -> int:
         account = self.accounts[number]
         if account.balance + amount > self.limit:
-            raise ServiceError({"Limit": self.limit})
+            raise ServiceError(Limit(self.limit))
         account.balance += amount
         account.moves.append((context.now, text))
         return account.balance
@@ -58,6 +64,9 @@ class Bank:
         """Makes a state of many pieces."""
         self.accounts[number].moves = [(i, "x" * 1000) for i in range(count)]
         return count
+
+    def text(self, length: int) -> str:
+        return "x" * length
 
     def die(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

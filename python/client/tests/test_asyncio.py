@@ -1,6 +1,7 @@
 """Calls of a real cluster, from asyncio."""
 
 import asyncio
+import os
 import threading
 import unittest
 
@@ -137,6 +138,20 @@ class Coroutines(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "another event loop"):
             await asyncio.get_running_loop().run_in_executor(None, elsewhere)
         await client.close()
+
+    @bounded
+    async def test_a_forked_process_is_told_to_make_its_own_client(self):
+        async with self.client() as client:
+            await client.call("counter", "add", 1)
+            child = os.fork()
+            if child == 0:
+                try:
+                    client._connection._native.begin("counter", "add", b"[1]", (True, None, 1.0))
+                except RuntimeError as error:
+                    os._exit(7 if "make a new one in the child" in str(error) else 8)
+                os._exit(9)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 7)
+            await client.call("counter", "add", 1)
 
     @bounded
     async def test_a_primary_that_is_killed_fails_no_call_and_loses_none(self):

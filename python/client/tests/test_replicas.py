@@ -65,7 +65,7 @@ class Replicas(unittest.TestCase):
         self.assertEqual(bank.pay(number=1, amount=400, text="wages"), 400)
         with self.assertRaises(ServiceError) as raised:
             bank.pay(1, 400, "more")
-        self.assertEqual(raised.exception.value, {"Limit": 500})
+        self.assertEqual(raised.exception.value, {"most": 500})
         (when, text), = bank.account(1)["moves"]
         self.assertEqual(text, "wages")
         self.assertGreater(when, 1_700_000_000 * 10**9)
@@ -79,6 +79,15 @@ class Replicas(unittest.TestCase):
             with self.assertRaises(Refused) as raised:
                 wrong()
             self.assertEqual(raised.exception.kind, "BadArguments")
+
+    def test_what_is_too_large_is_refused_and_the_rest_is_not(self):
+        self.assertEqual(len(self.client.call("bank", "text", 1_000_000)), 1_000_000)
+        with self.assertRaises(Refused) as raised:
+            self.client.call("bank", "text", 1 << 20)
+        self.assertEqual(raised.exception.kind, "ReplyTooLarge")
+        with self.assertRaises(CallError) as raised:
+            self.client.call("twenty", "add", "x" * (1 << 20))
+        self.assertIs(raised.exception.executed, False)
 
     def test_random_numbers_are_the_same_everywhere(self):
         # A voting group answers only what a majority of its replicas says.

@@ -53,6 +53,7 @@ class Contracts(unittest.TestCase):
         self.assertEqual(methods["account"]["result"], "Option<Account>")
         self.assertTrue(methods["account"]["reads"])
         self.assertEqual(methods["die"]["result"], "()")
+        self.assertEqual((methods["pay"]["error"], "error" in methods["open"]), ("Limit", False))
         names = [argument["name"] for argument in methods["pay"]["arguments"]]
         self.assertEqual(names, ["number", "amount", "text"])
         self.assertEqual(told["types"]["Account"]["fields"][2]["type"], "Vec<(i64, String)>")

@@ -1,6 +1,6 @@
 """Kills ranks, agents and nodes under examples/jobs, and compares results and standard output.
 
-    python python/tests/strikes.py --steadfast target/release/steadfast --rounds 50 \\
+    python python/jobs/tests/strikes.py --steadfast target/release/steadfast --rounds 50 \\
         matmul.py 6144 / ring.py 20000 / gauss.py 1500
 
 A round kills a rank, an agent, a node, or two of them at once (`--kinds`; `notes`: a rank and all
