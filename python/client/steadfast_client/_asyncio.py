@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import warnings
 from typing import Any, Awaitable, Callable, Dict, Optional, Union
 
 from ._calls import (
@@ -10,6 +11,7 @@ from ._calls import (
     Contracts,
     How,
     checked_addresses,
+    checked_priority,
     decoded,
     encoded,
     folder,
@@ -31,6 +33,8 @@ class AsyncClient:
     gives its call up. Use it by `async with`, or close it.
     """
 
+    _connection: "Optional[_Connection]" = None
+
     def __init__(
         self,
         *addresses: str,
@@ -39,9 +43,8 @@ class AsyncClient:
         priority: int = 0,
     ) -> None:
         self._addresses, self._tls = checked_addresses(addresses), folder(tls)
-        self._deadline, self._priority = deadline, priority
+        self._deadline, self._priority = deadline, checked_priority(priority)
         self._contracts = Contracts()
-        self._connection: Optional[_Connection] = None
         self._closed = False
 
     async def call(
@@ -96,6 +99,12 @@ class AsyncClient:
             self._connection.close()
             self._connection = None
 
+    def __del__(self, warn: Any = warnings.warn) -> None:
+        connection = self._connection
+        if connection is not None and not connection.loop.is_closed():
+            warn(f"a client was not closed: {self!r}", ResourceWarning, source=self)
+            connection.loop.call_soon_threadsafe(connection.close)
+
     async def __aenter__(self) -> "AsyncClient":
         await self._connected()
         return self
@@ -131,9 +140,7 @@ class AsyncClient:
 
     async def _connected(self) -> "_Connection":
         if self._closed:
-            error = ClientClosed("this client was closed: make a new one")
-            error.executed = False
-            raise error
+            raise _not_begun()
         if self._connection is None:
             native = _Native(self._addresses, self._tls, self._priority)
             self._connection = _Connection(native)
@@ -150,11 +157,17 @@ class AsyncClient:
         return connection
 
 
+def _not_begun() -> ClientClosed:
+    error = ClientClosed("this client was closed: make a new one")
+    error.executed = False
+    return error
+
+
 class _Connection:
     """The compiled half, and the futures of the calls that it has under way."""
 
     def __init__(self, native: _Native) -> None:
-        self._native = native
+        self._native, self._closed = native, False
         self.loop = asyncio.get_running_loop()
         self.connected: "asyncio.Future[Any]" = self.loop.create_future()
         # If all who waited were cancelled, nobody asks how it ended.
@@ -167,6 +180,8 @@ class _Connection:
         return _CONNECTED not in self._waiting and self.loop is asyncio.get_running_loop()
 
     async def call(self, group: str, method: str, body: bytes, how: How) -> bytes:
+        if self._closed:
+            raise _not_begun()
         number = self._native.begin(group, method, body, how)
         future = self._waiting[number] = self.loop.create_future()
         try:
@@ -187,6 +202,8 @@ class _Connection:
                 future.set_exception(error)
 
     def close(self) -> None:
+        """Ends all calls. The thread ends with the compiled half, which nobody has any more."""
+        self._closed = True
         if not self.loop.is_closed():
             self.loop.remove_reader(self._native.fileno())
         for number, future in self._waiting.items():

@@ -72,6 +72,13 @@ def checked_addresses(addresses: Sequence[str]) -> List[str]:
     return [one.strip() for address in addresses for one in address.split(",") if one.strip()]
 
 
+def checked_priority(priority: int) -> int:
+    """Raises ValueError."""
+    if not 0 <= priority <= 255:
+        raise ValueError(f"priority={priority}: give a number from 0 (the default) to 255")
+    return priority
+
+
 def folder(tls: Union[str, "os.PathLike[str]", None]) -> Optional[str]:
     return None if tls is None else os.fspath(tls)
 

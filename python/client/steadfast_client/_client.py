@@ -9,6 +9,7 @@ from ._calls import (
     Contracts,
     How,
     checked_addresses,
+    checked_priority,
     decoded,
     encoded,
     folder,
@@ -36,7 +37,7 @@ class Client:
         deadline: float = 1.0,
         priority: int = 0,
     ) -> None:
-        self._native = _Native(checked_addresses(addresses), folder(tls), priority)
+        self._native = _Native(checked_addresses(addresses), folder(tls), checked_priority(priority))
         self._deadline = deadline
         self._contracts = Contracts()
 

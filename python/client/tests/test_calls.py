@@ -82,6 +82,8 @@ class Calls(unittest.TestCase):
                 self.client.call("counter", "add", 1, deadline=deadline)
         with self.assertRaisesRegex(ValueError, "longer than the limit"):
             self.client.call("counter", "add", 1, deadline=61)
+        with self.assertRaisesRegex(ValueError, "from 0 .* to 255"):
+            Client(*self.addresses, priority=256)
         with self.assertRaisesRegex(ValueError, "JSON"):
             self.client.call("counter", "add", float("nan"))
         with self.assertRaisesRegex(TypeError, "JSON has no form"):
