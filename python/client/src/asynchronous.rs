@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::mem::take;
 use std::os::fd::AsRawFd;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -26,6 +27,9 @@ use crate::options::{Home, How, Options, invocation};
 
 /// The number under which it is told that the client has connected. Calls have numbers from 1.
 const CONNECTED: u64 = 0;
+
+/// The number under which it is told that the thread ends, so that no call waits for ever.
+const OVER: u64 = u64::MAX;
 
 /// A node that has not welcomed the client after this long will not.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -69,11 +73,11 @@ impl AsyncClient {
         let (reader, writer) = pipe()?;
         let ended = Arc::new(Ended { list: Mutex::default(), writer });
         let (orders, received) = unbounded_channel();
-        let shared = ended.clone();
+        let over = Over(ended.clone());
         let runtime = runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         std::thread::Builder::new()
             .name("steadfast".into())
-            .spawn(move || runtime.block_on(run(&options, received, &shared)))?;
+            .spawn(move || runtime.block_on(run(&options, received, &over.0)))?;
         Ok(AsyncClient { home: Home::here(), orders, ended, reader, numbers: AtomicU64::new(1) })
     }
 
@@ -135,6 +139,15 @@ impl AsyncClient {
     }
 }
 
+/// The thread ends: also by a bug that it finds.
+struct Over(Arc<Ended>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.put(OVER, End::Called(Err(CallError::Closed)));
+    }
+}
+
 impl Ended {
     fn put(&self, number: u64, end: End) {
         let mut list = self.list.lock().expect(POISONED);
@@ -182,10 +195,14 @@ async fn run(options: &Options, mut orders: UnboundedReceiver<Order>, ended: &En
                     }
                 }
             },
-            // A call that was given up ends as an error here, and nobody waits for it.
-            Some(call) = calls.join_next() => if let Ok((number, result)) = call {
-                under_way.remove(&number);
-                ended.put(number, End::Called(result));
+            Some(call) = calls.join_next() => match call {
+                Ok((number, result)) => {
+                    under_way.remove(&number);
+                    ended.put(number, End::Called(result));
+                }
+                Err(bug) if bug.is_panic() => resume_unwind(bug.into_panic()),
+                // It was given up, and nobody waits for it.
+                Err(_) => {}
             },
         }
     }

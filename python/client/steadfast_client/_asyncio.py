@@ -23,6 +23,8 @@ from ._native import AsyncClient as _Native
 
 #: The number under which the compiled half says that it has connected, or why not.
 _CONNECTED = 0
+#: The number under which it says that its thread has ended, which it does by itself only for a bug.
+_OVER = 2**64 - 1
 
 
 class AsyncClient:
@@ -193,6 +195,8 @@ class _Connection:
 
     def _take(self) -> None:
         for number, result, error in self._native.ended():
+            if number == _OVER:
+                return self.close()
             future = self._waiting.pop(number, None)
             if future is None or future.done():
                 continue

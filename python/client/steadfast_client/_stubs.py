@@ -80,7 +80,7 @@ class _Types:
             variants.append(f'"{outside}"')
             table = f"{{{variant['name']!r}: \"{inside}\"}}"
             lines += [f"{outside} = TypedDict({outside!r}, {table})", ""]
-        lines.append(f"{name} = {_union(variants) if variants else 'Any'}")
+        lines.append(f"{name} = {f'Union[{_listed(variants)}]' if variants else 'Any'}")
         return [*lines, ""]
 
     def _struct(self, name: str, fields: List[Dict[str, Any]]) -> List[str]:
@@ -100,9 +100,13 @@ _TAKEN = {"Any", "Dict", "List", "Literal", "Optional", "Protocol", "TypedDict",
 _TAKEN |= {"AsyncClient", "Client", "connect", "connect_async"}
 
 
+def _listed(types: List[str]) -> str:
+    """Each once, with commas between."""
+    return ", ".join(dict.fromkeys(types))
+
+
 def _union(types: List[str]) -> str:
-    different = list(dict.fromkeys(types))
-    return different[0] if len(different) == 1 else f"Union[{', '.join(different)}]"
+    return types[0] if len(set(types)) == 1 else f"Union[{_listed(types)}]"
 
 
 def _inner(text: str) -> Any:

@@ -68,8 +68,6 @@ class Coroutines(unittest.TestCase):
             with self.assertRaises(Refused) as raised:
                 await client.call("counter", "subtract", 1)
             self.assertEqual(raised.exception.kind, "NoSuchMethod")
-            with self.assertRaisesRegex(AttributeError, "use call"):
-                await client.group("counter").add(1)
 
     @bounded
     async def test_a_client_that_cannot_connect_says_so_and_tries_again(self):

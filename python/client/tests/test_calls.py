@@ -103,11 +103,6 @@ class Calls(unittest.TestCase):
             sums = list(pool.map(lambda _: self.client.call("counter", "add", 1), range(400)))
         self.assertEqual(sorted(sums), [self.before + n for n in range(1, 401)])
 
-    def test_a_group_without_a_contract_says_what_to_do(self):
-        counter = self.client.group("counter")
-        with self.assertRaisesRegex(AttributeError, r"use call\(\) or read\(\)"):
-            counter.add(1)
-
     def test_a_forked_process_is_told_to_make_its_own_client(self):
         reader, writer = os.pipe()
         child = os.fork()

@@ -58,6 +58,17 @@ class Replicas(unittest.TestCase):
             with self.assertRaisesRegex(AttributeError, "no method 'sub'"):
                 await counter.sub(1)
 
+    @bounded
+    async def test_a_group_without_a_contract_says_what_to_do(self):
+        self.cluster.serve(1, "untold", TESTS / "untold.py")
+        self.assertEqual(self.client.call("untold", "add", 5), 5)
+        with self.assertRaisesRegex(AttributeError, r"use call\(\) or read\(\)"):
+            self.client.group("untold").add(1)
+        async with AsyncClient(*self.addresses, deadline=20) as client:
+            with self.assertRaisesRegex(AttributeError, r"use call\(\) or read\(\)"):
+                await client.group("untold").add(1)
+            self.assertEqual(await client.read("untold", "get"), 5)
+
     def test_values_errors_and_time(self):
         bank = self.client.group("bank")
         opened = {"kind": "SAVINGS", "balance": 0, "moves": []}
