@@ -60,7 +60,8 @@ class AsyncClient:
         **named: Any,
     ) -> Any:
         """As `Client.call`."""
-        return await self._call(group, method, arguments, named, body, None, deadline)
+        how = (body is None, None, self._deadline if deadline is None else deadline)
+        return await self._call(group, method, encoded(arguments, named, body), how)
 
     async def read(
         self,
@@ -75,7 +76,8 @@ class AsyncClient:
     ) -> Any:
         """As `Client.read`."""
         age = 0.0 if stale is None else max(stale, 0.001)
-        return await self._call(group, method, arguments, named, body, age, deadline)
+        how = (body is None, age, self._deadline if deadline is None else deadline)
+        return await self._call(group, method, encoded(arguments, named, body), how)
 
     async def contract(self, group: str) -> Contract:
         """As `Client.contract`."""
@@ -114,25 +116,15 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _call(
-        self,
-        group: str,
-        method: str,
-        arguments: Any,
-        named: Any,
-        body: Optional[bytes],
-        age: Optional[float],
-        deadline: Optional[float],
-    ) -> Any:
-        how: How = (body is None, age, self._deadline if deadline is None else deadline)
-        sent = encoded(arguments, named, body)
-        if body is not None:
-            return await self._send(group, method, sent, how)
+    async def _call(self, group: str, method: str, body: bytes, how: How) -> Any:
+        is_json = how[0]
         try:
-            result = await self._send(group, method, sent, how)
+            result = await self._send(group, method, body, how)
         except ServiceError as error:
-            raise own_error(error) from None
-        return decoded(result)
+            if is_json:
+                raise own_error(error) from None
+            raise
+        return decoded(result) if is_json else result
 
     async def _send(self, group: str, method: str, body: bytes, how: How) -> bytes:
         connection = self._connection
@@ -236,9 +228,9 @@ class AsyncGroup:
             age = None
             if contract.method(self._name, name).reads:
                 age = 0.0 if self._stale is None else max(self._stale, 0.001)
-            return await self._client._call(
-                self._name, name, arguments, named, None, age, self._deadline
-            )
+            deadline = self._client._deadline if self._deadline is None else self._deadline
+            sent = encoded(arguments, named, None)
+            return await self._client._call(self._name, name, sent, (True, age, deadline))
 
         call.__name__ = name
         self.__dict__[name] = call

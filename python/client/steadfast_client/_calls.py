@@ -24,7 +24,8 @@ def _plain(value: Any) -> Any:
 
 
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=_plain).encode
-_decode = json.JSONDecoder().raw_decode
+_decoder = json.JSONDecoder()
+_decode, _scan = _decoder.decode, _decoder.scan_once  # type: ignore[attr-defined]
 
 DESCRIBED: How = (True, 0.0, 5.0)
 
@@ -48,12 +49,14 @@ def _argument(value: Any) -> str:
 
 def decoded(result: bytes) -> Any:
     """A result in JSON."""
-    text = result.decode("utf-8", "replace")
     try:
-        value, end = _decode(text)
-        if end < len(text):
-            raise ValueError("something follows it")
-        return value
+        text = result.decode()
+        try:
+            # Without the decoder's own steps: most results are short, with no white space around.
+            value, end = _scan(text, 0)
+        except StopIteration:
+            end = -1
+        return value if end == len(text) else _decode(text)
     except (RecursionError, ValueError) as error:
         wrong = CallError(f"the call was executed, but its answer is not JSON ({error})")
         wrong.executed = True

@@ -56,7 +56,8 @@ class Client:
         With `body` these bytes are the arguments, in the service's own encoding, and bytes come
         back. The call is executed once, whatever nodes are lost meanwhile. Raises `CallError`.
         """
-        return self._call(group, method, arguments, named, body, None, deadline)
+        how = (body is None, None, self._deadline if deadline is None else deadline)
+        return self._call(group, method, encoded(arguments, named, body), how)
 
     def read(
         self,
@@ -75,7 +76,8 @@ class Client:
         answer also during a fail-over.
         """
         age = 0.0 if stale is None else max(stale, 0.001)
-        return self._call(group, method, arguments, named, body, age, deadline)
+        how = (body is None, age, self._deadline if deadline is None else deadline)
+        return self._call(group, method, encoded(arguments, named, body), how)
 
     def contract(self, group: str) -> Contract:
         """The group's methods and types. Asked once; AttributeError if the service tells none."""
@@ -97,25 +99,15 @@ class Client:
         """
         return Group(self, name, deadline, stale)
 
-    def _call(
-        self,
-        group: str,
-        method: str,
-        arguments: Any,
-        named: Any,
-        body: Optional[bytes],
-        age: Optional[float],
-        deadline: Optional[float],
-    ) -> Any:
-        how: How = (body is None, age, self._deadline if deadline is None else deadline)
-        sent = encoded(arguments, named, body)
-        if body is not None:
-            return self._native.call(group, method, sent, how)
+    def _call(self, group: str, method: str, body: bytes, how: How) -> Any:
+        is_json = how[0]
         try:
-            result = self._native.call(group, method, sent, how)
+            result = self._native.call(group, method, body, how)
         except ServiceError as error:
-            raise own_error(error) from None
-        return decoded(result)
+            if is_json:
+                raise own_error(error) from None
+            raise
+        return decoded(result) if is_json else result
 
 
 class Group:
@@ -135,11 +127,11 @@ class Group:
         age = None
         if method.reads:
             age = 0.0 if self._stale is None else max(self._stale, 0.001)
+        how = (True, age, self._client._deadline if self._deadline is None else self._deadline)
 
         def call(*arguments: Any, **named: Any) -> Any:
-            return self._client._call(
-                self._name, name, arguments, named, None, age, self._deadline
-            )
+            sent = encoded(arguments, named, None)
+            return self._client._call(self._name, name, sent, how)
 
         call.__name__, call.__doc__ = name, method.docs or None
         self.__dict__[name] = call

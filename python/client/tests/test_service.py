@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, Tuple, Union
 
 from bank import Bank
-from steadfast_client import service
+from steadfast_client import CallError, service
 from steadfast_client._attach import Execute, method_id
+from steadfast_client._calls import decoded
 from steadfast_client._service import Replica
 
 HELLO, WELCOME, EXECUTE, SNAPSHOT, RESTORE, RESET = 1, 2, 3, 4, 5, 6
@@ -145,6 +146,20 @@ class Values(unittest.TestCase):
             self.assertEqual(answer("wrong", "[]")[:2] + answer("wrong", "[]")[3:], (3, 5, True))
         self.assertIn("no integer of 64 bits", log.getvalue())
         self.assertEqual(execute(served, "whole", "\5", is_json=False).refusal, 4)
+
+
+    def test_results_of_any_service_are_read(self):
+        for text, value in (
+            ("5", 5),
+            (' {"a": [1.5, null]}\r\n', {"a": [1.5, None]}),
+            ("18446744073709551616", 2**64),
+            ('"\u00fc"', "ü"),
+        ):
+            self.assertEqual(decoded(text.encode()), value)
+        for wrong in (b"", b"5 6", b"[1", b"\xff", b"[" * 100_000, b"five"):
+            with self.assertRaisesRegex(CallError, "not JSON") as raised:
+                decoded(wrong)
+            self.assertTrue(raised.exception.executed)
 
 
 class States(unittest.TestCase):
