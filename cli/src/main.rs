@@ -12,8 +12,7 @@ use clap::{Parser, Subcommand};
 use crate::commands::{
     agent, bench, call, conform, context, deploy, deployments, describe, doctor, drain, events,
     explain, gateway, hand_over, init, job, join, key, node, nodes, poisoned, programs, qos,
-    registry,
-    reload, replica, retire, run, state, status, style, targets, upgrade,
+    registry, reload, replica, retire, run, state, status, style, targets, upgrade,
 };
 
 const EXAMPLES: &str = "\

@@ -114,6 +114,11 @@ impl Client {
         lock(&self.nodes).clear();
     }
 
+    /// The configuration of new connections, for those who drive rustls themselves.
+    pub fn config(&self) -> Arc<ClientConfig> {
+        lock(&self.config).clone()
+    }
+
     /// The identity of this client.
     pub fn identity(&self) -> &Identity {
         &self.identity

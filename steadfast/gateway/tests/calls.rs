@@ -133,3 +133,17 @@ fn http_with_json_on_the_same_port() {
     }
     assert_eq!(ask("GET /v1/groups/counter/get HTTP/1.1", ""), (200, "7".into()));
 }
+
+#[test]
+fn protobuf_goes_by_the_contract() {
+    let nodes = nodes(1);
+    let gateway = Gateway::beside(&nodes);
+    let caller = gateway.caller();
+    // Field 1 is a number: `n` of the request, the result of the reply.
+    let raw = [("steadfast-encoding", "protobuf")];
+    assert_eq!(caller.result("/counter.Counter/add", "\x08\x05", &raw), "\x08\x05");
+    assert_eq!(caller.result("/counter.Counter/get", "", &raw), "\x08\x05");
+    let refused = caller.call("/counter.Counter/add", "\x0a\x05", &raw).expect_err("no number");
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert!(refused.message().contains("counter.AddRequest"), "{}", refused.message());
+}
