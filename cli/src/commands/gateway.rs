@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> ExitCode {
     })
 }
 
-/// What gRPC clients read to find their gateways. grpc-js wants a locality.
+/// Prints the file in which gRPC clients find their gateways. grpc-js wants a locality.
 fn bootstrap(gateways: &[String], tls: Option<&Path>) -> Result<(), Failure> {
     let credentials = match tls {
         None => json!([{ "type": "insecure" }]),

@@ -113,13 +113,13 @@ impl Session {
             number: call.number,
             unanswered: call.key.map_or_else(|| group.unanswered(), |key| key.unanswered),
             view: group.view(),
-            method: call.method,
+            method: call.content.method,
             timeout_us: u32::try_from(timeout).unwrap_or(u32::MAX),
-            json: call.json,
+            json: call.content.json,
             beside,
             access: call.access,
             priority: call.priority.unwrap_or(group.policy.priority),
-            body: call.body.clone(),
+            body: call.content.body.clone(),
         };
         self.effects.stats.attempts += 1;
         self.effects.send(link, Frame::Request(request));

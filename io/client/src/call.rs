@@ -30,13 +30,19 @@ pub(crate) enum Phase {
     Pausing,
 }
 
+/// The part of a call that its service gets.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) method: MethodId,
+    pub(crate) json: bool,
+    pub(crate) body: Bytes,
+}
+
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) group: GroupId,
-    pub(crate) method: MethodId,
-    pub(crate) json: bool,
+    pub(crate) content: Content,
     pub(crate) access: Access,
-    pub(crate) body: Bytes,
     /// Its own, or that of its group's policy.
     pub(crate) balancing: Balancing,
     pub(crate) deadline: Time,
@@ -78,10 +84,12 @@ impl Call {
     ) -> Self {
         Call {
             group,
-            method: invocation.method,
-            json: invocation.json,
             access: invocation.access(),
-            body: invocation.body,
+            content: Content {
+                method: invocation.method,
+                json: invocation.json,
+                body: invocation.body,
+            },
             balancing,
             deadline,
             priority: invocation.priority,

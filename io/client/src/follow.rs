@@ -1,7 +1,5 @@
 //! Groups whose targets are kept known while no call is under way.
 
-use std::time::Duration;
-
 use wire::client::Targets;
 use wire::limits::{MAX_GROUPS, MAX_NAME};
 use wire::{GroupId, Time};
@@ -10,12 +8,6 @@ use crate::CallError;
 use crate::output::Timer;
 use crate::session::Session;
 use crate::targets::Group;
-
-/// A node is asked for a followed group's targets this often, beside the news that nodes tell.
-pub(crate) const FOLLOW: Duration = Duration::from_secs(1);
-
-/// The same while the group's targets are not known.
-pub(crate) const FOLLOW_UNKNOWN: Duration = Duration::from_millis(100);
 
 /// A session's knowledge of a group that it follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,7 +56,7 @@ impl Session {
         }
     }
 
-    /// What is known of a group that the session follows.
+    /// Tells what is known of a group that the session follows.
     pub fn followed(&self, name: &str) -> Followed {
         match self.groups.get(&GroupId::of(name)) {
             Some(group) if group.bound => Followed::Known(group.targets.clone()),

@@ -448,7 +448,7 @@ impl Session {
         let Some(call) = self.calls.remove(&id) else { return false };
         self.effects.timers.clear(Timer::Call(id));
         self.effects.timers.clear(Timer::Hedge(id));
-        self.bytes -= call.body.len();
+        self.bytes -= call.content.body.len();
         let group = self.groups.get_mut(&call.group).expect("a call's group is kept");
         if call.phase == Phase::Queued {
             group.queue.remove(&id);
@@ -478,7 +478,10 @@ impl Session {
     pub fn check_invariants(&self) {
         self.links.check_invariants(&self.effects);
         assert!(self.groups.len() <= MAX_GROUPS && self.queued <= MAX_QUEUED_CALLS);
-        assert_eq!(self.bytes, self.calls.values().map(|call| call.body.len()).sum::<usize>());
+        assert_eq!(
+            self.bytes,
+            self.calls.values().map(|call| call.content.body.len()).sum::<usize>()
+        );
         let listed: usize = self.groups.values().map(|g| g.active.len() + g.queue.len()).sum();
         assert_eq!(listed, self.calls.len());
         for (id, group) in &self.groups {

@@ -10,7 +10,6 @@ use wire::ordered::Style;
 use wire::{GroupId, Time, ViewNumber};
 
 use crate::call::Call;
-use crate::follow::{FOLLOW, FOLLOW_UNKNOWN};
 use crate::hedge::{Hedging, Pace};
 use crate::invocation::Key;
 use crate::links::Links;
@@ -20,6 +19,12 @@ use crate::trail::Attempt;
 
 /// The first targets that are kept connected: the one that serves and the one that takes over.
 pub(crate) const WARM: usize = 2;
+
+/// A node is asked for a followed group's targets this often, beside the news that nodes tell.
+const FOLLOW: Duration = Duration::from_secs(1);
+
+/// The same while the group's targets are not known.
+const FOLLOW_UNKNOWN: Duration = Duration::from_millis(100);
 
 /// So many answers in a row must say that a group does not exist before one that did exist is
 /// given up: a node that has just started knows no group yet.

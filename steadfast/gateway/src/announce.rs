@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Without a registry a gateway knows itself alone, and asks again this often.
 const WITHOUT: Duration = Duration::from_secs(5);
 
-/// What the registry tells of a cluster.
+/// A cluster, as its registry has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cluster {
     /// Its gateways, by node.

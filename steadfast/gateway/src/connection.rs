@@ -1,7 +1,7 @@
 //! One connection: its first bytes say whether it speaks HTTP/2 or HTTP/1.
 //!
-//! Whatever the other side does, a connection holds a bounded part of the gateway's memory, and one
-//! that does nothing in its first seconds is closed.
+//! A connection holds a bounded part of the gateway's memory, whatever the other side does. One that
+//! does nothing in its first seconds is closed.
 
 use std::convert::Infallible;
 use std::io;

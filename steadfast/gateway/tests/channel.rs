@@ -22,7 +22,7 @@ struct AddReply {
     result: u64,
 }
 
-/// What tonic's generated stubs do for each method.
+/// Calls as tonic's generated stubs do.
 async fn call(channel: &Channel, method: &str, n: u64) -> Result<u64, tonic::Status> {
     let mut stub = tonic::client::Grpc::new(channel.clone());
     stub.ready().await.expect("it is always ready");

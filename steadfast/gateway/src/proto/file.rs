@@ -105,7 +105,7 @@ struct Maker<'a> {
 /// A field's type.
 struct Kind {
     ty: Type,
-    /// Of messages and enums.
+    /// The full name of a message or an enum.
     name: Option<String>,
 }
 
