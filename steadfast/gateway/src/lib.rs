@@ -17,6 +17,7 @@ mod channel;
 mod connection;
 mod contracts;
 mod grpc;
+mod health;
 mod http;
 mod keys;
 mod metered;

@@ -16,11 +16,12 @@ use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tonic::body::Body;
-use tonic_health::server::{HealthReporter, HealthService};
+use tonic_health::pb::health_server::HealthServer;
 
 use crate::call::Gateway;
 use crate::caller::Caller;
 use crate::connection::{self, GREETING_WITHIN};
+use crate::health::Checks;
 use crate::options::{Door, Listen, Options, OptionsError};
 use crate::{announce, grpc, http as plain, reflection, xds};
 
@@ -129,10 +130,10 @@ impl Bound {
         let (told, cluster) = announce::channel(options.place);
         let gateway = Arc::new(Gateway::connect(&options, cluster).await?);
         let door = options.door.take().map(Arc::new);
-        let (reporter, health) = health().await;
-        let server = Arc::new(Server { gateway: gateway.clone(), health });
         let announcing = announce::keep(gateway.own().clone(), options.place, told);
         let (ending, ends) = watch::channel(());
+        let health = Checks::server(gateway.clone(), ends.clone());
+        let server = Arc::new(Server { gateway: gateway.clone(), health });
         let serving = accept(&listener, &server, door.as_ref(), &ends);
         tokio::select! {
             () = serving => {}
@@ -140,24 +141,12 @@ impl Bound {
             () = stop => {}
         }
         // Callers go elsewhere with their next calls, and have the answers of those under way.
-        reporter.set_service_status("", NOT_SERVING).await;
         drop(ending);
         announce::end(gateway.own(), options.place).await;
         let _ = tokio::time::timeout(DRAIN, gateway.idle()).await;
         Ok(())
     }
 }
-
-const NOT_SERVING: tonic_health::ServingStatus = tonic_health::ServingStatus::NotServing;
-
-async fn health() -> (HealthReporter, Health) {
-    let reporter = HealthReporter::new();
-    reporter.set_service_status("", tonic_health::ServingStatus::Serving).await;
-    let service = HealthService::from_health_reporter(reporter.clone());
-    (reporter, tonic_health::pb::health_server::HealthServer::new(service))
-}
-
-type Health = tonic_health::pb::health_server::HealthServer<HealthService>;
 
 /// Shakes hands with a new caller.
 async fn admit(
@@ -211,7 +200,7 @@ async fn accept(
 /// All that requests go to.
 struct Server {
     gateway: Arc<Gateway>,
-    health: Health,
+    health: HealthServer<Checks>,
 }
 
 impl Server {

@@ -46,7 +46,7 @@ where
 }
 
 /// The answers of one stream.
-struct Answers<T>(mpsc::Receiver<Result<T, Status>>);
+pub(crate) struct Answers<T>(pub(crate) mpsc::Receiver<Result<T, Status>>);
 
 impl<T> Stream for Answers<T> {
     type Item = Result<T, Status>;

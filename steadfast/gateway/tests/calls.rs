@@ -147,3 +147,24 @@ fn protobuf_goes_by_the_contract() {
     assert_eq!(refused.code(), Code::InvalidArgument);
     assert!(refused.message().contains("counter.AddRequest"), "{}", refused.message());
 }
+
+#[test]
+fn health_is_told_of_the_gateway_and_of_groups() {
+    let nodes = nodes(1);
+    let gateway = Gateway::beside(&nodes);
+    let caller = gateway.caller();
+    let check = |service: &str| {
+        // The request's field 1 is the service, the reply's field 1 its status: 1 is serving.
+        let length = char::from(u8::try_from(service.len()).expect("a short name"));
+        let message = match service {
+            "" => String::new(),
+            service => format!("\x0a{length}{service}"),
+        };
+        let answer = caller.call("/grpc.health.v1.Health/Check", &message, &[]);
+        answer.map(|it| it.into_inner()).map_err(|status| status.code())
+    };
+    assert_eq!(check(""), Ok("\x08\x01".into()));
+    assert_eq!(check("counter"), Ok("\x08\x01".into()));
+    assert_eq!(check("counter.Counter"), Ok("\x08\x01".into()));
+    assert_eq!(check("nothing"), Err(Code::NotFound));
+}
