@@ -23,6 +23,9 @@ use crate::status::Failure;
 const MAX_CALLS: usize = 4096;
 const MAX_BYTES: usize = 256 << 20;
 
+/// Streams of xDS, reflection and health in one gateway.
+const MAX_STREAMS: usize = 2048;
+
 /// How a read is answered: `linearizable`, or its greatest age such as `500ms`.
 const READ: &str = "steadfast-read";
 
@@ -39,6 +42,8 @@ pub(crate) struct Gateway {
     own: AsyncClient,
     sessions: Sessions,
     budget: Budget,
+    /// Streams of callers that are told of changes.
+    streams: Budget,
     cluster: watch::Receiver<Cluster>,
     contracts: Contracts,
 }
@@ -101,7 +106,8 @@ impl Gateway {
 
     fn new(own: AsyncClient, sessions: Sessions, cluster: watch::Receiver<Cluster>) -> Gateway {
         let (contracts, budget) = (Contracts::new(own.clone()), Budget::new(MAX_CALLS, MAX_BYTES));
-        Gateway { own, sessions, budget, cluster, contracts }
+        let streams = Budget::new(MAX_STREAMS, 0);
+        Gateway { own, sessions, budget, streams, cluster, contracts }
     }
 
     /// The client for calls without a key.
@@ -112,6 +118,11 @@ impl Gateway {
     /// Room for one more call.
     pub(crate) fn room(&self) -> Result<Held, Failure> {
         self.budget.call().map_err(|_| Failure::full())
+    }
+
+    /// Room for one more stream, as long as this is held.
+    pub(crate) fn stream(&self) -> Result<Held, Failure> {
+        self.streams.call().map_err(|_| Failure::full())
     }
 
     /// Waits until no call is under way.

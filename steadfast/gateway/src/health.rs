@@ -95,10 +95,12 @@ impl Health for Checks {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let service = request.into_inner().service;
+        let room = self.gateway.stream().map_err(|full| full.to_status())?;
         let (answers, answered) = mpsc::channel(WAITING);
         if service.is_empty() {
             let checks = self.clone();
             tokio::spawn(async move {
+                let _room = room;
                 let mut ends = checks.ends.clone();
                 let serving = answers.send(Ok(told(ServingStatus::Serving))).await;
                 tokio::select! {
@@ -111,6 +113,7 @@ impl Health for Checks {
         } else {
             let mut followed = self.follow(&service).await?;
             tokio::spawn(async move {
+                let _room = room;
                 let mut before = None;
                 loop {
                     let status = health(&followed.borrow_and_update());

@@ -39,7 +39,10 @@ where
 {
     streams::serve(request, move |questions, answers| {
         let (gateway, caller) = (gateway.clone(), caller.clone());
-        async move { converse(&gateway, &caller, questions, &answers).await }
+        async move {
+            let _room = gateway.stream().map_err(|full| full.to_status())?;
+            converse(&gateway, &caller, questions, &answers).await
+        }
     })
     .await
 }

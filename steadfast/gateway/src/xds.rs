@@ -39,6 +39,7 @@ where
     streams::serve(request, move |requests, answers| {
         let gateway = gateway.clone();
         async move {
+            let _room = gateway.stream().map_err(|full| full.to_status())?;
             let ended = converse(&gateway, requests, &answers).await;
             ended.map_err(Status::invalid_argument)
         }
