@@ -136,7 +136,7 @@ impl Config {
             }
         }
         if let Some(grpc) = self.grpc {
-            if self.client.is_none() {
+            if self.client.is_none_or(|client| client.port() == 0) {
                 return Err(Problem::GrpcWithoutClient(grpc));
             }
             let mut taken = self.client.iter().chain(&self.admin_tls).chain(self.ring_addresses());

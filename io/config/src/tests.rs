@@ -95,6 +95,19 @@ fn impossible_values_are_refused_with_line_and_remedy() {
             "line 6: listen.client = \"127.0.0.1:7201\" is",
         ),
         ("[listen]\nclient = \"localhost:7100\"\n", "names are not looked up"),
+        ("[listen]\ngrpc = \"127.0.0.1:7443\"\n", "line 6: listen.grpc = \"127.0.0.1:7443\" needs"),
+        (
+            "[listen]\ngrpc = \"127.0.0.1:7443\"\nclient = \"127.0.0.1:0\"\n",
+            "needs listen.client, with a port of its own",
+        ),
+        (
+            "[listen]\ngrpc = \"127.0.0.1:7201\"\nclient = \"127.0.0.1:7100\"\n",
+            "line 6: listen.grpc = \"127.0.0.1:7201\" needs a port of its own",
+        ),
+        (
+            "[listen]\ngrpc = \"192.0.2.1:7443\"\nclient = \"127.0.0.1:7100\"\n",
+            "line 6: listen.grpc = \"192.0.2.1:7443\" can be reached from other hosts",
+        ),
         ("[[replica]]\ngroup = \"\"\nservice = \"echo\"\n", "line 6: the group's name"),
         ("[[replica]]\ngroup = \"a\"\nservice = \"echo\"\nack = \"two\"\n", "line 8"),
         ("[[program]]\ngroup = \"a\"\ncommand = [\"a\"]\n", "line 5: [[program]] needs `admin"),

@@ -57,12 +57,12 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
     /// No node is named.
-    #[error("no node: give the client address of at least one, such as 127.0.0.1:7100")]
+    #[error("no node: give the client address of at least one (--at 127.0.0.1:7100)")]
     NoNodes,
     /// Everybody could call.
     #[error(
         "{0} can be reached from other hosts, and callers would need no certificate: listen on \
-         loopback or a Unix socket, give certificates, or permit it by `insecure`"
+         loopback or a Unix socket, give certificates, or permit it (--insecure, or insecure = true)"
     )]
     Open(SocketAddr),
 }
