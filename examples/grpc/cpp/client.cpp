@@ -3,7 +3,7 @@
 //     client TARGET [--calls N | --seconds S] [--no-keys] [--tls DIR --authority NAME]
 //
 // TARGET is unix:PATH, HOST:PORT or xds:///counter. It calls until N calls, S seconds or SIGTERM,
-// and prints one line of JSON. Calls of more than 5 ms are told on the error stream.
+// and prints one line of JSON. Failures, and calls of more than 5 ms, are told on the error stream.
 
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -122,6 +122,7 @@ int main(int count, char** words) {
     const auto now = std::chrono::system_clock::now();
     const auto at = std::chrono::duration<double, std::milli>(now.time_since_epoch()).count();
     grpc::ClientContext context;
+    context.set_wait_for_ready(true);
     context.set_deadline(now + std::chrono::microseconds(long(options.deadline_ms * 1000)));
     std::optional<Keys::Call> key;
     if (options.keys) key.emplace(keys, context);
@@ -129,6 +130,7 @@ int main(int count, char** words) {
     if (!status.ok()) {
       ++failed;
       ++codes[status.error_code()];
+      std::fprintf(stderr, "failed %d %s\n", status.error_code(), status.error_message().c_str());
     }
     waits.push_back(milliseconds(Clock::now() - began));
     if (waits.back() > 5) std::fprintf(stderr, "slow %.0f %.1f\n", at, waits.back());

@@ -3,7 +3,8 @@
 //	client [--calls N | --seconds S] [--no-keys] [--tls DIR --authority NAME] TARGET
 //
 // TARGET is xds:///counter, HOST:PORT or unix:PATH. It calls until N calls, S seconds or SIGTERM,
-// and prints one line of JSON. Calls of more than 5 ms are told on the error stream.
+// and prints one line of JSON. Failures, and calls of more than 5 ms, are told on the
+// error stream.
 package main
 
 import (
@@ -55,7 +56,8 @@ func main() {
 	if !*noKeys {
 		options = append(options, grpc.WithUnaryInterceptor(Keys()))
 	}
-	options = append(options, grpc.WithDefaultCallOptions(grpc.ForceCodec(jsonCodec{})))
+	options = append(options, grpc.WithDefaultCallOptions(
+		grpc.ForceCodec(jsonCodec{}), grpc.WaitForReady(true)))
 	channel, err := grpc.NewClient(flag.Arg(0), options...)
 	if err != nil {
 		log.Fatal(err)
@@ -78,6 +80,7 @@ func main() {
 		if err != nil {
 			failed++
 			codes[status.Code(err).String()]++
+			fmt.Fprintf(os.Stderr, "failed %s\n", err)
 		}
 		wait := float64(time.Since(began).Microseconds()) / 1000
 		waits = append(waits, wait)

@@ -3,7 +3,7 @@
 //     node client.js TARGET [--calls N | --seconds S] [--no-keys] [--tls DIR --authority NAME]
 //
 // TARGET is xds:///counter, HOST:PORT or unix:PATH. It calls until N calls, S seconds or SIGTERM,
-// and prints one line of JSON. Calls of more than 5 ms are told on the error stream.
+// and prints one line of JSON. Failures, and calls of more than 5 ms, are told on the error stream.
 "use strict";
 
 const fs = require("fs");
@@ -42,7 +42,7 @@ function credentials(folder) {
 const channel = { interceptors: options["no-keys"] ? [] : [keys()] };
 if (options.authority) channel["grpc.ssl_target_name_override"] = options.authority;
 const client = new grpc.Client(target, credentials(options.tls), channel);
-const metadata = new grpc.Metadata();
+const metadata = new grpc.Metadata({ waitForReady: true });
 metadata.set("steadfast-encoding", "json");
 
 let gateway;
@@ -83,6 +83,7 @@ async function main() {
     if (error) {
       failed++;
       const code = grpc.status[error.code];
+      console.error(`failed ${error.message}`);
       codes[code] = (codes[code] ?? 0) + 1;
     }
     waits.push(wait);

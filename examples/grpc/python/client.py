@@ -3,7 +3,7 @@
     python client.py TARGET [--calls N | --seconds S] [--no-keys] [--tls DIR --authority NAME]
 
 TARGET is xds:///counter, HOST:PORT or unix:PATH. It calls until N calls, S seconds or SIGTERM, and prints one line of
-JSON. Calls of more than 5 ms are told on the error stream.
+JSON. Failures, and calls of more than 5 ms, are told on the error stream.
 """
 
 import argparse
@@ -17,6 +17,8 @@ import time
 import grpc
 
 from steadfast_keys import Keys
+
+JSON = [("steadfast-encoding", "json")]
 
 
 def options():
@@ -60,9 +62,10 @@ def main():
     while len(waits) < args.calls and time.monotonic() < until and not stopped:
         began = time.time()
         try:
-            add([1], timeout=args.deadline_ms / 1000, metadata=[("steadfast-encoding", "json")])
+            add([1], timeout=args.deadline_ms / 1000, metadata=JSON, wait_for_ready=True)
         except grpc.RpcError as error:
             codes[error.code().name] = codes.get(error.code().name, 0) + 1
+            print(f"failed {error.code().name} {error.details()}", file=sys.stderr, flush=True)
         waits.append((time.time() - began) * 1000)
         if waits[-1] > 5:
             print(f"slow {began * 1000:.0f} {waits[-1]:.1f}", file=sys.stderr, flush=True)

@@ -35,7 +35,7 @@ import java.util.concurrent.TimeUnit;
  * <pre>Client TARGET [--calls N | --seconds S] [--no-keys] [--tls DIR --authority NAME]</pre>
  *
  * TARGET is xds:///counter, HOST:PORT or unix:PATH. It calls until N calls, S seconds or SIGTERM,
- * and prints one line of JSON. Calls of more than 5 ms are told on the error stream.
+ * and prints one line of JSON. Failures, and calls of more than 5 ms, are told on the error stream.
  */
 public final class Client {
   private static final Gson GSON = new Gson();
@@ -119,7 +119,9 @@ public final class Client {
       long start = System.currentTimeMillis();
       long began = System.nanoTime();
       CallOptions within =
-          CallOptions.DEFAULT.withDeadlineAfter(options.deadlineMs, TimeUnit.MILLISECONDS);
+          CallOptions.DEFAULT
+              .withWaitForReady()
+              .withDeadlineAfter(options.deadlineMs, TimeUnit.MILLISECONDS);
       ClientCall<long[], Long> call = channel.newCall(ADD, within);
       try {
         ClientCalls.blockingUnaryCall(call, new long[] {1});
@@ -130,6 +132,7 @@ public final class Client {
         }
       } catch (StatusRuntimeException error) {
         codes.merge(error.getStatus().getCode().name(), 1, Integer::sum);
+        System.err.printf("failed %s%n", error.getMessage());
       }
       double wait = (System.nanoTime() - began) / 1e6;
       waits.add(wait);
