@@ -12,7 +12,11 @@ import time
 NODES = (1, 2, 3)
 CLUSTER = "trial"
 GROUP = "counter"
-WITHIN = 60  # seconds for whatever a cluster has to do by itself
+WITHIN = 30  # seconds for whatever a cluster has to do by itself
+
+# So long after a gateway came back every client knows it and can connect to it: gateways look each other up
+# twice a second, and gRPC connects again after a second at the earliest (1.2 s by its jitter).
+KNOWN_AFTER = 2
 
 
 class Broken(Exception):
@@ -20,14 +24,14 @@ class Broken(Exception):
 
 
 def wait(condition, told, within=WITHIN):
-    """The first true value of `condition`."""
+    """The first true value of `condition`, which `told` names."""
     until = time.monotonic() + within
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > until:
-            raise Broken(f"not within {within} s: {told}")
+            raise Broken(f"not within {within} s: {told() if callable(told) else told}")
         time.sleep(0.02)
 
 
@@ -66,9 +70,13 @@ class Cluster:
         self._configure()
 
     def __enter__(self):
-        for node in NODES:
-            self.start(node)
-        self.settle()
+        try:
+            for node in NODES:
+                self.start(node)
+            self.settle()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
@@ -165,9 +173,18 @@ class Cluster:
             return False
         return True
 
+    def _are_announced(self):
+        """Whether the registry has every gateway."""
+        listed = self.run("registry", "list", "--json", "--config", self.config(NODES[0]))
+        bindings = json.loads(listed.splitlines()[0])["bindings"]
+        return sum(it["name"] == "steadfast.gateways" for it in bindings) >= len(NODES)
+
     def settle(self):
-        """Waits until every node has a replica with the state, and a gateway."""
+        """Waits until every node has a replica with the state, and a gateway that clients know."""
         wait(self._is_settled, "three replicas with the state, and three gateways")
+        wait(self._are_announced, "three gateways in the registry")
+        known = time.monotonic() + KNOWN_AFTER
+        wait(lambda: time.monotonic() > known, "the time until clients know the gateways")
 
     def move(self, node):
         self.run("move", GROUP, "--to", str(node), "--config", self.config(node))

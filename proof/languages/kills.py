@@ -23,7 +23,7 @@ from clients import BUILDERS, XDS_WITH_TLS, Client, Skipped
 from cluster import NODES, Broken, Cluster, wait
 
 STOPPED_S = 3
-WARM = 20  # calls before anything is done to the cluster, and after it
+WARM = 200  # calls before anything is done to the cluster, and after it
 
 
 def options():
@@ -88,7 +88,7 @@ class Trial:
             client.check()
             return self.cluster.counter() >= there + WARM
 
-        wait(go_on, f"calls of the client in {self.language}: it says {client.said}")
+        wait(go_on, lambda: f"calls of the client: it says {client.said}")
 
     def run(self, beside, disturb, deadline_ms=5000):
         """Calls while `disturb` does its work, and checks the counter."""
@@ -196,7 +196,7 @@ COLUMNS = ("calls", "failed", "p50_us", "gap_p50_ms", "gap_max_ms", "longest_ms"
 def table(results):
     yield f"{'language':9}{'case':38}" + "".join(f"{name:>15}" for name in COLUMNS)
     for row in results:
-        cells = (row.get(name, "-") for name in COLUMNS)
+        cells = (round(row[name], 1) if name in row else "-" for name in COLUMNS)
         yield f"{row['language']:9}{row['case']:38}" + "".join(f"{cell:>15}" for cell in cells)
 
 
@@ -214,6 +214,8 @@ def commands(args):
 
 def main():
     args = options()
+    # Whoever ends this ends the cluster and the client too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     unknown = set(args.languages.split(",")) - set(BUILDERS)
     if unknown or min(args.kills, args.moves or 1) < 1:
         sys.exit(f"languages are {', '.join(BUILDERS)}; kills and moves are at least 1")
