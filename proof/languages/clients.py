@@ -25,11 +25,25 @@ def need(*programs):
             raise Skipped(f"no {program} here")
 
 
-def build(*words, at):
+def run(words, at):
+    """Runs a tool; the last lines that it printed, if it failed."""
     done = subprocess.run(words, cwd=at, capture_output=True, text=True)
-    if done.returncode != 0:
-        last = (done.stdout + done.stderr).strip().splitlines()[-3:]
-        raise Skipped(f"`{' '.join(map(str, words))}` failed: {' / '.join(last)}")
+    if done.returncode == 0:
+        return None
+    last = (done.stdout + done.stderr).strip().splitlines()[-5:]
+    return f"`{' '.join(map(str, words))}` failed: {' / '.join(last)}"
+
+
+def fetch(*words, at):
+    """Gets packages, which some machines cannot."""
+    if why := run(words, at):
+        raise Skipped(why)
+
+
+def check(*words, at):
+    """Builds or tests our own sources, which has to work."""
+    if why := run(words, at):
+        raise Broken(why)
 
 
 def copied(language, folder):
@@ -42,29 +56,34 @@ def python(folder):
     source = EXAMPLES / "python"
     own = folder / "python" / "bin" / "python"
     if not own.exists():
-        build(sys.executable, "-m", "venv", folder / "python", at=source)
-    build(own, "-m", "pip", "install", "--quiet", "-r", "requirements.txt", at=source)
+        fetch(sys.executable, "-m", "venv", folder / "python", at=source)
+    fetch(own, "-m", "pip", "install", "--quiet", "-r", "requirements.txt", at=source)
+    check(own, "-m", "unittest", at=source)
     return [own, source / "client.py"]
 
 
 def node(folder):
     need("node", "npm")
     at = copied("node", folder)
-    build("npm", "ci", "--ignore-scripts", "--silent", at=at)
+    fetch("npm", "ci", "--ignore-scripts", "--silent", at=at)
+    check("node", "--test", at=at)
     return ["node", at / "client.js"]
 
 
 def go(folder):
     need("go")
-    build("go", "build", "-o", folder / "client-go", ".", at=EXAMPLES / "go")
+    fetch("go", "mod", "download", at=EXAMPLES / "go")
+    check("go", "build", "-o", folder / "client-go", ".", at=EXAMPLES / "go")
+    check("go", "test", ".", at=EXAMPLES / "go")
     return [folder / "client-go"]
 
 
 def java(folder):
     need("java", "mvn")
     at = copied("java", folder)
-    goals = ["compile", "dependency:copy-dependencies", "-DoutputDirectory=target/lib"]
-    build("mvn", "--quiet", "--batch-mode", *goals, at=at)
+    maven = ["mvn", "--quiet", "--batch-mode"]
+    fetch(*maven, "dependency:copy-dependencies", "-DoutputDirectory=target/lib", at=at)
+    check(*maven, "compile", at=at)
     return ["java", "-cp", f"{at}/target/classes:{at}/target/lib/*", "steadfast.Client"]
 
 
@@ -74,7 +93,8 @@ def cpp(folder):
     if flags.returncode != 0:
         raise Skipped("no grpc++ here: apt-get install libgrpc++-dev")
     compiler = ["g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]
-    build(*compiler, "-o", folder / "client-cpp", "client.cpp", *flags.stdout.split(), at=EXAMPLES / "cpp")
+    compiler += ["-o", folder / "client-cpp", "client.cpp", *flags.stdout.split()]
+    check(*compiler, at=EXAMPLES / "cpp")
     return [folder / "client-cpp"]
 
 
