@@ -64,7 +64,7 @@ public final class Client {
 
   public static void main(String[] args) throws Exception {
     Options options = Options.of(args);
-    // A shutdown hook would do as well, were channels not closed at the same time.
+    // A shutdown hook would run beside the last call, and not after it.
     Signal.handle(new Signal("TERM"), signal -> stopped = true);
     ManagedChannel channel = open(options);
     System.out.println(GSON.toJson(callInLoop(channel, options)));

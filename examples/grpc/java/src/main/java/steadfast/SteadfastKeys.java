@@ -6,16 +6,13 @@ import io.grpc.CallOptions;
 import io.grpc.Channel;
 import io.grpc.ClientCall;
 import io.grpc.ClientInterceptor;
-import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
-import io.grpc.ForwardingClientCallListener.SimpleForwardingClientCallListener;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
-import io.grpc.Status;
 import java.security.SecureRandom;
 import java.util.TreeSet;
 
 /**
- * Gives each call of one channel a key, by which it is executed exactly once: a retry has the key
+ * Gives each unary call of one channel a key, by which it is executed exactly once: a retry has the key
  * of its first attempt, whichever gateway it comes to. docs/gateway.md has the rules of a key.
  */
 public final class SteadfastKeys implements ClientInterceptor {
@@ -69,20 +66,8 @@ public final class SteadfastKeys implements ClientInterceptor {
   @Override
   public <Q, A> ClientCall<Q, A> interceptCall(
       MethodDescriptor<Q, A> method, CallOptions options, Channel next) {
-    return new SimpleForwardingClientCall<>(next.newCall(method, options)) {
-      @Override
-      public void start(Listener<A> listener, Metadata headers) {
-        Runnable end = begin(headers);
-        Listener<A> ended =
-            new SimpleForwardingClientCallListener<>(listener) {
-              @Override
-              public void onClose(Status status, Metadata trailers) {
-                end.run();
-                super.onClose(status, trailers);
-              }
-            };
-        super.start(ended, headers);
-      }
-    };
+    return method.getType() == MethodDescriptor.MethodType.UNARY
+        ? new KeyedCall<>(method, options, next, this::begin)
+        : next.newCall(method, options);
   }
 }
