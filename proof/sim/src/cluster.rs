@@ -16,6 +16,7 @@
 //! - `cluster/disks.rs`: what nodes keep
 //! - `cluster/decay.rs`: disks rot and fill up
 //! - `cluster/poisoning.rs`: calls kill, and programs die
+//! - `cluster/gateways.rs`: callers count their calls, and make them by gateways
 //! - `cluster/growth.rs`: nodes come and go
 //! - `cluster/versions.rs`: nodes run programs of several versions
 //! - `cluster/fetches.rs`: large states go by streams
@@ -31,6 +32,7 @@ mod executions;
 mod executors;
 mod fate;
 mod fetches;
+mod gateways;
 mod growing;
 mod growth;
 mod handlers;
@@ -74,6 +76,8 @@ pub use deploying::{DeployPlan, Wanted, is_possible};
 pub use disks::DiskPlan;
 use disks::{Disks, Opening};
 use executors::Executors;
+pub use gateways::GatewayPlan;
+use gateways::{Gateways, Passing};
 use growth::Growth;
 pub use growth::GrowthPlan;
 pub use managing::HostPlan;
@@ -104,8 +108,10 @@ enum Extra {
     Carry(Caller, Way),
     /// A session's timer.
     Wake(usize),
-    /// A client thinks of its next call.
+    /// A client, or a caller with gateways, thinks of its next call.
     Call(usize),
+    /// Something passes between a caller and a gateway.
+    Passing(Passing),
     /// For a node: its disk has this key, and the life in which it was told to keep it.
     Kept(KeyName, bool, Incarnation),
     /// For a node: its disk has done something in this lane, in this life, or something is due
@@ -207,6 +213,8 @@ struct Cluster {
     programs: Option<Programs>,
     /// The nodes that come and go, if any do.
     growth: Option<Growth>,
+    /// Callers that count their calls, and all clients are gateways.
+    gateways: Option<Gateways>,
     /// The one operation of a world of interruptions.
     script: Option<Scripted>,
     course: Course,
@@ -250,6 +258,10 @@ pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outc
         growth: options
             .growth
             .map(|plan| Growth::new(plan, nodes, Draw::new(clients.clone().bits() ^ 0x9207))),
+        gateways: options.gateways.map(|plan| {
+            let own = Draw::new(clients.clone().bits() ^ 0x6a7e);
+            Gateways::new(plan, options.load.clients, nodes, own)
+        }),
         script: options.script.map(Scripted::new),
         course: Course::new(),
         summary: Summary::default(),
@@ -296,10 +308,7 @@ impl Cluster {
             let span = self.faults.span(Duration::ZERO, Duration::from_millis(60));
             self.fabric.later(span, Extra::Relief(Relief::Boot(node)));
         }
-        for client in 0..self.customers.len() {
-            let span = self.load.span(Duration::ZERO, Duration::from_millis(200));
-            self.fabric.later(span, Extra::Call(client));
-        }
+        self.plan_calls();
         self.plan_key_change();
         self.plan_bench();
         self.plan_move();
@@ -339,7 +348,9 @@ impl Cluster {
             Extra::Lost(stream) => return self.lost(stream),
             Extra::Carry(stream, way) => return self.carry(stream, way),
             Extra::Wake(client) => return self.wake(client),
+            Extra::Call(caller) if self.gateways.is_some() => return self.count_call(caller),
             Extra::Call(client) => return self.call(client),
+            Extra::Passing(passing) => return self.pass(passing),
             Extra::Fetching { transfer, node, life, from } => {
                 self.give(transfer, (node, life), from);
             }
@@ -434,6 +445,7 @@ impl Cluster {
         self.management.iter_mut().for_each(|management| management.begin(node));
         self.fabric.start(node, stack);
         self.fabric.say(|| format!("{me} starts"));
+        self.begin_gateways(node);
         self.drain(node)
     }
 
@@ -490,7 +502,8 @@ impl Cluster {
 
     /// The place of a client in the network.
     fn place(&self, client: usize) -> Place {
-        self.options.nodes + client
+        let home = self.gateways.as_ref().map_or(Err(client), |gateways| gateways.home(client));
+        home.unwrap_or_else(|client| self.options.nodes + client)
     }
 }
 

@@ -5,25 +5,27 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
 use client::{
-    Balancing, CallError, CallId, Config, Invocation, Output, Policy, Reading, Refresh,
+    Balancing, CallError, CallId, Config, Invocation, Key, Link, Output, Policy, Reading, Refresh,
     RetryBudget, Session, Strategy,
 };
-use history::Model;
-use history::models::{Register, RegisterCall};
 use wire::client::{Access, Refusal};
-use wire::{ClientId, Duration, GroupId, MethodId, Time};
+use wire::{Caller, ClientId, Duration, GroupId, Time};
 
 use crate::check::linearizable::Begun;
 use crate::check::shedding::CLASSES;
 use crate::check::{Verdict, liveness};
 use crate::clock::Clock;
+use crate::draft::{Draft, Drafts, as_executed};
 use crate::draw::Draw;
 use crate::options::{GroupPlan, Load};
-use crate::registers::{KEYS, READ, VALUES, pack, unpack};
-use crate::service::{APPEND, FAIL, MISSING, RELAY, arguments};
+use crate::service::RELAY;
 
 /// The port of node 1 is one higher.
 const PORT: u16 = 7_000;
+
+/// A client has no more connections, and no more in each of its lives.
+const CONNECTIONS: u64 = 1_000_000;
+const CONNECTIONS_OF_LIFE: u64 = 10_000;
 
 /// Where clients reach this node.
 pub fn address(node: usize) -> SocketAddr {
@@ -52,11 +54,19 @@ pub struct Customer {
     pub wake: Option<Time>,
     /// Calls begun while faults happen.
     pub begun: usize,
+    /// How many sessions it has had before.
+    pub life: u64,
     under_way: BTreeMap<CallId, Pending>,
-    /// The word that it wrote last.
-    written: u64,
-    /// The values that it saw last in each group's registers.
-    seen: BTreeMap<(GroupId, u64), u64>,
+    drafts: Drafts,
+}
+
+/// What is demanded of a call, and its number by its caller.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms {
+    /// It must be answered by the service, whatever happens.
+    pub must: bool,
+    /// Its number, if its caller counts calls.
+    pub key: Option<Key>,
 }
 
 struct Pending {
@@ -85,10 +95,34 @@ impl Customer {
         let any = draw.one_in(2);
         let (policy, retry_budget) = manners(any, &mut Draw::new(client.0));
         (config.policy, config.retry_budget) = (policy, retry_budget);
-        let now = clock.local(Time::ZERO);
-        let session = Session::new(config, now);
+        Customer::of(config, clock, Time::ZERO)
+    }
+
+    /// A gateway's part in the session of a caller that counts its calls. It turns to the nodes in
+    /// this order.
+    pub fn gateway(
+        clock: Clock,
+        now: Time,
+        caller: ClientId,
+        nodes: &[usize],
+        draw: &mut Draw,
+    ) -> Self {
+        let addresses = nodes.iter().copied().map(address).collect();
+        let mut config = Config::new(caller, addresses, draw.bits());
+        (config.keyed, config.in_order) = (true, true);
+        let one = draw.pick(&[Balancing::Random, Balancing::LeastLoaded, Balancing::TwoChoices]);
+        config.policy = config
+            .policy
+            .strategy(draw.pick(&[Strategy::Proactive, Strategy::Proactive, Strategy::Reactive]))
+            .refresh(draw.pick(&[Refresh::View, Refresh::View, Refresh::None]))
+            .balancing(if draw.one_in(3) { one } else { Balancing::Primary });
+        Customer::of(config, clock, now)
+    }
+
+    fn of(config: Config, clock: Clock, now: Time) -> Self {
+        let Config { client, policy, retry_budget, .. } = config;
         Customer {
-            session,
+            session: Session::new(config, clock.local(now)),
             retry_budget,
             policy,
             demanding: policy.strategy != Strategy::Static
@@ -96,10 +130,15 @@ impl Customer {
             clock,
             wake: None,
             begun: 0,
+            life: 0,
             under_way: BTreeMap::new(),
-            written: 0,
-            seen: BTreeMap::new(),
+            drafts: Drafts::new(client),
         }
+    }
+
+    /// The name of a connection of this client's session, which is the one of this place.
+    pub fn connection(&self, place: usize, link: Link) -> Caller {
+        Caller(place as u64 * CONNECTIONS + self.life * CONNECTIONS_OF_LIFE + link.0)
     }
 
     /// Calls that have not ended.
@@ -109,50 +148,14 @@ impl Customer {
 
     /// Begins a call as the load says.
     pub fn call(&mut self, now: Time, groups: &[GroupPlan], load: &Load, draw: &mut Draw) -> Begun {
-        let plan = draw.pick(groups);
-        let group = plan.name.clone();
-        let reads = plan.reads();
-        let long = if draw.one_in(8) { load.body } else { load.body.min(64) };
-        let filling = draw.between(0, long as u64) as u32;
-        let rest = vec![draw.bits() as u8; draw.count(0, long)];
-        let method = draw.pick(&[APPEND, APPEND, APPEND, APPEND, APPEND, APPEND, FAIL, MISSING]);
-        let timeout = draw.pick(&[load.timeout, load.timeout * 4, load.longest]);
+        let (draft, plan) = self.drafts.next(groups, load, draw);
         self.begun += 1;
-        let (method, body) = match draw.one_in(2) {
-            true => self.register(GroupId::of(&group), draw),
-            false => (method, arguments(filling, &rest)),
-        };
-        let relays = plan.callee.is_some() && draw.one_in(2);
-        let (method, body) = match relays {
-            true => (RELAY, arguments(filling, &rest)),
-            false => (method, body),
-        };
-        let stale = Access::Stale { max_age_ms: draw.pick(&[1, 10, 50, 200]) };
-        let ways = [Access::Change, Access::Read, Access::Read, stale, stale];
-        let access = if method == READ && reads { draw.pick(&ways) } else { Access::Change };
-        let begun = self.begin(now, &group, (method, body, access), (timeout, false));
-        as_executed(begun, &plan)
-    }
-
-    /// A call of a register. No two clients write the same value, and each writes it once.
-    fn register(&mut self, group: GroupId, draw: &mut Draw) -> (MethodId, Bytes) {
-        let key = draw.between(0, KEYS - 1);
-        let old = self.seen.get(&(group, key)).copied().unwrap_or_default();
-        let mine = self.session.client().0 % (VALUES >> 10);
-        self.written = (self.written % (1 << 10) + 1) | mine << 10;
-        let call = match draw.between(0, 4) {
-            0 | 1 => RegisterCall::Read(key),
-            2 | 3 => RegisterCall::Write(key, self.written),
-            _ => RegisterCall::Swap { key, old, new: self.written },
-        };
-        let (method, word) = pack(&call);
-        (method, Bytes::copy_from_slice(&word.to_le_bytes()))
+        as_executed(self.begin(now, &draft, Terms::default()), plan)
     }
 
     /// Begins a call that need not succeed: a fault is about it.
     pub fn ask(&mut self, now: Time, group: &str, timeout: Duration) -> Begun {
-        let append = (APPEND, arguments(7, b"in the storm"), Access::Change);
-        self.begin(now, group, append, (timeout, false))
+        self.begin(now, &Draft::append(group, b"in the storm", timeout), Terms::default())
     }
 
     /// Begins calls that must succeed: all is healed. One of them reads this register.
@@ -163,31 +166,18 @@ impl Customer {
         key: u64,
         timeout: Duration,
     ) -> Vec<Begun> {
-        let access = if group.reads() { Access::Read } else { Access::Change };
-        let (read, word) = pack(&RegisterCall::Read(key));
-        let word = Bytes::copy_from_slice(&word.to_le_bytes());
-        let rest = arguments(7, b"after the storm");
-        let relay = group.callee.as_ref().map(|_| (RELAY, rest.clone(), Access::Change));
-        let calls = [(APPEND, rest, Access::Change), (read, word, access)].into_iter().chain(relay);
-        let begin = |call: (MethodId, Bytes, Access)| {
-            // It waits for other groups, with less than its own time, or behind calls that do:
-            // where a round takes long, the plain timeout is too short.
-            let timeout = if group.callee.is_some() { timeout * 3 } else { timeout };
-            as_executed(self.begin(now, &group.name, call, (timeout, true)), group)
-        };
-        calls.map(begin).collect()
+        let terms = Terms { must: true, key: None };
+        let drafts = Draft::demanded(group, key, timeout);
+        drafts.iter().map(|draft| as_executed(self.begin(now, draft, terms), group)).collect()
     }
 
-    fn begin(
-        &mut self,
-        now: Time,
-        group: &str,
-        (method, body, access): (MethodId, Bytes, Access),
-        (timeout, must): (Duration, bool),
-    ) -> Begun {
+    /// Begins a call.
+    pub fn begin(&mut self, now: Time, draft: &Draft, Terms { must, key }: Terms) -> Begun {
+        let Draft { group, method, body, access, timeout } = draft.clone();
         let local = self.clock.local(now);
         let deadline = local + timeout;
-        let invocation = Invocation::new(group, method).body(body.clone()).within(timeout);
+        let invocation = Invocation::new(&group, method).body(body.clone()).within(timeout);
+        let invocation = key.into_iter().fold(invocation, Invocation::keyed);
         let invocation = match access {
             Access::Change => invocation,
             Access::Read => invocation.reading(Reading::Linearizable),
@@ -198,12 +188,8 @@ impl Customer {
         let id = self.session.call(local, invocation);
         let words = format!("{id:?} of {} to {group}, begun at {now}", self.session.client());
         let deadline = self.clock.truth(deadline);
-        let group = GroupId::of(group);
-        let register = <[u8; 8]>::try_from(&body[..])
-            .ok()
-            .and_then(|word| unpack(method, u64::from_le_bytes(word)))
-            .filter(|call| !matches!(call, RegisterCall::Write(..)))
-            .map(|call| (group, Register.key(&call)));
+        let group = GroupId::of(&group);
+        let register = draft.register();
         let relays = method == RELAY;
         let (must, shed) = (must && self.demanding, self.session.stats().shed);
         let reads = access.reads();
@@ -226,6 +212,13 @@ impl Customer {
         }
     }
 
+    /// This call is given up: nobody hears how it ends.
+    pub fn cancel(&mut self, now: Time, call: CallId) {
+        if self.under_way.remove(&call).is_some() {
+            self.session.cancel(self.clock.local(now), call);
+        }
+    }
+
     /// Nobody demands that this call is answered.
     pub fn excuse(&mut self, call: CallId) {
         if let Some(pending) = self.under_way.get_mut(&call) {
@@ -243,30 +236,13 @@ impl Customer {
         let Some(pending) = self.under_way.remove(&call) else {
             panic!("{call:?} ended, which is not under way: twice?");
         };
-        if let (Some(register), Ok(bytes)) = (pending.register, result)
-            && let Some(held) = bytes.last_chunk::<8>()
-        {
-            self.seen.insert(register, u64::from_le_bytes(*held));
-        }
+        self.drafts.saw(pending.register, result);
         let late: Verdict = liveness::ended(&pending.words, now.since(pending.deadline));
         late?;
-        let error = match result {
-            Err(CallError::Service(_)) if pending.must && pending.relays => {
-                Some("the call of the other group has no reply".into())
-            }
-            Ok(_) | Err(CallError::Service(_)) => None,
-            // Whether it may be is for the checker of shedding to judge.
-            Err(CallError::Refused { refusal: Refusal::Shed, .. }) => None,
-            // It may have been executed, so the refusal is not the end.
-            Err(_) if self.session.stats().shed > pending.shed => None,
-            // That it may say `Split` here is for the checker of votes to judge.
-            // So is that it is poisonous, for theirs.
-            Err(CallError::Refused {
-                refusal: Refusal::NoSuchMethod | Refusal::Split | Refusal::Poisoned,
-                ..
-            }) => None,
-            Err(error) => Some(error.to_string()),
-        };
+        // It may have been executed, so the refusal is not the end.
+        let is_shed = self.session.stats().shed > pending.shed
+            && !matches!(result, Err(CallError::Service(_)));
+        let error = shortfall(result, pending.must && pending.relays).filter(|_| !is_shed);
         let answered = error.is_none();
         if pending.must {
             liveness::answered(&pending.words, error)?;
@@ -277,6 +253,23 @@ impl Customer {
     /// The next thing that the session wants.
     pub fn poll(&mut self) -> Option<Output> {
         self.session.poll_output()
+    }
+}
+
+/// Why the service has not answered a call. `relays`: it must have called another group.
+pub fn shortfall(result: &Result<Bytes, CallError>, relays: bool) -> Option<String> {
+    match result {
+        Err(CallError::Service(_)) if relays => {
+            Some("the call of the other group has no reply".into())
+        }
+        Ok(_) | Err(CallError::Service(_)) => None,
+        // Whether it may be is for the checker of shedding to judge. That it may say `Split` is for
+        // the checker of votes to judge. So is that it is poisonous, for theirs.
+        Err(CallError::Refused {
+            refusal: Refusal::Shed | Refusal::NoSuchMethod | Refusal::Split | Refusal::Poisoned,
+            ..
+        }) => None,
+        Err(error) => Some(error.to_string()),
     }
 }
 
@@ -300,10 +293,4 @@ fn manners(any: bool, draw: &mut Draw) -> (Policy, RetryBudget) {
         false => Balancing::Primary,
     };
     (policy.balancing(balancing), retry_budget)
-}
-
-/// A read that its group orders is in the history, like any other call.
-fn as_executed(begun: Begun, group: &GroupPlan) -> Begun {
-    let access = if group.orders_reads() { Access::Change } else { begun.access };
-    Begun { access, ..begun }
 }

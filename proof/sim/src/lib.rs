@@ -10,6 +10,7 @@ pub mod clock;
 pub mod cluster;
 pub mod customers;
 pub mod disk;
+pub mod draft;
 pub mod executor;
 pub mod fabric;
 pub mod faults;

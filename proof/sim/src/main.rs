@@ -67,6 +67,7 @@ enum WorldName {
     Poison,
     Versions,
     Growth,
+    Gateways,
     Everything,
     Interruptions,
     Rings,
@@ -92,6 +93,7 @@ impl Arguments {
             WorldName::Poison => World::Poison,
             WorldName::Versions => World::Versions,
             WorldName::Growth => World::Growth,
+            WorldName::Gateways => World::Gateways,
             WorldName::Rings => World::Rings,
             WorldName::Links => World::Links,
             WorldName::Stores => World::Stores,
@@ -123,6 +125,7 @@ impl Arguments {
             Some(WorldName::Poison) => " --world poison",
             Some(WorldName::Versions) => " --world versions",
             Some(WorldName::Growth) => " --world growth",
+            Some(WorldName::Gateways) => " --world gateways",
             Some(WorldName::Rings) => " --world rings",
             Some(WorldName::Links) => " --world links",
             Some(WorldName::Stores) => " --world stores",
@@ -183,6 +186,9 @@ fn many(arguments: &Arguments) -> bool {
         let Summary { rotten, full, .. } = report.total;
         if rotten + full > 0 {
             println!("{rotten} rotten disks replaced, {full} nodes left with full ones");
+        }
+        if report.total.repeated > 0 {
+            println!("{} times a caller made a call again by a gateway", report.total.repeated);
         }
         if report.total.interrupted > 0 {
             println!("{}", of_steps(&report.total));
@@ -301,6 +307,7 @@ fn as_json(arguments: &Arguments, report: &Report) -> Value {
         "disks": { "replaced": total.rotten, "full": total.full },
         "interrupted": { "after_a_step": total.interrupted, "uncovered": total.uncovered },
         "retries": total.retries,
+        "repeated": total.repeated,
         "nested": { "ends": total.nested, "copies": total.nested_copies },
         "restyles": total.restyles,
         "undecided": total.undecided,

@@ -12,7 +12,8 @@ use wire::{Duration, GroupId};
 use crate::check::bounded::Idle;
 use crate::clock::Clock;
 use crate::cluster::{
-    DecayPlan, DeployPlan, DiskPlan, GrowthPlan, HostPlan, PoisonPlan, ProgramPlan, Script,
+    DecayPlan, DeployPlan, DiskPlan, GatewayPlan, GrowthPlan, HostPlan, PoisonPlan, ProgramPlan,
+    Script,
 };
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
@@ -22,6 +23,7 @@ use crate::trial::Trial;
 mod conditions;
 mod decaying;
 mod everything;
+mod keyed;
 mod managed;
 mod nested;
 mod passable;
@@ -165,6 +167,8 @@ pub struct Options {
     pub programs: Option<ProgramPlan>,
     /// Nodes come and go.
     pub growth: Option<GrowthPlan>,
+    /// Callers count their calls, and all clients are gateways.
+    pub gateways: Option<GatewayPlan>,
     /// The one thing that people do.
     pub script: Option<Script>,
     /// The trial of bare rings when their faults are over.
@@ -252,7 +256,9 @@ impl Options {
         } else {
             draw.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 5, 6, 7])
         };
-        let load = load(&mut draw.fork());
+        let mut load = load(&mut draw.fork());
+        let gateways = (world == World::Gateways)
+            .then(|| GatewayPlan::draw(&mut draw.clone().fork(), &mut load));
         let mut faults = draw.fork();
         let weather = weather(&mut faults);
         let plan = fault_plan(&mut faults, world);
@@ -261,6 +267,9 @@ impl Options {
         let mut groups = groups(&mut draw.fork(), nodes);
         if world.has_disks() {
             groups.iter_mut().for_each(GroupPlan::settle);
+        }
+        if world == World::Gateways {
+            groups.iter_mut().for_each(GroupPlan::keep);
         }
         let turn = draw.pick(&[1, 4, 64]).min(window);
         let options = Options {
@@ -289,12 +298,13 @@ impl Options {
             hangs: None,
             hosts: None,
             deploy: None,
-            smooth: draw.one_in(24),
+            smooth: draw.one_in(24) && gateways.is_none(),
             disks: None,
             decay: None,
             poison: None,
             programs: None,
             growth: None,
+            gateways: None,
             script: None,
             streams: false,
             trial: None,
@@ -312,6 +322,9 @@ impl Options {
         }
         if world == World::Decay {
             return options.with_decay(seed);
+        }
+        if let Some(plan) = gateways {
+            return options.with_gateways(plan, seed);
         }
         let options = match (Draw::new(seed ^ 0x3a4a).one_in(8), Draw::new(seed ^ 0xb00c).one_in(8))
         {

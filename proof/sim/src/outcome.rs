@@ -81,6 +81,8 @@ pub struct Summary {
     pub copies: u64,
     /// Calls that clients sent again although they may have been executed.
     pub retries: u64,
+    /// Calls that their callers made again by a gateway.
+    pub repeated: u64,
 }
 
 impl Summary {
@@ -117,5 +119,6 @@ impl Summary {
         self.hedges += other.hedges;
         self.copies += other.copies;
         self.retries += other.retries;
+        self.repeated += other.repeated;
     }
 }

@@ -59,7 +59,8 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
         | World::Decay
         | World::Poison
         | World::Versions
-        | World::Growth => cluster::run(options, &mut draw, plant, settings.aloud),
+        | World::Growth
+        | World::Gateways => cluster::run(options, &mut draw, plant, settings.aloud),
         World::Rings => rings::run(options, &mut draw, plant, settings.aloud),
         World::Links => links::run(&mut draw, plant, settings.aloud),
         World::Stores => stores::run(&mut draw, plant, settings.aloud),

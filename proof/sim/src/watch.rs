@@ -12,12 +12,13 @@ use crate::check::cold::Cold;
 use crate::check::hedging::Numbers;
 use crate::check::histories::Histories;
 use crate::check::hung::Hung;
+use crate::check::keys::{End, Keys};
 use crate::check::linearizable::{Begun, Linearizable};
 use crate::check::moves::{Moves, Told};
 use crate::check::multicast::Multicasts;
 use crate::check::poisons::Poisons;
 use crate::check::primary::Primaries;
-use crate::check::replies::{Replies, of_the_service};
+use crate::check::replies::{CallKey, Replies, of_the_service};
 use crate::check::restyles::{self, Restyles};
 use crate::check::served::Served;
 use crate::check::stale::Stale;
@@ -70,6 +71,8 @@ pub struct Watch {
     pub stale: Stale,
     /// The calls to all replicas.
     pub multicasts: Multicasts,
+    /// The calls that callers count.
+    pub keys: Keys,
 }
 
 impl Watch {
@@ -93,6 +96,7 @@ impl Watch {
             linearizable: Linearizable::default(),
             stale: Stale::default(),
             multicasts: Multicasts::default(),
+            keys: Keys::default(),
             promise,
             components: Components::new(options.disks.is_some()),
             views: Views::default(),
@@ -287,6 +291,12 @@ impl Watch {
         self.stale.begun(now, client, begun);
     }
 
+    /// A gateway ends a call that its caller has counted.
+    pub fn key_ended(&mut self, call: CallKey, end: End<'_>) -> Verdict {
+        let binding = !self.loose.contains(&call.0) && !self.votes.is_spoilt(call.0);
+        self.keys.ended(call, end, binding)
+    }
+
     /// A handler of `group` asks this, in the course of a call of its own.
     pub fn nested_asked(
         &mut self,
@@ -371,6 +381,7 @@ impl Watch {
         for (_, history, _) in ends.iter().take(promised) {
             self.acknowledged.finish(group, history)?;
             self.replies.finish(group, history)?;
+            self.keys.finish(group, history)?;
         }
         if promised > 0 { self.linearizable.finish(group) } else { Ok(()) }
     }

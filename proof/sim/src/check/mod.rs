@@ -18,6 +18,7 @@ pub mod hedging;
 pub mod histories;
 pub mod hung;
 pub mod kept;
+pub mod keys;
 pub mod linearizable;
 pub mod liveness;
 pub mod messages;

@@ -5,7 +5,7 @@ use client::{CallError, Output};
 use wire::client::{Frame, Outcome, Refusal};
 use wire::{Caller, Duration, GroupId, Member};
 
-use super::{Brief, Cluster, Extra, decode};
+use super::{Brief, Cluster, Extra, Gateways, decode};
 use crate::check::{Verdict, bounded, liveness, multicast};
 use crate::customers::node_at;
 use crate::options::GroupPlan;
@@ -18,6 +18,20 @@ const RETRY: Duration = Duration::from_millis(40);
 const DIAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Cluster {
+    /// When clients begin to call, or the callers to which they are gateways.
+    pub(super) fn plan_calls(&mut self) {
+        let gateways = self.gateways.as_ref().map(Gateways::callers);
+        for client in 0..self.customers.len() {
+            if gateways.is_some() {
+                self.renew_gateway(client);
+            }
+        }
+        for caller in 0..gateways.unwrap_or(self.customers.len()) {
+            let span = self.load.span(Duration::ZERO, Duration::from_millis(200));
+            self.fabric.later(span, Extra::Call(caller));
+        }
+    }
+
     /// A client thinks of its next call.
     pub(super) fn call(&mut self, client: usize) -> Verdict {
         let load = &self.options.load;
@@ -42,6 +56,12 @@ impl Cluster {
         if customer.wake != Some(now) {
             return Ok(());
         }
+        if self.is_stopped(client) {
+            self.customers[client].wake = Some(now + RETRY);
+            self.fabric.later(RETRY, Extra::Wake(client));
+            return Ok(());
+        }
+        let customer = &mut self.customers[client];
         customer.wake = None;
         let local = customer.clock.local(now);
         if customer.session.next_timeout().is_some_and(|due| due <= local) {
@@ -76,7 +96,7 @@ impl Cluster {
         self.fabric.note(11, client, [0, 0]);
         match output {
             Output::Connect { link, address } => {
-                let id = Caller(client as u64 * 1_000_000 + link.0);
+                let id = self.customers[client].connection(client, link);
                 let stream = Stream::dial(client, link, node_at(address), now);
                 self.fabric.say(|| format!("{name} dials {address} as {id}"));
                 self.streams.insert(id, stream);
@@ -84,9 +104,10 @@ impl Cluster {
                 self.fabric.later(span, Extra::Dial(id));
             }
             Output::Send { link, frame } => {
-                let id = Caller(client as u64 * 1_000_000 + link.0);
+                let id = self.customers[client].connection(client, link);
                 if let Frame::Request(request) = &frame {
-                    let calls = self.customers[client].session.stats().calls;
+                    let own = || self.customers[client].session.stats().calls;
+                    let calls = self.gateways.as_ref().map_or_else(own, |it| it.begun(client));
                     self.watch.asked(request, calls)?;
                 }
                 let bytes = frame.encode();
@@ -94,12 +115,18 @@ impl Cluster {
                 self.put(id, Way::Up, Piece::Frame(bytes));
             }
             Output::Disconnect { link } => {
-                let id = Caller(client as u64 * 1_000_000 + link.0);
+                let id = self.customers[client].connection(client, link);
                 self.fabric.say(|| format!("{name} closes {id}"));
                 self.put(id, Way::Up, Piece::End);
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.client_open = false;
                 }
+            }
+            Output::Done { call, result, .. } if self.gateways.is_some() => {
+                self.fabric.note(12, client, [call.0, u64::from(result.is_ok())]);
+                let short = result.as_ref().map(Bytes::len);
+                self.fabric.say(|| format!("gateway {client} of {name} ends {call:?}: {short:?}"));
+                self.gateway_ended(client, call, result)?;
             }
             Output::Done { call, result, answers } => {
                 self.fabric.note(12, client, [call.0, u64::from(result.is_ok())]);
@@ -179,6 +206,10 @@ impl Cluster {
             return Ok(());
         };
         let (client, link) = (stream.client, stream.link);
+        if self.is_stopped(client) {
+            self.fabric.later(RETRY, Extra::Connected(id));
+            return Ok(());
+        }
         let now = self.customers[client].clock.local(self.fabric.now());
         self.customers[client].session.handle_connected(now, link);
         self.customer_ran(client)
@@ -186,11 +217,15 @@ impl Cluster {
 
     /// The client learns that a connection is lost, or could not be made.
     pub(super) fn lost(&mut self, id: Caller) -> Verdict {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.client_open) else {
+        let open = self.streams.get(&id).filter(|stream| stream.client_open);
+        let Some((client, link)) = open.map(|stream| (stream.client, stream.link)) else {
             return Ok(());
         };
-        stream.client_open = false;
-        let (client, link) = (stream.client, stream.link);
+        if self.is_stopped(client) {
+            self.fabric.later(RETRY, Extra::Lost(id));
+            return Ok(());
+        }
+        self.streams.get_mut(&id).expect("it is open").client_open = false;
         self.fabric.say(|| format!("{id} is lost"));
         let now = self.customers[client].clock.local(self.fabric.now());
         self.customers[client].session.handle_disconnected(now, link);
@@ -202,7 +237,7 @@ impl Cluster {
         let Some(stream) = self.streams.get(&id) else { return Ok(()) };
         let (client, node) = (stream.client, stream.node);
         let host = &self.fabric.hosts[node];
-        let silent = way == Way::Up && !host.powered;
+        let silent = way == Way::Up && !host.powered || way == Way::Down && self.is_stopped(client);
         if silent || !self.fabric.network.joined(self.place(client), node) {
             self.fabric.later(RETRY, Extra::Carry(id, way));
             return Ok(());

@@ -4,10 +4,10 @@ use client::Link;
 use engine::{GroupStatus, Quorum, Status};
 use wire::ordered::Style;
 use wire::system::MANAGER;
-use wire::{Caller, Duration, GroupId, Member, Time, ViewNumber};
+use wire::{Duration, GroupId, Member, Time, ViewNumber};
 
 use super::course::Epilogue;
-use super::{Cluster, Extra};
+use super::{Cluster, Extra, Gateways};
 use crate::check::bounded::Silence;
 use crate::check::{Verdict, hedging, liveness, nested, retries};
 use crate::fabric::place_of;
@@ -75,7 +75,10 @@ impl Cluster {
                 self.drain(node)?;
             }
             Strike::Burst(nodes) => self.burst(&nodes),
-            Strike::Reset(client) => self.reset(client)?,
+            Strike::Reset(client) => {
+                self.reset(client)?;
+                self.reset_gateway(client)?;
+            }
             Strike::Slow(node) => self.executors.set_slow(node, true),
             Strike::Unhost(node, group) => self.unhost(node, group)?,
             Strike::Pause(_) | Strike::Cut(_) | Strike::Storm(_) | Strike::Ambush(_) => {}
@@ -115,9 +118,14 @@ impl Cluster {
     /// Every client calls every group, to have something that can be lost.
     fn ask_all(&mut self) -> Verdict {
         let now = self.fabric.now();
+        let timeout = self.options.load.timeout * 4;
+        if self.gateways.is_some() {
+            let groups = self.options.groups.clone();
+            groups.iter().for_each(|group| self.count_asked(&group.name, timeout));
+            return Ok(());
+        }
         for client in 0..self.customers.len() {
             for group in &self.options.groups {
-                let timeout = self.options.load.timeout * 4;
                 let begun = self.customers[client].ask(now, &group.name, timeout);
                 self.watch.begun(now, client, &begun);
             }
@@ -260,6 +268,7 @@ impl Cluster {
         if !power {
             self.hang_up(node);
         }
+        self.end_gateways(node, power);
     }
 
     /// A node has left as it was told: its process ends, and starts again later.
@@ -340,8 +349,9 @@ impl Cluster {
                 gone.extend(callers.map(|group| group.name.as_str()).collect::<Vec<_>>());
             }
             let gone: Vec<GroupId> = gone.into_iter().map(GroupId::of).collect();
-            for customer in &mut self.customers {
-                customer.calm(now, &gone);
+            match &mut self.gateways {
+                Some(gateways) => gateways.calm(now + liveness::WITHIN, &gone),
+                None => self.customers.iter_mut().for_each(|it| it.calm(now, &gone)),
             }
         }
         self.fabric.say(|| "ALL HEALS".into());
@@ -363,7 +373,7 @@ impl Cluster {
             self.fabric.say(|| format!("not yet: {missing}"));
         }
         match (self.course.epilogue, &missing) {
-            (Epilogue::Healing, None) => {
+            (Epilogue::Healing, None) if self.have_room() => {
                 self.course.epilogue = Epilogue::Calling;
                 self.call_again()?;
             }
@@ -385,12 +395,21 @@ impl Cluster {
     }
 
     fn under_way(&self) -> usize {
-        self.customers.iter().map(crate::customers::Customer::under_way).sum()
+        let open = self.gateways.as_ref().map_or(0, Gateways::open);
+        self.customers.iter().map(crate::customers::Customer::under_way).sum::<usize>() + open
+    }
+
+    fn have_room(&self) -> bool {
+        self.gateways.as_ref().is_none_or(|gateways| gateways.have_room(&self.options.groups))
     }
 
     /// Every client calls every group once more.
     fn call_again(&mut self) -> Verdict {
         let now = self.fabric.now();
+        if self.gateways.is_some() {
+            self.count_demanded(TIMEOUT);
+            return Ok(());
+        }
         for client in 0..self.customers.len() {
             for group in &self.options.groups {
                 let key = client as u64 % KEYS;
@@ -488,7 +507,7 @@ impl Cluster {
         self.customers.iter().enumerate().find_map(|(place, customer)| {
             let (known, links) = customer.session.watched(GroupId::of(&plan.name))?;
             let lives = |link: &Link| {
-                let stream = self.streams.get(&Caller(place as u64 * 1_000_000 + link.0));
+                let stream = self.streams.get(&customer.connection(place, *link));
                 stream.is_some_and(|stream| {
                     let host = &self.fabric.hosts[stream.node];
                     stream.node_open && stream.life == Some(host.incarnation)

@@ -19,6 +19,8 @@ pub enum World {
     Versions,
     /// Clusters on nodes with disks that come and go.
     Growth,
+    /// Clusters whose clients are gateways, to which callers come that count their calls.
+    Gateways,
     /// Rings alone: their deliveries and configurations are visible to the checkers.
     Rings,
     /// Rings over two networks, of which one at a time is faulty.
@@ -35,7 +37,9 @@ impl World {
     /// Stacks, services and clients are in it.
     pub(super) fn is_cluster(self) -> bool {
         let managed = matches!(self, World::Everything | World::Interruptions);
-        managed || matches!(self, World::Cluster | World::Poison) || self.has_disks()
+        managed
+            || matches!(self, World::Cluster | World::Poison | World::Gateways)
+            || self.has_disks()
     }
 
     /// All nodes have disks.
