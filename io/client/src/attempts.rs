@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wire::client::{Frame, Outcome, Refusal, Reply, Request};
-use wire::limits::MAX_REPLICAS;
+use wire::limits::{MAX_REPLICAS, MAX_SESSION_WINDOW};
 use wire::{GroupId, Time};
 
 use crate::CallError;
-use crate::bug::Bug;
+use crate::bug::{Bug, Planted};
 use crate::call::Phase;
+use crate::invocation::Key;
 use crate::links::backoff;
 use crate::output::{CallId, Cause, Event, Link, Output, Timer};
 use crate::policy::News;
 use crate::session::Session;
+use crate::targets::Group;
 use crate::trail::Attempt;
 
 /// The pause when nobody could serve: at first, and at most.
@@ -111,7 +113,7 @@ impl Session {
             group: call.group,
             client: self.client,
             number: call.number,
-            unanswered: call.key.map_or_else(|| group.unanswered(), |key| key.unanswered),
+            unanswered: unanswered(self.planted, group, call.key),
             view: group.view(),
             method: call.content.method,
             timeout_us: u32::try_from(timeout).unwrap_or(u32::MAX),
@@ -432,5 +434,16 @@ impl Session {
         });
         self.remove(id);
         self.effects.outputs.push_back(Output::Done { call: id, result, answers });
+    }
+}
+
+/// The number below which nobody wants a reply: the caller says so, if it counts calls.
+fn unanswered(planted: Planted, group: &Group, key: Option<Key>) -> u64 {
+    match key {
+        Some(key) if planted.is(Bug::GatewayKeepsGivenUp) => {
+            key.number.saturating_sub(MAX_SESSION_WINDOW - 1).max(1)
+        }
+        Some(key) if !planted.is(Bug::GatewayForgetsUnanswered) => key.unanswered,
+        _ => group.unanswered(),
     }
 }

@@ -1,8 +1,8 @@
 //! Mistakes planted on purpose, to prove that the simulator finds them from what clients see.
 
 wire::planted_bugs! {
-    /// Every bug.
-    ALL {
+    /// Those of sessions whose clients count the calls.
+    OF_CLIENTS {
         /// A retry has a number of its own, so replicas take it for another call.
         RetryAsNew,
         /// A request without an answer is forgotten: at its deadline the call counts as not
@@ -20,5 +20,19 @@ wire::planted_bugs! {
         CountUnlike,
         /// A call that waits for all replicas ends when all but one have answered.
         AllButOne,
+    }
+    /// Those of sessions whose callers count the calls, and present them by several gateways.
+    OF_GATEWAYS {
+        /// A call that its caller repeats has a number of its own, so replicas take it for another
+        /// call.
+        GatewayRenumbers,
+        /// A gateway tells the lowest number of its own open calls, in place of its caller's, so
+        /// replicas drop replies that the caller still wants.
+        GatewayForgetsUnanswered,
+        /// A gateway tells that no call is given up, so one that was may be executed after a later
+        /// one.
+        GatewayKeepsGivenUp,
+        /// The newest attempt of a repeated call ends as well as the former one.
+        RepeatedEndsBoth,
     }
 }

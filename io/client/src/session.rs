@@ -11,7 +11,7 @@ use wire::limits::{
 use wire::versions::{CLIENT, VersionRange};
 use wire::{ClientId, GroupId, Time, ViewNumber};
 
-use crate::bug::Planted;
+use crate::bug::{Bug, Planted};
 use crate::call::{Call, Phase};
 use crate::hedge::Hedging;
 use crate::invocation::{DEFAULT_DEADLINE, Invocation, Key};
@@ -178,7 +178,7 @@ impl Session {
     }
 
     /// Begins a call. [`Output::Done`] tells how it ends, also if it could not be begun.
-    pub fn call(&mut self, now: Time, invocation: Invocation<'_>) -> CallId {
+    pub fn call(&mut self, now: Time, mut invocation: Invocation<'_>) -> CallId {
         let id = CallId(self.next_call);
         self.next_call += 1;
         self.effects.stats.calls += 1;
@@ -197,6 +197,12 @@ impl Session {
             }
             over => over.and_then(Result::ok).unwrap_or_default(),
         };
+        if let Some(key) = &mut invocation.key
+            && self.planted.is(Bug::GatewayRenumbers)
+            && !over.is_empty()
+        {
+            key.number = record.next_number.max(key.number);
+        }
         record.queue.insert(id, invocation.key);
         let balancing = invocation.balancing.unwrap_or(record.policy.balancing);
         self.credit.earn();
@@ -206,6 +212,10 @@ impl Session {
         self.effects.timers.set(Timer::Call(id), deadline);
         for call in over {
             self.done(call, Err(CallError::Repeated));
+            if self.planted.is(Bug::RepeatedEndsBoth) {
+                self.done(id, Err(CallError::Repeated));
+                return id;
+            }
         }
         self.admit(now, group);
         if self.calls[&id].phase == Phase::Queued {

@@ -56,11 +56,13 @@ pub struct Customer {
     pub begun: usize,
     /// How many sessions it has had before.
     pub life: u64,
+    /// Until then its process was stopped, and ended no call.
+    pub stopped: Time,
     under_way: BTreeMap<CallId, Pending>,
     drafts: Drafts,
 }
 
-/// What is demanded of a call, and its number by its caller.
+/// The demands on a call, and its number by its caller.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms {
     /// It must be answered by the service, whatever happens.
@@ -131,6 +133,7 @@ impl Customer {
             wake: None,
             begun: 0,
             life: 0,
+            stopped: Time::ZERO,
             under_way: BTreeMap::new(),
             drafts: Drafts::new(client),
         }
@@ -237,7 +240,8 @@ impl Customer {
             panic!("{call:?} ended, which is not under way: twice?");
         };
         self.drafts.saw(pending.register, result);
-        let late: Verdict = liveness::ended(&pending.words, now.since(pending.deadline));
+        let late: Verdict =
+            liveness::ended(&pending.words, now.since(pending.deadline.max(self.stopped)));
         late?;
         // It may have been executed, so the refusal is not the end.
         let is_shed = self.session.stats().shed > pending.shed

@@ -88,6 +88,9 @@ impl Plant {
         if self.is_managed() || self.is_placed() {
             return Some(World::Cluster);
         }
+        if self.client.bug().is_some_and(|bug| client::Bug::OF_GATEWAYS.contains(&bug)) {
+            return Some(World::Gateways);
+        }
         if self.client.bug().is_some()
             || self.style().is_some()
             || self.engine.is_some_and(of_restyles)

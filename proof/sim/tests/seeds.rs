@@ -39,6 +39,7 @@ fn two_runs_of_a_seed_are_the_same_stream_of_events() {
         (19, World::Decay),
         (20, World::Poison),
         (21, World::Jobs),
+        (22, World::Gateways),
     ];
     for (seed, world) in worlds {
         let settings = Settings { world: Some(world), ..Settings::default() };
@@ -119,4 +120,18 @@ fn calls_kill_and_programs_die_in_the_world_of_poison() {
     let total = report.total;
     assert!(total.kills > 100 && total.falls > 200 && total.revived > 50, "{total:?}");
     assert!(total.refusals > 30, "{total:?}");
+}
+
+/// Callers repeat calls by several gateways, which die with their nodes, and give calls up.
+#[test]
+fn counted_calls_are_repeated_in_the_world_of_gateways() {
+    catch_panics();
+    let settings = Settings { world: Some(World::Gateways), ..Settings::default() };
+    let campaign = Campaign { first: 0, seeds: 60, jobs: jobs(), failures: 1, settings };
+    let report = run(&campaign, &());
+    let failed: Vec<_> = report.failed.iter().map(|(seed, run)| (seed, &run.verdict)).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    let total = report.total;
+    assert!(total.repeated > 1_000 && total.answered > 2_000 && total.failed > 0, "{total:?}");
+    assert!(total.deaths > 50, "{total:?}");
 }

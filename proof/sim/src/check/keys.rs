@@ -1,6 +1,6 @@
 //! A call that its caller counts is one call, by however many gateways it is made.
 //!
-//! Source: docs/protocol/client.md, "Keys": replicas execute it at most once and, if any gateway
+//! Source: `Key` in io/client, docs/protocol/client.md, "Sessions and numbers": replicas execute it at most once and, if any gateway
 //! has an answer, once; all gateways have the one answer. No reply that its caller still wants is
 //! dropped. A call that was given up is executed before a later one tells so, or never.
 
@@ -30,7 +30,7 @@ struct Counted {
 /// How a gateway ends a call.
 #[derive(Clone, Copy, Debug)]
 pub struct End<'a> {
-    /// What it tells.
+    /// Its word to the caller.
     pub result: &'a Result<Bytes, CallError>,
     /// The caller waits for the call now.
     pub wanted: bool,

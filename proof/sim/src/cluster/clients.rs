@@ -7,7 +7,7 @@ use wire::{Caller, Duration, GroupId, Member};
 
 use super::{Brief, Cluster, Extra, Gateways, decode};
 use crate::check::{Verdict, bounded, liveness, multicast};
-use crate::customers::node_at;
+use crate::customers::{Customer, node_at};
 use crate::options::GroupPlan;
 use crate::streams::{Piece, Stream, Way};
 
@@ -30,6 +30,12 @@ impl Cluster {
             let span = self.load.span(Duration::ZERO, Duration::from_millis(200));
             self.fabric.later(span, Extra::Call(caller));
         }
+    }
+
+    /// Calls that have not ended.
+    pub(super) fn under_way(&self) -> usize {
+        let open = self.gateways.as_ref().map_or(0, Gateways::open);
+        self.customers.iter().map(Customer::under_way).sum::<usize>() + open
     }
 
     /// A client thinks of its next call.
@@ -57,7 +63,8 @@ impl Cluster {
             return Ok(());
         }
         if self.is_stopped(client) {
-            self.customers[client].wake = Some(now + RETRY);
+            let later = now + RETRY;
+            (self.customers[client].wake, self.customers[client].stopped) = (Some(later), later);
             self.fabric.later(RETRY, Extra::Wake(client));
             return Ok(());
         }

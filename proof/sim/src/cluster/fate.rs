@@ -7,7 +7,7 @@ use wire::system::MANAGER;
 use wire::{Duration, GroupId, Member, Time, ViewNumber};
 
 use super::course::Epilogue;
-use super::{Cluster, Extra, Gateways};
+use super::{Cluster, Extra};
 use crate::check::bounded::Silence;
 use crate::check::{Verdict, hedging, liveness, nested, retries};
 use crate::fabric::place_of;
@@ -373,7 +373,7 @@ impl Cluster {
             self.fabric.say(|| format!("not yet: {missing}"));
         }
         match (self.course.epilogue, &missing) {
-            (Epilogue::Healing, None) if self.have_room() => {
+            (Epilogue::Healing, None) if self.may_demand() => {
                 self.course.epilogue = Epilogue::Calling;
                 self.call_again()?;
             }
@@ -392,15 +392,6 @@ impl Cluster {
         }
         self.fabric.later(LOOK, Extra::Look);
         Ok(())
-    }
-
-    fn under_way(&self) -> usize {
-        let open = self.gateways.as_ref().map_or(0, Gateways::open);
-        self.customers.iter().map(crate::customers::Customer::under_way).sum::<usize>() + open
-    }
-
-    fn have_room(&self) -> bool {
-        self.gateways.as_ref().is_none_or(|gateways| gateways.have_room(&self.options.groups))
     }
 
     /// Every client calls every group once more.

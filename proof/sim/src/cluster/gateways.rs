@@ -4,7 +4,8 @@
 //! A gateway is a client of the cluster with a session of the caller's name for each caller. It is
 //! part of a node, and dies, hangs and comes back empty with it, or it runs beside its caller.
 
-mod in_cluster;
+mod programs;
+mod serving;
 
 use std::collections::{BTreeMap, BTreeSet};
 

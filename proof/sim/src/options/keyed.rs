@@ -1,5 +1,6 @@
 //! The draws for callers that count their calls, and for their gateways.
 
+use engine::Quorum;
 use wire::Duration;
 use wire::limits::{MAX_SESSION_WINDOW, MAX_WAITING};
 use wire::ordered::Style;
@@ -44,8 +45,13 @@ impl Options {
             // All that the callers want when all is well has room.
             self.waiting = self.load.clients * MAX_SESSION_WINDOW as usize;
         }
-        let hangs = Draw::new(seed ^ 0x4a46).one_in(8);
-        let options = Options { gateways: Some(plan), ..self };
-        if hangs { options.with_hangs(seed) } else { options }
+        // Where there are disks, all lives may end at once, and all gateways with them.
+        if self.quorum == Quorum::Majority {
+            self = self.on_some_disks(&mut Draw::new(seed ^ 0x6a7e));
+        }
+        let hangs = self.quorum == Quorum::Majority && self.disks.is_none();
+        let hangs = hangs && Draw::new(seed ^ 0x4a46).one_in(8);
+        let options = if hangs { self.hanging(seed) } else { self };
+        Options { gateways: Some(plan), ..options }
     }
 }

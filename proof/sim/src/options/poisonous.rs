@@ -57,8 +57,8 @@ impl Options {
         Options { waiting: MAX_WAITING, poison: Some(PoisonPlan::draw(draw, disks)), ..self }
     }
 
-    /// A third of the worlds of poison have disks.
-    fn on_some_disks(mut self, draw: &mut Draw) -> Options {
+    /// A third of the worlds have disks.
+    pub(super) fn on_some_disks(mut self, draw: &mut Draw) -> Options {
         let plan = DiskPlan::draw(draw);
         if !draw.one_in(3) {
             return self;
