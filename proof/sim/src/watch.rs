@@ -62,7 +62,8 @@ pub struct Watch {
     pub cold: Cold,
     /// The services that hang.
     pub hung: Hung,
-    numbers: Numbers,
+    /// The numbers of calls.
+    pub numbers: Numbering,
     /// The members that wait for the token.
     pub wait: Wait,
     /// The clients' histories.
@@ -71,7 +72,13 @@ pub struct Watch {
     pub stale: Stale,
     /// The calls to all replicas.
     pub multicasts: Multicasts,
-    /// The calls that callers count.
+}
+
+/// The numbers of calls.
+#[derive(Default)]
+pub struct Numbering {
+    used: Numbers,
+    /// The calls whose numbers are their callers'.
     pub keys: Keys,
 }
 
@@ -91,12 +98,11 @@ impl Watch {
             votes: Votes::new(options.disks.is_some()),
             cold: Cold::new(options.cold(), options.disks.is_some() && options.restyles.is_some()),
             hung: Hung::default(),
-            numbers: Numbers::default(),
+            numbers: Numbering::default(),
             wait: Wait::new(options.turn, options.parking),
             linearizable: Linearizable::default(),
             stale: Stale::default(),
             multicasts: Multicasts::default(),
-            keys: Keys::default(),
             promise,
             components: Components::new(options.disks.is_some()),
             views: Views::default(),
@@ -294,7 +300,7 @@ impl Watch {
     /// A gateway ends a call that its caller has counted.
     pub fn key_ended(&mut self, call: CallKey, end: End<'_>) -> Verdict {
         let binding = !self.loose.contains(&call.0) && !self.votes.is_spoilt(call.0);
-        self.keys.ended(call, end, binding)
+        self.numbers.keys.ended(call, end, binding)
     }
 
     /// A handler of `group` asks this, in the course of a call of its own.
@@ -333,7 +339,7 @@ impl Watch {
     /// A request of a client that has begun so many calls leaves.
     pub fn asked(&mut self, request: &Request, calls: u64) -> Verdict {
         let call = (request.group, request.client, request.number);
-        self.numbers.asked(request.client, (request.group, request.number), calls)?;
+        self.numbers.used.asked(request.client, (request.group, request.number), calls)?;
         if !self.served.concerns(request.group) {
             self.promise.called(request.group);
         }
@@ -381,7 +387,7 @@ impl Watch {
         for (_, history, _) in ends.iter().take(promised) {
             self.acknowledged.finish(group, history)?;
             self.replies.finish(group, history)?;
-            self.keys.finish(group, history)?;
+            self.numbers.keys.finish(group, history)?;
         }
         if promised > 0 { self.linearizable.finish(group) } else { Ok(()) }
     }

@@ -4,6 +4,7 @@
 //! A gateway is a client of the cluster with a session of the caller's name for each caller. It is
 //! part of a node, and dies, hangs and comes back empty with it, or it runs beside its caller.
 
+mod plan;
 mod programs;
 mod serving;
 
@@ -16,24 +17,7 @@ use wire::{ClientId, Duration, GroupId, Time};
 
 use crate::draft::{Draft, Drafts};
 use crate::draw::Draw;
-use crate::options::GroupPlan;
-
-/// The draws of a seed's gateways.
-#[derive(Clone, Copy, Debug)]
-pub struct GatewayPlan {
-    /// Gateways of each caller.
-    pub each: usize,
-    /// One gateway in so many is beside its caller, the others at nodes. 0: all are at nodes.
-    pub beside: u64,
-    /// A caller waits so long for an attempt at first, then twice as long.
-    pub patience: Duration,
-    /// One attempt in so many is cancelled when its caller goes on. 0: none.
-    pub cancels: u64,
-    /// One call in so many is given up long before its deadline. 0: none.
-    pub leaves: u64,
-    /// One attempt in so many is long on its way to the gateway. 0: none.
-    pub delays: u64,
-}
+pub use plan::GatewayPlan;
 
 /// Happenings between callers and gateways. Attempts are counted over all callers.
 pub(super) enum Passing {
@@ -224,11 +208,9 @@ impl Gateways {
         self.programs.iter().map(|program| program.open.len()).sum()
     }
 
-    /// Each caller may begin as many calls as are demanded when all is well.
-    pub(super) fn have_room(&self, groups: &[GroupPlan]) -> bool {
-        let demands = groups.iter().map(|group| 2 + usize::from(group.callee.is_some()));
-        let demands = demands.sum::<usize>() * self.plan.each;
-        self.programs.iter().all(|program| program.room() >= demands)
+    /// Each caller may begin so many calls more.
+    pub(super) fn have_room(&self, calls: usize) -> bool {
+        self.programs.iter().all(|program| program.room() >= calls)
     }
 
     /// All has healed: calls whose deadline is at this time or later must be answered, but for

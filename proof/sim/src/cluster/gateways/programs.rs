@@ -60,7 +60,10 @@ impl Cluster {
 
     /// All callers have room for the calls of [`count_demanded`](Self::count_demanded).
     pub(in crate::cluster) fn may_demand(&self) -> bool {
-        self.gateways.as_ref().is_none_or(|gateways| gateways.have_room(&self.options.groups))
+        let demands = self.options.groups.iter().map(|plan| 2 + usize::from(plan.callee.is_some()));
+        let demands: usize = demands.sum();
+        let gateways = self.gateways.as_ref();
+        gateways.is_none_or(|gateways| gateways.have_room(demands * gateways.plan.each))
     }
 
     /// Every caller calls every group by each of its gateways: all is well, so all must succeed.
@@ -116,7 +119,7 @@ impl Cluster {
         let reads = begun.access.reads();
         let alike = reads || method == READ;
         let what = (!alike).then(|| (method, identity(method, &body)));
-        self.watch.keys.begun((group, name, key.number), key.unanswered, what, reads);
+        self.watch.numbers.keys.begun((group, name, key.number), key.unanswered, what, reads);
         self.present(caller, key.number);
     }
 
