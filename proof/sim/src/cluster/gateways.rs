@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use client::{CallError, CallId, Key};
 use wire::limits::MAX_SESSION_WINDOW;
-use wire::{ClientId, Duration, GroupId, Time};
+use wire::{ClientId, GroupId, Time};
 
 use crate::draft::{Draft, Drafts};
 use crate::draw::Draw;
@@ -229,6 +229,7 @@ impl Gateways {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::Duration;
 
     #[test]
     fn a_program_tells_the_lowest_number_under_way_and_has_a_window() {
