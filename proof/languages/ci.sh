@@ -10,6 +10,6 @@ languages() {
     if ! pkg-config --exists grpc++ 2>/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         { apt-get update && apt-get install --yes g++ pkg-config libgrpc++-dev; } >"$log/apt-grpc" 2>&1 || true
     fi
-    timeout 600 python3 proof/languages/kills.py --kills 3 --build "$built" \
+    timeout 420 python3 proof/languages/kills.py --kills 3 --build "$built" \
         --steadfast "${CARGO_TARGET_DIR:-target}/ci/steadfast"
 }

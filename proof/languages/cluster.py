@@ -1,7 +1,6 @@
 """A cluster of three nodes on this machine, each with a gateway, whose processes can be killed and stopped."""
 
 import json
-import os
 import pathlib
 import random
 import signal
@@ -135,10 +134,6 @@ class Cluster:
         tasks = pathlib.Path(f"/proc/{own}/task").iterdir()
         started = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
         return [own, *started] if with_gateway else [own]
-
-    def signal(self, node, number, with_gateway):
-        for pid in self.pids(node, with_gateway):
-            os.kill(pid, number)
 
     def group(self, seen_from):
         """The group as a node sees it; None if the node does not answer or does not know it."""
