@@ -272,7 +272,9 @@ pub enum Problem {
     )]
     AdminPortTaken(SocketAddr),
     /// The gateway is a client of its node.
-    #[error("listen.grpc = \"{0}\" needs listen.client, with a port of its own, by which the gateway calls: set it")]
+    #[error(
+        "listen.grpc = \"{0}\" needs listen.client, with a port of its own, by which the gateway calls: set it"
+    )]
     GrpcWithoutClient(SocketAddr),
     /// The gateway on a port that has another use, or on none that callers know.
     #[error(
