@@ -17,10 +17,16 @@ use wire::client::Refusal;
 use wire::limits::MAX_NAME;
 
 mod breaks;
+#[cfg(feature = "descriptors")]
+mod descriptors;
+mod proto;
 pub(crate) mod schema;
 #[cfg(feature = "node")]
 mod tell;
 
+#[cfg(feature = "descriptors")]
+pub use proto::Base64;
+pub use proto::{MAX_PROTO, ProtoContract};
 pub use schema::{Schema, Types};
 #[cfg(feature = "node")]
 pub use tell::tell;
@@ -80,6 +86,9 @@ pub struct Contract {
     /// The types that the methods and other types name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub types: BTreeMap<String, TypeContract>,
+    /// The file of protobuf that it begins with, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proto: Option<ProtoContract>,
 }
 
 /// A method.
@@ -244,6 +253,7 @@ impl Contract {
             let mut all = arguments.chain([&*method.result]).chain(method.error.as_deref());
             all.try_for_each(type_text)?;
         }
+        self.proto.as_ref().map_or(Ok(()), ProtoContract::check)?;
         names("a type", self.types.keys(), MAX_TYPES)?;
         for (ty, definition) in &self.types {
             if !ty.chars().all(is_of_name) {

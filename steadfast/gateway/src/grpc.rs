@@ -49,6 +49,9 @@ struct Call {
     gateway: Arc<Gateway>,
     caller: Caller,
     group: String,
+    /// The group that the channel's target names, such as `xds:///counter`. It is called where
+    /// there is no other: a service's own file has a package that names no group.
+    target: Option<String>,
     method: String,
     asked: Asked,
     is_json: bool,
@@ -67,10 +70,16 @@ impl Call {
         })?;
         let headers = request.headers();
         let mut asked = Asked::of(headers)?;
+        let authority = request.uri().authority().map(|it| it.as_str());
+        let target = match asked.group {
+            Some(_) => None,
+            None => authority.and_then(names::group_of_target),
+        };
         let call = Call {
             gateway: gateway.clone(),
             caller,
             group: asked.group.take().unwrap_or_else(|| names::group_of(service)),
+            target,
             method: method.to_owned(),
             asked,
             is_json: is_json(headers),
@@ -104,13 +113,34 @@ impl Call {
     }
 
     async fn make(&self, message: Bytes, until: Instant) -> Result<Bytes, Failure> {
+        let Some(target) = self.target.as_deref().filter(|target| *target != self.group) else {
+            return self.make_at(&self.group, message, until).await;
+        };
+        let made = self.make_at(&self.group, message.clone(), until).await;
+        let is_elsewhere =
+            |failure: &Failure| matches!(failure.code, Code::NotFound | Code::PermissionDenied);
+        match made {
+            Err(first) if is_elsewhere(&first) => {
+                let made = self.make_at(target, message, until).await;
+                made.map_err(|second| if is_elsewhere(&second) { first } else { second })
+            }
+            made => made,
+        }
+    }
+
+    async fn make_at(
+        &self,
+        group: &str,
+        message: Bytes,
+        until: Instant,
+    ) -> Result<Bytes, Failure> {
         if self.is_json {
             let body = if message.is_empty() { Bytes::from_static(b"[]") } else { message };
-            let known = self.gateway.contracts().peek(&self.group);
+            let known = self.gateway.contracts().peek(group);
             let reads = known.is_some_and(|known| known.changes_nothing(&self.method));
-            return self.call(&self.method, reads, body, until).await;
+            return self.call((group, &self.method), reads, body, until).await;
         }
-        let described = self.described().await?;
+        let described = self.described(group).await?;
         let method = described.method(&self.method).ok_or_else(|| {
             let methods: Vec<&str> =
                 described.contract.methods.iter().map(|method| &*method.name).collect();
@@ -119,27 +149,32 @@ impl Call {
         })?;
         let body = method.arguments(message).map_err(Failure::invalid)?;
         let MethodContract { name, reads, .. } = method.contract;
-        let result = self.call(name, *reads, body, until).await?;
+        let result = self.call((group, name), *reads, body, until).await?;
         method.result(&result).map_err(|misfit| {
             let why = format!("the result of {name} is not as its contract says: {misfit}");
             Failure::new(Code::Internal, why).of_a_call(true)
         })
     }
 
-    /// The contract, asked for anew if it does not have the method: it may do so now.
-    async fn described(&self) -> Result<Arc<Described>, Failure> {
-        self.caller.check(&self.group, MethodId::of(&self.method))?;
+    /// The contract, asked for anew if it does not have the method: it may do so now. Rights name
+    /// a method as the contract does; a caller who has none is told nothing else.
+    async fn described(&self, group: &str) -> Result<Arc<Described>, Failure> {
         let contracts = self.gateway.contracts();
-        let described = contracts.get(&self.group).await?;
-        match described.method(&self.method).is_some() {
-            true => Ok(described),
-            false => contracts.anew(&self.group).await,
-        }
+        let described = match contracts.get(group).await {
+            Ok(described) if described.method(&self.method).is_none() => {
+                contracts.anew(group).await
+            }
+            described => described,
+        };
+        let method = described.as_ref().ok().and_then(|it| it.method(&self.method));
+        let name = method.map_or(&self.method, |method| &method.contract.name);
+        self.caller.check(group, MethodId::of(name))?;
+        described
     }
 
     async fn call(
         &self,
-        method: &str,
+        (group, method): (&str, &str),
         reads: bool,
         body: Bytes,
         until: Instant,
@@ -147,7 +182,7 @@ impl Call {
         let mut asked = self.asked.clone();
         asked.reading = asked.reading.or_else(|| reads.then_some(Reading::Linearizable));
         let deadline = until.saturating_duration_since(Instant::now());
-        self.gateway.call(&self.caller, (&self.group, method), &asked, body, deadline).await
+        self.gateway.call(&self.caller, (group, method), &asked, body, deadline).await
     }
 }
 

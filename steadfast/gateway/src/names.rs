@@ -21,6 +21,14 @@ pub(crate) fn group_of(service: &str) -> String {
     unescaped(package)
 }
 
+/// The group that a channel's target names, as in `xds:///counter`.
+///
+/// `None`: it is the address of a host.
+pub(crate) fn group_of_target(authority: &str) -> Option<String> {
+    let is_address = authority.is_empty() || authority.contains(['.', ':', '[', '@']);
+    (!is_address).then(|| authority.to_owned())
+}
+
 /// A group's name as a package of protobuf.
 pub(crate) fn package_of(group: &str) -> String {
     let mut package = String::with_capacity(group.len());
@@ -92,6 +100,14 @@ mod tests {
             assert_eq!(package_of(group), package);
             assert_eq!(group_of(&format!("{package}.Counter")), group);
             assert_eq!(group_of(package), group);
+        }
+    }
+
+    #[test]
+    fn a_target_is_a_group_unless_it_is_an_address() {
+        assert_eq!(group_of_target("line-a").as_deref(), Some("line-a"));
+        for address in ["10.0.0.1", "localhost:7443", "[::1]", "gateway.example", "me@x", ""] {
+            assert_eq!(group_of_target(address), None, "{address}");
         }
     }
 

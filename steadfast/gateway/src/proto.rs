@@ -3,15 +3,16 @@
 use bytes::Bytes;
 use prost::Message;
 use prost_reflect::prost_types::FileDescriptorProto;
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor};
 use serde_json::Value as Json;
 use steadfast::Contract;
-use steadfast::contract::{ArgumentContract, MethodContract};
+use steadfast::contract::{ArgumentContract, MethodContract, ProtoContract};
 
 use crate::names::package_of;
 
 mod convert;
 mod file;
+mod given;
 mod print;
 mod shape;
 
@@ -23,11 +24,19 @@ use shape::{Field, Shape};
 #[derive(Debug)]
 pub(crate) struct Described {
     pub(crate) contract: Contract,
-    pub(crate) file: FileDescriptorProto,
     /// The service's name with its package.
     pub(crate) service: String,
-    types: Types,
+    form: Form,
     pool: DescriptorPool,
+}
+
+/// The file of protobuf.
+#[derive(Debug)]
+enum Form {
+    /// It is made of the contract.
+    Derived(Box<FileDescriptorProto>, Types),
+    /// The service begins with it.
+    Given,
 }
 
 /// A method that a caller has named.
@@ -42,23 +51,33 @@ impl Described {
     /// # Errors
     /// The contract makes no valid file: why.
     pub(crate) fn new(group: &str, contract: Contract) -> Result<Described, String> {
+        if let Some(proto) = &contract.proto {
+            let (pool, service) = (given::pool(&contract, proto)?, proto.service.clone());
+            return Ok(Described { contract, service, form: Form::Given, pool });
+        }
         let types = Types::new(shape::definitions(&contract));
         let file = file::file(group, &contract, &types);
         let mut pool = DescriptorPool::new();
         pool.add_file_descriptor_proto(file.clone()).map_err(|error| error.to_string())?;
         let service = format!("{}.{}", package_of(group), file::identifier(&contract.service));
-        Ok(Described { contract, file, service, types, pool })
+        Ok(Described { contract, service, form: Form::Derived(Box::new(file), types), pool })
     }
 
     /// The method of this name, as the contract or as protobuf writes it.
     pub(crate) fn method(&self, name: &str) -> Option<Method<'_>> {
-        let service = self.pool.services().next()?;
-        let all = self.contract.methods.iter().zip(service.methods());
-        let mut named =
-            all.filter(|(contract, method)| contract.name == name || method.name() == name);
-        let (contract, method) = named.next()?;
+        let (contract, method) = self
+            .methods()
+            .find(|(contract, method)| contract.name == name || method.name() == name)?;
         let (request, reply) = (method.input(), method.output());
         Some(Method { contract, described: self, request, reply })
+    }
+
+    /// The methods as the contract and as protobuf write them, which have one order.
+    fn methods(&self) -> impl Iterator<Item = (&MethodContract, MethodDescriptor)> {
+        let service = self.pool.get_service_by_name(&self.service);
+        let methods: Vec<MethodDescriptor> =
+            service.map(|service| service.methods().collect()).unwrap_or_default();
+        self.contract.methods.iter().zip(methods)
     }
 
     /// Whether this method may be called as a read.
@@ -68,10 +87,18 @@ impl Described {
 
     /// The paths of the methods that change nothing.
     pub(crate) fn reads(&self) -> Vec<String> {
-        let reads = self.contract.methods.iter().filter(|method| method.reads);
-        reads
-            .map(|method| format!("/{}/{}", self.service, file::identifier(&method.name)))
-            .collect()
+        let reads = self.methods().filter(|(contract, _)| contract.reads);
+        reads.map(|(_, method)| format!("/{}/{}", self.service, method.name())).collect()
+    }
+
+    /// The file and all that it imports, as messages.
+    pub(crate) fn files(&self) -> Vec<Vec<u8>> {
+        self.pool.files().map(|file| file.encode_to_vec()).collect()
+    }
+
+    /// Whether a file has this name.
+    pub(crate) fn has_file(&self, name: &str) -> bool {
+        self.pool.get_file_by_name(name).is_some()
     }
 
     /// Whether the file has a service, method, message or enum of this name.
@@ -92,7 +119,10 @@ impl Described {
 
     /// The file as people write it.
     pub(crate) fn text(&self) -> String {
-        print::text(&self.file, &self.contract)
+        match (&self.form, &self.contract.proto) {
+            (Form::Derived(file, _), _) => print::text(file, &self.contract),
+            (Form::Given, proto) => proto.as_ref().map(ProtoContract::text).unwrap_or_default(),
+        }
     }
 
     fn shape(&self, text: &str) -> Shape {
@@ -108,12 +138,15 @@ impl Method<'_> {
     pub(crate) fn arguments(&self, message: Bytes) -> Result<Bytes, String> {
         let message = DynamicMessage::decode(self.request.clone(), message)
             .map_err(|error| format!("this is no {}: {error}", self.request.full_name()))?;
+        let Form::Derived(_, types) = &self.described.form else {
+            return given::arguments(self.contract, &message);
+        };
         let field = |argument: &ArgumentContract| Field {
             name: argument.name.clone(),
             shape: self.described.shape(&argument.ty),
         };
         let fields: Vec<Field> = self.contract.arguments.iter().map(field).collect();
-        let json = Converter::new(&self.described.types).to_json(&message, &fields)?;
+        let json = Converter::new(types).to_json(&message, &fields)?;
         Ok(json.to_string().into())
     }
 
@@ -123,10 +156,13 @@ impl Method<'_> {
     /// The result is not what the contract says: what is wrong.
     pub(crate) fn result(&self, json: &[u8]) -> Result<Bytes, String> {
         let json: Json = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let Form::Derived(_, types) = &self.described.form else {
+            return given::result(&self.reply, &json);
+        };
         let mut message = DynamicMessage::new(self.reply.clone());
         let shape = self.described.shape(&self.contract.result);
         if shape != Shape::Unit {
-            Converter::new(&self.described.types).put(&mut message, 1, &shape, &json)?;
+            Converter::new(types).put(&mut message, 1, &shape, &json)?;
         }
         Ok(message.encode_to_vec().into())
     }

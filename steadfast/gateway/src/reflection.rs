@@ -1,9 +1,9 @@
 //! Reflection: tools such as grpcurl read the contracts of groups as files of protobuf.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use http::{Request, Response};
-use prost::Message;
 use steadfast::DESCRIBE;
 use tonic::body::Body;
 use tonic::{Code, Status, Streaming};
@@ -81,24 +81,24 @@ async fn answer(
     match &question.message_request {
         Some(MessageRequest::ListServices(_)) => {
             let groups = gateway.cluster().borrow().groups.clone();
-            let mut service = Vec::new();
+            // Groups may have one service, by one file.
+            let mut names = BTreeSet::new();
             for group in groups {
                 if let Ok(described) = described(gateway, caller, &group).await {
-                    service.push(ServiceResponse { name: described.service.clone() });
+                    names.insert(described.service.clone());
                 }
             }
+            let service = names.into_iter().map(|name| ServiceResponse { name }).collect();
             Ok(MessageResponse::ListServicesResponse(ListServiceResponse { service }))
         }
         Some(MessageRequest::FileContainingSymbol(symbol)) => {
-            let described = described(gateway, caller, &group_of(symbol)).await?;
-            match described.has(symbol) {
-                true => Ok(file(&described)),
-                false => Err(nothing(symbol)),
-            }
+            let found = find(gateway, caller, &group_of(symbol), |it| it.has(symbol)).await;
+            found.map(|described| files(&described)).ok_or_else(|| nothing(symbol))
         }
         Some(MessageRequest::FileByFilename(name)) => {
-            let group = name.strip_suffix(".proto").ok_or_else(|| nothing(name))?;
-            Ok(file(&*described(gateway, caller, group).await?))
+            let group = name.strip_suffix(".proto").unwrap_or(name);
+            let found = find(gateway, caller, group, |it| it.has_file(name)).await;
+            found.map(|described| files(&described)).ok_or_else(|| nothing(name))
         }
         _ => Err(nothing("extension here")),
     }
@@ -114,7 +114,27 @@ async fn described(
     gateway.contracts().get(group).await
 }
 
-fn file(described: &Described) -> MessageResponse {
-    let file_descriptor_proto = vec![described.file.encode_to_vec()];
+/// The first contract that has it: of the group that its name tells, or else of any other one. A
+/// service's own file has a package of its own.
+async fn find(
+    gateway: &Gateway,
+    caller: &Caller,
+    group: &str,
+    has: impl Fn(&Described) -> bool,
+) -> Option<Arc<Described>> {
+    let groups = gateway.cluster().borrow().groups.clone();
+    let others = groups.iter().map(String::as_str).filter(|other| *other != group);
+    for group in std::iter::once(group).chain(others) {
+        if let Ok(described) = described(gateway, caller, group).await
+            && has(&described)
+        {
+            return Some(described);
+        }
+    }
+    None
+}
+
+fn files(described: &Described) -> MessageResponse {
+    let file_descriptor_proto = described.files();
     MessageResponse::FileDescriptorResponse(FileDescriptorResponse { file_descriptor_proto })
 }

@@ -10,13 +10,14 @@ use syn::spanned::Spanned;
 use syn::{Error, ItemTrait};
 
 use crate::model::{self, Method};
+use crate::options::Options;
 
 mod contract;
 
 /// Writes the code, or the errors after the trait itself, so that nothing else fails for want of
 /// the trait.
 pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    let item: ItemTrait = match syn::parse2(item.clone()) {
+    let mut item: ItemTrait = match syn::parse2(item.clone()) {
         Ok(item) => item,
         Err(error) => {
             let message = "a service is a trait: put #[steadfast::service] on `trait Name { .. }`";
@@ -24,12 +25,12 @@ pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
             return quote! { #item #error };
         }
     };
-    let checked = match syn::parse2::<syn::parse::Nothing>(arguments) {
-        Ok(_) => model::methods(&item),
-        Err(error) => Err(Error::new(error.span(), "#[steadfast::service] takes no arguments")),
-    };
+    let checked = syn::parse2(arguments).and_then(|options| {
+        let given = given(&mut item, &options)?;
+        Ok((model::methods(&item)?, given))
+    });
     match checked {
-        Ok(methods) => expand(&item, &methods),
+        Ok((methods, given)) => expand(&item, &methods, given),
         Err(error) => {
             let error = error.into_compile_error();
             quote! { #item #error }
@@ -37,14 +38,45 @@ pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-fn expand(item: &ItemTrait, methods: &[Method]) -> TokenStream {
+/// What a service has besides its trait, if it begins with a file.
+#[derive(Default)]
+pub struct Given {
+    /// Types that stand beside the trait.
+    pub types: TokenStream,
+    /// The constant with the texts of its files: a change of a file has the crate built anew.
+    pub sources: TokenStream,
+    /// The value for `Contract::proto`.
+    pub contract: Option<TokenStream>,
+}
+
+/// Puts the methods of the file that the options name into the trait.
+#[cfg(feature = "proto")]
+fn given(item: &mut ItemTrait, options: &Options) -> Result<Given, Error> {
+    match &options.proto {
+        Some(path) => crate::proto::fill(item, path, options),
+        None => Ok(Given::default()),
+    }
+}
+
+#[cfg(not(feature = "proto"))]
+fn given(_: &mut ItemTrait, options: &Options) -> Result<Given, Error> {
+    let message = "a service that begins with a file needs the feature `proto` of steadfast: add \
+                   it in Cargo.toml";
+    match &options.proto {
+        Some(path) => Err(Error::new(path.span(), message)),
+        None => Ok(Given::default()),
+    }
+}
+
+fn expand(item: &ItemTrait, methods: &[Method], given: Given) -> TokenStream {
     let types = types(item);
     let arguments = methods.iter().map(argument_type);
     let ids = methods.iter().map(id);
     let collisions = collisions(item, methods);
     let named = |suffix: &str| format_ident!("{}{suffix}", item.ident);
     let adapter = NODE.then(|| adapter(item, methods));
-    let contract = NODE.then(|| contract::function(item, methods));
+    let Given { types: given_types, sources, contract: proto } = given;
+    let contract = NODE.then(|| contract::function(item, methods, proto));
     let sync_client = client(item, methods, &named("Client"), Kind::Sync);
     let async_client = ASYNC.then(|| client(item, methods, &named("AsyncClient"), Kind::Async));
     let nested = NODE.then(|| client(item, methods, &named("Nested"), Kind::Nested));
@@ -53,12 +85,14 @@ fn expand(item: &ItemTrait, methods: &[Method]) -> TokenStream {
     quote! {
         #unused
         #item
+        #given_types
         #types
         #[allow(dead_code, deprecated, non_camel_case_types, non_upper_case_globals)]
         const _: () = {
             #(#arguments)*
             #(#ids)*
             #collisions
+            #sources
             #contract
             #adapter
             #sync_client

@@ -13,7 +13,7 @@ impl Contract {
     ///
     /// These are no break: a new method, encoding or documentation; a method that has become a read;
     /// an error that no longer happens; a variant that was added at the end of an enum that callers
-    /// only send. Any other change of a type is one, even if some values would fit. The list ends
+    /// only send. In a file of protobuf, a name keeps its number and its type. Any other change of a type is one, even if some values would fit. The list ends
     /// after 256 changes.
     pub fn breaks(&self, newer: &Contract) -> Vec<String> {
         let mut changes = Changes {
@@ -35,6 +35,7 @@ impl Contract {
             }
         }
         changes.definitions();
+        changes.proto();
         changes.found
     }
 }
@@ -171,6 +172,33 @@ impl<'a> Changes<'a> {
                 }
                 (TypeContract::Enum { .. }, _) => {
                     self.add(format!("{name} was an enum, is a struct"));
+                }
+            }
+        }
+    }
+
+    /// Compares the files of protobuf.
+    fn proto(&mut self) {
+        match (&self.older.proto, &self.newer.proto) {
+            (None, None) => {}
+            (Some(_), None) => self.add("the file of protobuf is gone".into()),
+            (None, Some(_)) => self.add(
+                "callers by protobuf had a file made of the contract, and need the service's own \
+                 now"
+                .into(),
+            ),
+            #[cfg(feature = "descriptors")]
+            (Some(before), Some(after)) => {
+                before.breaks(after).into_iter().for_each(|change| self.add(change));
+            }
+            #[cfg(not(feature = "descriptors"))]
+            (Some(before), Some(after)) => {
+                if (&before.service, &before.descriptors) != (&after.service, &after.descriptors) {
+                    self.add(
+                        "the file of protobuf has changed: build with the feature `descriptors` \
+                         of steadfast to have it compared"
+                            .into(),
+                    );
                 }
             }
         }

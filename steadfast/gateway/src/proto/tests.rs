@@ -137,6 +137,13 @@ fn a_contract_is_a_file_that_people_generate_code_from() {
     .assert_eq(&rich().text());
 }
 
+fn types(described: &Described) -> &Types {
+    match &described.form {
+        Form::Derived(_, types) => types,
+        Form::Given => panic!("it has no file of its own"),
+    }
+}
+
 /// From JSON by a message and back.
 fn through(method: &str, arguments: &Json) -> Json {
     let described = rich();
@@ -144,7 +151,7 @@ fn through(method: &str, arguments: &Json) -> Json {
     let field =
         |it: &ArgumentContract| Field { name: it.name.clone(), shape: described.shape(&it.ty) };
     let fields: Vec<Field> = method.contract.arguments.iter().map(field).collect();
-    let converter = Converter::new(&described.types);
+    let converter = Converter::new(types(&described));
     let message = converter.to_message(method.request.clone(), &fields, arguments);
     let bytes = message.expect("it fits").encode_to_vec();
     let back = method.arguments(bytes.into()).expect("it fits");
@@ -175,7 +182,7 @@ fn results_are_read_with_their_variants() {
     let message = all.result(events.to_string().as_bytes()).expect("it fits");
     let message = DynamicMessage::decode(all.reply.clone(), message).expect("it is its reply");
     let shape = described.shape("Vec<Event>");
-    let back = Converter::new(&described.types).take(&message, 1, &shape).expect("it fits");
+    let back = Converter::new(types(&described)).take(&message, 1, &shape).expect("it fits");
     assert_eq!(back, events);
     let nothing = described.method("put").expect("it is there").result(b"null");
     assert_eq!(nothing, Ok(Bytes::new()));

@@ -9,10 +9,11 @@ use crate::model::{Method, attributes};
 use crate::schema::{documentation, text_of};
 
 /// Writes `__contract`: one function, whatever implements the trait.
-pub fn function(item: &ItemTrait, methods: &[Method]) -> TokenStream {
+pub fn function(item: &ItemTrait, methods: &[Method], proto: Option<TokenStream>) -> TokenStream {
     let service = item.ident.unraw().to_string();
     let docs = documentation(&attributes(&item.attrs, "doc"));
     let methods = methods.iter().map(method);
+    let proto = proto.unwrap_or_else(|| quote! { ::core::option::Option::None });
     quote! {
         #[allow(unused_imports)]
         fn __contract() -> ::steadfast::Contract {
@@ -25,6 +26,7 @@ pub fn function(item: &ItemTrait, methods: &[Method]) -> TokenStream {
                 encodings: ::std::vec!["postcard".into(), "json".into()],
                 methods,
                 types: types.finish(),
+                proto: #proto,
             }
         }
     }
