@@ -128,12 +128,7 @@ impl Call {
         }
     }
 
-    async fn make_at(
-        &self,
-        group: &str,
-        message: Bytes,
-        until: Instant,
-    ) -> Result<Bytes, Failure> {
+    async fn make_at(&self, group: &str, message: Bytes, until: Instant) -> Result<Bytes, Failure> {
         if self.is_json {
             let body = if message.is_empty() { Bytes::from_static(b"[]") } else { message };
             let known = self.gateway.contracts().peek(group);

@@ -2,8 +2,9 @@
 //! re-exports it; the code that it writes names types of that crate.
 //!
 //! `model.rs` reads a trait and refuses what cannot be a service; `expand.rs` writes the adapter,
-//! the clients and the contract. `proto.rs` takes the methods from a file of protobuf. `schema.rs` is behind `#[derive(Schema)]` of what methods take and
-//! return, `fields.rs` behind `#[derive(State)]` of ranks.
+//! the clients and the contract. `options.rs` reads the attribute's arguments; `proto.rs` takes the
+//! methods from the file of protobuf that they name. `schema.rs` is behind `#[derive(Schema)]` of
+//! what methods take and return, `fields.rs` behind `#[derive(State)]` of ranks.
 
 mod expand;
 mod fields;

@@ -63,7 +63,9 @@ fn numbers(descriptor: &MessageDescriptor, json: &Json) -> Result<(), String> {
     for field in descriptor.fields() {
         let Some(value) = json.get(field.name()) else { continue };
         let kind = field.kind();
-        if value.is_null() && matches!(kind, Kind::Float | Kind::Double) && !field.supports_presence()
+        if value.is_null()
+            && matches!(kind, Kind::Float | Kind::Double)
+            && !field.supports_presence()
         {
             return Err(format!("{} is no finite number", field.full_name()));
         }
