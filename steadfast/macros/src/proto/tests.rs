@@ -48,7 +48,14 @@ fn short(item: &ItemTrait, given: &Given) -> String {
             _ => {}
         }
     }
-    lines.join("\n") + "\n"
+    // A person's blanks, and a field a line.
+    let mut text = lines.join("\n") + "\n";
+    for (from, to) in
+        [(" , ", ",\n  "), (":: ", "::"), (" ::", "::"), (" < ", "<"), (" >", ">"), (" : ", ": ")]
+    {
+        text = text.replace(from, to);
+    }
+    text
 }
 
 fn check(text: &str, options: &str, expected: Expect) {
@@ -75,7 +82,32 @@ fn rpcs_become_methods_and_messages_types() {
           Order next = 1;
         }
         message Unused {}";
-    check(text, "", expect![[""]]);
+    check(
+        text,
+        "",
+        expect![[r#"
+        fn place_order (& mut self,
+          request: Order) -> Order
+        fn r#match (& self,
+          request: Order) -> Order
+        pub struct Order { pub next :::core::option::Option <::std::boxed::Box<Order>>,
+          pub lines :::std::vec::Vec<OrderLine>,
+          pub weight :::core::option::Option<f32>,
+          pub street :::core::option::Option <::std::string::String>,
+          pub code :::core::option::Option <::steadfast::contract::Base64>,
+          pub state: OrderState,
+          pub by_shelf :::std::collections::BTreeMap<i32,
+          OrderLine>,
+          }
+        pub struct OrderLine { pub count: i32,
+          pub r#type: u64,
+          }
+        pub enum OrderState { # [default] # [serde (rename = "STATE_NEW",
+          alias = "STATE_OPEN")] New,
+          # [serde (rename = "DONE" ,)] Done,
+          }
+    "#]],
+    );
 }
 
 #[test]
@@ -85,7 +117,19 @@ fn methods_have_the_error_and_the_context_that_the_attribute_names() {
         message Question {}
         message Answer { string text = 1; }";
     let options = "proto = \"orders.proto\", errors = crate::Unsold, context";
-    check(text, options, expect![[""]]);
+    check(
+        text,
+        options,
+        expect![[r#"
+        fn get (& mut self,
+          context: &::steadfast::Context,
+          request: Question) ->::core::result::Result<Answer,
+          crate::Unsold>
+        pub struct Answer { pub text :::std::string::String,
+          }
+        pub struct Question { }
+    "#]],
+    );
 }
 
 #[test]
@@ -150,7 +194,7 @@ fn what_no_service_can_have_is_refused_with_the_remedy() {
         (refused("service Shop {} message A {}"), "name the trait as one of `Shop`"),
         (refused("message A {}"), "has no service: add `service Orders"),
         (rpc(get, "message A { B b = 1; }"), "orders.proto:3:"),
-        (rpc(get, "message A {"), "orders.proto:3:"),
+        (rpc(get, "message A {"), "reached end of file"),
         (rpc(get, "message A { string self = 1; }"), "shop.A.self has no name that a field"),
         (rpc("rpc Self(A) returns (A);", "message A {}"), "rpc Self has no name"),
         (rpc("rpc Get(Result) returns (Result);", "message Result {}"), "the type `Result`"),
@@ -162,7 +206,7 @@ fn what_no_service_can_have_is_refused_with_the_remedy() {
             "`OrdersClient`",
         ),
         (
-            rpc("rpc Get(A.B) returns (AB);", "message A { message B {} } message AB {}"),
+            rpc("rpc Get(A.B) returns (A_B);", "message A { message B {} } message A_B {}"),
             "both be the type `AB`",
         ),
         (rpc(get, "message A { E e = 1; } enum E { E_X = 0; X = 1; }"), "both be the variant `X`"),
