@@ -204,6 +204,43 @@ pub use crate::state::State;
 /// }
 /// ```
 ///
+/// # Beginning with a file of protobuf
+///
+/// With the feature `proto`, an empty trait takes its methods from the service of its name in a
+/// file. The path begins in the package's folder. Nothing else has to be installed.
+///
+/// ```
+/// #[steadfast::service(proto = "tests/proto/orders.proto", errors = Unsold)]
+/// pub trait Orders {}
+///
+/// #[derive(Debug, serde::Serialize, serde::Deserialize, steadfast::Schema)]
+/// pub enum Unsold {
+///     Empty,
+/// }
+///
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct Shop(u64);
+///
+/// impl Orders for Shop {
+///     fn place_order(&mut self, request: PlaceOrderRequest) -> Result<PlaceOrderReply, Unsold> {
+///         request.order.ok_or(Unsold::Empty)?;
+///         self.0 += 1;
+///         Ok(PlaceOrderReply { number: self.0 })
+///     }
+///     fn list_orders(&self, _: Empty) -> Result<ListOrdersReply, Unsold> {
+///         Ok(ListOrdersReply::default())
+///     }
+/// }
+/// ```
+///
+/// - `option idempotency_level = NO_SIDE_EFFECTS` makes a method with `&self`. With `errors`, each
+///   method returns a `Result`; with `context`, each has a [`Context`].
+/// - A message becomes a struct. Its fields are in the order of their numbers, and have the types
+///   that protobuf's JSON needs: `Option` for messages, `optional` and the fields of a `oneof`,
+///   `Vec`, `BTreeMap`, [`contract::Base64`]. A nested `Order.Line` is `OrderLine`.
+/// - An enum becomes an enum; a value that it does not have is refused.
+/// - Files are proto3. Streams, and types of `google.protobuf` but `Empty`, are refused.
+///
 /// # Calling another group
 ///
 /// A handler calls another group through its context, exactly once, whichever nodes fail meanwhile.

@@ -126,3 +126,39 @@ fn the_contract_tells_the_file() {
     assert_ne!(DESCRIBE, MethodId::of("place_order"));
     node.stop().expect("it stops");
 }
+
+mod newer {
+    #[steadfast::service(proto = "tests/proto/newer.proto")]
+    pub trait Orders {}
+}
+
+#[test]
+fn other_numbers_and_types_break_callers_by_protobuf() {
+    let (older, newer) =
+        (OrdersService::<Shop>::contract(), newer::OrdersService::<Shop>::contract());
+    let found = older.breaks(&newer);
+    for change in [
+        "rpc PlaceOrder: the reply was shop.PlaceOrderReply, is google.protobuf.Empty",
+        "the message shop.PlaceOrderReply is gone",
+        "shop.Order: field note was number 9, is number 13",
+        "shop.Order: field weight was double, is fixed64",
+        "shop.Order: field labels, number 6, is gone",
+        "shop.Order: field locker was uint64 in oneof place, is optional uint64",
+        "shop.PlaceOrderRequest: field urgent is named hasty now, by number 3",
+        "shop.Order.State: value STATE_PAID_OUT was number 5, is number 6",
+    ] {
+        assert!(found.iter().any(|it| it == change), "{change}: {found:#?}");
+    }
+    let of_protobuf = |it: &&String| it.contains("shop.") || it.starts_with("rpc ");
+    // The entry of the map of labels is gone with it.
+    assert_eq!(found.iter().filter(of_protobuf).count(), 9, "{found:#?}");
+    assert!(older.breaks(&older).is_empty());
+
+    let mut derived = older.clone();
+    derived.proto = None;
+    assert_eq!(older.breaks(&derived), ["the file of protobuf is gone"]);
+    assert_eq!(derived.breaks(&older).len(), 1);
+    let mut hostile = older.clone();
+    hostile.proto.as_mut().expect("it has one").descriptors = "?".into();
+    assert!(older.breaks(&hostile)[0].starts_with("the newer file of protobuf: the descriptors"));
+}
