@@ -13,8 +13,8 @@ impl Contract {
     ///
     /// These are no break: a new method, encoding or documentation; a method that has become a read;
     /// an error that no longer happens; a variant that was added at the end of an enum that callers
-    /// only send. In a file of protobuf, a name keeps its number and its type. Any other change of a type is one, even if some values would fit. The list ends
-    /// after 256 changes.
+    /// only send. Any other change of a type is one, even if some values would fit. In a file of
+    /// protobuf, a name keeps its number and its type. The list ends after 256 changes.
     pub fn breaks(&self, newer: &Contract) -> Vec<String> {
         let mut changes = Changes {
             older: self,
