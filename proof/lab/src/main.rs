@@ -9,6 +9,7 @@ mod disk;
 mod failover;
 mod floors;
 mod growth;
+mod grpc;
 mod holders;
 mod idle;
 mod images;
@@ -31,7 +32,9 @@ mod scenario;
 mod sets;
 mod slow;
 mod states;
+mod stubs;
 mod suspicion;
+mod ways_in;
 
 use std::process::ExitCode;
 
@@ -40,8 +43,10 @@ use harness::Entry;
 /// The experiments. None knows of another.
 const EXPERIMENTS: &[Entry] = &[
     Entry::of::<latency::Options>(),
+    Entry::of::<ways_in::Options>(),
     Entry::of::<load::Options>(),
     Entry::of::<failover::Options>(),
+    Entry::of::<stubs::Options>(),
     Entry::of::<suspicion::Options>(),
     Entry::of::<slow::Options>(),
     Entry::of::<ring::Options>(),

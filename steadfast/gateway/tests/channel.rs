@@ -3,9 +3,9 @@
 mod support;
 
 use prost::Message;
-use steadfast::AsyncClient;
+use steadfast::{AsyncClient, HostOptions};
 use steadfast_gateway::Channel;
-use support::{LONG, nodes};
+use support::{CounterService, LONG, Sum, nodes};
 use tonic::Code;
 use tonic_prost::ProstCodec;
 
@@ -82,5 +82,23 @@ fn errors_are_those_of_a_gateway() {
         let absent = call(&other, "add", 5).await.expect_err("there is none");
         assert_eq!(absent.code(), Code::NotFound);
         assert!(Channel::new(&client, "größe\n").is_err());
+    });
+}
+
+#[test]
+fn a_group_is_called_as_soon_as_it_is_there() {
+    let nodes = nodes(1);
+    let addresses = fixture::cluster::addresses(&nodes);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let client = AsyncClient::connect(addresses).await.expect("nodes are there");
+        let channel = Channel::new(&client, "later").expect("a plain name");
+        let absent = call(&channel, "add", 5).await.expect_err("there is none yet");
+        assert_eq!(absent.code(), Code::NotFound);
+        nodes[0]
+            .host("later", HostOptions::default(), || CounterService::new(Sum::default()))
+            .expect("it takes replicas");
+        fixture::cluster::wait_for_replicas(&nodes[0], "later", 1);
+        assert_eq!(call(&channel, "add", 5).await.expect("executed"), 5);
     });
 }

@@ -50,7 +50,7 @@ const BELOW: &[(&str, &str)] = &[
     ("proof/harness", "steadfast agent history job node qos qosd rank tls wire"),
     (
         "proof/lab",
-        "steadfast agent harness history image job manager node qos qosd rank seal store wire",
+        "steadfast agent gateway harness history image job manager node qos qosd rank seal store wire",
     ),
     ("proof/papers", "steadfast client harness job manager node rank wire"),
     ("examples/client", "steadfast"),
