@@ -16,6 +16,7 @@ pub mod echo;
 pub mod experiment;
 pub mod figures;
 pub mod floor;
+pub mod grpc;
 pub mod hog;
 pub mod hosts;
 pub mod jobs;

@@ -9,7 +9,6 @@ mod disk;
 mod failover;
 mod floors;
 mod growth;
-mod grpc;
 mod holders;
 mod idle;
 mod images;

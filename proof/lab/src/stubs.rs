@@ -6,14 +6,13 @@
 use std::time::Duration;
 
 use harness::cluster::{Cluster, Plan};
+use harness::grpc::{self, At, GROUP, Server, Serves, Stub, WorkClient};
 use harness::{Experiment, Outcome, Run, ensure};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use steadfast::{AsyncClient, Node};
 use tokio::runtime::Runtime;
 use tonic::transport::Channel;
-
-use crate::grpc::{self, At, GROUP, Server, Serves, Stub, WorkClient};
 
 mod load;
 

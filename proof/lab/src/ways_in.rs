@@ -10,14 +10,13 @@ use std::time::{Duration, Instant};
 
 use harness::cluster::{Cluster, Plan};
 use harness::figures::{Summary, Times};
+use harness::grpc::{self, At, GROUP, Server, Serves, Stub, WorkAsyncClient, WorkClient};
 use harness::{Experiment, Outcome, Run, ensure};
 use serde_json::{Value, json};
 use steadfast::{AsyncClient, Node};
 use tokio::runtime::Runtime;
 use tonic::body::Body;
 use tonic::client::GrpcService;
-
-use crate::grpc::{self, At, GROUP, Server, Serves, Stub, WorkAsyncClient, WorkClient};
 
 /// Calls of one way before it is the next one's turn.
 const BLOCK: usize = 100;
@@ -169,8 +168,8 @@ impl Options {
         ));
         let table = run.table(
             "=title:<22, n:8, min=min_us:8.1, p50=p50_us:8.1, p99=p99_us:8.1, max=max_us:9.0, \
-             p50 / tonic's=p50_to_tonic:13.2, / native's=p50_to_native:11.2, / both=p50_to_both:8.2, \
-             p99 / both=p99_to_both:11.2",
+             p50 / tonic's=p50_to_tonic:14.2, / native's=p50_to_native:11.2, / both=p50_to_both:8.2, \
+             p99 / both=p99_to_both:12.2",
         );
         for (way, summary) in ways.iter().zip(&summaries) {
             let mut line = summary.json(&json!({

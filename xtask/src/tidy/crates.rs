@@ -47,7 +47,7 @@ const BELOW: &[(&str, &str)] = &[
     ("proof/fixture", "steadfast"),
     ("proof/fuzz", "steadfast client engine node registry ring seal store wire"),
     ("proof/libfuzzer", "fuzz"),
-    ("proof/harness", "steadfast agent history job node qos qosd rank tls wire"),
+    ("proof/harness", "steadfast agent gateway history job node qos qosd rank tls wire"),
     (
         "proof/lab",
         "steadfast agent gateway harness history image job manager node qos qosd rank seal store wire",

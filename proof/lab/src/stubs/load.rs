@@ -1,4 +1,4 @@
-//! Calls that begin when they are due, however many are under way, and what became of them.
+//! Calls that begin when they are due, however many are under way, and how they end.
 //!
 //! Each call brings its own number, and takes away that of the call before it in the group's order.
 //! So a call that is executed twice has its number taken away twice, and the number of one whose
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use harness::figures::Times;
+use harness::grpc::Stub;
 use harness::wait::until_so;
 use harness::{Outcome, ensure};
 use serde_json::{Value, json};
@@ -22,7 +23,6 @@ use tonic::body::Body;
 use tonic::client::GrpcService;
 
 use super::Options;
-use crate::grpc::Stub;
 
 /// Calls under way: as many as a client queues at least. Beyond, calls wait to be made.
 const MOST: u32 = 1_000;
@@ -31,7 +31,7 @@ const MOST: u32 = 1_000;
 const TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What has become of calls.
+/// The calls so far, and how they have ended.
 #[derive(Default)]
 pub struct Tally {
     /// Calls that were begun.

@@ -10,10 +10,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use gateway::{Listen, Options, Place, bind};
-use harness::Outcome;
-use harness::child::hosted;
-use harness::cluster::wall;
-use harness::process::{Process, Role};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,6 +25,11 @@ use tonic::transport::server::{Server as Transport, TcpIncoming};
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 use wire::Random;
+
+use crate::Outcome;
+use crate::child::hosted;
+use crate::cluster::wall;
+use crate::process::{Process, Role};
 
 /// The group.
 pub const GROUP: &str = "work";
@@ -149,7 +150,7 @@ pub enum At {
 impl At {
     /// A TCP address that is free.
     pub fn free() -> Outcome<At> {
-        Ok(At::Tcp(TcpListener::bind((HOST, 0))?.local_addr()?))
+        Ok(At::Tcp(TcpListener::bind(SocketAddr::from((HOST, 0)))?.local_addr()?))
     }
 
     /// The same place, for clients of tonic.
