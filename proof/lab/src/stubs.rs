@@ -118,7 +118,8 @@ impl Options {
         let _within = runtime.enter();
         let ours = Stub::new(gateway::Channel::new(&client, GROUP)?, deadline);
         let theirs = Stub::new(Channel::balance_list(endpoints.into_iter()), deadline);
-        let (ours, theirs) = (self.load(runtime, ours), self.load(runtime, theirs));
+        let ours = Load::start(runtime, self.hz, self.size, ours);
+        let theirs = Load::start(runtime, self.hz, self.size, theirs);
         ours.wait_for_answers(self.between)?;
         theirs.wait_for_answers(self.between)?;
         Ok(Stage { cluster, servers: servers.into_iter().map(Some).collect(), ours, theirs })

@@ -22,8 +22,6 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::client::GrpcService;
 
-use super::Options;
-
 /// Calls under way: as many as a client queues at least. Beyond, calls wait to be made.
 const MOST: u32 = 1_000;
 
@@ -56,18 +54,6 @@ pub struct Load {
 /// A moment of a load.
 pub struct Mark {
     failed: u64,
-}
-
-impl Options {
-    /// Begins to call by this stub.
-    pub fn load<T>(&self, runtime: &Runtime, stub: Stub<T>) -> Load
-    where
-        T: GrpcService<Body, ResponseBody = Body, Future: Send> + Clone + Send + 'static,
-    {
-        let (tally, over) = (Arc::<Mutex<Tally>>::default(), Arc::<AtomicBool>::default());
-        let calls = call_on_time(self.hz, self.size, stub, tally.clone(), over.clone());
-        Load { tally, over, task: runtime.spawn(calls) }
-    }
 }
 
 async fn call_on_time<T>(
@@ -104,6 +90,16 @@ fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
 }
 
 impl Load {
+    /// Begins to call by this stub, `hz` times a second, with texts of `size` bytes.
+    pub fn start<T>(runtime: &Runtime, hz: u32, size: usize, stub: Stub<T>) -> Load
+    where
+        T: GrpcService<Body, ResponseBody = Body, Future: Send> + Clone + Send + 'static,
+    {
+        let (tally, over) = (Arc::<Mutex<Tally>>::default(), Arc::<AtomicBool>::default());
+        let calls = call_on_time(hz, size, stub, tally.clone(), over.clone());
+        Load { tally, over, task: runtime.spawn(calls) }
+    }
+
     /// Waits until so many more calls were begun.
     pub fn wait_for_calls(&self, more: u64) -> Outcome<()> {
         self.wait("calls were made", more, |tally| tally.made)
