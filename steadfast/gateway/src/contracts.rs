@@ -99,7 +99,12 @@ impl Contracts {
                 oldest.and_then(|oldest| kept.remove(&oldest));
             }
             let fresh = || Kept { answer: Arc::default(), asked: Instant::now(), last: None };
-            kept.entry(group.to_owned()).or_insert_with(fresh).answer.clone()
+            let known = kept.entry(group.to_owned()).or_insert_with(fresh);
+            // A failure is for those who waited for it: meanwhile the group may be there.
+            if matches!(known.answer.get(), Some(Err(_))) {
+                (known.answer, known.asked) = (Arc::default(), Instant::now());
+            }
+            known.answer.clone()
         };
         answer.get_or_init(|| self.ask(group)).await.clone()
     }
