@@ -7,25 +7,30 @@
 //! `Vec<T>`, `Option<T>`, `Map<K, V>`, `(A, B)`, `[T; 4]`, or a name in [`Contract::types`]. Any
 //! other text is a type that only the service knows: callers send and read its JSON.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use client::{CallError, Client, Invocation, Reading};
 use serde::{Deserialize, Serialize};
 use wire::MethodId;
 use wire::client::Refusal;
-use wire::limits::MAX_NAME;
 
+use self::limits::{limited, name, names, type_text};
+
+#[cfg(feature = "descriptors")]
+mod base64;
 mod breaks;
 #[cfg(feature = "descriptors")]
 mod descriptors;
+mod limits;
 mod proto;
 pub(crate) mod schema;
 #[cfg(feature = "node")]
 mod tell;
 
+pub use limits::{MAX_CONTRACT, MAX_METHODS, MAX_PARTS, MAX_TYPE, MAX_TYPES};
 #[cfg(feature = "descriptors")]
-pub use proto::Base64;
+pub use base64::Base64;
 pub use proto::{MAX_PROTO, ProtoContract};
 pub use schema::{Schema, Types};
 #[cfg(feature = "node")]
@@ -34,17 +39,6 @@ pub use tell::tell;
 /// The method that tells the contract: a read without arguments. Its request must say that it is
 /// JSON, whatever the service speaks otherwise.
 pub const DESCRIBE: MethodId = MethodId::of("steadfast.describe");
-
-/// Bytes of a contract's JSON.
-pub const MAX_CONTRACT: usize = 256 << 10;
-/// Methods of a contract.
-pub const MAX_METHODS: usize = 1_024;
-/// Types that a contract defines.
-pub const MAX_TYPES: usize = 256;
-/// Arguments of a method, fields of a type, variants of an enum.
-pub const MAX_PARTS: usize = 256;
-/// Bytes of a type's text.
-pub const MAX_TYPE: usize = 1_024;
 
 /// The methods and types of a service.
 ///
@@ -300,48 +294,6 @@ fn check_fields(fields: &[FieldContract]) -> Result<(), String> {
     match fields.iter().all(|field| field.name.is_empty()) {
         true => limited("a field", fields.len(), MAX_PARTS),
         false => names("a field", fields.iter().map(|it| &it.name), MAX_PARTS),
-    }
-}
-
-/// The names of all parts of one kind in one place.
-fn names<'a>(
-    of: &str,
-    all: impl ExactSizeIterator<Item = &'a String>,
-    most: usize,
-) -> Result<(), String> {
-    limited(of, all.len(), most)?;
-    let mut seen = BTreeSet::new();
-    for text in all {
-        name(of, text)?;
-        if !seen.insert(text) {
-            return Err(format!("{text:?} is the name of {of} twice in one place"));
-        }
-    }
-    Ok(())
-}
-
-fn limited(of: &str, count: usize, most: usize) -> Result<(), String> {
-    match count <= most {
-        true => Ok(()),
-        false => Err(format!("it has {of} {count} times in one place, at most {most}")),
-    }
-}
-
-fn name(of: &str, text: &str) -> Result<(), String> {
-    printable(of, text, MAX_NAME)
-}
-
-fn type_text(text: &str) -> Result<(), String> {
-    printable("a type", text, MAX_TYPE)
-}
-
-fn printable(of: &str, text: &str, most: usize) -> Result<(), String> {
-    if text.is_empty() || text.len() > most {
-        return Err(format!("the name of {of} has {} bytes: 1 to {most} are right", text.len()));
-    }
-    match text.chars().any(char::is_control) {
-        true => Err(format!("the name of {of} has a control character: {text:?}")),
-        false => Ok(()),
     }
 }
 

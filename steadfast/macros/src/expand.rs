@@ -9,6 +9,7 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Error, ItemTrait};
 
+use crate::given::Given;
 use crate::model::{self, Method};
 use crate::options::Options;
 
@@ -36,17 +37,6 @@ pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
             quote! { #item #error }
         }
     }
-}
-
-/// What a service has besides its trait, if it begins with a file.
-#[derive(Default)]
-pub struct Given {
-    /// Types that stand beside the trait.
-    pub types: TokenStream,
-    /// The constant with the texts of its files: a change of a file has the crate built anew.
-    pub sources: TokenStream,
-    /// The value for `Contract::proto`.
-    pub contract: Option<TokenStream>,
 }
 
 /// Puts the methods of the file that the options name into the trait.

@@ -3,11 +3,12 @@
 //!
 //! `model.rs` reads a trait and refuses what cannot be a service; `expand.rs` writes the adapter,
 //! the clients and the contract. `options.rs` reads the attribute's arguments; `proto.rs` takes the
-//! methods from the file of protobuf that they name. `schema.rs` is behind `#[derive(Schema)]` of
+//! methods from the file of protobuf that they name, and `given.rs` has the rest of it. `schema.rs` is behind `#[derive(Schema)]` of
 //! what methods take and return, `fields.rs` behind `#[derive(State)]` of ranks.
 
 mod expand;
 mod fields;
+mod given;
 mod model;
 mod options;
 #[cfg(feature = "proto")]

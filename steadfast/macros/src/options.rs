@@ -3,7 +3,7 @@
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, LitStr, Token, Type};
 
-/// What stands in the parentheses of `#[steadfast::service(..)]`.
+/// The words in the parentheses of `#[steadfast::service(..)]`.
 #[derive(Default)]
 pub struct Options {
     /// The file of protobuf that has the methods, relative to the package's folder.

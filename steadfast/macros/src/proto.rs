@@ -11,7 +11,7 @@ use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::{Error, ItemTrait, LitStr, TraitItem};
 
-use crate::expand::Given;
+use crate::given::{Given, Refusal};
 use crate::options::Options;
 
 mod docs;
@@ -31,9 +31,6 @@ pub fn fill(item: &mut ItemTrait, path: &LitStr, options: &Options) -> Result<Gi
     given(item, Path::new(&package), &path.value(), options)
         .map_err(|message| Error::new(path.span(), message))
 }
-
-/// What keeps a file from being a service, and what to do.
-type Refusal = String;
 
 fn given(
     item: &mut ItemTrait,

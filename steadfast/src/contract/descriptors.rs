@@ -46,7 +46,7 @@ impl ProtoContract {
     }
 }
 
-/// What the files define, by names with packages.
+/// The definitions of the files, by names with packages.
 #[derive(Default)]
 struct Definitions {
     messages: BTreeMap<String, DescriptorProto>,

@@ -8,7 +8,7 @@ use protox::Compiler;
 use protox::prost_reflect::{DescriptorPool, FileDescriptor};
 use quote::quote;
 
-use super::Refusal;
+use crate::given::Refusal;
 
 /// The files, and what is made of them.
 pub struct Compiled {

@@ -10,7 +10,8 @@ use protox::prost_reflect::{
 use quote::quote;
 use syn::ItemTrait;
 
-use super::{Refusal, docs, names, own_names};
+use super::{docs, names, own_names};
+use crate::given::Refusal;
 
 /// Names that the attribute reads as Rust's own, or ours.
 const TAKEN: [&str; 4] = ["Context", "Result", "Self", "Schema"];
@@ -269,7 +270,7 @@ impl Messages {
     }
 }
 
-/// What all types have. Nobody need use each of them.
+/// The attributes of all types. Nobody need use each of them.
 fn derives() -> TokenStream {
     quote! {
         #[allow(dead_code)]
