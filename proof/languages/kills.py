@@ -225,6 +225,8 @@ def main():
     unknown = set(args.languages.split(",")) - set(BUILDERS)
     if unknown or args.kills < 1 or (args.moves is not None and args.moves < 1):
         sys.exit(f"languages are {', '.join(BUILDERS)}; kills and moves are at least 1")
+    if not args.steadfast.is_file():
+        sys.exit(f"{args.steadfast} is not there: cargo build -p steadfast-cli, and name the program")
     built, skipped, broken = build(args)
     for language, why in skipped.items():
         print(f"{language} is skipped: {why}", file=sys.stderr)
