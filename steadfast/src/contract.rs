@@ -28,9 +28,9 @@ pub(crate) mod schema;
 #[cfg(feature = "node")]
 mod tell;
 
-pub use limits::{MAX_CONTRACT, MAX_METHODS, MAX_PARTS, MAX_TYPE, MAX_TYPES};
 #[cfg(feature = "descriptors")]
 pub use base64::Base64;
+pub use limits::{MAX_CONTRACT, MAX_METHODS, MAX_PARTS, MAX_TYPE, MAX_TYPES};
 pub use proto::{MAX_PROTO, ProtoContract};
 pub use schema::{Schema, Types};
 #[cfg(feature = "node")]

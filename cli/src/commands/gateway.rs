@@ -86,7 +86,9 @@ fn bootstrap(gateways: &[String], tls: Option<&Path>) -> Result<(), Failure> {
     let credentials = match tls {
         None => json!([{ "type": "insecure" }]),
         Some(folder) => {
-            let files = Credentials::files_in(folder).map_err(Failure::usage)?;
+            // Clients may run in other folders.
+            let folder = std::path::absolute(folder).map_err(Failure::usage)?;
+            let files = Credentials::files_in(&folder).map_err(Failure::usage)?;
             let [authority, certificate, key] = files.map(|path| path.display().to_string());
             json!([{ "type": "tls", "config": {
                 "ca_certificate_file": authority,

@@ -26,7 +26,7 @@ const REFRESH: Duration = Duration::from_secs(1);
 /// How often the others are looked up. It costs the ring nothing.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Without a registry a gateway knows itself alone, and asks again this often.
+/// If no registry answers for this long, a gateway tells of itself alone, and asks again so often.
 const WITHOUT: Duration = Duration::from_secs(5);
 
 /// A cluster, as its registry has it.
@@ -38,10 +38,10 @@ pub(crate) struct Cluster {
     pub(crate) groups: BTreeSet<String>,
 }
 
-/// The cluster as it is known; at first this gateway alone.
-pub(crate) fn channel(place: Option<Place>) -> (watch::Sender<Cluster>, watch::Receiver<Cluster>) {
-    let peers = place.map(own).into_iter().collect();
-    watch::channel(Cluster { peers, groups: BTreeSet::new() })
+/// The cluster as it is known; at first nothing is. A client that was told of one gateway alone
+/// would wait for that one when it dies.
+pub(crate) fn channel() -> (watch::Sender<Cluster>, watch::Receiver<Cluster>) {
+    watch::channel(Cluster::default())
 }
 
 fn own(place: Place) -> Peer {
@@ -56,30 +56,32 @@ fn entry(place: Place) -> String {
 pub(crate) async fn keep(client: AsyncClient, place: Option<Place>, told: watch::Sender<Cluster>) {
     let mut registry = AsyncRegistry::new(&client);
     let mut binding = place.map(|place| Kept { place, lease: None, due: Instant::now() });
-    let mut silent = false;
+    let mut heard = Instant::now();
     loop {
         if let Some(binding) = &mut binding
             && binding.due <= Instant::now()
         {
             binding.renew(&mut registry).await;
         }
-        match registry.list().await {
+        let found = registry.list().await;
+        let is_silent = heard.elapsed() >= WITHOUT;
+        let cluster = match found {
             Ok(found) => {
-                silent = false;
-                let cluster = read(&found.bindings, place);
-                told.send_if_modified(|before| {
-                    let is_news = *before != cluster;
-                    *before = cluster;
-                    is_news
-                });
+                heard = Instant::now();
+                Some(read(&found.bindings, place))
             }
-            Err(error) if !silent => {
-                silent = true;
-                tracing::info!("other gateways are not known: {error}");
+            Err(error) if is_silent && told.borrow().peers.is_empty() => {
+                tracing::warn!("other gateways are not known: {error}");
+                Some(read(&[], place))
             }
-            Err(_) => {}
-        }
-        sleep(if silent { WITHOUT } else { LOOK }).await;
+            Err(_) => None,
+        };
+        told.send_if_modified(|before| {
+            let is_news = cluster.as_ref().is_some_and(|cluster| before != cluster);
+            cluster.into_iter().for_each(|cluster| *before = cluster);
+            is_news
+        });
+        sleep(if is_silent { WITHOUT } else { LOOK }).await;
     }
 }
 

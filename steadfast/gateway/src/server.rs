@@ -127,7 +127,7 @@ impl Bound {
     /// [`Failed::Connect`] if no node can be reached at the start.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), Failed> {
         let Bound { listener, mut options } = self;
-        let (told, cluster) = announce::channel(options.place);
+        let (told, cluster) = announce::channel();
         let gateway = Arc::new(Gateway::connect(&options, cluster).await?);
         let door = options.door.take().map(Arc::new);
         let announcing = announce::keep(gateway.own().clone(), options.place, told);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use protox::prost_reflect::prost_types::method_options::IdempotencyLevel;
 use protox::prost_reflect::{MethodDescriptor, ServiceDescriptor};
-use quote::{format_ident, quote};
+use quote::quote;
 use syn::ext::IdentExt;
 use syn::{Error, ItemTrait, LitStr, TraitItem};
 
@@ -122,12 +122,6 @@ fn method_of(
         fn #ident(#receiver, #context request: #request) -> #output;
     };
     syn::parse2(code).map_err(|error| format!("rpc {rpc}: {error}"))
-}
-
-/// The names that the attribute gives to types of its own.
-fn own_names(item: &ItemTrait) -> Vec<String> {
-    let suffixes = ["", "Service", "Client", "AsyncClient", "Nested"];
-    suffixes.iter().map(|suffix| format_ident!("{}{suffix}", item.ident).to_string()).collect()
 }
 
 #[cfg(test)]

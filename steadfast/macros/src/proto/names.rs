@@ -1,7 +1,8 @@
 //! Names of protobuf as Rust writes them.
 
 use proc_macro2::Span;
-use syn::Ident;
+use syn::ext::IdentExt;
+use syn::{Ident, ItemTrait};
 
 /// `PlaceOrder` and `placeOrder` are `place_order`, `GetHTTPStatus` is `get_http_status`.
 pub fn snake(name: &str) -> String {
@@ -60,6 +61,12 @@ pub fn ident(name: &str) -> Option<Ident> {
 /// The attribute stands for all that is made of the file.
 fn at() -> Span {
     Span::call_site()
+}
+
+/// The names that the attribute gives to types of its own.
+pub fn own(item: &ItemTrait) -> Vec<String> {
+    let suffixes = ["", "Service", "Client", "AsyncClient", "Nested"];
+    suffixes.iter().map(|suffix| format!("{}{suffix}", item.ident.unraw())).collect()
 }
 
 #[cfg(test)]

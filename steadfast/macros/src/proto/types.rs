@@ -10,7 +10,7 @@ use protox::prost_reflect::{
 use quote::quote;
 use syn::ItemTrait;
 
-use super::{docs, names, own_names};
+use super::{docs, names};
 use crate::given::Refusal;
 
 /// Names that the attribute reads as Rust's own, or ours.
@@ -88,7 +88,7 @@ impl Messages {
 
     /// Names must tell types, fields and variants apart.
     fn check(&self, item: &ItemTrait) -> Result<(), Refusal> {
-        let own = own_names(item);
+        let own = names::own(item);
         let mut seen: BTreeMap<String, &str> = BTreeMap::new();
         for (full_name, ident) in &self.idents {
             let name = ident.to_string();
@@ -273,7 +273,7 @@ impl Messages {
 /// The attributes of all types. Nobody need use each of them.
 fn derives() -> TokenStream {
     quote! {
-        #[allow(dead_code)]
+        #[allow(dead_code, missing_docs)]
         #[derive(
             ::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq,
             ::steadfast::__private::serde::Serialize, ::steadfast::__private::serde::Deserialize,
