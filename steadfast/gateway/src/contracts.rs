@@ -74,6 +74,13 @@ impl Contracts {
         last
     }
 
+    /// Whether a group's contract has come.
+    pub(crate) fn has(&self, group: &str) -> bool {
+        let kept = self.lock();
+        kept.get(group)
+            .is_some_and(|it| it.last.is_some() || matches!(it.answer.get(), Some(Ok(_))))
+    }
+
     /// The paths of a group's methods that change nothing, as far as they are known.
     pub(crate) fn reads(&self, group: &str) -> Vec<String> {
         self.peek(group).map_or_else(Vec::new, |described| described.reads())

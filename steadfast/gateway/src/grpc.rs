@@ -116,12 +116,18 @@ impl Call {
         let Some(target) = self.target.as_deref().filter(|target| *target != self.group) else {
             return self.make_at(&self.group, message, until).await;
         };
-        let made = self.make_at(&self.group, message.clone(), until).await;
+        let contracts = self.gateway.contracts();
+        // The one that has been called before: else each call would ask for the other first.
+        let (one, other) = match contracts.has(target) && !contracts.has(&self.group) {
+            true => (target, &*self.group),
+            false => (&*self.group, target),
+        };
+        let made = self.make_at(one, message.clone(), until).await;
         let is_elsewhere =
             |failure: &Failure| matches!(failure.code, Code::NotFound | Code::PermissionDenied);
         match made {
             Err(first) if is_elsewhere(&first) => {
-                let made = self.make_at(target, message, until).await;
+                let made = self.make_at(other, message, until).await;
                 made.map_err(|second| if is_elsewhere(&second) { first } else { second })
             }
             made => made,
