@@ -14,6 +14,7 @@ pub trait Orders {}
 /// Why nothing was sold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, steadfast::Schema)]
 pub enum Unsold {
+    /// It has no lines.
     Empty,
 }
 

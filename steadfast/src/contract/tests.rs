@@ -1,5 +1,7 @@
 use serde_json::{Value, json};
 
+use wire::limits::MAX_NAME;
+
 use super::*;
 
 /// A contract of these methods and types.
