@@ -42,10 +42,8 @@ impl Messages {
             for field in message.fields() {
                 match value_of(&field).1 {
                     Kind::Message(inner) => within.push(inner),
-                    Kind::Enum(inner) => {
-                        if found.name(inner.full_name(), &inner.parent_file())? {
-                            found.enums.push(inner);
-                        }
+                    Kind::Enum(inner) if found.name(inner.full_name(), &inner.parent_file())? => {
+                        found.enums.push(inner);
                     }
                     _ => {}
                 }
