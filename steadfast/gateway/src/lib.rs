@@ -1,12 +1,13 @@
 //! The way in for every language: unmodified gRPC clients, and HTTP with JSON, call groups.
 //!
 //! A gateway runs beside a node, or beside a client (`steadfast gateway`). It is itself a client of
-//! the cluster. Calls with a [`key`](keys) are executed exactly once, whichever gateways they come
+//! the cluster. Calls with a key (`keys.rs`) are executed exactly once, whichever gateways they come
 //! by. The rules are in `docs/gateway.md`.
 //!
-//! - [`serve`]: the port, its connections, and what each request is for.
-//! - `call`: one call, from names and bytes to a result.
-//! - `xds`: tells gRPC clients the ranked list of gateways for a group.
+//! - [`bind`]: the port, its connections, and where each request goes.
+//! - `call.rs`: one call, from names and bytes to a result; `grpc.rs` and `http.rs` are its two ways.
+//! - `xds.rs`: tells gRPC clients the ranked list of gateways for a group.
+//! - [`Channel`]: the same under generated tonic stubs, without a port.
 #![forbid(unsafe_code)]
 
 mod announce;
