@@ -140,7 +140,9 @@ impl Bound {
             () = announcing => {}
             () = stop => {}
         }
-        // Callers go elsewhere with their next calls, and have the answers of those under way.
+        // Callers go elsewhere with their next calls, and have the answers of those under way. A dial
+        // is refused at once from now on: it does not wait for an end that is near.
+        drop(listener);
         drop(ending);
         announce::end(gateway.own(), options.place).await;
         let _ = tokio::time::timeout(DRAIN, gateway.idle()).await;
