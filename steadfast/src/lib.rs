@@ -90,7 +90,7 @@
 //! | run it in a process of its own, beside a node | [`attach`], `steadfast run`, [`Node::run`] |
 //! | call it | the clients that [`service`] generates, [`Client`], [`AsyncClient`], [`CallError`] |
 //! | choose replicas, limit retries, set priorities | [`Client::builder`], [`Policy`], [`Balancing`], [`RetryBudget`] |
-//! | call replicas in other languages, know what a group takes | `in_json` of the generated clients, [`contract`], `steadfast describe` |
+//! | call replicas in other languages, know what a group takes | the generated clients find out; `in_json` of those in handlers; [`contract`], `steadfast describe` |
 //! | call another group from a handler | [`Context::call`], the `...Nested` that [`service`] generates |
 //! | see what a cluster does | [`Node::status`], [`Node::subscribe`], [`events`], [`admin`], `steadfast status` |
 //! | move a group's primary | [`Node::move_primary`], `steadfast move` |
@@ -308,7 +308,7 @@ pub use crate::state::State;
 ///
 /// Arguments, results and states are postcard. `steadfast call` uses JSON instead: arguments as an
 /// array in order, or as an object by their names. Replicas in other languages may know only JSON:
-/// `client.in_json()` gives a client for them.
+/// a client finds that out; one in a handler says `in_json()`.
 ///
 /// A replica tells its contract: methods, types, documentation ([`contract`]). Types are told in
 /// full if they derive [`Schema`]. `steadfast describe` shows the contract, and

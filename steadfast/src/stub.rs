@@ -4,10 +4,11 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{Client, DEFAULT_DEADLINE, Invocation, Reading};
+use client::{Client, DEFAULT_DEADLINE, Reading};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wire::MethodId;
@@ -17,8 +18,11 @@ use crate::encoding::Encoding;
 
 #[cfg(feature = "async")]
 mod asynchronous;
+mod attempt;
 #[cfg(feature = "node")]
 mod nested;
+
+use attempt::{Attempt, offers_json};
 
 #[cfg(feature = "async")]
 pub use asynchronous::AsyncStub;
@@ -32,7 +36,8 @@ pub struct Over<C> {
     group: Arc<str>,
     deadline: Duration,
     reading: Reading,
-    encoding: Encoding,
+    /// The replicas take JSON: the caller says so, or the group has refused postcard.
+    in_json: Arc<AtomicBool>,
 }
 
 /// Behind a sync client.
@@ -46,7 +51,7 @@ impl<C: Clone> Over<C> {
             group: group.into(),
             deadline: DEFAULT_DEADLINE,
             reading: Reading::default(),
-            encoding: Encoding::Postcard,
+            in_json: Arc::default(),
         }
     }
 
@@ -60,37 +65,18 @@ impl<C: Clone> Over<C> {
         Over { reading, ..self.clone() }
     }
 
-    /// The same in JSON, for replicas in other languages.
+    /// The same in JSON from the first call on, for replicas in other languages.
     pub fn in_json(&self) -> Self {
-        Over { encoding: Encoding::Json, ..self.clone() }
+        Over { in_json: Arc::new(AtomicBool::new(true)), ..self.clone() }
     }
 
-    fn to_call<A: Serialize, E>(
-        &self,
-        method: MethodId,
-        arguments: &A,
-    ) -> Result<Invocation<'_>, CallError<E>> {
-        Ok(invocation(&self.group, method, self.encoding, arguments)?.within(self.deadline))
+    fn ordered<'a, A>(&'a self, method: MethodId, arguments: &'a A) -> Attempt<'a, A> {
+        let (group, in_json) = (&*self.group, &*self.in_json);
+        Attempt::new(group, method, arguments, self.deadline, in_json)
     }
 
-    fn to_read<A: Serialize, E>(
-        &self,
-        method: MethodId,
-        arguments: &A,
-    ) -> Result<Invocation<'_>, CallError<E>> {
-        Ok(self.to_call(method, arguments)?.reading(self.reading))
-    }
-
-    fn decoded<T: DeserializeOwned, E>(
-        &self,
-        answer: Result<Bytes, client::CallError>,
-        service_error: ReadError<E>,
-    ) -> Result<T, CallError<E>> {
-        let encoding = self.encoding;
-        match answer {
-            Ok(bytes) => encoding.decode(&bytes).map_err(CallError::Answer),
-            Err(error) => Err(CallError::from_bytes(error, |bytes| service_error(encoding, bytes))),
-        }
+    fn reads<'a, A>(&'a self, method: MethodId, arguments: &'a A) -> Attempt<'a, A> {
+        self.ordered(method, arguments).read(self.reading)
     }
 }
 
@@ -110,7 +96,7 @@ impl Stub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError> {
-        self.decoded(self.client.call(self.to_call(method, arguments)?), no_error)
+        self.ask(self.ordered(method, arguments), no_error)
     }
 
     /// Calls a method that returns a `Result`.
@@ -119,7 +105,7 @@ impl Stub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError<E>> {
-        self.decoded(self.client.call(self.to_call(method, arguments)?), own_error)
+        self.ask(self.ordered(method, arguments), own_error)
     }
 
     /// Calls a method that changes nothing and cannot fail.
@@ -128,7 +114,7 @@ impl Stub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError> {
-        self.decoded(self.client.call(self.to_read(method, arguments)?), no_error)
+        self.ask(self.reads(method, arguments), no_error)
     }
 
     /// Calls a method that changes nothing and returns a `Result`.
@@ -137,26 +123,39 @@ impl Stub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError<E>> {
-        self.decoded(self.client.call(self.to_read(method, arguments)?), own_error)
+        self.ask(self.reads(method, arguments), own_error)
+    }
+
+    fn ask<A: Serialize, T: DeserializeOwned, E>(
+        &self,
+        attempt: Attempt<'_, A>,
+        service_error: ReadError<E>,
+    ) -> Result<T, CallError<E>> {
+        let encoding = attempt.encoding();
+        let answer = self.client.call(attempt.invocation(encoding)?);
+        if !attempt.is_refused_in(encoding, &answer)
+            || !offers_json(&self.client.call(attempt.description()))
+        {
+            return decoded(encoding, answer, service_error);
+        }
+        let answer = self.client.call(attempt.invocation(Encoding::Json)?);
+        attempt.learn(&answer);
+        decoded(Encoding::Json, answer, service_error)
     }
 }
 
 /// Reads the service's own error.
 type ReadError<E> = fn(Encoding, &[u8]) -> Result<E, String>;
 
-/// The call of a method with these arguments.
-fn invocation<'g, A: Serialize, E>(
-    group: &'g str,
-    method: MethodId,
+fn decoded<T: DeserializeOwned, E>(
     encoding: Encoding,
-    arguments: &A,
-) -> Result<Invocation<'g>, CallError<E>> {
-    let body = encoding.encode(arguments).map_err(CallError::Arguments)?;
-    let invocation = Invocation::new(group, method).body(body);
-    Ok(match encoding {
-        Encoding::Postcard => invocation,
-        Encoding::Json => invocation.json(),
-    })
+    answer: Result<Bytes, client::CallError>,
+    service_error: ReadError<E>,
+) -> Result<T, CallError<E>> {
+    match answer {
+        Ok(bytes) => encoding.decode(&bytes).map_err(CallError::Answer),
+        Err(error) => Err(CallError::from_bytes(error, |bytes| service_error(encoding, bytes))),
+    }
 }
 
 fn own_error<E: DeserializeOwned>(encoding: Encoding, bytes: &[u8]) -> Result<E, String> {

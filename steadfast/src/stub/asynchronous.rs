@@ -5,8 +5,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wire::MethodId;
 
-use super::{Over, no_error, own_error};
+use super::{Attempt, Over, ReadError, decoded, no_error, offers_json, own_error};
 use crate::CallError;
+use crate::encoding::Encoding;
 
 /// Behind an async client.
 pub type AsyncStub = Over<AsyncClient>;
@@ -18,7 +19,7 @@ impl AsyncStub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError> {
-        self.decoded(self.client.call(self.to_call(method, arguments)?).await, no_error)
+        self.ask(self.ordered(method, arguments), no_error).await
     }
 
     /// Calls a method that returns a `Result`.
@@ -27,7 +28,7 @@ impl AsyncStub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError<E>> {
-        self.decoded(self.client.call(self.to_call(method, arguments)?).await, own_error)
+        self.ask(self.ordered(method, arguments), own_error).await
     }
 
     /// Calls a method that changes nothing and cannot fail.
@@ -36,7 +37,7 @@ impl AsyncStub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError> {
-        self.decoded(self.client.call(self.to_read(method, arguments)?).await, no_error)
+        self.ask(self.reads(method, arguments), no_error).await
     }
 
     /// Calls a method that changes nothing and returns a `Result`.
@@ -45,6 +46,23 @@ impl AsyncStub {
         method: MethodId,
         arguments: &A,
     ) -> Result<T, CallError<E>> {
-        self.decoded(self.client.call(self.to_read(method, arguments)?).await, own_error)
+        self.ask(self.reads(method, arguments), own_error).await
+    }
+
+    async fn ask<A: Serialize, T: DeserializeOwned, E>(
+        &self,
+        attempt: Attempt<'_, A>,
+        service_error: ReadError<E>,
+    ) -> Result<T, CallError<E>> {
+        let encoding = attempt.encoding();
+        let answer = self.client.call(attempt.invocation(encoding)?).await;
+        if !attempt.is_refused_in(encoding, &answer)
+            || !offers_json(&self.client.call(attempt.description()).await)
+        {
+            return decoded(encoding, answer, service_error);
+        }
+        let answer = self.client.call(attempt.invocation(Encoding::Json)?).await;
+        attempt.learn(&answer);
+        decoded(Encoding::Json, answer, service_error)
     }
 }

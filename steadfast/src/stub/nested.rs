@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use wire::MethodId;
 use wire::limits::MAX_DEADLINE;
 
-use super::{ReadError, invocation, no_error, own_error};
+use super::attempt::invocation;
+use super::{ReadError, no_error, own_error};
 use crate::CallError;
 use crate::encoding::Encoding;
 
