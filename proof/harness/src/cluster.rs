@@ -30,7 +30,7 @@ mod health;
 mod plan;
 mod programs;
 
-pub use plan::{Books, Placement, Plan, Where};
+pub use plan::{Books, Placement, Plan, Programs, Where};
 
 /// How long the cluster may take for anything. Far longer than a healthy one needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -153,8 +153,7 @@ impl Cluster {
         if !self.plan.placed.is_empty() {
             self.place()?;
         }
-        if self.plan.programs.is_some() {
-            // The experiments that want programs run them: see `run_programs`.
+        if matches!(self.plan.programs, Some(Programs::WhenTold(_))) {
             return self.wait_for_ring_without(None);
         }
         self.wait_until_whole()
@@ -329,6 +328,7 @@ impl Cluster {
         config.registry = plan.books.registry.unwrap_or(config.registry);
         // Agents are told where images are; the node has to know that there are some.
         config.jobs.folder = plan.books.jobs.then(|| self.folder.path().join("jobs"));
+        config.programs = self.programs_at_start(id);
         config.security = self.keys.node(&config, plan.protect)?;
         Ok(config)
     }

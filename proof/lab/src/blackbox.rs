@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use wire::Random;
 
-use harness::cluster::{Cluster, Placement, Plan, Where, wall};
+use harness::child::hosted;
+use harness::cluster::{Cluster, Placement, Plan, Programs, Where, wall};
 use harness::hosts;
 use harness::objects::clients::Habit;
 use harness::objects::evidence::{self, Finding, Tally};
@@ -68,6 +69,10 @@ pub struct Options {
     storage: PathBuf,
     #[command(flatten)]
     at: Where,
+    /// A program that serves the replicas, and its arguments; without one the nodes do. It takes
+    /// calls as python/client/tests/objects.py does.
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<String>,
 }
 
 /// A run in its course.
@@ -109,7 +114,9 @@ impl Experiment for Options {
 /// A cluster and its faults. Returns the objects that cannot be judged.
 fn one(options: &Options, run: &Run, style: By, faults: usize, seed: u64) -> Outcome<Vec<String>> {
     let kinds = kinds(options, style)?;
+    let served = (!options.program.is_empty()).then(|| hosted(style.objects()[0])).transpose()?;
     let plan = Plan {
+        programs: served.map(|hosted| Programs::AtStart(hosted.group, options.program.clone())),
         placement: options.at.placement(),
         storage: style.is_on_disk().then(|| options.storage.clone()),
         keep_logs: true,

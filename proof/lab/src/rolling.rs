@@ -12,7 +12,7 @@ use serde_json::json;
 use steadfast::NodeId;
 
 use harness::child::hosted;
-use harness::cluster::{Cluster, Plan, wall};
+use harness::cluster::{Cluster, Plan, Programs, wall};
 use harness::objects::clients::Habit;
 use harness::objects::evidence::{self, Finding};
 use harness::objects::{Subject, Trial};
@@ -77,7 +77,7 @@ impl Experiment for Options {
         let group = self.style.objects()[0];
         let options = hosted(group)?.group;
         let plan = Plan {
-            programs: self.programs.then_some(options),
+            programs: self.programs.then_some(Programs::WhenTold(options)),
             storage: Some(self.storage.clone()),
             keep_logs: true,
             ..Plan::of(self.nodes, self.replicas, self.style.objects())

@@ -17,9 +17,8 @@ pub struct Plan {
     pub replicas: u32,
     /// The groups, by names that a child knows.
     pub groups: Vec<&'static str>,
-    /// The groups are served by programs that the nodes run, not by the nodes: programs of
-    /// [objects](crate::objects), in groups with these options.
-    pub programs: Option<GroupOptions>,
+    /// The groups are served by programs that the nodes run, not by the nodes.
+    pub programs: Option<Programs>,
     /// Groups whose replicas are on the last nodes instead.
     pub on_last: &'static [&'static str],
     /// Groups that have one replica, on the first node.
@@ -59,6 +58,16 @@ impl Plan {
     pub fn of(nodes: u32, replicas: u32, groups: &[&'static str]) -> Plan {
         Plan { nodes, replicas, groups: groups.to_vec(), ..Plan::default() }
     }
+}
+
+/// Programs that serve the groups of a cluster, which have these options.
+#[derive(Clone, Debug)]
+pub enum Programs {
+    /// Programs of [objects](crate::objects), which nodes run when an experiment says so: see
+    /// [`Cluster::run_programs`](crate::cluster::Cluster::run_programs).
+    WhenTold(GroupOptions),
+    /// This program with these arguments, which nodes run at each of their starts.
+    AtStart(GroupOptions, Vec<String>),
 }
 
 /// Books that the nodes of a cluster may keep.

@@ -10,10 +10,10 @@ use steadfast::admin::Client as Admin;
 use steadfast::status::GroupStatus;
 use steadfast::{GroupOptions, NodeId, ProgramConfig};
 
-use super::{Cluster, TIMEOUT};
-use crate::Outcome;
+use super::{Cluster, Programs, TIMEOUT};
 use crate::process::Role;
 use crate::wait::until_so;
+use crate::{Outcome, bail};
 
 /// How often it is looked whether a group has ended.
 const LOOK: Duration = Duration::from_millis(5);
@@ -28,7 +28,9 @@ impl Cluster {
     /// Only these nodes do. All at once: a group on disk may need the disks of several before one
     /// serves.
     pub fn run_programs_at(&self, nodes: &[NodeId]) -> Outcome<()> {
-        let options = self.plan.programs.ok_or("the nodes serve these groups themselves")?;
+        let Some(Programs::WhenTold(options)) = self.plan.programs else {
+            bail!("the nodes of this cluster are not told when to run programs");
+        };
         let runs: Vec<_> = nodes
             .iter()
             .copied()
@@ -51,6 +53,21 @@ impl Cluster {
     fn program(&self, id: NodeId, group: &str, options: GroupOptions) -> Outcome<ProgramConfig> {
         let command = Role::Objects { log: self.program_log(id) }.command()?;
         Ok(ProgramConfig { group: group.into(), command, options, ..ProgramConfig::default() })
+    }
+
+    /// The programs that a node runs at each of its starts.
+    pub(super) fn programs_at_start(&self, id: NodeId) -> Vec<ProgramConfig> {
+        let Some(Programs::AtStart(options, command)) = &self.plan.programs else {
+            return Vec::new();
+        };
+        let groups = self.plan.groups.iter().filter(|_| id.0 <= self.plan.replicas);
+        let program = |group: &&str| ProgramConfig {
+            group: group.to_string(),
+            command: command.clone(),
+            options: *options,
+            ..ProgramConfig::default()
+        };
+        groups.map(program).collect()
     }
 
     /// The log of a node's programs.

@@ -316,6 +316,7 @@ impl Caller {
 
     /// Asks. `Ok(None)`: it is not known whether it was done. `Err`: it certainly was not.
     fn ask(&mut self, ask: Ask, deadline: Duration) -> Result<Option<bytes::Bytes>, ()> {
+        // A service in another language takes it, too: the variant is the name of an argument.
         let body = ask.body();
         let invocation = if ask.looks() {
             Invocation::new(self.group, LOOK).reading(Reading::Linearizable)
@@ -323,7 +324,7 @@ impl Caller {
             Invocation::new(self.group, ASK)
         };
         let asked = self.shared.now().0;
-        let end = self.client.call(invocation.body(body).within(deadline));
+        let end = self.client.call(invocation.json().body(body).within(deadline));
         self.shared.wait.fetch_max(self.shared.now().0 - asked, Ordering::Relaxed);
         match end {
             Ok(bytes) => {

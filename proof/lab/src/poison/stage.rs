@@ -8,7 +8,7 @@ use wire::Random;
 
 use super::gaps::Gaps;
 use super::options::{Mode, Options};
-use harness::cluster::{Cluster, Plan};
+use harness::cluster::{Cluster, Plan, Programs};
 use harness::figures::Summary;
 use harness::objects::clients::{Book, Habit};
 use harness::objects::evidence::{Finding, undecided, verdict};
@@ -31,7 +31,7 @@ const DEADLINES_MS: &[u64] = &[20_000];
 pub fn plan(options: &Options, group: GroupOptions) -> Plan {
     let on_disk = group.durability == Durability::Disk;
     Plan {
-        programs: Some(group),
+        programs: Some(Programs::WhenTold(group)),
         storage: on_disk.then(|| options.storage.clone()),
         keep_logs: true,
         ..Plan::of(NODES, NODES, &[GROUP])
