@@ -26,6 +26,8 @@ Examples:
   Three nodes on this machine, to try:
       steadfast init --cluster trial --out trial --local 3
       steadfast node --config trial/node-1/steadfast.toml
+  The same, with gateways for gRPC and HTTP at port 7443 of each:
+      steadfast init --cluster trial --out trial --local 3 --grpc
   Later, where the authority's key is:
       steadfast init --out plant --add 4=10.0.0.4
       steadfast init --out plant --retired 1 --add 5=10.0.0.1
@@ -89,6 +91,10 @@ pub struct Args {
     /// Port for administrators.
     #[arg(long, value_name = "PORT", default_value_t = ADMIN_PORT)]
     admin_port: u16,
+    /// Each node has a gateway: callers by gRPC and HTTP come to this port (docs/gateway.md).
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "7443",
+          conflicts_with_all = ["add", "renew"])]
+    grpc: Option<u16>,
     /// Overwrites what exists: the old authority and all that it made are then worth nothing.
     #[arg(long)]
     force: bool,
@@ -140,6 +146,7 @@ pub fn trial(out: &Path, cluster: &str, nodes: u8) -> Result<(), Failure> {
         ring_port: RING_PORT,
         client_port: CLIENT_PORT,
         admin_port: ADMIN_PORT,
+        grpc: None,
         force: false,
         json: false,
     };
@@ -157,7 +164,7 @@ fn found(args: &Args, folder: &Folder) -> Result<Report, Failure> {
     })?;
     tls::check_cluster(&cluster).map_err(Failure::usage)?;
     let ports = [args.ring_port, args.client_port, args.admin_port];
-    let plan = Plan::new(cluster, nodes, ports)?;
+    let plan = Plan::new(cluster, nodes, ports, args.grpc)?;
     let named = |names: &[String], default: &str| match names {
         [] => vec![default.to_owned()],
         names => names.to_vec(),

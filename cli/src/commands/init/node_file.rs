@@ -46,13 +46,16 @@ pub fn text(plan: &Plan, node: NodeId, trial: bool) -> Result<String, Failure> {
         client = sockets.client,
         admin = sockets.admin,
     );
+    if let Some(grpc) = sockets.grpc {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "grpc = \"{grpc}\"");
+    }
     for other in &plan.nodes {
         text += &entry(plan, other.id);
     }
     text += "\n# A built-in service, to try. Services of your own run in a program of your own.\n";
     let off = if trial { "" } else { "#" };
     for line in ["[[replica]]", "group = \"counter\"", "service = \"counter\""] {
-        // Writing to a string cannot fail.
         let _ = writeln!(text, "{off}{line}");
     }
     NodeConfig::from_toml(&text).map_err(Failure::usage)?;

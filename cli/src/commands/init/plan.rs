@@ -32,6 +32,9 @@ pub struct Plan {
     pub client_port: u16,
     /// TCP, TLS.
     pub admin_port: u16,
+    /// TCP, TLS: for gRPC and HTTP, if the nodes have gateways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grpc_port: Option<u16>,
     /// In order of id.
     pub nodes: Vec<NodeSpec>,
     /// Nodes that were retired.
@@ -63,11 +66,22 @@ impl Plan {
         cluster: String,
         nodes: Vec<NodeSpec>,
         [ring_port, client_port, admin_port]: [u16; 3],
+        grpc_port: Option<u16>,
     ) -> Result<Plan, Failure> {
         let (nodes_of, retired) = (Vec::new(), Vec::new());
-        let mut plan =
-            Plan { cluster, ring_port, client_port, admin_port, nodes: nodes_of, retired };
+        let mut plan = Plan {
+            cluster,
+            ring_port,
+            client_port,
+            admin_port,
+            grpc_port,
+            nodes: nodes_of,
+            retired,
+        };
         let ports = [ring_port, client_port, admin_port];
+        if grpc_port.is_some_and(|port| port == 0 || ports.contains(&port)) {
+            return Err(Failure::Usage("--grpc is a port of its own, and not 0".to_owned()));
+        }
         if ports.contains(&0) || ring_port == client_port || ports[..2].contains(&admin_port) {
             return Err(Failure::Usage(
                 "--ring-port, --client-port and --admin-port must be three ports, none of them 0"
@@ -140,6 +154,7 @@ impl Plan {
             ring: at(self.ring_port),
             client: at(self.client_port),
             admin: at(self.admin_port),
+            grpc: self.grpc_port.map(at),
         }
     }
 }
@@ -153,4 +168,7 @@ pub struct Sockets {
     pub client: SocketAddr,
     /// For administrators.
     pub admin: SocketAddr,
+    /// For gRPC and HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grpc: Option<SocketAddr>,
 }
