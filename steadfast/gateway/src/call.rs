@@ -16,6 +16,7 @@ use crate::budget::{Budget, Held};
 use crate::caller::Caller;
 use crate::contracts::Contracts;
 use crate::keys::{self, Identity};
+use crate::load::Load;
 use crate::sessions::{NoSession, Sessions};
 use crate::status::Failure;
 
@@ -23,7 +24,7 @@ use crate::status::Failure;
 const MAX_CALLS: usize = 4096;
 const MAX_BYTES: usize = 256 << 20;
 
-/// Streams of xDS, reflection and health in one gateway.
+/// Streams of xDS, reflection, health and load reports in one gateway.
 const MAX_STREAMS: usize = 2048;
 
 /// How a read is answered: `linearizable`, or its greatest age such as `500ms`.
@@ -46,6 +47,7 @@ pub(crate) struct Gateway {
     streams: Budget,
     cluster: watch::Receiver<Cluster>,
     contracts: Contracts,
+    load: Load,
 }
 
 /// A call, as its headers describe it.
@@ -107,7 +109,7 @@ impl Gateway {
     fn new(own: AsyncClient, sessions: Sessions, cluster: watch::Receiver<Cluster>) -> Gateway {
         let (contracts, budget) = (Contracts::new(own.clone()), Budget::new(MAX_CALLS, MAX_BYTES));
         let streams = Budget::new(MAX_STREAMS, 0);
-        Gateway { own, sessions, budget, streams, cluster, contracts }
+        Gateway { own, sessions, budget, streams, cluster, contracts, load: Load::default() }
     }
 
     /// The client for calls without a key.
@@ -138,6 +140,11 @@ impl Gateway {
     /// The contracts of the cluster's groups.
     pub(crate) fn contracts(&self) -> &Contracts {
         &self.contracts
+    }
+
+    /// The calls so far.
+    pub(crate) fn load(&self) -> &Load {
+        &self.load
     }
 
     /// A group's targets, and each change of them.
@@ -172,6 +179,7 @@ impl Gateway {
                 client.call(invocation.keyed(key)).await
             }
         };
+        self.load.add(result.is_ok());
         result.map_err(Failure::from)
     }
 }

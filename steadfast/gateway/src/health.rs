@@ -12,7 +12,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use crate::call::Gateway;
+use crate::call::{GROUP, Gateway};
 use crate::names::group_of;
 use crate::streams::Answers;
 
@@ -23,7 +23,7 @@ const ASK_WITHIN: Duration = Duration::from_secs(1);
 const WAITING: usize = 4;
 
 /// Tells the gateway's health under the empty name, and a group's under its own name or that of its
-/// service.
+/// service. Where neither names a group, the channel's target does, as for calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Checks {
     gateway: Arc<Gateway>,
@@ -44,9 +44,27 @@ impl Checks {
         }
     }
 
-    async fn follow(&self, service: &str) -> Result<watch::Receiver<Followed>, Status> {
-        let followed = self.gateway.follow(&group_of(service)).await;
-        followed.map_err(|error| Status::unavailable(error.to_string()))
+    async fn follow(
+        &self,
+        request: &Request<HealthCheckRequest>,
+    ) -> Result<watch::Receiver<Followed>, Status> {
+        let named = self.known(&group_of(&request.get_ref().service)).await?;
+        let target = request.metadata().get(GROUP).and_then(|group| group.to_str().ok());
+        let is_absent = *named.borrow() == Followed::Absent;
+        match target.filter(|_| is_absent) {
+            Some(target) => self.known(target).await,
+            None => Ok(named),
+        }
+    }
+
+    /// Follows a group, which some node tells of by then, if any does.
+    async fn known(&self, group: &str) -> Result<watch::Receiver<Followed>, Status> {
+        let followed = self.gateway.follow(group).await;
+        let mut followed = followed.map_err(|error| Status::unavailable(error.to_string()))?;
+        let known = followed.wait_for(|followed| *followed != Followed::Unknown);
+        // Nobody has answered by then: that is its health.
+        let _ = tokio::time::timeout(ASK_WITHIN, known).await;
+        Ok(followed)
     }
 }
 
@@ -70,18 +88,15 @@ impl Health for Checks {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
-        let service = request.into_inner().service;
+        let service = &request.get_ref().service;
         if service.is_empty() {
             return Ok(Response::new(told(self.own())));
         }
-        let mut followed = self.follow(&service).await?;
-        let known = followed.wait_for(|followed| *followed != Followed::Unknown);
-        // Nobody has answered by then: that is its health.
-        let _ = tokio::time::timeout(ASK_WITHIN, known).await;
+        let followed = self.follow(&request).await?;
         let status = health(&followed.borrow());
         match status {
             ServingStatus::ServiceUnknown => {
-                Err(Status::not_found(format!("there is no group `{}`", group_of(&service))))
+                Err(Status::not_found(format!("there is no group `{}`", group_of(service))))
             }
             status => Ok(Response::new(told(status))),
         }
@@ -94,7 +109,7 @@ impl Health for Checks {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let service = request.into_inner().service;
+        let service = &request.get_ref().service;
         let room = self.gateway.stream().map_err(|full| full.to_status())?;
         let (answers, answered) = mpsc::channel(WAITING);
         if service.is_empty() {
@@ -111,7 +126,7 @@ impl Health for Checks {
                 }
             });
         } else {
-            let mut followed = self.follow(&service).await?;
+            let mut followed = self.follow(&request).await?;
             tokio::spawn(async move {
                 let _room = room;
                 let mut before = None;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::ConnectError;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use tls::{Peer, Visitor};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,12 +18,13 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tonic::body::Body;
 use tonic_health::pb::health_server::HealthServer;
 
-use crate::call::Gateway;
+use crate::call::{GROUP, Gateway};
 use crate::caller::Caller;
 use crate::connection::{self, GREETING_WITHIN};
 use crate::health::Checks;
 use crate::options::{Door, Listen, Options, OptionsError};
-use crate::{announce, grpc, http as plain, reflection, xds};
+use crate::pieces::Pieces;
+use crate::{announce, grpc, http as plain, names, orca, reflection, xds};
 
 /// Connections at a time.
 const MAX_CONNECTIONS: usize = 1024;
@@ -199,6 +200,15 @@ async fn accept(
     }
 }
 
+/// Where nothing else names a group, the channel's target may.
+fn name_the_target<B>(request: &mut Request<B>) {
+    let authority = request.uri().authority().map(|it| it.as_str());
+    let group = authority.and_then(names::group_of_target);
+    if let Some(group) = group.and_then(|group| HeaderValue::from_str(&group).ok()) {
+        request.headers_mut().entry(GROUP).or_insert(group);
+    }
+}
+
 /// All that requests go to.
 struct Server {
     gateway: Arc<Gateway>,
@@ -238,26 +248,32 @@ impl Server {
     }
 
     /// Finds what a request is for.
-    async fn answer(self: Arc<Self>, caller: Caller, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(
+        self: Arc<Self>,
+        caller: Caller,
+        mut request: Request<Incoming>,
+    ) -> Response<Body> {
         let is_grpc = request
             .headers()
             .get(http::header::CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
-        let (gateway, path) = (self.gateway.clone(), request.uri().path());
-        match path {
-            _ if !is_grpc && path.starts_with(plain::PREFIX) => {
+        let gateway = self.gateway.clone();
+        match request.uri().path() {
+            path if !is_grpc && path.starts_with(plain::PREFIX) => {
                 plain::serve(gateway, caller, request).await
             }
             _ if !is_grpc => plain::nothing_here(),
             xds::PATH => xds::serve(gateway, request).await,
-            _ if reflection::PATHS.contains(&path) => {
+            path if reflection::PATHS.contains(&path) => {
                 reflection::serve(gateway, caller, request).await
             }
-            _ if path.starts_with("/grpc.health.v1.Health/") => {
+            orca::PATH => orca::serve(gateway, request).await,
+            path if path.starts_with("/grpc.health.v1.Health/") => {
+                name_the_target(&mut request);
                 let answer = tower::Service::call(&mut self.health.clone(), request).await;
                 answer.unwrap_or_else(|never| match never {})
             }
-            _ => grpc::serve(gateway, caller, request).await,
+            _ => grpc::serve(gateway, caller, request).await.map(Pieces::of),
         }
     }
 }

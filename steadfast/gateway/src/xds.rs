@@ -22,6 +22,7 @@ mod proto;
 mod resources;
 
 use feed::Feed;
+pub(crate) use proto::Span;
 use proto::{DiscoveryRequest, DiscoveryResponse};
 use resources::Knowledge;
 pub(crate) use resources::Peer;

@@ -36,7 +36,7 @@ const BELOW: &[(&str, &str)] = &[
     ),
     ("steadfast/macros", ""),
     ("steadfast", "admin client config macros node os rank registry tls wire"),
-    ("steadfast/gateway", "steadfast client config registry tls wire"),
+    ("steadfast/gateway", "steadfast client config monitor registry tls wire"),
     (
         "cli",
         "steadfast gateway admin agent client image job node os qos qosd registry seal tls wire",
