@@ -12,7 +12,8 @@ use rustls::{ClientConfig, ClientConnection};
 use wire::limits::MAX_LINKS;
 
 use crate::credentials::{Credentials, CredentialsError};
-use crate::name::{Identity, any_node};
+use crate::name::Identity;
+use crate::reach::{NodesOfSystem, Reach, demand_cell};
 use crate::records::Records;
 use crate::{Port, provider};
 
@@ -21,13 +22,13 @@ const TICKETS: usize = 4;
 
 /// A client's part of TLS with a cluster. Clones share it.
 ///
-/// It checks that the server has a certificate of a node of the cluster that its own certificate is
-/// for; addresses do not matter.
+/// It checks that the server has a certificate of a node within [`Reach`]: of the cluster that its
+/// own certificate is for, or of any cell of that one's system. Addresses do not matter.
 #[derive(Clone)]
 pub struct Client {
     config: Arc<Mutex<Arc<ClientConfig>>>,
     identity: Identity,
-    any_node: ServerName<'static>,
+    demand: ServerName<'static>,
     /// Tickets are of use only at the node that gave them, so each address has its own.
     nodes: Arc<Mutex<BTreeMap<SocketAddr, Arc<ClientConfig>>>>,
 }
@@ -44,23 +45,38 @@ impl Client {
     /// # Errors
     /// The key is not that of the certificate, or of a kind that TLS 1.3 does not have.
     pub fn new(credentials: &Credentials, port: Port) -> Result<Client, CredentialsError> {
+        Client::reaching(credentials, port, Reach::Cluster)
+    }
+
+    /// As [`new`](Client::new), for nodes within this reach.
+    ///
+    /// # Errors
+    /// As there, or its own is no cell's and others are asked for.
+    pub fn reaching(
+        credentials: &Credentials,
+        port: Port,
+        reach: Reach,
+    ) -> Result<Client, CredentialsError> {
         let unusable = |error: rustls::Error| CredentialsError::Unusable(error.to_string());
         let Credentials { identity, authorities, chain, key } = credentials;
-        let mut config = ClientConfig::builder_with_provider(provider())
+        reach.check(identity)?;
+        let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(unusable)?
-            .with_root_certificates(authorities.clone())
-            .with_client_auth_cert(chain.clone(), key.clone_key())
             .map_err(unusable)?;
+        let nodes = || Arc::new(NodesOfSystem::new(identity.clone(), authorities.clone()));
+        let builder = match reach {
+            Reach::Cluster => builder.with_root_certificates(authorities.clone()),
+            Reach::System => builder.dangerous().with_custom_certificate_verifier(nodes()),
+        };
+        let mut config =
+            builder.with_client_auth_cert(chain.clone(), key.clone_key()).map_err(unusable)?;
         config.alpn_protocols = port.protocols();
         // A node has one certificate: the name would only tell onlookers which cluster this is.
         config.enable_sni = false;
-        let any_node = ServerName::try_from(any_node(&identity.cluster))
-            .expect("a cluster's name was checked to be a label");
         Ok(Client {
             config: Arc::new(Mutex::new(Arc::new(config))),
             identity: identity.clone(),
-            any_node,
+            demand: reach.demand(identity),
             nodes: Arc::default(),
         })
     }
@@ -114,9 +130,21 @@ impl Client {
         lock(&self.nodes).clear();
     }
 
-    /// The configuration of new connections, for those who drive rustls themselves.
+    /// The configuration of new connections, for those who drive rustls themselves. They ask for
+    /// [`server_name`](Client::server_name).
     pub fn config(&self) -> Arc<ClientConfig> {
         lock(&self.config).clone()
+    }
+
+    /// The name to ask rustls for: any node within reach has it.
+    pub fn server_name(&self) -> ServerName<'static> {
+        self.demand.clone()
+    }
+
+    /// The name to ask rustls for, to reach nodes of the cell of this path alone. `None`: it is no
+    /// cell of this client's system.
+    pub fn server_name_of(&self, path: &str) -> Option<ServerName<'static>> {
+        demand_cell(&self.identity, path)
     }
 
     /// The identity of this client.
@@ -126,7 +154,7 @@ impl Client {
 
     /// Begins a connection to the node at this address. Nothing is sent yet.
     pub fn connect(&self, address: SocketAddr) -> Records {
-        let connection = ClientConnection::new(self.config_for(address), self.any_node.clone())
+        let connection = ClientConnection::new(self.config_for(address), self.demand.clone())
             .expect("the configuration was checked, and the name is valid");
         Records::new(connection.into())
     }

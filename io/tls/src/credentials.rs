@@ -75,6 +75,14 @@ pub enum CredentialsError {
         /// The identity that is needed.
         ours: String,
     },
+    /// Other cells are asked for, and this is none.
+    #[error(
+        "{ours} is of no cell: a system of cells takes certificates that `steadfast init --system` made"
+    )]
+    NoCell {
+        /// The identity in the certificate.
+        ours: String,
+    },
     /// TLS does not take them.
     #[error("the certificate and its key cannot be used: {0}")]
     Unusable(String),

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use rustls::CommonState;
+use rustls::pki_types::CertificateDer;
 
-use crate::name::Identity;
+use crate::name::{Identity, check_cluster, path_of, root_of};
 
 /// The most bytes of a list.
 pub const MAX_DENIED: u64 = 1 << 20;
@@ -16,18 +17,22 @@ pub const MAX_DENIED: u64 = 1 << 20;
 /// Bytes of a fingerprint.
 const FINGERPRINT: usize = 32;
 
-/// The list: names, of which all certificates are denied, and fingerprints of single ones.
+/// The list: names, of which all certificates are denied, fingerprints of single ones, and other
+/// cells, of which all are denied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Denied {
-    labels: BTreeSet<String>,
+    /// As certificates have them.
+    names: BTreeSet<String>,
+    /// As configurations have them.
+    cells: BTreeSet<String>,
     fingerprints: BTreeSet<[u8; FINGERPRINT]>,
 }
 
 /// A line that is neither a name nor a fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "line {line} is \"{text}\": write client-NAME, admin-NAME or node-ID of this cluster, one a line, \
-     or a certificate's SHA-256 in hexadecimal digits (`openssl x509 -noout -fingerprint -sha256 -in \
+    "line {line} is \"{text}\": write client-NAME, admin-NAME or node-ID of this cluster, one a line \
+     (in a system of cells also whole names, and other cells as cell.PATH), or a certificate's SHA-256 in hexadecimal digits (`openssl x509 -noout -fingerprint -sha256 -in \
      FILE`)"
 )]
 pub struct NotDenied {
@@ -71,7 +76,8 @@ impl Denied {
     }
 
     /// Reads a cluster's list: one name, as certificates have it or its first label, or fingerprint a
-    /// line; `#` begins a comment.
+    /// line; `#` begins a comment. A cell's list may also have whole names of others
+    /// in its system, and other cells, as `cell.PATH`.
     ///
     /// # Errors
     /// The first line that is neither.
@@ -87,9 +93,12 @@ impl Denied {
                 continue;
             }
             // A name that is not exactly one that certificates have would deny nobody.
-            match Identity::named(entry, cluster) {
-                Some(identity) => _ = denied.labels.insert(identity.label().into()),
-                None => return Err(NotDenied { line: index + 1, text: entry.into() }),
+            if let Some(identity) = Identity::named(entry, cluster) {
+                denied.names.insert(identity.to_string());
+            } else if is_other_cell(entry, cluster) {
+                denied.cells.insert(entry.into());
+            } else {
+                return Err(NotDenied { line: index + 1, text: entry.into() });
             }
         }
         Ok(denied)
@@ -97,12 +106,14 @@ impl Denied {
 
     /// Whether nobody is denied.
     pub fn is_empty(&self) -> bool {
-        self.labels.is_empty() && self.fingerprints.is_empty()
+        self.names.is_empty() && self.cells.is_empty() && self.fingerprints.is_empty()
     }
 
     /// Whether this one is denied.
     pub fn denies(&self, peer: &Peer) -> bool {
-        self.labels.contains(peer.identity.label()) || self.fingerprints.contains(&peer.fingerprint)
+        self.names.contains(&peer.identity.to_string())
+            || self.cells.contains(&peer.identity.cluster)
+            || self.fingerprints.contains(&peer.fingerprint)
     }
 }
 
@@ -119,14 +130,28 @@ impl Peer {
     /// The other side of this connection, once the handshake is over. `None`: it is not of a
     /// Steadfast cluster.
     pub fn of(connection: &CommonState) -> Option<Peer> {
-        let certificate = connection.peer_certificates()?.first()?;
+        Peer::showing(connection.peer_certificates()?)
+    }
+
+    /// The other side that has shown these certificates, its own first. `None`: that is not of a
+    /// Steadfast cluster.
+    pub fn showing(chain: &[CertificateDer<'_>]) -> Option<Peer> {
+        let certificate = chain.first()?;
         Some(Peer::new(Identity::of(certificate).ok()?, certificate))
     }
 
-    pub(crate) fn new(identity: Identity, certificate: &[u8]) -> Peer {
+    fn new(identity: Identity, certificate: &[u8]) -> Peer {
         let hash = digest(&SHA256, certificate);
         Peer { identity, fingerprint: hash.as_ref().try_into().expect("SHA-256 has 32 bytes") }
     }
+}
+
+/// Another cell of this one's system. To deny one's own would shut all out.
+fn is_other_cell(entry: &str, cluster: &str) -> bool {
+    let system = |cluster| path_of(cluster).map(root_of);
+    entry != cluster
+        && check_cluster(entry).is_ok()
+        && system(entry).is_some_and(|it| system(cluster) == Some(it))
 }
 
 /// 64 hexadecimal digits, perhaps with colons, perhaps behind "... Fingerprint=".
@@ -144,7 +169,13 @@ fn fingerprint(entry: &str) -> Option<[u8; FINGERPRINT]> {
 
 #[cfg(test)]
 mod tests {
+    use wire::NodeId;
+
     use super::*;
+
+    fn client(name: &str, certificate: &[u8]) -> Peer {
+        Peer::new(Identity::client("plant", name).unwrap(), certificate)
+    }
 
     #[test]
     fn names_and_fingerprints_are_read_and_nothing_else_is() {
@@ -153,16 +184,13 @@ mod tests {
         let text =
             format!("# stolen\nclient-hmi  # on Monday\n\nsha256 Fingerprint={}\n", hex.join(":"));
         let denied = Denied::parse(&text, "plant").unwrap();
-        let denies = |name, certificate: &[u8]| {
-            let identity = Identity::client("plant", name).unwrap();
-            denied.denies(&Peer::new(identity, certificate))
-        };
+        let denies = |name, certificate: &[u8]| denied.denies(&client(name, certificate));
         assert!(denies("hmi", b"any"));
         assert!(denies("desk", b"a certificate"));
         assert!(!denies("desk", b"another"));
         assert!(!denied.is_empty() && Denied::parse("# nobody\n", "plant").unwrap().is_empty());
         let whole = Denied::parse("client-hmi.plant.steadfast", "plant").unwrap();
-        assert!(whole.denies(&Peer::new(Identity::client("plant", "hmi").unwrap(), b"any")));
+        assert!(whole.denies(&client("hmi", b"any")));
     }
 
     #[test]
@@ -172,5 +200,23 @@ mod tests {
             assert_eq!((error.line, error.text.as_str()), (2, line));
         }
         assert!(Denied::parse("client-hmi.port.steadfast", "plant").is_err(), "another cluster");
+        let lisboa = "node-1.cell.lisboa.steadfast";
+        for line in [lisboa, "cell.a.lisboa", "cell.porto", "cell.cell.porto", "cell."] {
+            assert!(Denied::parse(line, "cell.porto").is_err(), "{line}");
+        }
+        assert!(Denied::parse("cell.a.porto", "porto").is_err(), "a cluster has no cells");
+    }
+
+    #[test]
+    fn a_cells_list_tells_its_own_from_those_of_other_cells() {
+        let text = "client-hmi\nnode-1.cell.a.porto.steadfast\ncell.b.porto  # stolen\n";
+        let denied = Denied::parse(text, "cell.porto").unwrap();
+        let denies = |identity: Identity| denied.denies(&Peer::new(identity, b"any"));
+        assert!(denies(Identity::node("cell.b.porto", NodeId(9)).unwrap()));
+        assert!(!denies(Identity::node("cell.a.b.porto", NodeId(9)).unwrap()), "a cell below");
+        assert!(denies(Identity::client("cell.porto", "hmi").unwrap()));
+        assert!(!denies(Identity::client("cell.a.porto", "hmi").unwrap()));
+        assert!(denies(Identity::node("cell.a.porto", NodeId(1)).unwrap()));
+        assert!(!denies(Identity::node("cell.porto", NodeId(1)).unwrap()));
     }
 }

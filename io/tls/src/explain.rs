@@ -1,6 +1,6 @@
 //! Explains a failed handshake to a client's owner, with the remedy.
 
-use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, OtherError};
 
 /// Why TLS with a node failed, as its client sees it, with the remedy.
 pub fn explain(error: &Error) -> String {
@@ -14,6 +14,15 @@ pub fn explain(error: &Error) -> String {
         }
         other => format!("TLS failed ({other}): is this a Steadfast node's port?"),
     }
+}
+
+/// A certificate that only the holder of a cell's key can have made.
+pub(crate) const BEYOND: &str = "its cell's authority may not make this name: was its key stolen?";
+
+/// An authority made a name that it may not make.
+pub(crate) fn is_beyond(error: &OtherError) -> bool {
+    let error = error.0.downcast_ref::<webpki::Error>();
+    matches!(error, Some(webpki::Error::NameConstraintViolation))
 }
 
 /// The node's certificate is not good.
@@ -33,6 +42,7 @@ fn theirs(error: &CertificateError) -> String {
             "it is not that of a node of the cluster that this client's own certificate is for: is \
              the address right?"
         }
+        CertificateError::Other(other) if is_beyond(other) => BEYOND,
         other => return format!("the node's certificate is refused: {other}"),
     };
     format!("the node's certificate is refused: {why}")

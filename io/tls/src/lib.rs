@@ -5,6 +5,7 @@
 //! - [`Server`] and [`Client`] begin connections; [`Records`] carries one of them over whatever
 //!   moves its bytes: epoll in nodes, `poll(2)` or tokio in clients. [`SecureStream`] is for threads
 //!   that wait for a socket.
+//! - [`Reach`]: whether the other side must be of the same cluster, or of the same system of cells.
 //! - `issue` (feature `issue`) makes authorities and certificates.
 //!
 //! TLS 1.3 only, and certificates on both sides always (RFC 8446). The decisions and their reasons
@@ -18,6 +19,7 @@ mod explain;
 #[cfg(feature = "issue")]
 pub mod issue;
 mod name;
+mod reach;
 mod records;
 mod server;
 mod stream;
@@ -26,7 +28,11 @@ pub use client::Client;
 pub use credentials::{Credentials, CredentialsError};
 pub use denied::{Denied, DeniedError, MAX_DENIED, NotDenied, Peer};
 pub use explain::explain;
-pub use name::{Identity, NameError, Role, check_cluster};
+pub use name::{
+    Identity, MAX_LEVELS, MAX_PATH, NameError, Role, cell, check_cluster, check_path, parent_of,
+    path_of, root_of,
+};
+pub use reach::Reach;
 pub use records::Records;
 pub use server::{Server, Visitor};
 pub use stream::SecureStream;

@@ -7,6 +7,14 @@
 //! admin-ops.plant.steadfast  an administrator, called "ops"
 //! ```
 //!
+//! A *cell* is a cluster of a system, which is a tree of cells. Its name is `cell.` and its *path*,
+//! the root's label last, so its names cover those of no other cell:
+//!
+//! ```text
+//! node-7.cell.line-a.porto.steadfast   node 7 of the cell "line-a.porto"
+//! client-hmi.cell.porto.steadfast      a client of the root cell of the system "porto"
+//! ```
+//!
 //! They are DNS names in the certificate's `subjectAltName` (RFC 5280, 4.2.1.6), and nobody looks
 //! them up: a node may change its address, or be behind address translation, and stays who it is.
 
@@ -15,12 +23,22 @@ use std::fmt;
 use rustls::pki_types::CertificateDer;
 use webpki::EndEntityCert;
 use wire::NodeId;
+use wire::limits::MAX_NAME;
 
 /// The top of all names, which no public DNS has.
 const TOP: &str = "steadfast";
 
 /// Bytes of a label (RFC 1035, 2.3.4).
 const MAX_LABEL: usize = 63;
+
+/// A cluster whose name begins with this is a cell; the rest is its path.
+const CELL: &str = "cell.";
+
+/// Labels of a cell's path: the levels of a system.
+pub const MAX_LEVELS: usize = 8;
+
+/// Bytes of a cell's path: its cluster's name has a few more.
+pub const MAX_PATH: usize = MAX_NAME - CELL.len();
 
 /// The permissions of a certificate's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +71,17 @@ pub enum NameError {
          and hyphens, and no hyphen at either end"
     )]
     Cluster(String),
+    /// A cell's path is not possible.
+    #[error(
+        "\"{path}\" cannot be a cell's path, for {why}: write labels of lower-case letters, digits \
+         and hyphens, the root's last, such as line-a.porto"
+    )]
+    Path {
+        /// The path.
+        path: String,
+        /// The broken rule.
+        why: String,
+    },
     /// The name of a client or administrator is no label.
     #[error(
         "the name \"{0}\" cannot stand in certificates: use lower-case letters, digits and \
@@ -97,6 +126,22 @@ impl Identity {
         Ok(Identity { role, cluster: cluster.into(), label })
     }
 
+    /// The path of its cell, such as `line-a.porto`. `None`: the cluster is no cell.
+    pub fn path(&self) -> Option<&str> {
+        path_of(&self.cluster)
+    }
+
+    /// The system that its cell is in: the label of the root. `None`: the cluster is no cell.
+    pub fn system(&self) -> Option<&str> {
+        self.path().map(root_of)
+    }
+
+    /// Both are of cells of one system. The names alone say so: a check against the system's
+    /// authority has to come before.
+    pub fn shares_system(&self, other: &Identity) -> bool {
+        self.system().is_some() && self.system() == other.system()
+    }
+
     /// All names of the certificate, its own first.
     pub fn names(&self) -> Vec<String> {
         let own = self.to_string();
@@ -111,10 +156,14 @@ impl Identity {
         &self.label
     }
 
-    /// The owner of a name in a cluster: as certificates have it, or its first label alone.
+    /// The owner of a name in a cluster: as certificates have it, or its first label alone. Whole
+    /// names may also be those of other cells of the cluster's system.
     pub(crate) fn named(name: &str, cluster: &str) -> Option<Identity> {
-        let whole = || read(&format!("{name}.{cluster}.{TOP}"));
-        read(name).filter(|identity| identity.cluster == cluster).or_else(whole)
+        let system = path_of(cluster).map(root_of);
+        let near =
+            |it: &Identity| it.cluster == cluster || system.is_some_and(|_| it.system() == system);
+        let short = || read(&format!("{name}.{cluster}.{TOP}")).filter(|it| it.cluster == cluster);
+        read(name).filter(near).or_else(short)
     }
 
     /// Reads the identity in a certificate, without a check that it is genuine.
@@ -138,12 +187,65 @@ pub(crate) fn any_node(cluster: &str) -> String {
     format!("node.{cluster}.{TOP}")
 }
 
-/// Whether a cluster's name can stand in certificates.
+/// The top of all names of a cluster: its authority makes no others.
+#[cfg(feature = "issue")]
+pub(crate) fn top_of(cluster: &str) -> String {
+    format!("{cluster}.{TOP}")
+}
+
+/// The cluster that is the cell of this path.
+pub fn cell(path: &str) -> String {
+    format!("{CELL}{path}")
+}
+
+/// The path of the cell that is this cluster. `None`: it is no cell.
+pub fn path_of(cluster: &str) -> Option<&str> {
+    cluster.strip_prefix(CELL)
+}
+
+/// The last label of a path: the system's name.
+pub fn root_of(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
+/// The path of the cell above. `None`: this is the root's.
+pub fn parent_of(path: &str) -> Option<&str> {
+    path.split_once('.').map(|(_, above)| above)
+}
+
+/// Whether a cluster's name can stand in certificates: a label, or a cell's.
 ///
 /// # Errors
 /// If not, with the rule.
 pub fn check_cluster(cluster: &str) -> Result<(), NameError> {
-    if is_label(cluster) { Ok(()) } else { Err(NameError::Cluster(cluster.into())) }
+    match path_of(cluster) {
+        Some(path) => check_path(path),
+        None if is_label(cluster) => Ok(()),
+        None => Err(NameError::Cluster(cluster.into())),
+    }
+}
+
+/// Whether this can be the path of a cell.
+///
+/// # Errors
+/// If not, with the rule.
+pub fn check_path(path: &str) -> Result<(), NameError> {
+    let refuse = |why: String| Err(NameError::Path { path: path.into(), why });
+    if path.len() > MAX_PATH {
+        return refuse(format!("it has {} bytes, of at most {MAX_PATH}", path.len()));
+    }
+    let levels = path.split('.').count();
+    if levels > MAX_LEVELS {
+        return refuse(format!("it has {levels} labels, of at most {MAX_LEVELS}"));
+    }
+    if let Some(label) = path.split('.').find(|label| !is_label(label)) {
+        return refuse(format!("\"{label}\" is no label of 1 to {MAX_LABEL} such letters"));
+    }
+    // Else the names of one cell would cover those of another.
+    if path.split('.').any(|label| label == "cell") {
+        return refuse("no label may be \"cell\"".into());
+    }
+    Ok(())
 }
 
 fn check_owner(role: &str, name: &str) -> Result<String, NameError> {
@@ -161,11 +263,8 @@ fn is_label(text: &str) -> bool {
 
 /// The identity in a name that gives one: `node.CLUSTER.steadfast` gives none.
 fn read(name: &str) -> Option<Identity> {
-    let mut labels = name.split('.');
-    let (label, cluster, top) = (labels.next()?, labels.next()?, labels.next()?);
-    if top != TOP || labels.next().is_some() {
-        return None;
-    }
+    let (label, rest) = name.split_once('.')?;
+    let cluster = rest.strip_suffix(TOP)?.strip_suffix('.')?;
     let (role, owner) = label.split_once('-')?;
     match role {
         // As it is written, not "node-+7" or "node-007": one node has one name.
@@ -178,44 +277,4 @@ fn read(name: &str) -> Option<Identity> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_read_as_it_was_written() {
-        for identity in [
-            Identity::node("plant", NodeId(7)).unwrap(),
-            Identity::client("plant-2", "hmi").unwrap(),
-            Identity::admin("p", "on-call").unwrap(),
-        ] {
-            assert_eq!(read(&identity.to_string()), Some(identity));
-        }
-    }
-
-    #[test]
-    fn what_is_no_name_of_ours_gives_no_role() {
-        for name in [
-            "node.plant.steadfast",
-            "node-+7.plant.steadfast",
-            "node-007.plant.steadfast",
-            "node-7.plant.steadfast.org",
-            "node-7.plant.example",
-            "root-x.plant.steadfast",
-            "admin-.plant.steadfast",
-            "x.admin-ops.plant.steadfast",
-            "*.plant.steadfast",
-            "admin-ops.Plant.steadfast",
-        ] {
-            assert_eq!(read(name), None, "{name}");
-        }
-    }
-
-    #[test]
-    fn clusters_that_cannot_stand_in_a_certificate_are_refused() {
-        for cluster in ["", "Plant", "plant.two", "-plant", "plant-", "a b", "ä"] {
-            assert_eq!(check_cluster(cluster), Err(NameError::Cluster(cluster.into())));
-        }
-        assert!(check_cluster(&"x".repeat(64)).is_err() && check_cluster("steadfast").is_ok());
-        assert!(Identity::client("plant", &"x".repeat(51)).is_err());
-    }
-}
+mod tests;

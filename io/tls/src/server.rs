@@ -11,7 +11,9 @@ use rustls::{CertificateError, CommonState, Error, HandshakeKind, ServerConfig, 
 
 use crate::credentials::{Credentials, CredentialsError};
 use crate::denied::{Denied, Peer};
+use crate::explain::{BEYOND, is_beyond};
 use crate::name::{Identity, Role};
+use crate::reach::Reach;
 use crate::records::Records;
 use crate::{Port, provider};
 
@@ -21,6 +23,7 @@ pub struct Server {
     present: Arc<RwLock<Present>>,
     identity: Identity,
     port: Port,
+    reach: Reach,
 }
 
 /// The things that a renewal replaces.
@@ -46,6 +49,19 @@ impl Server {
     /// # Errors
     /// The certificate is of no use: not by the authority, expired, or not with this key.
     pub fn new(credentials: &Credentials, port: Port) -> Result<Server, CredentialsError> {
+        Server::reaching(credentials, port, Reach::Cluster)
+    }
+
+    /// As [`new`](Server::new), for others within this reach.
+    ///
+    /// # Errors
+    /// As there, or its own is no cell's and others are asked for.
+    pub fn reaching(
+        credentials: &Credentials,
+        port: Port,
+        reach: Reach,
+    ) -> Result<Server, CredentialsError> {
+        reach.check(&credentials.identity)?;
         let unusable =
             |error: &dyn std::fmt::Display| CredentialsError::Unusable(error.to_string());
         let authorities = credentials.authorities.clone();
@@ -69,7 +85,7 @@ impl Server {
         config.alpn_protocols = port.protocols();
         let denied = Arc::default();
         let present = Present { config: Arc::new(config), verifier, denied };
-        Ok(Server { present: Arc::new(RwLock::new(present)), identity, port })
+        Ok(Server { present: Arc::new(RwLock::new(present)), identity, port, reach })
     }
 
     /// New connections show and check what `other` does; those that are there go on.
@@ -140,15 +156,27 @@ impl Server {
 
     /// The same for a connection that rustls has.
     pub fn admit_connection(&self, connection: &CommonState) -> Visitor {
-        let Present { verifier, denied, .. } = self.present();
         let chain = connection.peer_certificates().unwrap_or_default();
         // A ticket lives for hours, and a certificate may expire meanwhile.
-        if connection.handshake_kind() == Some(HandshakeKind::Resumed)
-            && let Err(error) = check(&*verifier, chain, UnixTime::now())
-        {
-            return Visitor::Refused(format!("your certificate is not valid any more: {error}"));
+        if connection.handshake_kind() == Some(HandshakeKind::Resumed) {
+            return self.admit_chain(chain);
         }
-        let Some(peer) = Peer::of(connection) else {
+        self.admit_checked(chain)
+    }
+
+    /// The same for one that has shown these certificates, its own first, in a handshake that proved
+    /// that it has the key: for those whose connections are not rustls' own (QUIC), and for nodes
+    /// that this side has connected to.
+    pub fn admit_chain(&self, chain: &[CertificateDer<'static>]) -> Visitor {
+        match check(&*self.present().verifier, chain, UnixTime::now()) {
+            Ok(()) => self.admit_checked(chain),
+            Err(error) => Visitor::Refused(format!("your certificate is not valid now: {error}")),
+        }
+    }
+
+    fn admit_checked(&self, chain: &[CertificateDer<'static>]) -> Visitor {
+        let denied = self.denied();
+        let Some(peer) = Peer::showing(chain) else {
             return Visitor::Refused(crate::NameError::None.to_string());
         };
         let theirs = &peer.identity;
@@ -157,11 +185,15 @@ impl Server {
                 "your certificate is that of {theirs}, which is denied here: ask for a new one"
             ));
         }
-        if theirs.cluster != self.identity.cluster {
+        if !self.reach.takes(&self.identity, theirs) {
+            let place = match (self.reach, self.identity.system()) {
+                (Reach::System, Some(system)) => format!("system \"{system}\""),
+                _ => format!("cluster \"{}\"", self.identity.cluster),
+            };
             return Visitor::Refused(format!(
                 "your certificate is that of {theirs}, and this is {}: use a certificate of the \
-                 cluster \"{}\"",
-                self.identity, self.identity.cluster
+                 {place}",
+                self.identity
             ));
         }
         // A node that is to join asks for that.
@@ -188,7 +220,8 @@ fn own_fault(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(
             CertificateError::UnknownIssuer | CertificateError::BadSignature,
-        ) => "it is not by the authority in [security] authority: use that which it was made with"
+        ) => "it is not by the authority in [security] authority: use that which it was made with (a \
+             cell's certificate file also has its cell's authority, behind its own)"
             .into(),
         Error::InvalidCertificate(
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
@@ -197,6 +230,9 @@ fn own_fault(error: &Error) -> String {
         Error::InvalidCertificate(
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
         ) => "it is not valid yet: is the clock of this host right?".into(),
+        Error::InvalidCertificate(CertificateError::Other(other)) if is_beyond(other) => {
+            BEYOND.into()
+        }
         other => other.to_string(),
     }
 }
