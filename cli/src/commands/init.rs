@@ -1,22 +1,23 @@
-//! `steadfast init`: all keys and certificates of a cluster, and configurations that start as
-//! written.
+//! `steadfast init`: all keys and certificates of a cluster, or of the cells of a system, and
+//! configurations that start as written.
 
+mod cells;
 mod files;
+mod make;
 mod node_file;
 mod plan;
 mod report;
+mod system;
+mod system_report;
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use tls::Identity;
-use wire::NodeId;
-
+use self::cells::Cells;
 use self::files::Folder;
-use self::plan::{NodeSpec, Plan};
-use self::report::Report;
-use super::context::Context;
+use self::make::{Changes, People};
+use self::plan::{NodeSpec, Plan, Ports};
+use self::system::System;
 use super::{Failure, finish, print};
 
 const EXAMPLES: &str = "\
@@ -28,6 +29,17 @@ Examples:
       steadfast node --config trial/node-1/steadfast.toml
   The same, with gateways for gRPC and HTTP at port 7443 of each:
       steadfast init --cluster trial --out trial --local 3 --grpc
+  A system of cells, which are clusters in a tree, on this machine: a root of 4, two of 3 below it:
+      steadfast init --system porto --out porto --cells porto:4,line-a.porto:3,line-b.porto:3 --local
+  The same with seven cells, a tree of two below each (porto, a.porto, b.porto, a.a.porto, ...):
+      steadfast init --system porto --out porto --cells 7 --local
+  A system on hosts, one cell after the other, the root first:
+      steadfast init --system porto --out porto --cell porto 1=10.0.0.1 2=10.0.0.2 3=10.0.0.3
+      steadfast init --out porto --cell line-a.porto 1=10.1.0.1 2=10.1.0.2 3=10.1.0.3
+  Later, for one cell:
+      steadfast init --out porto/line-a.porto --client hmi
+      steadfast init --out porto/line-a.porto --add 4=10.1.0.4
+      steadfast init --out porto --cell line-a.porto --renew
   Later, where the authority's key is:
       steadfast init --out plant --add 4=10.0.0.4
       steadfast init --out plant --retired 1 --add 5=10.0.0.1
@@ -42,14 +54,18 @@ What is made:
   DIR/admin-NAME/        for `steadfast status --connect HOST:PORT --tls DIR/admin-NAME`
   DIR/context.toml       where the nodes are: `steadfast context use DIR`
   DIR/cluster.toml       what was made, for the next time
+Of a system:
+  DIR/authority/         makes the authorities of cells: authority.key belongs offline
+  DIR/CELL/              as above, of one cell; CELL/authority/ makes names of that cell alone
 
 Nothing that exists is overwritten without --force.";
 
 const RING_PORT: u16 = 7201;
 const CLIENT_PORT: u16 = 7100;
 const ADMIN_PORT: u16 = 7101;
+const LINK_PORT: u16 = 7102;
 
-/// Makes keys, certificates and configurations for a cluster.
+/// Makes keys, certificates and configurations for a cluster, or for a system of cells.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
@@ -62,10 +78,24 @@ pub struct Args {
     /// The folder to make, or that was made before.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// So many nodes on this machine alone, at 127.0.0.1, 127.0.0.2 and so on.
-    #[arg(long, value_name = "N", conflicts_with_all = ["add", "renew"],
+    /// A system of cells, of this name, that of its root: a label.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["cluster", "add", "retired"])]
+    system: Option<String>,
+    /// The cells of a system on this machine, PATH:NODES, the root's label last in each path; or a
+    /// number of cells, in a tree of two below each, the root with 4 nodes, the others with 3.
+    #[arg(long, value_name = "CELLS", requires_all = ["system", "local"],
+          conflicts_with_all = ["cell", "nodes"])]
+    cells: Option<Cells>,
+    /// One cell of a system, by its path, such as line-a.porto; its nodes as those of a cluster.
+    /// With --renew, a new authority for it.
+    #[arg(long, value_name = "PATH",
+          conflicts_with_all = ["cluster", "local", "add", "retired"])]
+    cell: Option<String>,
+    /// So many nodes on this machine alone, at 127.0.0.1, 127.0.0.2 and so on. With --cells without
+    /// a number: node N of the K-th cell is at 127.0.K.N.
+    #[arg(long, value_name = "N", num_args = 0..=1, conflicts_with_all = ["add", "renew"],
           value_parser = clap::value_parser!(u8).range(1..=64))]
-    local: Option<u8>,
+    local: Option<Option<u8>>,
     /// Makes a further node for a cluster that was made before, and a token for `steadfast join`.
     #[arg(long, value_name = "ID=ADDRESS")]
     add: Vec<NodeSpec>,
@@ -91,6 +121,9 @@ pub struct Args {
     /// Port for administrators.
     #[arg(long, value_name = "PORT", default_value_t = ADMIN_PORT)]
     admin_port: u16,
+    /// Port for links between cells, UDP and TCP.
+    #[arg(long, value_name = "PORT", default_value_t = LINK_PORT)]
+    link_port: u16,
     /// Each node has a gateway: callers by gRPC and HTTP come to this port (docs/gateway.md).
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "7443",
           conflicts_with_all = ["add", "renew"])]
@@ -105,169 +138,114 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> ExitCode {
-    finish(make(args).and_then(|report| {
-        let text = if args.json { report.json()? } else { report.text() };
-        print(&text)
-    }))
+    finish(make(args).and_then(|text| print(&text)))
 }
 
-fn make(args: &Args) -> Result<Report, Failure> {
-    let folder = Folder::new(&args.out, args.force);
-    if !args.nodes.is_empty() || args.local.is_some() {
-        return found(args, &folder);
+/// Gives the report's text.
+fn make(args: &Args) -> Result<String, Failure> {
+    if args.system.is_some() || args.cell.is_some() {
+        let report = of_system(args)?;
+        return if args.json { report.json() } else { Ok(report.text()) };
     }
-    let later = !args.retired.is_empty()
-        || !args.add.is_empty()
-        || !args.client.is_empty()
-        || !args.admin.is_empty()
-        || args.renew;
-    if !later {
+    let folder = Folder::new(&args.out, args.force);
+    let report = match (args.nodes.is_empty(), args.local) {
+        (false, _) => found(args, &folder, args.nodes.clone(), false)?,
+        (true, Some(Some(count))) => {
+            found(args, &folder, (1..=count).map(NodeSpec::local).collect(), true)?
+        }
+        (true, Some(None)) => {
+            return Err(Failure::Usage(
+                "say how many nodes: --local 3; or, for a system, which cells: --system NAME --cells"
+                    .to_owned(),
+            ));
+        }
+        (true, None) => make::extend(&folder, &changes(args)?)?,
+    };
+    if args.json { report.json() } else { Ok(report.text()) }
+}
+
+/// Of a cluster that was made before.
+fn changes(args: &Args) -> Result<Changes, Failure> {
+    let changes = Changes {
+        cluster: args.cluster.clone(),
+        add: args.add.clone(),
+        retired: args.retired.clone(),
+        people: People { clients: args.client.clone(), admins: args.admin.clone() },
+        renew: args.renew,
+    };
+    if changes.is_none() {
         return Err(Failure::Usage(
             "say which nodes: `1=10.0.0.1 2=10.0.0.2 3=10.0.0.3`, or `--local 3` for this machine \
              alone; for a cluster that was made before, --add, --client, --admin or --renew"
                 .to_owned(),
         ));
     }
-    extend(args, &folder)
-}
-
-/// All that a cluster of so many nodes on this machine needs, for the demo.
-pub fn trial(out: &Path, cluster: &str, nodes: u8) -> Result<(), Failure> {
-    let args = Args {
-        nodes: Vec::new(),
-        cluster: Some(cluster.to_owned()),
-        out: out.into(),
-        local: Some(nodes),
-        add: Vec::new(),
-        retired: Vec::new(),
-        client: Vec::new(),
-        admin: Vec::new(),
-        renew: false,
-        ring_port: RING_PORT,
-        client_port: CLIENT_PORT,
-        admin_port: ADMIN_PORT,
-        grpc: None,
-        force: false,
-        json: false,
-    };
-    make(&args).map(drop)
+    Ok(changes)
 }
 
 /// A new cluster.
-fn found(args: &Args, folder: &Folder) -> Result<Report, Failure> {
-    let nodes = match args.local {
-        Some(count) => (1..=count).map(NodeSpec::local).collect(),
-        None => args.nodes.clone(),
-    };
+fn found(
+    args: &Args,
+    folder: &Folder,
+    nodes: Vec<NodeSpec>,
+    local: bool,
+) -> Result<report::Report, Failure> {
     let cluster = args.cluster.clone().ok_or_else(|| {
         Failure::Usage("give the cluster a name: --cluster NAME, such as plant".to_owned())
     })?;
     tls::check_cluster(&cluster).map_err(Failure::usage)?;
-    let ports = [args.ring_port, args.client_port, args.admin_port];
-    let plan = Plan::new(cluster, nodes, ports, args.grpc)?;
-    let named = |names: &[String], default: &str| match names {
-        [] => vec![default.to_owned()],
-        names => names.to_vec(),
+    if tls::path_of(&cluster).is_some() {
+        return Err(Failure::Usage(
+            "a cell is made as a part of its system: --system NAME --cell PATH".to_owned(),
+        ));
+    }
+    let plan = Plan::new(cluster, nodes, ports(args), args.grpc)?;
+    make::found_cluster(folder, &plan, &people(args), local)
+}
+
+/// Cells of a new system or one that was made before.
+fn of_system(args: &Args) -> Result<system_report::SystemReport, Failure> {
+    let system = System {
+        out: args.out.clone(),
+        force: args.force,
+        name: args.system.clone(),
+        ports: ports(args),
+        grpc: args.grpc,
+        people: people(args),
     };
-    let (clients, admins) = (named(&args.client, "app"), named(&args.admin, "ops"));
-    let mut owners = owners(&plan, &clients, &admins)?;
-    owners.extend(plan.nodes.iter().map(|node| plan.identity(node.id)));
-    folder.expect_free(&owners)?;
-    node_file::check(&plan)?;
-
-    let mut report = Report::new(&args.out, &plan, args.local.is_some());
-    let authority = folder.found_authority(&plan.cluster)?;
-    let key = files::new_cluster_key()?;
-    for node in &plan.nodes {
-        let name = plan.identity(node.id);
-        folder.issue(&authority, &name, &[node.address])?;
-        folder.write_secret(name.label(), "cluster.key", &key)?;
-        folder.write_config(&plan, node.id, args.local.is_some())?;
-        folder.write_founder(&plan, node.id)?;
-        report.add_node(node.id);
+    match (&args.cells, &args.cell) {
+        (Some(_), _) if args.local.flatten().is_some() => Err(Failure::Usage(
+            "--cells says how many nodes each cell has: leave the number after --local out".into(),
+        )),
+        (Some(cells), _) => system.found_all(cells),
+        (None, Some(path)) if args.renew => system.renew(path),
+        (None, Some(path)) => system.found_cell(path, &args.nodes),
+        (None, None) => Err(Failure::Usage(
+            "say which cells: on this machine `--cells porto:4,line-a.porto:3 --local`; on hosts one \
+             after the other, the root first: `--cell porto 1=10.0.0.1 2=10.0.0.2 3=10.0.0.3`"
+                .into(),
+        )),
     }
-    issue_owners(folder, &authority, &plan, (&clients, &admins), &mut report)?;
-    folder.write_plan(&plan)?;
-    folder.write_context(&context(&plan, (&clients[0], &admins[0]))?)?;
-    Ok(report)
 }
 
-/// How the first client and the first administrator reach the cluster.
-fn context(plan: &Plan, (client, admin): (&str, &str)) -> Result<Context, Failure> {
-    let label = |owner: Identity| Some(PathBuf::from(owner.label()));
-    let client = Identity::client(&plan.cluster, client).map_err(Failure::usage)?;
-    let admin = Identity::admin(&plan.cluster, admin).map_err(Failure::usage)?;
-    Ok(Context {
-        clients: (plan.nodes.iter()).map(|node| plan.sockets(node.id).client.to_string()).collect(),
-        client_tls: label(client),
-        // On one machine by the sockets, by which one may deploy.
-        admins: (plan.nodes.iter())
-            .map(|node| match node.address.is_loopback() {
-                true => format!("{}/node.sock", plan.identity(node.id).label()),
-                false => plan.sockets(node.id).admin.to_string(),
-            })
-            .collect(),
-        admin_tls: label(admin),
-    })
+fn ports(args: &Args) -> Ports {
+    Ports {
+        ring: args.ring_port,
+        client: args.client_port,
+        admin: args.admin_port,
+        links: args.link_port,
+    }
 }
 
-/// More for a cluster that was made before.
-fn extend(args: &Args, folder: &Folder) -> Result<Report, Failure> {
-    let mut plan = folder.read_plan()?;
-    if args.cluster.as_ref().is_some_and(|cluster| *cluster != plan.cluster) {
-        return Err(Failure::Usage(format!(
-            "{} is that of cluster \"{}\": leave --cluster out, or give another --out",
-            args.out.display(),
-            plan.cluster
-        )));
-    }
-    let authority = folder.authority(&plan.cluster)?;
-    let is_local = plan.nodes.iter().all(|node| node.address.is_loopback());
-    let new: Vec<NodeId> = args.add.iter().map(|node| node.id).collect();
-    plan.retire(&args.retired)?;
-    plan.add(&args.add)?;
-    node_file::check(&plan)?;
-    let mut wanted = owners(&plan, &args.client, &args.admin)?;
-    wanted.extend(new.iter().map(|id| plan.identity(*id)));
-    folder.expect_free(&wanted)?;
-
-    let mut report = Report::new(&args.out, &plan, is_local);
-    if args.renew {
-        for owner in folder.owners(&plan.cluster)? {
-            folder.renew(&authority, &owner, &plan.addresses(&owner))?;
-            report.renewed(&owner);
-        }
-    }
-    for id in new {
-        let name = plan.identity(id);
-        folder.issue(&authority, &name, &plan.addresses(&name))?;
-        folder.write_secret(name.label(), "cluster.key", &folder.cluster_key(&plan)?)?;
-        folder.write_config(&plan, id, is_local)?;
-        let token = folder.write_token(&plan, id)?;
-        report.add_later(id, token);
-    }
-    issue_owners(folder, &authority, &plan, (&args.client, &args.admin), &mut report)?;
-    folder.write_plan(&plan)?;
-    Ok(report)
+fn people(args: &Args) -> People {
+    People { clients: args.client.clone(), admins: args.admin.clone() }.or_default()
 }
 
-fn owners(plan: &Plan, clients: &[String], admins: &[String]) -> Result<Vec<Identity>, Failure> {
-    let clients = clients.iter().map(|name| Identity::client(&plan.cluster, name));
-    let admins = admins.iter().map(|name| Identity::admin(&plan.cluster, name));
-    clients.chain(admins).collect::<Result<_, _>>().map_err(Failure::usage)
-}
-
-fn issue_owners(
-    folder: &Folder,
-    authority: &tls::issue::Authority,
-    plan: &Plan,
-    (clients, admins): (&[String], &[String]),
-    report: &mut Report,
-) -> Result<(), Failure> {
-    const NO_ADDRESS: &[IpAddr] = &[];
-    for owner in owners(plan, clients, admins)? {
-        folder.issue(authority, &owner, NO_ADDRESS)?;
-        report.add_owner(&owner);
-    }
-    Ok(())
+/// All that a cluster of so many nodes on this machine needs, for the demo.
+pub fn trial(out: &Path, cluster: &str, nodes: u8) -> Result<(), Failure> {
+    let ports = Ports { ring: RING_PORT, client: CLIENT_PORT, admin: ADMIN_PORT, links: LINK_PORT };
+    let nodes = (1..=nodes).map(NodeSpec::local).collect();
+    let plan = Plan::new(cluster.to_owned(), nodes, ports, None)?;
+    make::found_cluster(&Folder::new(out, false), &plan, &People::default().or_default(), true)
+        .map(drop)
 }

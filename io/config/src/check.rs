@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::error::Problem;
 use crate::nodes;
 use crate::replica::Execution;
+use crate::system;
 
 /// The range of [`Config::vote_timeout`].
 const VOTE_TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
@@ -63,6 +64,7 @@ impl Config {
         self.check_programs()?;
         self.check_storage()?;
         self.check_jobs()?;
+        system::check(self)?;
         let me = Member { node: self.node, incarnation: Incarnation(0) };
         self.ring_config(me).check().map_err(Problem::Ring)
     }

@@ -16,6 +16,7 @@ use crate::program::ProgramConfig;
 use crate::replica::ReplicaConfig;
 use crate::rights::Rights;
 use crate::security::Security;
+use crate::system::System;
 
 /// A node's configuration. [`DEFAULT_CONFIG`](crate::DEFAULT_CONFIG) explains each knob.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +63,8 @@ pub struct Config {
     pub registry: RegistryKnobs,
     /// This node's part in jobs.
     pub jobs: JobsKnobs,
+    /// The cell's place in its system. `None`: the cluster stands alone.
+    pub system: Option<System>,
     /// Labels of this node for deployments: rack, cell, kind of disk.
     pub labels: BTreeMap<String, String>,
     /// Requests to the system for real-time behaviour.
@@ -98,6 +101,7 @@ impl Default for Config {
             manager: ManagerKnobs::default(),
             registry: RegistryKnobs::default(),
             jobs: JobsKnobs::default(),
+            system: None,
             labels: BTreeMap::new(),
             realtime: Realtime::default(),
             checkpoints: Checkpoints::default(),

@@ -7,6 +7,8 @@ use os::realtime::{MAX_PERIOD, MAX_PRIORITY, MAX_SPIN, MAX_WAKE_WITHIN, MIN_PERI
 use wire::limits::{MAX_GROUPS, MAX_LOG, MAX_LOG_BYTES, MAX_NAME, MAX_PROGRAMS, MAX_RING_LINKS};
 use wire::{Duration, NodeId};
 
+use crate::system::SystemProblem;
+
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -117,6 +119,9 @@ pub enum Problem {
         "jobs.listen needs a certificate ([security] authority, certificate and key; `steadfast init` makes them): images go to nodes alone"
     )]
     CopiesWithoutTls,
+    /// The cell's place in its system cannot be.
+    #[error("[system] {0}")]
+    System(SystemProblem),
     /// A label cannot be.
     #[error("in [labels], {0}")]
     Labels(String),

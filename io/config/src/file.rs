@@ -20,6 +20,7 @@ use crate::replica::ReplicaConfig;
 use crate::rights::Rights;
 use crate::security::Security;
 use crate::spans::{maybe_micros, micros, millis};
+use crate::system::System;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,6 +59,8 @@ struct File {
     registry: RegistryTable,
     #[serde(default)]
     jobs: JobsKnobs,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<System>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
     #[serde(default, with = "RealtimeTable")]
@@ -254,6 +257,7 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
         manager: file.manager,
         registry: file.registry.into(),
         jobs: file.jobs,
+        system: file.system,
         labels: file.labels,
         realtime: file.realtime,
         checkpoints: file.checkpoints,
@@ -298,6 +302,7 @@ fn print(config: &Config) -> String {
         manager: config.manager,
         registry: config.registry.into(),
         jobs: config.jobs,
+        system: config.system,
         labels: config.labels,
         realtime: config.realtime,
         checkpoints: config.checkpoints,

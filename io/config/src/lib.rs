@@ -24,6 +24,7 @@ mod rights;
 mod ring_addresses;
 mod security;
 mod spans;
+mod system;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +38,7 @@ pub use replica::{Execution, ReplicaConfig};
 pub use rights::{Others, Rights, Rule};
 pub use ring_addresses::RingAddresses;
 pub use security::{Security, TlsFiles};
+pub use system::{System, SystemProblem};
 
 /// The commented manual of all knobs, with their defaults: itself a valid configuration.
 pub const DEFAULT_CONFIG: &str = include_str!("default.toml");

@@ -31,6 +31,9 @@ impl Problem {
             Problem::Registry(_) => vec![Key("registry"), Key("lease_ms")],
             Problem::CopiesWithoutTls => vec![Key("jobs"), Key("listen")],
             Problem::JobsWithoutAdmin => vec![Key("jobs"), Key("folder")],
+            Problem::System(problem) => {
+                [Key("system")].into_iter().chain(problem.key().map(Key)).collect()
+            }
             Problem::Labels(_) => vec![Key("labels")],
             Problem::Manager { key, .. } => vec![Key("manager"), Key(key)],
             Problem::MeMissing(_) => vec![Key("node")],

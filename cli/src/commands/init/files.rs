@@ -12,7 +12,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use seal::{ClusterKey, Keys};
 use steadfast::founder;
 use tls::Identity;
-use tls::issue::{Authority, Issued};
+use tls::issue::{Authority, Issued, SystemAuthority};
 use wire::{NodeId, Secret, Time};
 
 use super::node_file;
@@ -24,7 +24,10 @@ use crate::commands::join::invitation::{CLUSTER_KEY, CONFIG, Invitation, Invited
 const AUTHORITY: &str = "authority";
 const AUTHORITY_PEM: &str = "authority.pem";
 const AUTHORITY_KEY: &str = "authority.key";
+/// The certificate of a cell's authority, by its system's.
+const CELL_PEM: &str = "cell.pem";
 const PLAN: &str = "cluster.toml";
+const SYSTEM: &str = "system.toml";
 
 /// For its owner alone.
 const SECRET: u32 = 0o600;
@@ -42,6 +45,10 @@ impl Folder {
         Folder { path: path.into(), force }
     }
 
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Makes sure that nothing is half made before it turns out that something is in the way.
     pub fn expect_free(&self, owners: &[Identity]) -> Result<(), Failure> {
         let folders = owners.iter().map(|owner| self.path.join(owner.label()));
@@ -53,10 +60,7 @@ impl Folder {
 
     /// A new authority. Its key is in a folder of its own, to be taken away.
     pub fn found_authority(&self, cluster: &str) -> Result<Authority, Failure> {
-        let path = self.path.join(AUTHORITY);
-        if path.exists() && !self.force {
-            return Err(exists(&path));
-        }
+        self.expect_no_authority()?;
         let (authority, own) = Authority::new(cluster).map_err(Failure::failed)?;
         self.write(AUTHORITY, AUTHORITY_KEY, &own.key, SECRET, self.force)?;
         self.write(AUTHORITY, AUTHORITY_PEM, &own.certificate, PUBLIC, self.force)?;
@@ -65,14 +69,86 @@ impl Folder {
 
     /// The authority that was made before.
     pub fn authority(&self, cluster: &str) -> Result<Authority, Failure> {
+        let key = self.authority_key()?;
+        match tls::path_of(cluster) {
+            Some(path) => Authority::of_cell(path, &key, &self.read(AUTHORITY, CELL_PEM)?),
+            None => Authority::from_key(cluster, &key),
+        }
+        .map_err(Failure::failed)
+    }
+
+    fn authority_key(&self) -> Result<String, Failure> {
         let path = self.path.join(AUTHORITY).join(AUTHORITY_KEY);
-        let key = fs::read_to_string(&path).map_err(|error| {
+        fs::read_to_string(&path).map_err(|error| {
             Failure::Failed(format!(
                 "cannot read {}: {error}; bring the authority's key back from where you keep it",
                 path.display()
             ))
-        })?;
-        Authority::from_key(cluster, &key).map_err(Failure::failed)
+        })
+    }
+
+    /// Makes sure that no authority is there.
+    pub fn expect_no_authority(&self) -> Result<(), Failure> {
+        let path = self.path.join(AUTHORITY);
+        if path.exists() && !self.force { Err(exists(&path)) } else { Ok(()) }
+    }
+
+    /// A new authority of a system, and the system's file.
+    pub fn found_system(&self, system: &str) -> Result<SystemAuthority, Failure> {
+        self.expect_no_authority()?;
+        let (authority, own) = SystemAuthority::new(system).map_err(Failure::failed)?;
+        self.write(AUTHORITY, AUTHORITY_KEY, &own.key, SECRET, self.force)?;
+        self.write(AUTHORITY, AUTHORITY_PEM, &own.certificate, PUBLIC, self.force)?;
+        let text = format!("# What `steadfast init` made here.\nsystem = \"{system}\"\n");
+        self.write("", SYSTEM, &text, PUBLIC, true)?;
+        Ok(authority)
+    }
+
+    /// The name of the system that was made before. `None`: there is none.
+    pub fn read_system(&self) -> Result<Option<String>, Failure> {
+        if !self.path.join(SYSTEM).exists() {
+            return Ok(None);
+        }
+        let wrong = |error: &dyn Display| unusable(&self.path.join(SYSTEM), error);
+        let text = self.read("", SYSTEM)?;
+        let table: toml::Table = toml::from_str(&text).map_err(|error| wrong(&error))?;
+        match table.get("system").and_then(toml::Value::as_str) {
+            Some(system) => Ok(Some(system.to_owned())),
+            None => Err(wrong(&"it lacks its `system`")),
+        }
+    }
+
+    /// The authority of the system that was made before.
+    pub fn system_authority(&self, system: &str) -> Result<SystemAuthority, Failure> {
+        SystemAuthority::from_key(system, &self.authority_key()?).map_err(Failure::failed)
+    }
+
+    /// A new authority of a cell, by that of its system, whose folder this is not.
+    pub fn found_cell(
+        &self,
+        above: (&Folder, &SystemAuthority),
+        path: &str,
+        replace: bool,
+    ) -> Result<Authority, Failure> {
+        let replace = replace || self.force;
+        let system_pem = above.0.read(AUTHORITY, AUTHORITY_PEM)?;
+        let (authority, own) = above.1.cell(path).map_err(Failure::failed)?;
+        self.write(AUTHORITY, AUTHORITY_KEY, &own.key, SECRET, replace)?;
+        self.write(AUTHORITY, CELL_PEM, &own.certificate, PUBLIC, replace)?;
+        self.write(AUTHORITY, AUTHORITY_PEM, &system_pem, PUBLIC, replace)?;
+        Ok(authority)
+    }
+
+    /// The cells that were made here before.
+    pub fn cells(&self) -> Result<Vec<Plan>, Failure> {
+        let mut plans = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(|error| unusable(&self.path, &error))? {
+            let path = entry.map_err(|error| unusable(&self.path, &error))?.path();
+            if path.join(PLAN).exists() {
+                plans.push(Folder::new(&path, false).read_plan()?);
+            }
+        }
+        Ok(plans)
     }
 
     /// A certificate with its key and the authority's certificate, in the owner's folder.

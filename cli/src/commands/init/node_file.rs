@@ -50,6 +50,7 @@ pub fn text(plan: &Plan, node: NodeId, trial: bool) -> Result<String, Failure> {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "grpc = \"{grpc}\"");
     }
+    text += &system(plan, node);
     for other in &plan.nodes {
         text += &entry(plan, other.id);
     }
@@ -65,6 +66,26 @@ pub fn text(plan: &Plan, node: NodeId, trial: bool) -> Result<String, Failure> {
 /// Finds out what cannot be before anything is written.
 pub fn check(plan: &Plan) -> Result<(), Failure> {
     plan.nodes.iter().try_for_each(|node| text(plan, node.id, false).map(drop))
+}
+
+/// The place of a cell in its system.
+fn system(plan: &Plan, node: NodeId) -> String {
+    let (Some(links), Some(listen)) = (&plan.links, plan.sockets(node).links) else {
+        return String::new();
+    };
+    let mut text =
+        format!("\n[system]\n# UDP and TCP: links from other cells.\nlisten = \"{listen}\"\n");
+    if links.parent.is_empty() {
+        return text + "# This is the root: no cell is above.\n";
+    }
+    let parent: Vec<String> = links.parent.iter().map(|parent| format!("\"{parent}\"")).collect();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "# Nodes of the cell above take them there.\nparent = [{}]",
+        parent.join(", ")
+    );
+    text
 }
 
 /// A node in the list that each has.

@@ -1,6 +1,7 @@
 //! The parts of a cluster, as `cluster.toml` keeps them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,9 @@ use wire::NodeId;
 use wire::limits::MAX_MEMBERS;
 
 use crate::commands::Failure;
+
+/// Nodes of a cell: fewer lose a majority with one node, and more cost the ring its pace.
+pub const CELL_NODES: RangeInclusive<usize> = 3..=32;
 
 /// A node and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +39,9 @@ pub struct Plan {
     /// TCP, TLS: for gRPC and HTTP, if the nodes have gateways.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grpc_port: Option<u16>,
+    /// Links with other cells, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<Links>,
     /// In order of id.
     pub nodes: Vec<NodeSpec>,
     /// Nodes that were retired.
@@ -42,10 +49,35 @@ pub struct Plan {
     pub retired: Vec<NodeId>,
 }
 
+/// The links of a cell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Links {
+    /// UDP and TCP, TLS.
+    pub port: u16,
+    /// Where nodes of the cell above take them.
+    pub parent: Vec<SocketAddr>,
+}
+
+/// The ports that every node listens at.
+#[derive(Clone, Copy, Debug)]
+pub struct Ports {
+    pub ring: u16,
+    pub client: u16,
+    pub admin: u16,
+    /// Only nodes of cells.
+    pub links: u16,
+}
+
 impl NodeSpec {
     /// One of several on one machine: Linux takes all of 127.0.0.0/8 for its own.
     pub fn local(number: u8) -> NodeSpec {
         NodeSpec { id: NodeId(number.into()), address: Ipv4Addr::new(127, 0, 0, number).into() }
+    }
+
+    /// One of a cell's on one machine, which has several.
+    pub fn local_in(cell: u8, number: u8) -> NodeSpec {
+        NodeSpec { id: NodeId(number.into()), address: Ipv4Addr::new(127, 0, cell, number).into() }
     }
 }
 
@@ -65,16 +97,18 @@ impl Plan {
     pub fn new(
         cluster: String,
         nodes: Vec<NodeSpec>,
-        [ring_port, client_port, admin_port]: [u16; 3],
+        ports: Ports,
         grpc_port: Option<u16>,
     ) -> Result<Plan, Failure> {
         let (nodes_of, retired) = (Vec::new(), Vec::new());
+        let Ports { ring: ring_port, client: client_port, admin: admin_port, .. } = ports;
         let mut plan = Plan {
             cluster,
             ring_port,
             client_port,
             admin_port,
             grpc_port,
+            links: None,
             nodes: nodes_of,
             retired,
         };
@@ -90,6 +124,35 @@ impl Plan {
         }
         plan.add(&nodes)?;
         Ok(plan)
+    }
+
+    /// The plan of a cell, below the cell whose nodes take links there.
+    pub fn cell(
+        path: &str,
+        nodes: Vec<NodeSpec>,
+        ports: Ports,
+        grpc_port: Option<u16>,
+        parent: Vec<SocketAddr>,
+    ) -> Result<Plan, Failure> {
+        if !CELL_NODES.contains(&nodes.len()) {
+            return Err(Failure::Usage(format!(
+                "{path} has {} nodes, and a cell has 3 to 32: name them, such as 1=10.1.0.1 \
+                 2=10.1.0.2 3=10.1.0.3",
+                nodes.len()
+            )));
+        }
+        let mut plan = Plan::new(tls::cell(path), nodes, ports, grpc_port)?;
+        let taken = [Some(ports.ring), Some(ports.client), Some(ports.admin), grpc_port];
+        if ports.links == 0 || taken.contains(&Some(ports.links)) {
+            return Err(Failure::Usage("--link-port is a port of its own, and not 0".to_owned()));
+        }
+        plan.links = Some(Links { port: ports.links, parent });
+        Ok(plan)
+    }
+
+    /// All nodes are on this machine.
+    pub fn is_local(&self) -> bool {
+        self.nodes.iter().all(|node| node.address.is_loopback())
     }
 
     /// These nodes were retired.
@@ -128,8 +191,12 @@ impl Plan {
             }
             self.nodes.push(node.clone());
         }
-        if self.nodes.len() > MAX_MEMBERS {
-            return Err(Failure::Usage(format!("a cluster has at most {MAX_MEMBERS} nodes")));
+        let (what, most) = match self.links {
+            Some(_) => ("cell", *CELL_NODES.end()),
+            None => ("cluster", MAX_MEMBERS),
+        };
+        if self.nodes.len() > most {
+            return Err(Failure::Usage(format!("a {what} has at most {most} nodes")));
         }
         self.nodes.sort_unstable_by_key(|node| node.id);
         Ok(())
@@ -155,6 +222,7 @@ impl Plan {
             client: at(self.client_port),
             admin: at(self.admin_port),
             grpc: self.grpc_port.map(at),
+            links: self.links.as_ref().map(|links| at(links.port)),
         }
     }
 }
@@ -171,4 +239,15 @@ pub struct Sockets {
     /// For gRPC and HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grpc: Option<SocketAddr>,
+    /// For links from other cells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub links: Option<SocketAddr>,
+}
+
+impl Sockets {
+    /// All of them.
+    pub fn all(self) -> impl Iterator<Item = SocketAddr> {
+        let Sockets { ring, client, admin, grpc, links } = self;
+        [ring, client, admin].into_iter().chain(grpc).chain(links)
+    }
 }

@@ -25,6 +25,7 @@ pub struct Report {
     /// Files with a line for `steadfast join`, if nodes were added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tokens: Vec<PathBuf>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     next: Vec<String>,
     #[serde(skip)]
     plan: Plan,
@@ -113,7 +114,16 @@ impl Report {
         text
     }
 
-    fn steps(&self) -> Vec<String> {
+    /// What was made, in short.
+    pub fn summary(&self) -> String {
+        let folders = [&self.clients[..], &self.admins].concat().join(", ");
+        match &self.renewed[..] {
+            [] => format!("made     {:2} nodes, {folders}", self.nodes.len()),
+            renewed => format!("renewed  {:2} certificates", renewed.len()),
+        }
+    }
+
+    pub fn steps(&self) -> Vec<String> {
         let out = self.out.display();
         let mut steps = Vec::new();
         for (token, node) in self.tokens.iter().zip(&self.nodes) {
