@@ -1,64 +1,19 @@
 //! `steadfast init`: its files are complete and private, and the nodes start as written.
 
 mod daemon;
+mod initiated;
 
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use daemon::{Daemon, program};
-use steadfast::{Client, Invocation, MethodId, NodeConfig, Tls};
-use tempfile::TempDir;
+use initiated::{config, contents, free_ports, made, plant, refused};
+use steadfast::{Client, Invocation, MethodId, Tls};
 use tls::{Credentials, Identity, Port, Server};
 use wire::NodeId;
-
-fn init(arguments: &[&str], folder: &Path) -> Output {
-    let mut command: Command = program();
-    command.arg("init").args(arguments).arg("--out").arg(folder);
-    command.output().expect("the program can be run")
-}
-
-fn made(arguments: &[&str], folder: &Path) -> String {
-    let output = init(arguments, folder);
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn refused(arguments: &[&str], folder: &Path) -> String {
-    let output = init(arguments, folder);
-    assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
-    String::from_utf8(output.stderr).unwrap()
-}
-
-fn plant() -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("plant");
-    (folder, out)
-}
-
-fn config(folder: &Path) -> NodeConfig {
-    let text = fs::read_to_string(folder.join("steadfast.toml")).unwrap();
-    let mut config = NodeConfig::from_toml(&text).unwrap();
-    config.resolve(&steadfast::Folders::one(folder));
-    config
-}
-
-/// The files' sum of bytes and names, to see whether anything has changed.
-fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(contents(&path));
-        } else {
-            files.push((path.clone(), fs::read(&path).unwrap()));
-        }
-    }
-    files.sort();
-    files
-}
 
 #[test]
 fn a_cluster_on_hosts_gets_all_that_its_nodes_need_to_listen_there() {
@@ -86,16 +41,10 @@ fn a_cluster_on_hosts_gets_all_that_its_nodes_need_to_listen_there() {
     assert!(Tls::from_dir(out.join("admin-ops")).is_ok());
 }
 
-/// Three ports that nobody has at the moment.
-fn free_ports() -> [String; 3] {
-    let free = steadfast::free_ring_addresses(3);
-    [0, 1, 2].map(|index: usize| free[index].port().to_string())
-}
-
 #[test]
 fn nodes_start_as_written_and_clients_and_administrators_reach_them() {
     let (_kept, out) = plant();
-    let [ring, client, admin] = free_ports();
+    let [ring, client, admin, _] = free_ports();
     let ports = ["--ring-port", &ring, "--client-port", &client, "--admin-port", &admin];
     made(&[&["--cluster", "plant", "--local", "3"], &ports[..]].concat(), &out);
     let config = |id| out.join(format!("node-{id}/steadfast.toml"));

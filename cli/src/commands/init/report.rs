@@ -118,8 +118,8 @@ impl Report {
     pub fn summary(&self) -> String {
         let folders = [&self.clients[..], &self.admins].concat().join(", ");
         match &self.renewed[..] {
-            [] => format!("made     {:2} nodes, {folders}", self.nodes.len()),
-            renewed => format!("renewed  {:2} certificates", renewed.len()),
+            [] => format!("made {} nodes, {folders}:", self.nodes.len()),
+            renewed => format!("renewed {} certificates:", renewed.len()),
         }
     }
 

@@ -47,7 +47,7 @@ impl SystemReport {
         let mut text = format!("System \"{}\", in {out}:\n", self.system);
         for CellReport { path, made } in &self.cells {
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "  {}  {out}/{path}/", made.summary());
+            let _ = writeln!(text, "  {} {out}/{path}/", made.summary());
         }
         text += "\nNext:\n";
         for (index, step) in self.steps().iter().enumerate() {
