@@ -23,7 +23,7 @@ const THREE: [&str; 7] = [
     "7443",
 ];
 
-/// What `near` makes of `far` in a handshake: whom it lets in, or the refusal.
+/// Shakes hands. Gives whom `near` lets in, or either side's refusal.
 fn link(near: &Path, far: &Path, reach: Reach) -> Result<Identity, String> {
     let read = |folder: &Path| Credentials::from_dir(folder).unwrap();
     let server = Server::reaching(&read(near), Port::States, reach).unwrap();

@@ -138,11 +138,11 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> ExitCode {
-    finish(make(args).and_then(|text| print(&text)))
+    finish(files_of(args).and_then(|text| print(&text)))
 }
 
-/// Gives the report's text.
-fn make(args: &Args) -> Result<String, Failure> {
+/// Makes the files, and gives the report's text.
+fn files_of(args: &Args) -> Result<String, Failure> {
     if args.system.is_some() || args.cell.is_some() {
         let report = of_system(args)?;
         return if args.json { report.json() } else { Ok(report.text()) };
@@ -164,7 +164,7 @@ fn make(args: &Args) -> Result<String, Failure> {
     if args.json { report.json() } else { Ok(report.text()) }
 }
 
-/// Of a cluster that was made before.
+/// The changes of a cluster that was made before.
 fn changes(args: &Args) -> Result<Changes, Failure> {
     let changes = Changes {
         cluster: args.cluster.clone(),

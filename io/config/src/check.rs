@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::error::Problem;
 use crate::nodes;
 use crate::replica::Execution;
-use crate::system;
+use crate::system::SystemProblem;
 
 /// The range of [`Config::vote_timeout`].
 const VOTE_TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
@@ -64,7 +64,7 @@ impl Config {
         self.check_programs()?;
         self.check_storage()?;
         self.check_jobs()?;
-        system::check(self)?;
+        self.check_system()?;
         let me = Member { node: self.node, incarnation: Incarnation(0) };
         self.ring_config(me).check().map_err(Problem::Ring)
     }
@@ -203,6 +203,22 @@ impl Config {
         }
         if self.jobs.listen.is_some() && self.security.tls().is_none() {
             return Err(Problem::CopiesWithoutTls);
+        }
+        Ok(())
+    }
+
+    fn check_system(&self) -> Result<(), Problem> {
+        let Some(system) = &self.system else { return Ok(()) };
+        system.check(&self.cluster).map_err(Problem::System)?;
+        if let Some(listen) = system.listen {
+            let taken = [self.client, self.admin_tls, self.grpc, self.jobs.listen];
+            let mut taken = taken.iter().flatten().chain(self.ring_addresses());
+            if listen.port() == 0 || taken.any(|other| other.port() == listen.port()) {
+                return Err(Problem::System(SystemProblem::Port(listen)));
+            }
+        }
+        if self.security.tls().is_none() && !self.insecure {
+            return Err(Problem::System(SystemProblem::NoTls));
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Files, and what is said of impossible ones.
 
+mod system;
+
 use crate::{Config, DEFAULT_CONFIG, Folders, SHORT_CONFIG};
 
 const MINIMAL: &str = "node = 1\n[[nodes]]\nid = 1\nring = \"127.0.0.1:7201\"\n";
@@ -32,7 +34,7 @@ fn the_page_of_what_people_change_is_possible_as_a_whole() {
 
 #[test]
 fn the_manual_names_every_knob() {
-    // Of all knobs this one alone goes with one name of the cluster only.
+    // One knob goes with the names of cells alone.
     let text = uncommented(DEFAULT_CONFIG).replace("\"steadfast\"", "\"cell.line-a.porto\"");
     let config = Config::from_toml(&text).unwrap();
     assert!(config.data_dir.is_some() && config.admin.is_some() && config.advertise.is_some());

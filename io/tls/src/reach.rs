@@ -1,4 +1,4 @@
-//! Who may be at the other end: this cluster's, or all of the system that it is a cell of.
+//! How far a side reaches: to its own cluster, or to all cells of the system that it is one of.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::credentials::CredentialsError;
 use crate::name::{Identity, Role, any_node, cell, check_path, root_of};
 use crate::provider;
 
-/// Who may be at the other end of a connection.
+/// The others that may be at the far end of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reach {
     /// Those of the same cluster.

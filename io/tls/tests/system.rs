@@ -108,7 +108,7 @@ fn a_stolen_cell_makes_names_of_that_cell_alone() {
         for reach in REACHES {
             let why = at_server(&porto, &honest, reach, &forged);
             assert!(why.contains("may not make this name"), "{why}");
-            // Of a client's certificate the purpose is refused first.
+            // The purpose of a client's certificate is refused first.
             let why = at_client(&porto, &honest, reach, &forged);
             assert!(why.contains("refused"), "{why}");
         }

@@ -114,7 +114,7 @@ impl Report {
         text
     }
 
-    /// What was made, in short.
+    /// The created files, in short.
     pub fn summary(&self) -> String {
         let folders = [&self.clients[..], &self.admins].concat().join(", ");
         match &self.renewed[..] {

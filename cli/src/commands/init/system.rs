@@ -23,7 +23,7 @@ pub struct System {
     pub name: Option<String>,
     pub ports: Ports,
     pub grpc: Option<u16>,
-    /// Of each cell.
+    /// The same for each cell.
     pub people: People,
 }
 

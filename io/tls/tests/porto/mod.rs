@@ -94,7 +94,7 @@ pub fn node(path: &str) -> Identity {
     Identity::node(&cell(path), NodeId(1)).unwrap()
 }
 
-/// Whoever has the key: it signs in this name.
+/// The key's holder, who signs in this name.
 fn issuer(organization: &str, name: &str, key: &str) -> Issuer<'static, KeyPair> {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
@@ -195,7 +195,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-/// What a node of this cell has against a client with this certificate.
+/// The words of a node of this cell against a client with this certificate.
 pub fn at_server(porto: &Porto, honest: &Cell, reach: Reach, forged: &Issued) -> String {
     let server = porto.server(&honest.node(), reach);
     let mut roots = RootCertStore::empty();
@@ -222,7 +222,7 @@ pub fn at_server(porto: &Porto, honest: &Cell, reach: Reach, forged: &Issued) ->
     }
 }
 
-/// What a node of this cell has against a server with this certificate.
+/// The words of a node of this cell against a server with this certificate.
 pub fn at_client(porto: &Porto, honest: &Cell, reach: Reach, forged: &Issued) -> String {
     let client = porto.client(&honest.node(), reach);
     let (chain, key) = shown(forged);
