@@ -10,6 +10,7 @@ use rustls::CommonState;
 use rustls::pki_types::CertificateDer;
 
 use crate::name::{Identity, check_cluster, path_of, root_of};
+use crate::twin::twins;
 
 /// The most bytes of a list.
 pub const MAX_DENIED: u64 = 1 << 20;
@@ -113,7 +114,7 @@ impl Denied {
     pub fn denies(&self, peer: &Peer) -> bool {
         self.names.contains(&peer.identity.to_string())
             || self.cells.contains(&peer.identity.cluster)
-            || self.fingerprints.contains(&peer.fingerprint)
+            || peer.fingerprints.iter().any(|it| self.fingerprints.contains(it))
     }
 }
 
@@ -122,8 +123,8 @@ impl Denied {
 pub struct Peer {
     /// The name in its certificate.
     pub identity: Identity,
-    /// The certificate's SHA-256.
-    fingerprint: [u8; FINGERPRINT],
+    /// The SHA-256 of the certificate, and of those that its owner can make of it.
+    fingerprints: Vec<[u8; FINGERPRINT]>,
 }
 
 impl Peer {
@@ -141,9 +142,14 @@ impl Peer {
     }
 
     fn new(identity: Identity, certificate: &[u8]) -> Peer {
-        let hash = digest(&SHA256, certificate);
-        Peer { identity, fingerprint: hash.as_ref().try_into().expect("SHA-256 has 32 bytes") }
+        let mut fingerprints = vec![hash(certificate)];
+        fingerprints.extend(twins(certificate).iter().map(|twin| hash(twin)));
+        Peer { identity, fingerprints }
     }
+}
+
+fn hash(certificate: &[u8]) -> [u8; FINGERPRINT] {
+    digest(&SHA256, certificate).as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
 /// Another cell of this one's system. To deny one's own would shut all out.

@@ -23,6 +23,7 @@ mod reach;
 mod records;
 mod server;
 mod stream;
+mod twin;
 
 pub use client::Client;
 pub use credentials::{Credentials, CredentialsError};

@@ -303,6 +303,30 @@ fn the_denied_are_refused_across_cells() {
     }
 }
 
+/// The owner of a certificate can write its signature in another form.
+#[test]
+fn a_denied_certificate_is_denied_in_each_form() {
+    let porto = Porto::new();
+    let line = porto.cell("line-a.porto");
+    let server = porto.server(&line.node(), Reach::Cluster);
+    let own = porto::shown(&line.node()).0;
+    let mut other = own.clone();
+    other[0] = porto::turned(&own[0]);
+    assert!(other[0] != own[0]);
+    let welcome = Visitor::Welcome(line.identity());
+    assert_eq!(
+        [&own, &other].map(|chain| server.admit_chain(chain)),
+        [&welcome; 2].map(Clone::clone)
+    );
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &own[0]);
+    let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    server.deny(Denied::parse(&hex, line.authority.cluster()).unwrap().into());
+    for chain in [&own, &other] {
+        let Visitor::Refused(why) = server.admit_chain(chain) else { panic!("it was let in") };
+        assert!(why.contains("denied here"), "{why}");
+    }
+}
+
 #[test]
 fn only_cells_reach_a_system() {
     let (mill, own) = Authority::new("mill").unwrap();

@@ -185,7 +185,7 @@ pub fn meet(
 }
 
 /// The chain and the key of a certificate, for those who check nothing of their own.
-fn shown(issued: &Issued) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+pub fn shown(issued: &Issued) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
     let chain = CertificateDer::pem_slice_iter(issued.certificate.as_bytes());
     let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).unwrap();
     (chain.map(Result::unwrap).collect(), key)
@@ -238,4 +238,31 @@ pub fn at_client(porto: &Porto, honest: &Cell, reach: Reach, forged: &Issued) ->
         Err(error) => explain(&error),
         Ok((near, _)) => panic!("{:?} was taken", steadfast_tls::Peer::of(&near)),
     }
+}
+
+/// The same certificate with (r, n - s) for its signature (r, s) on P-256, computed anew here.
+pub fn turned(certificate: &[u8]) -> CertificateDer<'static> {
+    const ORDER: [u128; 2] =
+        [0xffff_ffff_0000_0000_ffff_ffff_ffff_ffff, 0xbce6_faad_a717_9e84_f3b9_cac2_fc63_2551];
+    // The last element: 03 LENGTH 00, 30 LENGTH, 02 LENGTH r, 02 LENGTH s.
+    let is_last = |at: &usize| {
+        let tail = &certificate[*at..];
+        tail[0] == 3 && usize::from(tail[1]) + 2 == tail.len() && tail[2..4] == [0, 0x30]
+    };
+    let at = (0..certificate.len() - 4).find(is_last).unwrap();
+    let r = &certificate[at + 5..];
+    let (r, s) = r.split_at(2 + usize::from(r[1]));
+    let mut wide = [0; 33];
+    wide[33 - (s.len() - 2)..].copy_from_slice(&s[2..]);
+    let half = |at: usize| u128::from_be_bytes(wide[at..at + 16].try_into().unwrap());
+    let (low, less) = ORDER[1].overflowing_sub(half(17));
+    let high = ORDER[0] - half(1) - u128::from(less);
+    let bytes = [&[0][..], &high.to_be_bytes(), &low.to_be_bytes()].concat();
+    let needless = |pair: &[u8]| pair[0] == 0 && pair[1] < 0x80;
+    let first = bytes.windows(2).position(|pair| !needless(pair)).unwrap();
+    let wrap = |tag: u8, content: &[u8]| [&[tag, content.len() as u8], content].concat();
+    let signature = wrap(0x30, &[r, &wrap(2, &bytes[first..])].concat());
+    let whole = [&certificate[4..at], &wrap(3, &[&[0][..], &signature].concat())].concat();
+    let length = (whole.len() as u16).to_be_bytes();
+    CertificateDer::from([&[0x30, 0x82][..], &length, &whole].concat())
 }
