@@ -187,8 +187,7 @@ pub(crate) fn any_node(cluster: &str) -> String {
     format!("node.{cluster}.{TOP}")
 }
 
-/// The top of all names of a cluster: its authority makes no others.
-#[cfg(feature = "issue")]
+/// The top of all names of a cluster, or of a system: its authority makes no others.
 pub(crate) fn top_of(cluster: &str) -> String {
     format!("{cluster}.{TOP}")
 }

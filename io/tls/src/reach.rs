@@ -10,7 +10,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 use crate::credentials::CredentialsError;
-use crate::name::{Identity, Role, any_node, cell, check_path, root_of};
+use crate::name::{Identity, Role, any_node, cell, check_path, root_of, top_of};
 use crate::provider;
 
 /// The others that may be at the far end of a connection.
@@ -45,7 +45,7 @@ impl Reach {
     /// The name that a client of this reach demands of a server.
     pub(crate) fn demand(self, ours: &Identity) -> ServerName<'static> {
         match (self, ours.system()) {
-            (Reach::System, Some(system)) => server_name(system.into()),
+            (Reach::System, Some(system)) => server_name(top_of(system)),
             _ => server_name(any_node(&ours.cluster)),
         }
     }

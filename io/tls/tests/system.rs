@@ -328,6 +328,17 @@ fn a_denied_certificate_is_denied_in_each_form() {
 }
 
 #[test]
+fn a_systems_name_may_be_a_number() {
+    let (authority, own) = SystemAuthority::new("127").unwrap();
+    let porto = Porto { authority, pem: own.certificate };
+    let (root, line) = (porto.cell("127"), porto.cell("1.127"));
+    let (client, server) =
+        (porto.client(&line.node(), Reach::System), porto.server(&root.node(), Reach::System));
+    let (_, far) = meet(&client.config(), client.server_name(), &server.config()).unwrap();
+    assert_eq!(server.admit_connection(&far), Visitor::Welcome(line.identity()));
+}
+
+#[test]
 fn only_cells_reach_a_system() {
     let (mill, own) = Authority::new("mill").unwrap();
     let issued = mill.issue(&Identity::node("mill", NodeId(1)).unwrap(), &[]).unwrap();
