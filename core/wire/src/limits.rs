@@ -412,3 +412,19 @@ pub const MAX_ADDRESS: usize = 128;
 /// Ended bindings whose end the registry knows. The registry knows only the last end of the oldest
 /// ones beyond this limit.
 pub const MAX_FENCES: usize = 2_048;
+
+/// Links that a process accepts from other cells. Each has four connections.
+pub const MAX_LINKS_ACCEPTED: usize = 64;
+
+/// Links that a process dials at a time.
+pub const MAX_LINKS_DIALLED: usize = 256;
+
+/// Bytes of a message on a link: the largest call, and what a layer above says about it.
+pub const MAX_LINK_MESSAGE: usize = MAX_BODY + (64 << 10);
+
+/// Bytes of one class of a link that wait to be sent. A message beyond is refused as full.
+pub const MAX_CLASS_BACKLOG: usize = 4 << 20;
+
+/// Connections that may become links: they shake hands, or wait for the others of their link. Twice
+/// those of all links, so that all can come back at once.
+pub const MAX_LINK_VISITORS: usize = 8 * MAX_LINKS_ACCEPTED;

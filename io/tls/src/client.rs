@@ -12,7 +12,7 @@ use rustls::{ClientConfig, ClientConnection};
 use wire::limits::MAX_LINKS;
 
 use crate::credentials::{Credentials, CredentialsError};
-use crate::name::Identity;
+use crate::name::{Identity, NameError, any_node, check_cluster};
 use crate::reach::{NodesOfSystem, Reach, demand_cell};
 use crate::records::Records;
 use crate::{Port, provider};
@@ -157,6 +157,19 @@ impl Client {
         let connection = ClientConnection::new(self.config_for(address), self.demand.clone())
             .expect("the configuration was checked, and the name is valid");
         Records::new(connection.into())
+    }
+
+    /// Begins a connection to a node of this cluster, which may be another than the client's own. It
+    /// uses no tickets. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The cluster's name cannot stand in certificates.
+    pub fn connect_to(&self, cluster: &str) -> Result<Records, NameError> {
+        check_cluster(cluster)?;
+        let name = ServerName::try_from(any_node(cluster)).expect("a label was checked to be one");
+        let connection = ClientConnection::new(self.config(), name)
+            .expect("the configuration was checked, and the name is valid");
+        Ok(Records::new(connection.into()))
     }
 
     fn config_for(&self, address: SocketAddr) -> Arc<ClientConfig> {

@@ -30,8 +30,8 @@ pub use credentials::{Credentials, CredentialsError};
 pub use denied::{Denied, DeniedError, MAX_DENIED, NotDenied, Peer};
 pub use explain::explain;
 pub use name::{
-    Identity, MAX_LEVELS, MAX_PATH, NameError, Role, cell, check_cluster, check_path, parent_of,
-    path_of, root_of,
+    Identity, MAX_LEVELS, MAX_PATH, NameError, Role, any_node, cell, check_cluster, check_path,
+    parent_of, path_of, root_of,
 };
 pub use reach::Reach;
 pub use records::Records;
@@ -55,6 +55,8 @@ pub enum Port {
     States,
     /// Calls of services by gRPC and HTTP.
     Gateway,
+    /// Messages between nodes of two cells.
+    Cell,
 }
 
 impl Port {
@@ -66,6 +68,7 @@ impl Port {
             Port::Copies => &[b"steadfast-copies"],
             Port::States => &[b"steadfast-states"],
             Port::Gateway => &[b"h2", b"http/1.1"],
+            Port::Cell => &[b"steadfast-cell/1"],
         };
         names.iter().map(|name| name.to_vec()).collect()
     }

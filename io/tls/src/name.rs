@@ -183,7 +183,7 @@ impl fmt::Display for Identity {
 }
 
 /// The name that every node of a cluster has.
-pub(crate) fn any_node(cluster: &str) -> String {
+pub fn any_node(cluster: &str) -> String {
     format!("node.{cluster}.{TOP}")
 }
 

@@ -82,6 +82,10 @@ impl Server {
         // Sealed with a key that this process draws and changes every six hours: nothing is kept
         // here.
         config.ticketer = Ticketer::new().map_err(|error| unusable(&error))?;
+        if port == Port::Cell {
+            // Links live long: a ticket would spare little, and outlive a certificate.
+            config.send_tls13_tickets = 0;
+        }
         config.alpn_protocols = port.protocols();
         let denied = Arc::default();
         let present = Present { config: Arc::new(config), verifier, denied };

@@ -30,6 +30,7 @@ const BELOW: &[(&str, &str)] = &[
     ("io/rank", "channel memlog os wire"),
     ("io/tls", "wire"),
     ("io/client", "tls wire"),
+    ("io/links", "os tls wire"),
     (
         "io/node",
         "admin client config engine job manager monitor os qos qosd registry ring seal store supervisor tls wire",
