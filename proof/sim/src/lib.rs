@@ -14,6 +14,7 @@ pub mod draft;
 pub mod executor;
 pub mod fabric;
 pub mod faults;
+pub mod forest;
 mod identity;
 pub mod interruptions;
 pub mod jobs;

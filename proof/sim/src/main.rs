@@ -8,6 +8,8 @@ use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
 use steadfast_sim::campaign::{self, Campaign, Listener, Report};
 use steadfast_sim::cluster::Operation;
+use steadfast_sim::draw::Draw;
+use steadfast_sim::forest;
 use steadfast_sim::options::World;
 use steadfast_sim::plants;
 use steadfast_sim::run::{Outcome, Plant, Settings, Summary, catch_panics, run_seed};
@@ -51,6 +53,12 @@ struct Arguments {
     /// the next time.
     #[arg(long, value_name = "FILE", requires = "bugs")]
     record: Option<PathBuf>,
+    /// With --world forest: one system of so many peers in cells of 16, for ten virtual minutes.
+    #[arg(long)]
+    peers: Option<usize>,
+    /// With --peers: so many faults.
+    #[arg(long, default_value_t = 1_000, requires = "peers")]
+    faults: u64,
     /// With --seed: only the verdict, not the events.
     #[arg(long)]
     quiet: bool,
@@ -75,6 +83,7 @@ enum WorldName {
     Stores,
     Jobs,
     Channels,
+    Forest,
 }
 
 impl Arguments {
@@ -99,6 +108,7 @@ impl Arguments {
             WorldName::Stores => World::Stores,
             WorldName::Jobs => World::Jobs,
             WorldName::Channels => World::Channels,
+            WorldName::Forest => World::Forest,
         });
         Settings { world, ..Settings::default() }
     }
@@ -131,6 +141,7 @@ impl Arguments {
             Some(WorldName::Stores) => " --world stores",
             Some(WorldName::Jobs) => " --world jobs",
             Some(WorldName::Channels) => " --world channels",
+            Some(WorldName::Forest) => " --world forest",
         };
         format!("cargo run --release -p steadfast-sim -- --seed {seed}{world}")
     }
@@ -140,10 +151,25 @@ impl Arguments {
     }
 }
 
+/// One large system of cells.
+fn large(arguments: &Arguments, peers: usize) -> bool {
+    let seed = arguments.seed.unwrap_or(0);
+    let options = forest::Options::large(peers, arguments.faults);
+    let outcome = forest::run_with(options, &mut Draw::new(seed), Plant::default(), false);
+    let (faults, answered) = (outcome.summary.deaths, outcome.summary.answered);
+    if let Err(violation) = &outcome.verdict {
+        println!("seed {seed}: VIOLATION of {}: {}", violation.property, violation.text);
+    }
+    println!("{peers} peers, {faults} faults, {answered} calls answered");
+    outcome.verdict.is_ok()
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     catch_panics();
-    let well = if let Some(seed) = arguments.seed {
+    let well = if let Some(peers) = arguments.peers {
+        large(&arguments, peers)
+    } else if let Some(seed) = arguments.seed {
         one(&arguments, seed)
     } else if arguments.bugs || arguments.bug.is_some() {
         plant(&arguments)

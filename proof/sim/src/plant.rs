@@ -26,6 +26,9 @@ pub struct Plant {
     pub channel: channel::Planted,
     /// In what reads images.
     pub image: image::Planted,
+    /// In cells' books and routers.
+    #[cfg(feature = "planted-bugs")]
+    pub cells: Option<cells::Bug>,
 }
 
 impl Plant {
@@ -74,6 +77,9 @@ impl Plant {
         }
         if self.channel.bug().is_some() {
             return Some(World::Channels);
+        }
+        if self.cells.is_some() {
+            return Some(World::Forest);
         }
         if self.store.bug().is_some_and(|bug| store::Bug::OF_CLUSTERS.contains(&bug)) {
             return Some(World::Decay);

@@ -32,8 +32,12 @@ pub fn all() -> Vec<(String, Plant)> {
         .map(|bug| (format!("image::{bug:?}"), Plant { image: Some(bug).into(), ..none }));
     let channel = channel::Bug::all()
         .map(|bug| (format!("channel::{bug:?}"), Plant { channel: Some(bug).into(), ..none }));
+    let cells = cells::Bug::CARRIERS
+        .iter()
+        .copied()
+        .map(|bug| (format!("cells::{bug:?}"), Plant { cells: Some(bug), ..none }));
     let whole = ring.chain(engine).chain(seal).chain(store).chain(client).chain(manager);
-    whole.chain(job).chain(image).chain(channel).collect()
+    whole.chain(job).chain(image).chain(channel).chain(cells).collect()
 }
 
 /// Without the feature `planted-bugs` the machines have none.

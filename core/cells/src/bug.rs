@@ -1,0 +1,34 @@
+//! Mistakes planted on purpose, to prove that the tests find them.
+
+wire::planted_bugs! {
+    /// In the book.
+    BOOK {
+        /// A lease never ends.
+        KeepForEver,
+        /// The exports of a cell stay when it is gone.
+        KeepExports,
+        /// An older attachment renews a newer one's lease.
+        RenewAny,
+        /// A cell that has lost everything does not take its path from the former one.
+        AttachTheFormer,
+        /// An older answer replaces a newer one.
+        LearnOlder,
+    }
+    /// In the carriers.
+    CARRIERS {
+        /// A cell speaks for cells that are not below it.
+        BelievePaths,
+        /// A lost link's calls are answered by nobody.
+        ForgetLost,
+        /// A call that was lost on its way is called not executed.
+        CallLostUndone,
+        /// A silent link is kept.
+        KeepSilent,
+        /// Answers are called new however long they travelled.
+        HideAge,
+        /// A cell whose parent is silent waits for it.
+        WaitForParent,
+        /// A shunned cell goes on with its old attachment.
+        IgnoreShunning,
+    }
+}

@@ -1,0 +1,48 @@
+//! Which cells a cell talks to directly: chosen at the start, as `stheno.txt` (2.1) demands.
+
+use alloc::vec::Vec;
+
+use wire::Time;
+
+use crate::cell::Cell;
+use crate::command::Place;
+use crate::message::MemberCell;
+use crate::path::Path;
+
+/// The ways of a system beyond its tree.
+///
+/// The tree of attachments is always there: it decides who may speak for whom, and is the last way
+/// to everywhere. An overlay may know shorter ones.
+pub trait Overlay {
+    /// Where the nodes of a cell are that it is worth having a link to; `None`: the tree's ways do.
+    fn shortcut(&mut self, now: Time, to: &Path) -> Option<Place>;
+
+    /// This cell is here now; by the wall's clock, which its nodes share.
+    fn handle_own(&mut self, wall: Time, cell: &Cell, place: Place);
+
+    /// A neighbour has told of cells. Returns what was news.
+    fn handle_members(&mut self, now: Time, members: Vec<MemberCell>) -> Vec<MemberCell>;
+
+    /// The cells that a new neighbour is told.
+    fn members(&self) -> Vec<MemberCell>;
+}
+
+/// The tree alone (P3): a cell's state grows with its children and its depth, and with nothing else.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tree;
+
+impl Overlay for Tree {
+    fn shortcut(&mut self, _: Time, _: &Path) -> Option<Place> {
+        None
+    }
+
+    fn handle_own(&mut self, _: Time, _: &Cell, _: Place) {}
+
+    fn handle_members(&mut self, _: Time, _: Vec<MemberCell>) -> Vec<MemberCell> {
+        Vec::new()
+    }
+
+    fn members(&self) -> Vec<MemberCell> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,150 @@
+//! The cells below: attached, renewed, heard, and told of changes above.
+
+use alloc::collections::BTreeMap;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use wire::{Duration, Time};
+
+use super::asks::{Asks, Back};
+use super::links::Links;
+use super::sight::Sight;
+use crate::command::{Attachment, Command, Count, Epoch, Place, Refusal, Verdict};
+use crate::limits::MAX_CHILDREN;
+use crate::message::Message;
+use crate::output::{LinkId, Outputs};
+use crate::path::Path;
+
+/// Renewals that come within this time are ordered together.
+const TOGETHER: Duration = Duration::from_millis(100);
+
+/// The cells below, as one node hears of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Below {
+    /// Renewals that are to be ordered, by the link that they came by.
+    renewals: BTreeMap<Path, (Epoch, LinkId)>,
+    since: Option<Time>,
+    /// By which links the cells were told of what is above, and what.
+    told: BTreeMap<LinkId, Vec<Place>>,
+    /// A lease's end was ordered for this time.
+    ticked: Option<Time>,
+}
+
+/// The fields that the handlers of the cells below may touch.
+pub(super) struct BelowHandler<'a, 'b> {
+    pub(super) below: &'a mut Below,
+    pub(super) links: &'a Links,
+    pub(super) out: &'a mut Outputs,
+    pub(super) asks: &'a mut Asks,
+    pub(super) sight: &'a Sight<'b>,
+    /// Paths are not checked: planted.
+    pub(super) believes: bool,
+}
+
+impl Below {
+    pub(super) fn lost(&mut self, link: LinkId) {
+        self.told.remove(&link);
+        self.renewals.retain(|_, (_, from)| *from != link);
+    }
+
+    pub(super) fn next_timeout(&self, now: Time, sight: &Sight<'_>) -> Option<Time> {
+        let renewals = self.since.map(|since| since + TOGETHER);
+        let end = sight.cell.next_end().filter(|_| sight.is_seat());
+        // The order's clock is the wall's.
+        let end =
+            end.filter(|end| self.ticked != Some(*end)).map(|end| now + end.since(sight.wall));
+        renewals.into_iter().chain(end).min()
+    }
+}
+
+impl BelowHandler<'_, '_> {
+    /// Does what is due, and tells the cells below what has changed above.
+    pub(super) fn look(&mut self, now: Time) {
+        if self.below.since.is_some_and(|since| since + TOGETHER <= now) {
+            self.below.since = None;
+            let renewals = core::mem::take(&mut self.below.renewals);
+            let links = renewals.values().map(|(_, link)| *link).collect();
+            let children = renewals.into_iter().map(|(path, (epoch, _))| (path, epoch)).collect();
+            self.asks.order(self.out, Command::Renew(children), Some(Back::Renewals(links)));
+        }
+        let end = self.sight.cell.next_end().filter(|end| *end <= self.sight.wall);
+        if self.sight.is_seat() && end.is_some() && self.below.ticked != end {
+            self.below.ticked = end;
+            self.asks.order(self.out, Command::Tick, None);
+        }
+        self.tell_above();
+    }
+
+    /// # Errors
+    /// A cell speaks for itself alone.
+    pub(super) fn attach(&mut self, link: LinkId, wanted: Attachment) -> Result<(), &'static str> {
+        let is_own = self.links.path_of(link) == Some(&wanted.place.path);
+        if !is_own && !self.believes {
+            return Err("it speaks for another cell");
+        }
+        self.asks.order(self.out, Command::Attach(wanted), Some(Back::Attach(link)));
+        Ok(())
+    }
+
+    pub(super) fn renew(&mut self, now: Time, link: LinkId, epoch: Epoch) {
+        let Some(path) = self.links.path_of(link) else { return };
+        if self.below.renewals.len() < MAX_CHILDREN || self.below.renewals.contains_key(path) {
+            self.below.renewals.insert(path.clone(), (epoch, link));
+            self.below.since.get_or_insert(now);
+        }
+    }
+
+    pub(super) fn report(&mut self, link: LinkId, epoch: Epoch, upto: u64, counts: Vec<Count>) {
+        let Some(path) = self.links.path_of(link).cloned() else { return };
+        let back = Back::Report(link, epoch);
+        self.asks.order(self.out, Command::Report { path, epoch, upto, counts }, Some(back));
+    }
+
+    /// The group has answered a command that a cell below had caused.
+    pub(super) fn answered(&mut self, back: Back, verdict: Result<Verdict, Refusal>) {
+        match (back, verdict) {
+            (Back::Attach(link), Ok(Verdict::Attached(mut attached))) => {
+                attached.above = self.above();
+                self.below.told.insert(link, attached.above.clone());
+                self.out.control(link, Message::Attached(attached));
+            }
+            (Back::Attach(link), Err(refusal)) => {
+                self.out.control(link, Message::Refused(refusal.to_string()));
+            }
+            (Back::Renewals(links), Ok(Verdict::Renewed { shunned })) => {
+                for link in links {
+                    if self.links.path_of(link).is_some_and(|path| shunned.contains(path)) {
+                        self.out.control(link, Message::Shunned);
+                    }
+                }
+            }
+            (Back::Report(link, epoch), Ok(Verdict::Reported(upto))) => {
+                self.out.control(link, Message::Reported { epoch, upto });
+            }
+            (Back::Report(link, _), Ok(Verdict::Shunned)) => {
+                self.out.control(link, Message::Shunned);
+            }
+            // Nobody has ordered it: the cell below asks again.
+            _ => {}
+        }
+    }
+
+    /// This cell with its nodes that carry now, and the cells above it.
+    fn above(&self) -> Vec<Place> {
+        let own = Place { path: self.sight.cell.path().clone(), at: self.sight.links_at() };
+        core::iter::once(own).chain(self.sight.cell.above().iter().cloned()).collect()
+    }
+
+    fn tell_above(&mut self) {
+        if !self.sight.links_up() {
+            return;
+        }
+        let above = self.above();
+        for (link, told) in &mut self.below.told {
+            if *told != above {
+                told.clone_from(&above);
+                self.out.control(*link, Message::Above(above.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The links of a node: whose they are, whether they live, and how long a message takes.
+
+use alloc::collections::BTreeMap;
+
+use wire::{Duration, NodeId, Time};
+
+use crate::message::Message;
+use crate::output::{LinkId, Outputs};
+use crate::path::Path;
+
+/// Between two pings of a link by which calls go.
+pub(super) const BUSY: Duration = Duration::from_millis(20);
+
+/// Between two pings of another one.
+pub(super) const IDLE: Duration = Duration::from_millis(200);
+
+/// A link by which no call went for so long is idle.
+const BUSY_FOR: Duration = Duration::from_secs(1);
+
+/// A new link's first words come within this time, and a round trip.
+const HELLO_WITHIN: Duration = Duration::from_millis(100);
+
+/// A round trip of which nothing is known.
+const UNKNOWN: Duration = Duration::from_millis(50);
+
+/// The first words of the other side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) path: Path,
+    pub(crate) node: NodeId,
+}
+
+/// A round trip as RFC 6298 estimates it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RoundTrip(Option<(Duration, Duration)>);
+
+impl RoundTrip {
+    fn add(&mut self, sample: Duration) {
+        self.0 = Some(match self.0 {
+            None => (sample, sample / 2),
+            Some((smooth, spread)) => {
+                let off = smooth.abs_diff(sample);
+                ((smooth * 7 + sample) / 8, (spread * 3 + off) / 4)
+            }
+        });
+    }
+
+    /// The usual one; zero before the first.
+    pub(crate) fn usual(self) -> Duration {
+        self.0.map_or(Duration::ZERO, |(smooth, _)| smooth)
+    }
+
+    /// Hardly any takes longer.
+    fn bound(self) -> Duration {
+        self.0.map_or(UNKNOWN, |(smooth, spread)| smooth + spread * 4)
+    }
+}
+
+/// A link that is up.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    /// The certificate says so, if there is one.
+    pub(super) proven: Option<Peer>,
+    /// It has said so.
+    pub(crate) peer: Option<Peer>,
+    pub(crate) round_trip: RoundTrip,
+    heard: Time,
+    /// The other side pings so often, or this one.
+    every: Duration,
+    /// When to ping next, if this side does.
+    ping_at: Option<Time>,
+    called: Option<Time>,
+    /// It was dialled for a cell to attach to or through: kept as long as that is wanted.
+    pub(super) is_kept: bool,
+}
+
+impl Link {
+    fn silent_at(&self) -> Time {
+        let patience = match (&self.peer, self.every) {
+            (None, _) => HELLO_WITHIN,
+            (Some(_), every) if every <= BUSY => BUSY * 6,
+            (Some(_), every) => every * 2,
+        };
+        self.heard + patience + self.round_trip.bound()
+    }
+
+    fn is_busy(&self, now: Time) -> bool {
+        self.called.is_some_and(|at| now < at + BUSY_FOR)
+    }
+}
+
+/// All links of a node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Links {
+    up: BTreeMap<LinkId, Link>,
+}
+
+impl Links {
+    pub(crate) fn add(&mut self, now: Time, link: LinkId, proven: Option<Peer>) {
+        self.up.insert(
+            link,
+            Link {
+                proven,
+                peer: None,
+                round_trip: RoundTrip::default(),
+                heard: now,
+                every: IDLE,
+                ping_at: link.is_dialled().then_some(now),
+                called: None,
+                is_kept: false,
+            },
+        );
+    }
+
+    pub(crate) fn remove(&mut self, link: LinkId) -> Option<Link> {
+        self.up.remove(&link)
+    }
+
+    pub(crate) fn get(&self, link: LinkId) -> Option<&Link> {
+        self.up.get(&link)
+    }
+
+    pub(crate) fn get_mut(&mut self, link: LinkId) -> Option<&mut Link> {
+        self.up.get_mut(&link)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.up.len()
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = LinkId> {
+        self.up.keys().copied()
+    }
+
+    /// Those whose other side has said who it is.
+    pub(crate) fn known(&self) -> impl Iterator<Item = (LinkId, &Peer, &Link)> {
+        self.up.iter().filter_map(|(id, link)| Some((*id, link.peer.as_ref()?, link)))
+    }
+
+    /// The links to a cell, the quickest first.
+    pub(crate) fn to(&self, path: &Path) -> impl Iterator<Item = LinkId> {
+        let mut all: alloc::vec::Vec<(Duration, LinkId)> = self
+            .known()
+            .filter(|(_, peer, _)| peer.path == *path)
+            .map(|(id, _, link)| (link.round_trip.usual(), id))
+            .collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, id)| id)
+    }
+
+    pub(crate) fn path_of(&self, link: LinkId) -> Option<&Path> {
+        Some(&self.up.get(&link)?.peer.as_ref()?.path)
+    }
+
+    pub(crate) fn heard(&mut self, now: Time, link: LinkId) {
+        if let Some(link) = self.up.get_mut(&link) {
+            link.heard = now;
+        }
+    }
+
+    /// The other side pings so often.
+    pub(crate) fn pinged(&mut self, link: LinkId, every_ms: u16) {
+        if let Some(link) = self.up.get_mut(&link) {
+            link.every = Duration::from_millis(every_ms.into()).clamp(BUSY, IDLE * 5);
+        }
+    }
+
+    pub(crate) fn ponged(&mut self, now: Time, link: LinkId, at: u64) {
+        if let Some(link) = self.up.get_mut(&link)
+            && at <= now.0
+        {
+            link.round_trip.add(now.since(Time(at)));
+        }
+    }
+
+    /// A call goes by it: from now on it is pinged often.
+    pub(crate) fn called(&mut self, now: Time, link: LinkId) {
+        if let Some(link) = self.up.get_mut(&link) {
+            if !link.is_busy(now) && link.ping_at.is_some() {
+                link.ping_at = Some(now);
+            }
+            link.called = Some(now);
+        }
+    }
+
+    /// The links that nothing came by for too long.
+    pub(crate) fn silent(&self, now: Time) -> alloc::vec::Vec<LinkId> {
+        self.up.iter().filter(|(_, link)| link.silent_at() <= now).map(|(id, _)| *id).collect()
+    }
+
+    /// Pings what is due.
+    pub(crate) fn ping(&mut self, now: Time, out: &mut Outputs) {
+        for (id, link) in &mut self.up {
+            if link.ping_at.is_none_or(|at| at > now) {
+                continue;
+            }
+            let every = if link.is_busy(now) { BUSY } else { IDLE };
+            if every < link.every {
+                // Nobody could hear more often until now.
+                link.heard = now;
+            }
+            (link.every, link.ping_at) = (every, Some(now + every));
+            let every_ms = u16::try_from(every.as_millis()).unwrap_or(u16::MAX);
+            out.control(*id, Message::Ping { at: now.0, every_ms });
+        }
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        let links = self.up.values();
+        links.flat_map(|link| link.ping_at.into_iter().chain([link.silent_at()])).min()
+    }
+}

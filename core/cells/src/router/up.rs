@@ -1,0 +1,377 @@
+//! The way up: a link to the cell above, and this cell's attachment there.
+//!
+//! The two first carriers of a cell each keep a link. The first, the *seat*, attaches the cell, and
+//! tells what it exports. A cell whose parent is lost goes to the next one above, and goes back when
+//! the parent answers again.
+
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use wire::{Duration, Time};
+
+use super::asks::Asks;
+use super::links::Links;
+use super::sight::Sight;
+use crate::bug::{Bug, Planted};
+use crate::command::{Attached, Attachment, Command, Epoch, Place};
+use crate::limits::{MAX_PLACES, RENEW};
+use crate::message::Message;
+use crate::output::{Event, LinkId, Output, Outputs};
+use crate::path::Path;
+
+/// After a cell's nodes could not be reached, it is tried again.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Tries of one cell before it is the next one's turn.
+const TRIES: u32 = 2;
+
+/// A cell that is attached elsewhere looks so often whether its parent is back.
+const LOOK_BACK: Duration = Duration::from_secs(1);
+
+/// An unanswered question is repeated after this time.
+const REPEAT: Duration = Duration::from_millis(250);
+
+/// A link to a cell above, being made or there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Way {
+    link: LinkId,
+    to: Path,
+    /// The other side has said who it is.
+    is_up: bool,
+}
+
+/// The way up of one node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Up {
+    way: Option<Way>,
+    /// A link to the parent, while another cell has attached this one.
+    back: Option<Way>,
+    /// Which of the cells above is tried, and how often it was.
+    level: usize,
+    tries: u32,
+    dial_at: Time,
+    look_back_at: Time,
+    asked: Option<Time>,
+    renewed: Option<Time>,
+    reported: Option<(u64, Time)>,
+    /// The attachment was ended from above.
+    is_shunned: bool,
+    /// Links that are wanted no more.
+    given_up: Vec<LinkId>,
+    planted: Planted,
+}
+
+/// The fields that the handlers of the way up may touch.
+pub(super) struct UpHandler<'a, 'b> {
+    pub(super) up: &'a mut Up,
+    pub(super) links: &'a mut Links,
+    pub(super) out: &'a mut Outputs,
+    pub(super) asks: &'a mut Asks,
+    pub(super) next_link: &'a mut u64,
+    pub(super) sight: &'a Sight<'b>,
+}
+
+impl Up {
+    pub(super) fn with_bug(planted: Planted) -> Up {
+        Up { planted, ..Up::default() }
+    }
+
+    /// The link by which questions and calls go up.
+    pub(super) fn link(&self) -> Option<LinkId> {
+        self.way.as_ref().filter(|way| way.is_up).map(|way| way.link)
+    }
+
+    /// The next link that is wanted no more.
+    pub(super) fn given_up(&mut self) -> Option<LinkId> {
+        self.given_up.pop()
+    }
+
+    /// The cell that is dialled by this link.
+    pub(super) fn expects(&self, link: LinkId) -> Option<&Path> {
+        [&self.way, &self.back]
+            .into_iter()
+            .flatten()
+            .find(|way| way.link == link)
+            .map(|way| &way.to)
+    }
+
+    /// The cell at the other end of the way has attached this one.
+    fn is_attached(&self, to: Option<&Path>, sight: &Sight<'_>) -> bool {
+        let attached = sight.cell.above().first().map(|place| &place.path);
+        sight.cell.epoch().0 > 0 && attached.is_some() && attached == to && !self.is_shunned
+    }
+
+    pub(super) fn next_timeout(&self, links: &Links, sight: &Sight<'_>) -> Option<Time> {
+        if !sight.links_up() {
+            return None;
+        }
+        let dial = self.way.is_none().then_some(self.dial_at);
+        let seat = self.link().filter(|_| sight.is_seat()).map(|link| {
+            let again = match self.is_attached(links.path_of(link), sight) {
+                true => self.renewed.map(|at| at + RENEW),
+                false => self.asked.map(|at| at + REPEAT),
+            };
+            again.unwrap_or(Time::ZERO)
+        });
+        let reported = self.reported.map(|(_, at)| at + REPEAT);
+        let reported = reported.filter(|_| sight.is_seat() && self.link().is_some());
+        let looks_back = sight.is_seat() && self.level > 0 && self.back.is_none();
+        let back = (self.link().is_some() && looks_back).then_some(self.look_back_at);
+        dial.into_iter().chain(seat).chain(reported).chain(back).min()
+    }
+}
+
+impl UpHandler<'_, '_> {
+    /// Does what is due, and what the book asks for.
+    pub(super) fn look(&mut self, now: Time) {
+        if !self.sight.links_up() {
+            for way in [self.up.way.take(), self.up.back.take()].into_iter().flatten() {
+                self.close(way.link);
+            }
+            return;
+        }
+        if self.up.way.is_none() && self.up.dial_at <= now {
+            self.dial(now);
+        }
+        if self.is_astray() {
+            if let Some(way) = self.up.way.take() {
+                self.close(way.link);
+            }
+            self.dial(now);
+        }
+        if self.up.link().is_none() {
+            return;
+        }
+        if self.sight.is_seat()
+            && self.up.level > 0
+            && self.up.back.is_none()
+            && self.up.look_back_at <= now
+        {
+            self.up.look_back_at = now + LOOK_BACK;
+            let places = self.places();
+            self.up.back = places.first().and_then(|parent| self.make(parent));
+        }
+        if self.sight.is_seat() {
+            self.attach(now);
+            self.report(now);
+        }
+    }
+
+    /// The other side of a dialled link has said who it is.
+    pub(super) fn hello(&mut self, now: Time, link: LinkId) {
+        if self.up.back.as_ref().is_some_and(|way| way.link == link) {
+            // The parent is there again: the cell goes back to it.
+            if let Some(former) = self.up.way.take() {
+                self.close(former.link);
+            }
+            self.up.way = self.up.back.take();
+            self.up.level = 0;
+        }
+        if let Some(way) = self.up.way.as_mut().filter(|way| way.link == link) {
+            way.is_up = true;
+            (self.up.tries, self.up.asked, self.up.renewed, self.up.reported) =
+                (0, None, None, None);
+            self.up.look_back_at = now + LOOK_BACK;
+            if let Some(link) = self.links.get_mut(link) {
+                link.is_kept = true;
+            }
+            self.look(now);
+        }
+    }
+
+    /// A link that was dialled or was up is gone.
+    pub(super) fn lost(&mut self, now: Time, link: LinkId) {
+        if self.up.back.as_ref().is_some_and(|way| way.link == link) {
+            self.up.back = None;
+            return;
+        }
+        let Some(way) = self.up.way.take_if(|way| way.link == link) else { return };
+        if way.is_up {
+            // Its other node is tried at once.
+            (self.up.tries, self.up.dial_at) = (0, now);
+        } else {
+            self.up.tries += 1;
+            self.up.dial_at = now + AGAIN;
+            if self.up.tries >= TRIES && !self.up.planted.is(Bug::WaitForParent) {
+                self.up.tries = 0;
+                let count = self.places().len().max(1);
+                self.up.level = (self.up.level + 1) % count;
+                // A whole round without success is no reason to hurry.
+                let is_round = self.up.level == 0;
+                self.up.dial_at = if is_round { now + AGAIN * 4 } else { now };
+            }
+        }
+        if self.up.dial_at <= now {
+            self.look(now);
+        }
+    }
+
+    /// The cell above has attached this one.
+    pub(super) fn attached(&mut self, now: Time, link: LinkId, attached: Attached) {
+        if self.up.link() != Some(link) || !self.sight.is_seat() {
+            return;
+        }
+        self.up.is_shunned = false;
+        self.up.renewed = Some(now);
+        let Attached { epoch, seen, above, .. } = attached;
+        if let Some(to) = above.first().filter(|_| epoch != self.sight.cell.epoch()) {
+            self.out.event(Event::Attached { to: to.path.clone(), epoch });
+        }
+        self.order(Command::Rise { epoch, seen, above });
+    }
+
+    /// The cell above has ended the attachment.
+    pub(super) fn shunned(&mut self, now: Time, link: LinkId) {
+        if self.up.link() != Some(link) || self.up.planted.is(Bug::IgnoreShunning) {
+            return;
+        }
+        if let Some(by) = self.links.path_of(link) {
+            self.out.event(Event::Shunned { by: by.clone() });
+        }
+        (self.up.is_shunned, self.up.asked) = (true, None);
+        self.look(now);
+    }
+
+    /// The cell above refuses to attach this one: the next one above may do it.
+    pub(super) fn refused(&mut self, now: Time, link: LinkId, reason: alloc::string::String) {
+        let Some(way) = self.up.way.take_if(|way| way.link == link) else { return };
+        self.out.event(Event::Refused { by: way.to, reason });
+        self.close(link);
+        self.up.level = (self.up.level + 1) % self.places().len().max(1);
+        self.up.dial_at = now + AGAIN * 4;
+    }
+
+    /// The cells above are these now.
+    pub(super) fn above(&mut self, link: LinkId, above: Vec<Place>) {
+        let cell = self.sight.cell;
+        let is_news = self.up.link() == Some(link) && self.sight.is_seat() && cell.above() != above;
+        let is_attached = above.first().is_some_and(|place| {
+            cell.above().first().is_some_and(|known| known.path == place.path)
+        });
+        if is_news && is_attached {
+            self.order(Command::Rise { epoch: cell.epoch(), seen: 0, above });
+        }
+    }
+
+    pub(super) fn reported(&mut self, link: LinkId, epoch: Epoch, upto: u64) {
+        let cell = self.sight.cell;
+        if self.up.link() == Some(link) && self.sight.is_seat() && cell.epoch() == epoch {
+            self.up.reported = None;
+            self.order(Command::Rise { epoch, seen: upto, above: cell.above().to_vec() });
+        }
+    }
+
+    /// Attaches the cell, and renews that.
+    fn attach(&mut self, now: Time) {
+        let Some(link) = self.up.link() else { return };
+        let (cell, to) = (self.sight.cell, self.links.path_of(link).cloned());
+        let attached = cell.above().first().map(|place| &place.path);
+        let is_attached = cell.epoch().0 > 0
+            && attached == to.as_ref()
+            && attached.is_some()
+            && !self.up.is_shunned;
+        if !is_attached {
+            if self.up.asked.is_none_or(|at| at + REPEAT <= now) {
+                self.up.asked = Some(now);
+                self.out.control(link, Message::Attach(self.attachment(link)));
+            }
+            return;
+        }
+        if self.up.renewed.is_none() {
+            // A new link, or a new seat: the cell above learns where the cell's nodes are.
+            self.up.renewed = Some(now);
+            self.out.control(link, Message::Attach(self.attachment(link)));
+        } else if self.up.renewed.is_some_and(|at| at + RENEW <= now) {
+            self.up.renewed = Some(now);
+            self.out.control(link, Message::Renew(cell.epoch()));
+        }
+    }
+
+    fn report(&mut self, now: Time) {
+        let cell = self.sight.cell;
+        let Some((link, report)) = self.up.link().zip(cell.report()) else {
+            self.up.reported = None;
+            return;
+        };
+        if cell.epoch().0 == 0 || self.up.is_shunned {
+            self.up.reported = None;
+            return;
+        }
+        let is_told = |(upto, at): (u64, Time)| upto == report.upto && at + REPEAT > now;
+        if !self.up.reported.is_some_and(is_told) {
+            self.up.reported = Some((report.upto, now));
+            let (epoch, upto, counts) = (cell.epoch(), report.upto, report.counts);
+            self.out.control(link, Message::Report { epoch, upto, counts });
+        }
+    }
+
+    fn attachment(&self, link: LinkId) -> Attachment {
+        let cell = self.sight.cell;
+        // Another cell's attachments have numbers of their own.
+        let is_its_own = cell.above().first().map(|place| &place.path) == self.links.path_of(link);
+        Attachment {
+            place: Place { path: cell.path().clone(), at: self.sight.links_at() },
+            epoch: if is_its_own { cell.epoch() } else { Epoch(0) },
+            founded: cell.founded(),
+            nodes: self.sight.nodes,
+        }
+    }
+
+    /// The seat has attached the cell elsewhere.
+    fn is_astray(&self) -> bool {
+        let to = self.up.way.as_ref().filter(|way| way.is_up).map(|way| &way.to);
+        let attached = self.sight.cell.above().first().map(|place| &place.path);
+        !self.sight.is_seat() && attached.zip(to).is_some_and(|(attached, to)| attached != to)
+    }
+
+    /// The cells above, the parent first: as the cell above has said, and as the configuration says.
+    fn places(&self) -> Vec<Place> {
+        let Some(parent) = self.sight.cell.path().parent() else { return Vec::new() };
+        let (of_parent, others): (Vec<&Place>, Vec<&Place>) =
+            self.sight.cell.above().iter().partition(|place| place.path == parent);
+        // Its nodes that are known to live, and then those that the configuration names.
+        let mut at: Vec<SocketAddr> =
+            of_parent.iter().flat_map(|place| &place.at).copied().collect();
+        at.extend(self.sight.parent.iter().filter(|named| !at.contains(named)).collect::<Vec<_>>());
+        let mut places = alloc::vec![Place { path: parent, at }];
+        places.extend(others.into_iter().cloned());
+        places.retain(|place| !place.at.is_empty());
+        places
+    }
+
+    fn dial(&mut self, now: Time) {
+        let places = self.places();
+        if places.is_empty() || self.sight.cell.is_root() {
+            self.up.dial_at = now + LOOK_BACK;
+            return;
+        }
+        let attached = self.sight.cell.above().first().filter(|_| !self.sight.is_seat());
+        // The others are where the seat has attached the cell.
+        let chosen = attached.and_then(|to| places.iter().position(|it| it.path == to.path));
+        self.up.level = chosen.unwrap_or(self.up.level % places.len());
+        self.up.way = self.make(&places[self.up.level]);
+    }
+
+    /// Dials a cell's nodes, each carrier another one first.
+    fn make(&mut self, place: &Place) -> Option<Way> {
+        let mut to: Vec<SocketAddr> = place.at.iter().copied().take(MAX_PLACES).collect();
+        if to.is_empty() {
+            return None;
+        }
+        let first = (self.sight.rank.unwrap_or(0) + self.up.tries as usize) % to.len();
+        to.rotate_left(first);
+        let link = LinkId(*self.next_link);
+        *self.next_link += 1;
+        self.out.push(Output::Dial { link, to, cell: place.path.clone() });
+        Some(Way { link, to: place.path.clone(), is_up: false })
+    }
+
+    fn order(&mut self, command: Command) {
+        self.asks.order(self.out, command, None);
+    }
+
+    /// It is given up. The router closes it, and what goes by it goes elsewhere.
+    fn close(&mut self, link: LinkId) {
+        self.up.given_up.push(link);
+    }
+}

@@ -1,0 +1,89 @@
+//! Calls and questions across cells, and their checks.
+
+use std::collections::BTreeMap;
+
+use cells::End;
+use wire::{ClientId, Duration, Time};
+
+use super::place::At;
+use crate::check::{Verdict, Violation, demand};
+
+mod making;
+
+/// A caller's patience.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Where nothing has been broken for this time, a call is answered within it.
+const ANSWERED: Duration = Duration::from_millis(1_500);
+
+/// An asker bears an answer of this age.
+const BEARS: Duration = Duration::from_secs(1);
+
+/// A call that was made.
+struct Made {
+    to: usize,
+    key: (ClientId, u64),
+    /// The caller's node, and its life: with it the call is forgotten.
+    from: (At, u64),
+    at: Time,
+    end: Option<(Time, End)>,
+}
+
+/// All calls of a run.
+pub(super) struct Calls {
+    made: BTreeMap<u64, Made>,
+    next: u64,
+    answered: u64,
+    violation: Option<Violation>,
+}
+
+impl Calls {
+    pub(super) fn new() -> Calls {
+        Calls { made: BTreeMap::new(), next: 0, answered: 0, violation: None }
+    }
+
+    pub(super) fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    pub(super) fn ended(&mut self, now: Time, token: u64, end: End) {
+        let Some(made) = self.made.get_mut(&token) else { return };
+        self.answered += u64::from(matches!(end, End::Answer(_)));
+        if let Some((at, before)) = &made.end {
+            let text =
+                format!("call {token} ended at {at:?} with {before:?}, and now with {end:?}");
+            self.violation.get_or_insert(Violation { property: "a call ends once", text });
+        }
+        made.end = Some((now, end));
+    }
+
+    /// Every call's end is what happened to it.
+    pub(super) fn check_all(&self, executions: impl Fn(usize, (ClientId, u64)) -> u64) -> Verdict {
+        if let Some(violation) = &self.violation {
+            return Err(violation.clone());
+        }
+        for (token, made) in &self.made {
+            let times = executions(made.to, made.key);
+            let Some((_, end)) = &made.end else { continue };
+            let fits = match end {
+                End::Answer(_) => times == 1,
+                End::NoWay | End::TooFar => times == 0,
+                _ => times <= 1,
+            };
+            demand(fits, "executed once", || {
+                format!("call {token} to {} ended with {end:?}, executed {times} times", made.to)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Calls that should have been answered by now.
+    fn overdue(&self, now: Time, calm: Time, lives: impl Fn(At) -> u64) -> Option<(u64, &Made)> {
+        let mut made = self.made.iter().filter(|(_, made)| {
+            let from = made.at.max(calm);
+            let is_due = now.since(from) > ANSWERED && now < made.at + PATIENCE;
+            is_due && made.end.is_none() && lives(made.from.0) == made.from.1
+        });
+        made.next().map(|(token, made)| (*token, made))
+    }
+}

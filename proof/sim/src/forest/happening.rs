@@ -1,0 +1,54 @@
+//! The happenings of this world, and where they are.
+
+use cells::{Command, LinkId};
+use wire::Time;
+
+use super::faults::Fault;
+use super::place::At;
+
+/// A happening to come.
+pub(super) enum Happening {
+    /// A router's timer is due.
+    Wake(At),
+    /// A dialled link is up, or is not.
+    Dialled { at: At, life: u64, link: LinkId, to: Option<At> },
+    /// The next message of a link arrives at this end.
+    Arrive { wire: usize, end: usize },
+    /// A cell's group takes a command.
+    Order { at: At, life: u64, ask: u64, command: Box<Command> },
+    /// A cell's group executes a call.
+    Execute { at: At, life: u64, call: u64, request: Box<cells::Call>, until: Time },
+    /// A router is told of a group's targets.
+    Locate { at: At, life: u64, group: String },
+    /// A cell's ring has formed anew.
+    Formed { cell: usize, formation: u64 },
+    /// The next fault.
+    Fault,
+    /// A fault is over.
+    Over(Fault),
+    /// So long ago a cell was lost whole.
+    Reattached { cell: usize, faults: u64 },
+    /// Somebody calls, or asks.
+    Load,
+}
+
+impl Happening {
+    /// Where it happens, for a finding.
+    pub(super) fn place(&self) -> Option<At> {
+        match self {
+            Happening::Wake(at) => Some(*at),
+            other => other.at(),
+        }
+    }
+
+    /// The node that is told of it.
+    pub(super) fn at(&self) -> Option<At> {
+        match self {
+            Happening::Dialled { at, .. }
+            | Happening::Order { at, .. }
+            | Happening::Execute { at, .. }
+            | Happening::Locate { at, .. } => Some(*at),
+            _ => None,
+        }
+    }
+}
