@@ -10,9 +10,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, bench, call, conform, context, deploy, deployments, describe, doctor, drain, events,
-    explain, gateway, hand_over, init, job, join, key, node, nodes, poisoned, programs, qos,
-    registry, reload, replica, retire, run, state, status, style, targets, upgrade,
+    agent, bench, call, carry, cell, conform, context, deploy, deployments, describe, doctor,
+    drain, events, explain, gateway, hand_over, init, job, join, key, node, nodes, poisoned,
+    programs, qos, registry, reload, replica, retire, run, state, status, style, targets, upgrade,
 };
 
 const EXAMPLES: &str = "\
@@ -115,6 +115,10 @@ enum Command {
     Return(drain::Return),
     /// Looks up, binds and unbinds names.
     Registry(registry::Args),
+    /// Shows the cells of a system, and changes what a cell exports.
+    Cell(cell::Args),
+    #[command(hide = true)]
+    Carry(carry::Args),
     Replica(replica::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
@@ -155,6 +159,8 @@ fn main() -> ExitCode {
         Command::Agent(args) => agent::run(&args),
         Command::Gateway(args) => gateway::run(&args),
         Command::Return(args) => drain::give_back(&args),
+        Command::Cell(args) => cell::run(&args),
+        Command::Carry(args) => carry::run(&args),
         Command::Registry(args) => registry::run(&args),
         Command::Replica(args) => replica::run(&args),
         Command::Demo(args) => demo::run(args),

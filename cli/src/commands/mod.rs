@@ -4,6 +4,8 @@ pub mod agent;
 pub mod at;
 pub mod bench;
 pub mod call;
+pub mod carry;
+pub mod cell;
 pub mod cluster;
 pub mod conform;
 pub mod context;

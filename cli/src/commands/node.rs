@@ -197,11 +197,12 @@ fn serve(
         error => Failure::failed(error),
     })?;
     let gateway = beside::gateway(config, path)?.map(Arc::new);
-    let renewed = gateway.clone();
+    let carrier = beside::carrier(config, path)?.map(Arc::new);
+    let renewed: Vec<_> = gateway.iter().chain(&carrier).cloned().collect();
     node.reloads_from(move || {
         let config = read().map_err(Failure::text)?;
-        // It has certificates and rights of its own, of the same file.
-        renewed.iter().for_each(|gateway| gateway.signal(Signal::HUP));
+        // They have certificates and rights of their own, of the same file.
+        renewed.iter().for_each(|process| process.signal(Signal::HUP));
         Ok(config)
     });
     host(&node, config)?;
@@ -216,7 +217,7 @@ fn serve(
     tell_systemd("STOPPING=1");
     // Ranks and callers go on elsewhere.
     drop(agent);
-    gateway.iter().for_each(|gateway| gateway.stop());
+    gateway.iter().chain(&carrier).for_each(|process| process.stop());
     node.stop().map_err(|stopped| match stopped {
         // It does not get better by starting again.
         Stopped::Retired => Failure::usage(stopped),

@@ -98,7 +98,8 @@ impl Daemon {
         Daemon::run(config, tempfile::tempdir().expect("a directory"))
     }
 
-    fn with(configuration: impl FnOnce(&Path) -> String) -> Daemon {
+    /// Starts one with the configuration that this makes for its folder.
+    pub fn with(configuration: impl FnOnce(&Path) -> String) -> Daemon {
         let directory = tempfile::tempdir().expect("a directory");
         let config = directory.path().join("node.toml");
         std::fs::write(&config, configuration(directory.path())).expect("written");
@@ -149,6 +150,11 @@ impl Daemon {
     /// Its configuration file.
     pub fn config(&self) -> PathBuf {
         self.directory.path().join("node.toml")
+    }
+
+    /// Its admin socket.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join("node.sock")
     }
 
     /// Its status as JSON.

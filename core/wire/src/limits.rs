@@ -326,8 +326,8 @@ pub const MAX_SUBSCRIBERS: usize = 16;
 pub const MAX_ADMIN_CONNECTIONS: usize = 16;
 
 /// Bytes of one request at the admin socket: one that has a program run carries its arguments and
-/// its environment.
-pub const MAX_ADMIN_REQUEST: usize = 64 << 10;
+/// its environment, and one of a cell as many exports as a report has.
+pub const MAX_ADMIN_REQUEST: usize = 256 << 10;
 
 /// Programs that a node runs.
 pub const MAX_PROGRAMS: usize = 64;

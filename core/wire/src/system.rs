@@ -21,9 +21,16 @@ pub const JOBS: &str = "steadfast.jobs";
 /// Its id.
 pub const JOBS_ID: GroupId = GroupId::of(JOBS);
 
+/// The group that has the book of a cell (`docs/protocol/cells.md`). Only nodes call it: who could
+/// would end the attachments of other cells.
+pub const CELL: &str = "steadfast.cell";
+
+/// Its id.
+pub const CELL_ID: GroupId = GroupId::of(CELL);
+
 /// Whether clients may not call this group, and services neither.
 pub fn is_closed(group: GroupId) -> bool {
-    matches!(group, MANAGER_ID | JOBS_ID)
+    matches!(group, MANAGER_ID | JOBS_ID | CELL_ID)
 }
 
 /// Whether this is one of the system's groups.

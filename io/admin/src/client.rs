@@ -18,8 +18,10 @@ use manager::cluster_state::Deployment;
 use registry::{Address, Epoch, Terms};
 
 use crate::bench::{Ask, Outcome, Progress};
+use crate::cell::{CellAnswer, CellStatus, Neighbour};
 use crate::deployments::DeploymentsStatus;
 use crate::events::EventRecord;
+use crate::hex::from_hex;
 use crate::jobs::{AssignmentAnswer, JobsAnswer, JobsStatus};
 use crate::message::{
     BenchLine, DeployAnswer, DoneAnswer, KeyAnswer, KeyAsk, LevelAnswer, MoveAnswer, Refused,
@@ -259,6 +261,41 @@ impl Client {
         self.patiently(&Request::Jobs { since, wait_ms })
     }
 
+    /// Returns the node's copy of its cell's book: at once, or once it has another version than
+    /// `since`, or after `timeout` (at most a minute).
+    ///
+    /// # Errors
+    /// The node is of no cell, or the connection broke.
+    pub fn cell(
+        &mut self,
+        since: Option<u64>,
+        timeout: Duration,
+    ) -> Result<CellStatus, AdminError> {
+        let wait_ms = timeout.as_millis().try_into().unwrap_or(u32::MAX);
+        self.patiently(&Request::Cell { since, wait_ms })
+    }
+
+    /// Tells the node which links the process beside it has.
+    ///
+    /// # Errors
+    /// They are too many, or the connection broke.
+    pub fn tell_neighbours(&mut self, neighbours: Vec<Neighbour>) -> Result<(), AdminError> {
+        self.ask(&Request::TellNeighbours(neighbours)).map(|DoneAnswer { .. }| ())
+    }
+
+    /// Says something to the cell's book, and tells its answer. At another host's node only what
+    /// people say.
+    ///
+    /// # Errors
+    /// The node is of no cell, the book does not answer, or the connection broke.
+    pub fn tell_cell(
+        &mut self,
+        command: &cells::Command,
+    ) -> Result<Result<cells::Verdict, cells::Refusal>, AdminError> {
+        let answer: CellAnswer = self.ask(&Request::TellCell(Box::new(command.clone())))?;
+        Ok(answer.into())
+    }
+
     /// Returns the book's wishes for the node, as above.
     ///
     /// # Errors
@@ -467,13 +504,4 @@ impl Iterator for Events {
     fn next(&mut self) -> Option<Self::Item> {
         self.client.receive().transpose()
     }
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| (byte as char).to_digit(16);
-    let pair = |pair: &[u8]| match pair {
-        [high, low] => u8::try_from(digit(*high)? << 4 | digit(*low)?).ok(),
-        _ => None,
-    };
-    text.as_bytes().chunks(2).map(pair).collect()
 }

@@ -26,6 +26,8 @@
 //! {"jobs":{"since":7,"wait_ms":1000}}             -> JobsStatus, once the book has another version than `since`, or after `wait_ms`
 //! {"assignment":{"since":7,"wait_ms":1000}}       -> AssignmentAnswer, as above; for the node's agent
 //! {"tell-jobs":{"kill":{"job":1}}}                -> JobsAnswer; at the Unix socket only
+//! {"cell":{"since":7,"wait_ms":1000}}             -> CellStatus, once it has another version than `since`, or after `wait_ms`
+//! {"tell-cell":{"Export":"x"}}                     -> CellAnswer; over TLS only `Export`, `Unexport` and `Promote`
 //! {"bench":{"senders":[1],...}}                   -> {"progress":{...}} now and then, {"outcome":{...}}
 //! anything else                                    -> {"error":"..."}
 //! ```
@@ -38,6 +40,7 @@ use wire::ordered::Style;
 use wire::{NodeId, ViewNumber};
 
 use crate::bench::{Ask, Outcome, Progress};
+use crate::cell::Neighbour;
 use crate::deployments::SeatStatus;
 
 /// A request.
@@ -209,6 +212,20 @@ pub enum Request {
     /// Say something to the book of jobs. Only at the Unix socket: this permits all that the nodes'
     /// users can do on their hosts.
     TellJobs(Box<job::Command>),
+    /// Return the book of the node's cell.
+    Cell {
+        /// Only once its version is another one than this.
+        #[serde(default)]
+        since: Option<u64>,
+        /// Milliseconds to wait for that, at most a minute.
+        #[serde(default)]
+        wait_ms: u32,
+    },
+    /// Say something to the book of the node's cell. Over TLS only what people say: the rest comes
+    /// from the process beside the node.
+    TellCell(Box<cells::Command>),
+    /// The process beside the node has these links. Only at the Unix socket.
+    TellNeighbours(Vec<Neighbour>),
     /// How quick is the ring? Loads it meanwhile; ends when the connection does.
     Bench(Ask),
 }

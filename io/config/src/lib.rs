@@ -38,7 +38,7 @@ pub use replica::{Execution, ReplicaConfig};
 pub use rights::{Others, Rights, Rule};
 pub use ring_addresses::RingAddresses;
 pub use security::{Security, TlsFiles};
-pub use system::{System, SystemProblem};
+pub use system::{Overlay, System, SystemProblem};
 
 /// The commented manual of all knobs, with their defaults: itself a valid configuration.
 pub const DEFAULT_CONFIG: &str = include_str!("default.toml");

@@ -20,6 +20,27 @@ pub struct System {
     /// Where nodes of the cell above take them. None at the root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parent: Vec<SocketAddr>,
+    /// The cells whose nodes talk directly.
+    #[serde(skip_serializing_if = "Overlay::is_tree")]
+    pub overlay: Overlay,
+}
+
+/// The cells whose nodes talk directly. It is one for the whole system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overlay {
+    /// Those above and below each other.
+    #[default]
+    Tree,
+    /// All, at most 256 cells.
+    Mesh,
+}
+
+impl Overlay {
+    /// Cells talk to those above and below them alone.
+    pub fn is_tree(&self) -> bool {
+        *self == Overlay::Tree
+    }
 }
 
 /// A place that is not possible.

@@ -2,11 +2,12 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, PoisonError};
 
 use admin::bench::{Ask, Progress};
+use admin::cell::{CellStatus, Neighbour};
 use admin::deployments::{DeploymentsStatus, SeatStatus};
 use admin::events::{Interest, Stamped};
 use admin::growth::WelcomeAnswer;
@@ -15,6 +16,7 @@ use admin::registry::RegistryStatus;
 use admin::server::{AuditEntry, AuditStep, Done, Entrance, Handler, Server, farewell};
 use admin::status::{ProgramStatus, Status};
 use admin::{KeyAsk, PoisonedCall};
+use cells::{Refusal, Verdict};
 use config::{NodeAddress, ProgramConfig};
 use engine::GrowthError;
 use job::{Assignment, Jobs, Taken, Void};
@@ -51,6 +53,13 @@ const NO_JOBS: &str = "this node does not have the book of jobs now: its replica
 /// No answer came of what was said to the book of jobs.
 const UNTOLD: &str = "the book of jobs did not answer in time, and whether it has the command nobody knows: look at `steadfast job list`, and at \
                       `steadfast status` whether there is a quorum";
+
+/// This node does not know its cell now.
+const NO_CELL_YET: &str = "this node does not have its cell's book yet: wait until it is started";
+
+/// No answer came of what was said to the cell's book.
+const UNSEATED: &str = "the cell's book did not answer in time, and whether it will do it nobody knows: look at `steadfast cell tree`, and at \
+                        `steadfast status` whether there is a quorum";
 
 /// The running server, and its gate for other hosts. The gate closes first.
 #[derive(Debug)]
@@ -315,6 +324,31 @@ impl Handler for Control {
         self.jobs_book()?;
         let ask = |reply| Order::Jobs { command, reply: Some(reply) };
         self.ask(ANSWER_WITHIN, ask).map_err(|stopped| unless_hung(stopped, UNTOLD))?
+    }
+
+    fn cell(&self) -> Done<CellStatus> {
+        let shared = self.cell_book()?;
+        // What changes after this makes another version.
+        let version = shared.nudges();
+        let ranks = self.cell_ranks().map_err(words)?;
+        let book = shared.get();
+        let book = book.as_ref().as_ref().ok_or(NO_CELL_YET)?;
+        let neighbours = self.neighbours.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(CellStatus { neighbours, ..CellStatus::new(self.me, version, ranks, book) })
+    }
+
+    fn wait_for_cell(&self, since: u64, timeout: Duration) -> bool {
+        self.cell_book().is_ok_and(|shared| shared.wait(since, timeout) == Some(since))
+    }
+
+    fn tell_cell(&self, command: cells::Command) -> Done<Result<Verdict, Refusal>> {
+        self.cell_book()?;
+        let ask = |reply| Order::Cell { command, reply };
+        self.ask(ANSWER_WITHIN, ask).map_err(|stopped| unless_hung(stopped, UNSEATED))?
+    }
+
+    fn keep_neighbours(&self, neighbours: Vec<Neighbour>) {
+        *self.neighbours.lock().unwrap_or_else(PoisonError::into_inner) = neighbours;
     }
 
     fn bench(&self, ask: &Ask) -> Done<Receiver<BenchOutcome>> {

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Instant;
 
 use admin::PoisonedCall;
+use admin::cell::{Neighbour, Ranks};
 use admin::events::{Interest, Stamped};
 use admin::server::AuditLog;
 use admin::status::Status;
@@ -21,6 +22,7 @@ use wire::ordered::{Style, Usage};
 use wire::roster::{Motion, Seat};
 use wire::{Duration, Member, NodeId, ViewNumber};
 
+use crate::celling::SharedBook;
 use crate::directing::View as JobsView;
 use crate::error::{GrowthRefused, HostError, MoveError, ReloadError, RestyleError, Stopped};
 use crate::managing::View as ManagerView;
@@ -42,6 +44,9 @@ const NO_REGISTRY: &str =
 
 /// This node has no part in it.
 const NO_BOOK_OF_JOBS: &str = "this node runs no jobs: give it a folder in [jobs], as all nodes that may run ranks, and start it again";
+
+/// This node has no part in it.
+const NO_CELL: &str = "this node is of no cell: its cluster is called cell.PATH, and its configuration has [system], where it is of one (`steadfast init --system`)";
 
 /// A replica's state comes after all that it has to execute before.
 const STATE_WITHIN: Duration = Duration::from_secs(60);
@@ -75,6 +80,10 @@ pub(crate) struct Control {
     pub registry: Option<SharedRegistry>,
     /// `None` where this node has no part in the book of jobs.
     pub jobs: Option<Shared<Jobs>>,
+    /// `None` where this node is of no cell.
+    pub cell: Option<SharedBook>,
+    /// The links of the process beside this node.
+    pub neighbours: Mutex<Vec<Neighbour>>,
     /// How what is bound here ends, unless it is said.
     pub terms: registry::Terms,
 }
@@ -105,6 +114,8 @@ impl Control {
             programs: None,
             registry: None,
             jobs: None,
+            cell: None,
+            neighbours: Mutex::default(),
             terms: registry::Terms::default(),
         }
     }
@@ -285,6 +296,19 @@ impl Control {
     /// It has none.
     pub fn jobs_book(&self) -> Result<&Shared<Jobs>, String> {
         self.jobs.as_ref().ok_or_else(|| NO_BOOK_OF_JOBS.into())
+    }
+
+    /// The ranks of the cell's nodes; `None` where there is no majority, or no state.
+    pub fn cell_ranks(&self) -> Result<Option<Ranks>, Stopped> {
+        self.ask(ANSWER_WITHIN, |reply| Order::CellRanks { reply })
+    }
+
+    /// This node's replica of the cell's book.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn cell_book(&self) -> Result<&SharedBook, String> {
+        self.cell.as_ref().ok_or_else(|| NO_CELL.into())
     }
 
     /// The programs that this node may run.

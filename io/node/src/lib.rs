@@ -6,6 +6,7 @@
 //! - [`Node::run`] has a program serve a replica in a process of its own (crate `supervisor`). The
 //!   program's end is [`attach`] (`attached.rs`).
 //! - `registering.rs` is this node's part in the registry.
+//! - `celling.rs` is this node's part in its cell's book.
 //! - `managing.rs` reports the host's load and proposes changes.
 //! - `administration.rs` answers the admin server (crate `admin`).
 //! - `control.rs` connects all these threads with the data plane.
@@ -17,6 +18,7 @@
 mod administration;
 mod attached;
 mod backups;
+mod celling;
 mod control;
 mod directing;
 mod error;
@@ -50,6 +52,7 @@ mod transport;
 
 pub use ::admin;
 pub use admin::bench;
+pub use admin::cell::{CellAnswer, CellStatus, Neighbour, Ranks};
 pub use admin::deployments::{DeploymentStatus, DeploymentsStatus, NodeDeployed, SeatStatus};
 pub use admin::events::{
     DeviationCause, EventFormatter, EventKind, EventRecord, FaultCause, Interest, ReplicaRecord,

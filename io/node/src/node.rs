@@ -18,11 +18,12 @@ use os::waker::Waker;
 use supervisor::{ProgramError, Programs};
 use wire::limits::MAX_ORDERS;
 use wire::ordered::{Durability, GroupOptions, Style};
-use wire::system::{JOBS, MANAGER, REGISTRY};
+use wire::system::{CELL, JOBS, MANAGER, REGISTRY};
 use wire::{Duration, GroupId, Member, NodeId, ViewNumber};
 
 use crate::administration::Admin;
 use crate::backups::Backup;
+use crate::celling::{CellService, SharedBook};
 use crate::control::Control;
 use crate::directing::{Directing, JobsService};
 use crate::error::{
@@ -145,6 +146,7 @@ impl Node {
             cluster_key: config.security.cluster_key.clone(),
             registry: config.registry.on.then(SharedRegistry::default),
             jobs: config.jobs.folder.is_some().then(Shared::default),
+            cell: config.system.is_some().then(SharedBook::default),
             terms: config.registry.terms,
             ..Control::new(me, renewal, config.cluster.clone(), orders, waker.clone())
         });
@@ -170,6 +172,7 @@ impl Node {
                 count: control.changes.clone(),
                 registry: control.registry.clone(),
                 jobs: control.jobs.clone(),
+                cell: control.cell.clone(),
             },
             counters: Counters::default(),
             excluded: None,
@@ -211,6 +214,7 @@ impl Node {
         }
         node.keep_registry()?;
         node.keep_jobs(config.storage.is_some())?;
+        node.keep_cell(config.storage.is_some())?;
         Ok(node)
     }
 
@@ -233,6 +237,18 @@ impl Node {
         self.host_any(JOBS, options, move || JobsService::new(shared.clone())).map_err(|error| {
             system("the replica of the book of jobs")(std::io::Error::other(error))
         })
+    }
+
+    /// Hosts this node's replica of the cell's book, if it is of a cell: on disk where there is one,
+    /// for what people exported is to survive.
+    fn keep_cell(&self, on_disk: bool) -> Result<(), StartError> {
+        let path = cells::Path::of_cluster(&self.control.cluster);
+        let Some((shared, path)) = self.control.cell.clone().zip(path) else { return Ok(()) };
+        let durability = if on_disk { Durability::Disk } else { Durability::Memory };
+        let group = GroupOptions { durability, ..GroupOptions::default() };
+        let options = HostOptions { group, execution: Execution::Inline };
+        self.host_any(CELL, options, move || CellService::new(path.clone(), shared.clone()))
+            .map_err(|error| system("the replica of the cell's book")(std::io::Error::other(error)))
     }
 
     /// Hosts this node's replica of the manager's group: on disk where there is one, for what

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender};
 
+use admin::cell::Ranks;
 use admin::events::{Interest, Stamped};
 use admin::status::Status;
 use admin::{KeyAsk, PoisonedCall};
 use bytes::Bytes;
+use cells::{Refusal, Verdict};
 use config::NodeAddress;
 use engine::{
     BenchError, BenchProgress, BenchRequest, BenchResult, Event, GrowthError, Restore, Saved,
@@ -124,6 +126,15 @@ pub(crate) enum Order {
         command: job::Command,
         reply: Option<JobsReply>,
     },
+    /// Return the ranks of the cell's nodes; `None` where there is no majority, or not the state.
+    CellRanks {
+        reply: SyncSender<Option<Ranks>>,
+    },
+    /// This is said to the cell's book.
+    Cell {
+        command: cells::Command,
+        reply: CellReply,
+    },
     /// A proposal of the manager.
     Proposal(Proposal),
     /// How critical calls are whose clients do not say it, by group.
@@ -201,6 +212,9 @@ pub(crate) type RegistryReply = SyncSender<Result<registry::Answer, String>>;
 
 /// Where a thread waits for the answer of the book of jobs.
 pub(crate) type JobsReply = SyncSender<Result<Result<Taken, Void>, String>>;
+
+/// Where a thread waits for the answer of the cell's book.
+pub(crate) type CellReply = SyncSender<Result<Result<Verdict, Refusal>, String>>;
 
 /// The file's new contents, for the data plane to follow.
 #[derive(Debug)]

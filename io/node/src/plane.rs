@@ -16,6 +16,7 @@ use os::waker::Waker;
 use rustix::io::Errno;
 use wire::Time;
 
+use crate::celling::SharedBook;
 use crate::events::Events;
 use crate::incarnation::Founding;
 use crate::key_file_writer::KeyFileWriter;
@@ -96,6 +97,8 @@ pub(crate) struct Changes {
     pub registry: Option<SharedRegistry>,
     /// `None`: this node has no part in the book of jobs.
     pub jobs: Option<Shared<Jobs>>,
+    /// `None`: this node is of no cell.
+    pub cell: Option<SharedBook>,
 }
 
 impl Changes {
@@ -103,6 +106,7 @@ impl Changes {
         if self.count.swap(count, Ordering::Relaxed) != count {
             self.registry.iter().for_each(Shared::nudge);
             self.jobs.iter().for_each(Shared::nudge);
+            self.cell.iter().for_each(Shared::nudge);
         }
     }
 }

@@ -33,6 +33,11 @@ impl<T: Clone> Shared<T> {
         self.held().state.clone()
     }
 
+    /// How often there was something new to look at.
+    pub fn nudges(&self) -> u64 {
+        self.held().nudges
+    }
+
     /// Something has changed in the cluster.
     pub fn nudge(&self) {
         self.held().nudges += 1;

@@ -44,6 +44,31 @@ pub(super) fn agent(config: &NodeConfig) -> Result<Option<Minder>, Failure> {
     Ok(Some(agent))
 }
 
+/// Keeps the process beside the node that has its links to other cells, if it takes any.
+pub(super) fn carrier(config: &NodeConfig, path: &Path) -> Result<Option<Minder>, Failure> {
+    if config.system.as_ref().and_then(|system| system.listen).is_none() {
+        return Ok(None);
+    }
+    if config.admin.is_none() || config.client.is_none() {
+        let why = "[system] listen needs the admin socket and [listen] client: links to other cells are made by a process beside \
+                   the node, which talks with it there";
+        return Err(Failure::Usage(why.into()));
+    }
+    let (path, admin) = (path.to_owned(), config.admin.clone());
+    let make = move || {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("carry").arg("--tied").arg("--config").arg(&path);
+        // Where it lies is the node's business: its folders may be others.
+        command.args(admin.iter().flat_map(|path| [OsStr::new("--admin"), path.as_os_str()]));
+        command.stdin(Stdio::null()).env_remove("NOTIFY_SOCKET");
+        Ok(command)
+    };
+    let carrier = Minder::start("the links to other cells".into(), make).map_err(|error| {
+        Failure::Failed(format!("the links to other cells cannot be started: {error}"))
+    })?;
+    Ok(Some(carrier))
+}
+
 /// Keeps a gateway beside the node, if programs call by gRPC there. It is a process of its own:
 /// whatever callers send, the node's threads and its memory have no part in it.
 pub(super) fn gateway(config: &NodeConfig, path: &Path) -> Result<Option<Minder>, Failure> {

@@ -20,7 +20,7 @@ use wire::ring::{
     MAX_ENTRIES, Message, Token,
 };
 use wire::roster::{Motion, Roster, RosterStep, Seat};
-use wire::system::{JOBS, MANAGER, REGISTRY};
+use wire::system::{CELL, JOBS, MANAGER, REGISTRY};
 use wire::versions;
 use wire::{
     ClientId, Extension, GroupId, Incarnation, Malformed, Member, NodeId, Program, RingId, Secret,
@@ -396,8 +396,8 @@ fn the_largest_ordered_messages_fit_on_the_ring() {
         awaited: wide_members(MAX_MEMBERS),
         ..group(1, MAX_MEMBERS)
     };
-    let mut all = vec![largest; MAX_GROUPS - 3];
-    all.extend([MANAGER, REGISTRY, JOBS].map(own));
+    let mut all = vec![largest; MAX_GROUPS - 4];
+    all.extend([MANAGER, REGISTRY, JOBS, CELL].map(own));
     for message in [
         announce(MAX_MEMBERS, MAX_ATTEMPTS, MAX_GROUPS),
         install(all),

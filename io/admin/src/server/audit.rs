@@ -13,6 +13,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::answer::Answered;
+use crate::cell::is_by_people;
 use crate::message::Request;
 
 /// At this size the file becomes `audit.log.1`, the newest of the old ones.
@@ -154,7 +155,9 @@ pub(super) fn asked(request: &Request) -> Option<Value> {
     use Request::*;
     let looks = match request {
         Status {} | Poisoned { .. } | Events { .. } | Deployments {} | Registry { .. } => true,
-        Jobs { .. } | Assignment { .. } => true,
+        Jobs { .. } | Assignment { .. } | Cell { .. } | TellNeighbours(_) => true,
+        // The process beside the node tells much more than people do.
+        TellCell(command) => !is_by_people(command),
         State { bytes, .. } => !bytes,
         Deploy { dry, .. } => *dry,
         // Agents tell much more than people do.

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::Receiver;
 
+use cells::{Refusal, Verdict};
 use config::{NodeAddress, ProgramConfig};
 use engine::{BenchError, BenchResult};
 use job::{Assignment, Taken, Void};
@@ -12,6 +13,7 @@ use wire::ordered::Style;
 use wire::{Duration, Member, NodeId, ViewNumber};
 
 use crate::bench::{Ask, Progress};
+use crate::cell::{CellStatus, Neighbour};
 use crate::deployments::{DeploymentsStatus, SeatStatus};
 use crate::events::{Interest, Stamped};
 use crate::growth::WelcomeAnswer;
@@ -131,6 +133,19 @@ pub trait Handler: Send + Sync {
 
     /// Says something to the book of jobs, and waits for the answer.
     fn tell_jobs(&self, command: job::Command) -> Done<Result<Taken, Void>>;
+
+    /// Returns the book of the node's cell.
+    fn cell(&self) -> Done<CellStatus>;
+
+    /// Waits until the book has another version than `since`, or for so long. True: it has not, and
+    /// may be waited for once more.
+    fn wait_for_cell(&self, since: u64, timeout: Duration) -> bool;
+
+    /// Says something to the cell's book, and waits for the answer.
+    fn tell_cell(&self, command: cells::Command) -> Done<Result<Verdict, Refusal>>;
+
+    /// Keeps what the process beside the node has told of its links.
+    fn keep_neighbours(&self, neighbours: Vec<Neighbour>);
 
     /// Begins a benchmark; its outcome comes in time, or nothing if the node ends before.
     fn bench(&self, ask: &Ask) -> Done<Receiver<Result<BenchResult, BenchError>>>;

@@ -13,6 +13,7 @@ use wire::Duration;
 use super::answer::{Answered, answer, answer_done, refuse};
 use super::handler::{Done, Handler};
 use super::{backup, bench};
+use crate::cell::{CellAnswer, MAX_NEIGHBOURS, is_by_people};
 use crate::events::{EventRecord, Interest};
 use crate::hex::{digest, hex};
 use crate::jobs::{AssignmentAnswer, JobsAnswer};
@@ -108,6 +109,20 @@ pub(super) fn answer_request(
             answer_done(stream, node.assignment().map(answer))
         }
         Request::TellJobs(command) => tell_jobs(node, stream, *command),
+        Request::Cell { since, wait_ms } => {
+            if let Some(since) = since {
+                wait_while(stream, wait_ms, |left| node.wait_for_cell(since, left));
+            }
+            answer_done(stream, node.cell())
+        }
+        Request::TellCell(command) => tell_cell(node, stream, *command),
+        Request::TellNeighbours(neighbours) => {
+            if matches!(stream, Stream::Tls(_)) || neighbours.len() > MAX_NEIGHBOURS {
+                return refuse(stream, "the process beside the node tells of its few links");
+            }
+            node.keep_neighbours(neighbours);
+            done(stream, Ok(()))
+        }
         Request::Bench(ask) => bench::run(node, stream, &ask),
     }
 }
@@ -202,6 +217,21 @@ fn tell_jobs(
         Err(void) => JobsAnswer::Void(void),
     };
     answer_done(stream, node.tell_jobs(command).map(answer))
+}
+
+fn tell_cell(
+    node: &dyn Handler,
+    stream: &mut Stream,
+    command: cells::Command,
+) -> io::Result<Answered> {
+    if matches!(stream, Stream::Tls(_)) && !is_by_people(&command) {
+        return refuse(
+            stream,
+            "a cell's nodes say this to its book, each at its own host, by its admin socket; \
+             administrators may export, unexport and promote",
+        );
+    }
+    answer_done(stream, node.tell_cell(command).map(CellAnswer::from))
 }
 
 fn run(node: &dyn Handler, stream: &mut Stream, program: ProgramConfig) -> io::Result<Answered> {

@@ -78,6 +78,8 @@ impl Plane {
             Order::Register { command, reply } => self.register(now, &command, reply),
             Order::JobsView { reply } => answer(&reply, self.jobs_view()),
             Order::Jobs { command, reply } => self.tell_jobs(now, &command, reply),
+            Order::CellRanks { reply } => answer(&reply, self.cell_ranks()),
+            Order::Cell { command, reply } => self.tell_cell(now, &command, reply),
             Order::Proposal(proposal) => self.grant(now, proposal),
             Order::Criticalities(of) => self.stack.set_criticalities(of),
             Order::Key { ask, reply } => answer(&reply, self.change_key(now, ask)),

@@ -1,19 +1,20 @@
 //! This node's own calls of the cluster's own groups, and its view of them.
 
+use admin::cell::Ranks;
 use bytes::Bytes;
 use engine::Status;
 use manager::cluster_state;
 use os::clock::wall_clock;
 use registry::{Hosted, Sight};
 use wire::ordered::Usage;
-use wire::system::{JOBS, JOBS_ID, MANAGER_ID, REGISTRY, REGISTRY_ID};
+use wire::system::{CELL, CELL_ID, JOBS, JOBS_ID, MANAGER_ID, REGISTRY, REGISTRY_ID};
 use wire::{Duration, GroupId, Member, MethodId, Time};
 
 use super::Plane;
 use super::waiting::{NO_MANAGER, answer};
 use crate::directing::View as JobsView;
 use crate::managing::View;
-use crate::order::{CommandReply, JobsReply, RegistryReply};
+use crate::order::{CellReply, CommandReply, JobsReply, RegistryReply};
 use crate::registering::View as Sighted;
 
 /// How long a command may take to be answered. Less than its asker waits.
@@ -67,6 +68,23 @@ impl Plane {
         if let Some(reply) = reply {
             self.waiting.jobs.wait(number, reply);
         }
+    }
+
+    /// Says something to the cell's book.
+    pub(super) fn tell_cell(&mut self, now: Time, command: &cells::Command, reply: CellReply) {
+        let number = self.call(now, (CELL_ID, cells::Command::METHOD), command.encode());
+        self.waiting.cell.wait(number, reply);
+    }
+
+    /// The carriers at this moment: if this node is with a majority and its replica of the book has
+    /// the state.
+    pub(super) fn cell_ranks(&self) -> Option<Ranks> {
+        let status = self.stack.status();
+        self.leader(&status, CELL)?;
+        let group = status.groups.iter().find(|group| group.name == CELL)?;
+        let synced = group.replicas.iter().filter(|it| it.synced);
+        let order = synced.map(|it| it.member.node).collect();
+        Some(Ranks { view: group.view, order, members: status.ring.members })
     }
 
     /// The cluster at this moment, as the director of jobs sees it: if this node is with a majority

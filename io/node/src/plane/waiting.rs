@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::SyncSender;
 
+use cells::{Refusal, Verdict};
 use job::{Taken, Void};
 use manager::cluster_state::Answer;
 use serde::de::DeserializeOwned;
@@ -21,6 +22,9 @@ const SILENT_REGISTRY: &str =
 const SILENT_JOBS: &str =
     "the book of jobs does not answer: is there a quorum (`steadfast status`)?";
 
+const SILENT_CELL: &str =
+    "the cell's book does not answer: is there a quorum (`steadfast status`)?";
+
 /// This node has no part in it.
 pub(super) const NO_MANAGER: &str =
     "this node has no manager: set on = true in [manager] of every node, and start them again";
@@ -35,6 +39,7 @@ pub(crate) struct Waiting {
     pub(super) cluster_state: Calls<Answer>,
     pub(super) registry: Calls<registry::Answer>,
     pub(super) jobs: Calls<Result<Taken, Void>>,
+    pub(super) cell: Calls<Result<Verdict, Refusal>>,
 }
 
 impl Waiting {
@@ -48,6 +53,7 @@ impl Waiting {
             cluster_state: Calls::new(SILENT, NO_MANAGER),
             registry: Calls::new(SILENT_REGISTRY, SILENT_REGISTRY),
             jobs: Calls::new(SILENT_JOBS, SILENT_JOBS),
+            cell: Calls::new(SILENT_CELL, SILENT_CELL),
         }
     }
 
@@ -55,6 +61,7 @@ impl Waiting {
     pub(super) fn own_ended(&mut self, number: u64, outcome: Outcome) {
         let left = self.registry.ended(number, outcome);
         let left = left.and_then(|outcome| self.jobs.ended(number, outcome));
+        let left = left.and_then(|outcome| self.cell.ended(number, outcome));
         left.and_then(|outcome| self.cluster_state.ended(number, outcome));
     }
 }

@@ -1,0 +1,180 @@
+//! Systems of cells: real nodes, each with the process beside it that has its links.
+
+mod daemon;
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use admin::Client;
+use admin::cell::CellStatus;
+use cells::{Answer, Ask, Cell, Picture};
+use daemon::{Daemon, program};
+
+/// Longer than anything here may take: a test that waits so long has failed.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A cell whose nodes run, each with a replica of the counter.
+struct Running {
+    path: &'static str,
+    nodes: Vec<Option<Daemon>>,
+    links: Vec<SocketAddr>,
+}
+
+impl Running {
+    fn start(path: &'static str, nodes: usize, above: Option<&Running>) -> Running {
+        let free = steadfast::free_ring_addresses(2 * nodes);
+        let (rings, links) = free.split_at(nodes);
+        let parent = above.map(|above| above.links.clone()).unwrap_or_default();
+        let node = |index: usize| {
+            Daemon::with(|folder| {
+                let admin = folder.join("node.sock");
+                let mut text = format!(
+                    "node = {}\ncluster = \"cell.{path}\"\nadmin = \"{}\"\ninsecure = true\n\
+                     listen.client = \"127.0.0.1:0\"\n",
+                    index + 1,
+                    admin.display()
+                );
+                for (id, ring) in (1..).zip(rings) {
+                    writeln!(text, "[[nodes]]\nid = {id}\nring = \"{ring}\"").unwrap();
+                }
+                text += "[[replica]]\ngroup = \"counter\"\nservice = \"counter\"\n";
+                let parent: Vec<_> = parent.iter().map(SocketAddr::to_string).collect();
+                writeln!(text, "[system]\nlisten = \"{}\"\nparent = {parent:?}", links[index])
+                    .unwrap();
+                text
+            })
+        };
+        let nodes: Vec<_> = (0..nodes).map(|index| Some(node(index))).collect();
+        nodes.iter().flatten().for_each(|node| node.wait_for("READY=1"));
+        Running { path, nodes, links: links.to_vec() }
+    }
+
+    /// The first of its nodes that runs.
+    fn any(&self) -> &Daemon {
+        self.nodes.iter().flatten().next().expect("one runs")
+    }
+
+    fn kill(&mut self, index: usize) {
+        self.nodes[index].take().expect("it runs").kill();
+    }
+
+    /// Waits until a node's copy of the book is like this.
+    fn until<T>(&self, what: &str, find: impl Fn(&CellStatus, &Cell, &Picture) -> Option<T>) -> T {
+        let end = Instant::now() + TIMEOUT;
+        let mut node = Client::connect(self.any().socket()).expect("its socket");
+        let mut since = None;
+        loop {
+            let status = node.cell(since, Duration::from_millis(500)).expect("it answers");
+            let book = status.book().expect("a book");
+            let Answer::Picture(picture) = book.answer(&Ask::Picture) else { unreachable!() };
+            if let Some(found) = find(&status, &book, &picture) {
+                return found;
+            }
+            assert!(Instant::now() < end, "{}: {what}: {status:?}\n{picture:?}", self.path);
+            since = Some(status.version);
+        }
+    }
+
+    /// Waits until another cell is attached to this one with so many nodes.
+    fn attaches(&self, other: &Running, nodes: u16) {
+        self.until("it has the other attached", |_, _, picture| {
+            let is = |it: &&cells::ChildPicture| {
+                it.place.path.as_str() == other.path && it.nodes == nodes
+            };
+            picture.children.iter().find(is).map(|_| ())
+        });
+    }
+
+    fn command(&self, arguments: &[&str]) -> Output {
+        let mut command = program();
+        command.arg("cell").args(arguments).arg("--admin").arg(self.any().socket());
+        command.output().expect("the program can be run")
+    }
+
+    fn said(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+}
+
+#[test]
+fn two_cells_attach_and_go_on_without_the_seat() {
+    let root = Running::start("porto", 3, None);
+    let mut line = Running::start("line-a.porto", 3, Some(&root));
+    root.attaches(&line, 3);
+    let seat = line.until("it is attached and linked", |status, book, _| {
+        let order = &status.ranks.as_ref()?.order;
+        (book.epoch().0 > 0 && order.len() == 3).then(|| *order.first().expect("a seat"))
+    });
+
+    let text = root.said(&["tree"]);
+    assert!(text.starts_with("porto  the root; 3 nodes, seat "), "{text}");
+    assert!(text.contains("\n line-a.porto  attached as e"), "{text}");
+    let text = line.said(&["tree"]);
+    assert!(text.starts_with("porto  links at ") && text.contains("\n line-a.porto"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&root.said(&["tree", "--json"])).unwrap();
+    assert_eq!(
+        (&json["below"][0]["path"], &json["below"][0]["nodes"]),
+        (&"line-a.porto".into(), &3.into())
+    );
+    let text = root.said(&["explain", "x.line-a.porto"]);
+    assert!(text.contains("by line-a.porto, for it is within that cell"), "{text}");
+
+    // The exports of a cell are known above, until they are taken back.
+    line.said(&["export", "counter"]);
+    root.until("it knows the export", |_, book, _| {
+        (!book.exporters("counter").is_empty()).then_some(())
+    });
+    line.said(&["unexport", "counter"]);
+    root.until("the export is gone", |_, book, _| {
+        book.exporters("counter").is_empty().then_some(())
+    });
+
+    // The next carrier renews what the seat has attached.
+    let index = usize::try_from(seat.0).unwrap() - 1;
+    let dead = line.links[index];
+    line.kill(index);
+    let until = root.until("the dead node is not named any more", |_, _, picture| {
+        let child = picture.children.first()?;
+        (!child.place.at.contains(&dead) && !child.place.at.is_empty()).then_some(child.until)
+    });
+    root.until("it is renewed", |_, _, picture| {
+        picture.children.first().filter(|child| child.until > until).map(|_| ())
+    });
+    line.until("the dead node does not carry", |_, _, picture| {
+        (picture.carriers.len() == 2).then_some(())
+    });
+}
+
+#[test]
+fn a_cell_whose_parent_is_gone_attaches_to_the_one_above() {
+    let root = Running::start("porto", 1, None);
+    let mut area = Running::start("north.porto", 1, Some(&root));
+    let line = Running::start("line-a.north.porto", 1, Some(&area));
+    root.attaches(&area, 1);
+    area.attaches(&line, 1);
+    line.until("it knows all above", |_, book, _| (book.above().len() == 2).then_some(()));
+    area.kill(0);
+    root.attaches(&line, 1);
+    line.until("it is attached to the root", |status, book, _| {
+        let to = book.above().first()?;
+        let linked = status.neighbours.iter().any(|it| it.cell.as_str() == "porto");
+        (to.path.as_str() == "porto" && linked).then_some(())
+    });
+    let text = line.said(&["tree"]);
+    assert!(
+        text.starts_with("porto  links at ") && text.contains("link of n1: porto, n1, round trip"),
+        "{text}"
+    );
+
+    // A person makes it a root, and only by saying so.
+    let refused = line.command(&["promote"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let why = String::from_utf8(refused.stderr).unwrap();
+    assert!(why.contains("line-a.north.porto would be a root for good"), "{why}");
+    line.said(&["promote", "--yes"]);
+    assert!(line.said(&["tree"]).starts_with("line-a.north.porto  the root;"));
+}

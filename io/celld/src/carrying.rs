@@ -1,0 +1,246 @@
+//! The task that owns the router.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use admin::cell::Neighbour;
+use cells::{Event, Output, Path, Router};
+use os::clock::monotonic;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+use wire::Time;
+
+use crate::calls::Calls;
+use crate::chosen::Chosen;
+use crate::desk::Desk;
+use crate::groups::Groups;
+use crate::inbound::{Inbound, MAX_INBOUND};
+use crate::options::{CarryError, Options};
+use crate::own::Own;
+use crate::seen::Seen;
+use crate::wires::{News, Wires};
+
+/// Things that are taken before the router looks at the whole.
+const BATCH: usize = 64;
+
+/// Corrections of the book that were not taken are given again after this time.
+const CORRECT_AGAIN: wire::Duration = wire::Duration::from_millis(250);
+
+/// How often the node is told of the links.
+const TELL_AGAIN: wire::Duration = wire::Duration::from_secs(1);
+
+/// A timer that is due again at once waits so long.
+const BREATH: wire::Duration = wire::Duration::from_millis(1);
+
+/// The process's work, which ends with this.
+#[derive(Debug)]
+pub struct Carrying {
+    links: links::Links,
+    at: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Carrying {
+    /// Begins to carry for the node, whose admin socket must answer. To be called in a runtime.
+    ///
+    /// # Errors
+    /// The node does not answer, or links cannot be had.
+    pub fn start(options: Options) -> Result<Carrying, CarryError> {
+        let Options { admin, listen, told, security, tls, parent, shape } = options;
+        let mut node = admin::Client::connect(&admin)?;
+        let own = Own::new(node.status()?.client.ok_or(CarryError::NoClients)?, tls);
+        let status = node.cell(None, Duration::ZERO)?;
+        let path = status.book().ok_or(CarryError::Book)?.path().clone();
+        let (tell, inbound) = mpsc::channel(MAX_INBOUND);
+        let wires = Wires::start(listen, security, tell.clone())?;
+        let at = told.unwrap_or(wires.links().address().unwrap_or(listen));
+        let links = wires.links().clone();
+        let task = Task {
+            router: Router::new(status.node.node, Chosen::from(shape)),
+            seen: Seen::new(path, parent),
+            wires,
+            desk: Desk::open(admin, tell.clone())?,
+            groups: Groups::new(own.clone(), tell.clone()),
+            calls: Calls::new(own.clone(), tell),
+            links_at: at,
+            calls_at: own.address(),
+            correct_at: Time::ZERO,
+            tell_at: Time::ZERO,
+            told: Vec::new(),
+        };
+        Ok(Carrying { links, at, task: tokio::spawn(task.run(inbound)) })
+    }
+
+    /// Where other cells reach the links.
+    pub fn address(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// Links that begin later show and check this.
+    ///
+    /// # Errors
+    /// The certificates cannot be used: those of before stay in force.
+    pub fn renew(&self, security: links::Security) -> Result<(), links::LinksError> {
+        self.links.renew(security)
+    }
+}
+
+impl Drop for Carrying {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Task {
+    router: Router<Chosen>,
+    seen: Seen,
+    wires: Wires,
+    desk: Desk,
+    groups: Groups,
+    calls: Calls,
+    links_at: SocketAddr,
+    calls_at: SocketAddr,
+    correct_at: Time,
+    /// When the node is told of the links, and what it knows of them.
+    tell_at: Time,
+    told: Vec<(Path, wire::NodeId)>,
+}
+
+impl Task {
+    async fn run(mut self, mut inbound: mpsc::Receiver<Inbound>) {
+        loop {
+            let now = monotonic();
+            let due = self.next_timeout(now).max(now + BREATH);
+            let wake = Instant::now() + due.since(now);
+            tokio::select! {
+                event = inbound.recv() => match event {
+                    Some(event) => self.take(event),
+                    None => return,
+                },
+                () = sleep_until(wake) => {}
+            }
+            for _ in 0..BATCH {
+                let Ok(event) = inbound.try_recv() else { break };
+                self.take(event);
+            }
+            self.look();
+        }
+    }
+
+    fn next_timeout(&self, now: Time) -> Time {
+        let router = self.router.next_timeout(now, &self.seen.sight());
+        let corrects = !self.seen.corrections(self.links_at, self.calls_at).is_empty();
+        let correct = corrects.then_some(self.correct_at);
+        router.into_iter().chain(correct).fold(self.tell_at, Time::min)
+    }
+
+    fn take(&mut self, event: Inbound) {
+        let now = monotonic();
+        let Task { router, seen, wires, .. } = self;
+        match event {
+            Inbound::Book(seen_now) => {
+                let (status, book) = *seen_now;
+                seen.see(status, book);
+            }
+            Inbound::Blind => seen.lose_sight(),
+            Inbound::Links(event) => match wires.take(event) {
+                Some(News::Up(link, proven)) => {
+                    router.handle_link_up(now, link, proven, &seen.sight());
+                }
+                Some(News::Down(link)) => router.handle_link_down(now, link, &seen.sight()),
+                Some(News::Message(link, message)) => {
+                    router.handle_message(now, link, message, &seen.sight());
+                }
+                None => {}
+            },
+            Inbound::Verdict { ask, verdict } => {
+                router.handle_verdict(ask, verdict, &seen.sight());
+            }
+            Inbound::Located { group, follower, targets } => {
+                if self.groups.follows(&group, follower) {
+                    router.handle_located(now, &group, targets, &seen.sight());
+                }
+            }
+            Inbound::Executed { call, end } => router.handle_executed(call, end, &seen.sight()),
+        }
+        self.act();
+    }
+
+    /// Looks at the whole, after something has happened or is due.
+    fn look(&mut self) {
+        let now = monotonic();
+        self.router.look(now, &self.seen.sight());
+        self.act();
+        if self.correct_at <= now {
+            let corrections = self.seen.corrections(self.links_at, self.calls_at);
+            if !corrections.is_empty() {
+                self.correct_at = now + CORRECT_AGAIN;
+            }
+            for command in corrections {
+                self.desk.order(None, command);
+            }
+        }
+        self.tell_neighbours(now);
+    }
+
+    /// Tells the node which links there are: at once if there are others, else now and then.
+    fn tell_neighbours(&mut self, now: Time) {
+        let neighbours = self.router.neighbours();
+        let ends: Vec<_> = neighbours.iter().map(|(path, node, _)| (path.clone(), *node)).collect();
+        if ends == self.told && now < self.tell_at {
+            return;
+        }
+        let told = neighbours.into_iter().map(|(cell, node, round_trip)| Neighbour {
+            cell,
+            node,
+            round_trip_us: u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX),
+        });
+        self.desk.tell_neighbours(told.collect());
+        (self.told, self.tell_at) = (ends, now + TELL_AGAIN);
+    }
+
+    /// Does what the router wants done.
+    fn act(&mut self) {
+        while let Some(output) = self.router.poll_output() {
+            match output {
+                Output::Dial { link, to, cell } => self.wires.dial(link, to, &cell),
+                Output::Close(link) => self.wires.close(link),
+                Output::Send { link, class, message } => {
+                    if !self.wires.send(link, class, &message) {
+                        let sight = self.seen.sight();
+                        self.router.handle_link_down(monotonic(), link, &sight);
+                    }
+                }
+                Output::Order { ask, command } => {
+                    if !self.desk.order(Some(ask), command) {
+                        self.router.handle_verdict(ask, Err(None), &self.seen.sight());
+                    }
+                }
+                Output::Locate(group) => self.groups.locate(group),
+                Output::Forget(group) => self.groups.forget(&group),
+                Output::Execute { call, request, left } => self.calls.execute(call, request, left),
+                Output::Ended { token, end } => tracing::debug!(token, ?end, "nobody has called"),
+                Output::Event(event) => tell(&event),
+            }
+        }
+    }
+}
+
+/// Writes an event into the log.
+fn tell(event: &Event) {
+    match event {
+        Event::LinkUp { path, node } => tracing::info!(cell = %path, %node, "a link is up"),
+        Event::LinkDown { path, node, is_silent } => {
+            tracing::info!(cell = %path, %node, is_silent, "a link is down");
+        }
+        Event::Attached { to, epoch } => tracing::info!(%to, %epoch, "this cell is attached"),
+        Event::Refused { by, reason } => {
+            tracing::warn!(%by, reason, "this cell is not attached there");
+        }
+        Event::Shunned { by } => tracing::warn!(%by, "the attachment has ended: once more"),
+        Event::Misbehaved { path, why } => {
+            tracing::warn!(cell = %path, why, "a neighbour says what it may not");
+        }
+    }
+}

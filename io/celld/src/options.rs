@@ -1,0 +1,55 @@
+//! The options of the process, and why it cannot start.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use links::{LinksError, Security};
+
+/// The node beside which the process runs, and its place in the system.
+#[derive(Debug)]
+pub struct Options {
+    /// The node's admin socket.
+    pub admin: PathBuf,
+    /// UDP and TCP of this address take links.
+    pub listen: SocketAddr,
+    /// Where other cells reach that, if they reach it elsewhere.
+    pub told: Option<SocketAddr>,
+    /// Certificates of links. `None`: there are none, for trials on loopback.
+    pub security: Option<Security>,
+    /// The certificate shown to the cell's own nodes. `None`: they talk no TLS.
+    pub tls: Option<client::Tls>,
+    /// Nodes of the cell above, as the configuration names them.
+    pub parent: Vec<SocketAddr>,
+    /// The cells that talk directly.
+    pub shape: Shape,
+}
+
+/// The cells that talk directly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// Those above and below each other.
+    #[default]
+    Tree,
+    /// All.
+    Mesh,
+}
+
+/// Why the process cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum CarryError {
+    /// The node does not answer.
+    #[error(transparent)]
+    Admin(#[from] admin::AdminError),
+    /// The node has no place for it.
+    #[error("the node takes no clients: set [listen] client, for calls of other cells come by it")]
+    NoClients,
+    /// Another version of the program has written the book.
+    #[error("the cell's book cannot be read: let the node and this process run the same version")]
+    Book,
+    /// Links cannot be had.
+    #[error(transparent)]
+    Links(#[from] LinksError),
+    /// The system refuses something.
+    #[error("the system gives no thread: {0}; raise its limits")]
+    System(#[from] std::io::Error),
+}
