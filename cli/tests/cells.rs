@@ -10,7 +10,15 @@ use std::time::{Duration, Instant};
 use admin::Client;
 use admin::cell::CellStatus;
 use cells::{Answer, Ask, Cell, Picture};
+use client::{CallError, Invocation};
 use daemon::{Daemon, program};
+
+/// Adds to the counter of a cell; its sum then.
+fn add(client: &mut client::Client, group: &str, number: u32) -> u32 {
+    let call = Invocation::new(group, "add").json().body(format!("[{number}]")).within(TIMEOUT / 2);
+    let sum = client.call(call).expect("it is answered");
+    serde_json::from_slice(&sum).expect("a number")
+}
 
 /// Longer than anything here may take: a test that waits so long has failed.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -87,6 +95,16 @@ impl Running {
         });
     }
 
+    /// A client at the ports for calls to other cells.
+    fn client(&self) -> client::Client {
+        let calls = self.until("it carries calls", |status, book, _| {
+            let ranks = status.ranks.as_ref()?;
+            let all: Vec<SocketAddr> = book.carriers().map(|carrier| carrier.calls).collect();
+            (all.len() == ranks.order.len() && !all.is_empty()).then_some(all)
+        });
+        client::Client::connect(calls).expect("a carrier answers")
+    }
+
     fn command(&self, arguments: &[&str]) -> Output {
         let mut command = program();
         command.arg("cell").args(arguments).arg("--admin").arg(self.any().socket());
@@ -133,6 +151,15 @@ fn two_cells_attach_and_go_on_without_the_seat() {
         book.exporters("counter").is_empty().then_some(())
     });
 
+    // Clients of either cell call groups of the other.
+    let (mut here, mut there) = (root.client(), line.client());
+    assert_eq!(add(&mut here, "line-a.porto:counter", 5), 5);
+    assert_eq!(add(&mut here, "line-a.porto:counter", 2), 7);
+    assert_eq!(add(&mut there, "porto:counter", 3), 3);
+    assert_eq!(add(&mut there, "line-a.porto:counter", 1), 8, "its own cell has a full name, too");
+    let nothing = Invocation::new("line-a.porto:nothing", "add").within(Duration::from_secs(20));
+    assert!(matches!(here.call(nothing), Err(CallError::NoSuchGroup(_))));
+
     // The next carrier renews what the seat has attached.
     let index = usize::try_from(seat.0).unwrap() - 1;
     let dead = line.links[index];
@@ -144,6 +171,7 @@ fn two_cells_attach_and_go_on_without_the_seat() {
     root.until("it is renewed", |_, _, picture| {
         picture.children.first().filter(|child| child.until > until).map(|_| ())
     });
+    assert_eq!(add(&mut here, "line-a.porto:counter", 2), 10, "once, by another link");
     line.until("the dead node does not carry", |_, _, picture| {
         (picture.carriers.len() == 2).then_some(())
     });

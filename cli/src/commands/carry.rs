@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use celld::{Carrying, Options, Security, Shape};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use steadfast::{NodeConfig, Tls};
-use tls::{Credentials, Denied};
+use tls::{Credentials, Denied, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::node::read_config;
@@ -58,15 +59,17 @@ async fn carry_until_told(options: Options, config: &Path) -> Result<(), Failure
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let [mut terminate, mut interrupt, mut hangup] =
         kinds.map(|kind| signal(kind).expect("these signals can be handled"));
+    let door = options.door.clone();
     let carrying = Carrying::start(options).map_err(Failure::failed)?;
-    tracing::info!(links = %carrying.address(), "links to other cells are ready");
+    let (links, calls) = (carrying.address(), carrying.calls_address());
+    tracing::info!(%links, %calls, "links to other cells are ready");
     loop {
         tokio::select! {
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
             _ = hangup.recv() => {}
         }
-        match renew(&carrying, config) {
+        match renew(&carrying, door.as_deref(), config) {
             Ok(()) => tracing::info!("certificates are those of {}", config.display()),
             Err(error) => tracing::error!("nothing is renewed: {}", error.text()),
         }
@@ -74,11 +77,13 @@ async fn carry_until_told(options: Options, config: &Path) -> Result<(), Failure
 }
 
 /// Takes certificates and the list of denied ones anew.
-fn renew(carrying: &Carrying, config: &Path) -> Result<(), Failure> {
-    match security(&read_config(config)?)? {
-        Some((security, _)) => carrying.renew(security).map_err(Failure::failed),
-        None => Ok(()),
+fn renew(carrying: &Carrying, door: Option<&Server>, config: &Path) -> Result<(), Failure> {
+    let Some((security, (_, fresh))) = security(&read_config(config)?)? else { return Ok(()) };
+    if let Some(door) = door {
+        door.renew(&fresh);
+        door.deny(fresh.denied());
     }
+    carrying.renew(security).map_err(Failure::failed)
 }
 
 fn options(config: &NodeConfig, admin: Option<&Path>) -> Result<Options, Failure> {
@@ -90,32 +95,39 @@ fn options(config: &NodeConfig, admin: Option<&Path>) -> Result<Options, Failure
                    `steadfast node --print-config --all`";
         return Err(Failure::Usage(why.into()));
     };
-    let (security, tls) = security(config)?.unzip();
+    let (security, door) = security(config)?.unzip();
+    let (tls, door) = door.unzip();
     let ring = config.ring_addresses().first().map(SocketAddr::ip);
-    let reached = config.advertise.map(|address| address.ip()).or(ring);
-    let told = reached.filter(|_| listen.ip().is_unspecified());
+    let told = config.advertise.map(|address| address.ip()).or(ring).unwrap_or(listen.ip());
+    let beside = config.client.map_or(told, |client| client.ip());
     Ok(Options {
         admin: admin.into(),
         listen,
-        told: told.map(|ip| SocketAddr::new(ip, listen.port())),
+        told,
+        calls: system.calls.unwrap_or(SocketAddr::new(beside, 0)),
         security,
         tls,
+        door,
         parent: system.parent.clone(),
         shape: if system.overlay.is_tree() { Shape::Tree } else { Shape::Mesh },
     })
 }
 
-/// The certificates for links, and the one that is shown to the cell's own nodes; `None`: there are
-/// none.
-fn security(config: &NodeConfig) -> Result<Option<(Security, Tls)>, Failure> {
+/// The certificates for links, and those that are shown to the cell's own nodes and callers.
+type Certificates = (Security, (Tls, Arc<Server>));
+
+/// The node's certificates; `None`: there are none.
+fn security(config: &NodeConfig) -> Result<Option<Certificates>, Failure> {
     let Some(files) = config.security.tls() else { return Ok(None) };
     let read = || Credentials::from_files(files.authority, files.certificate, files.key);
     let credentials = read().map_err(Failure::usage)?;
     let own = Tls::new(&credentials, tls::Port::Client).map_err(Failure::usage)?;
+    let server = Server::new(&credentials, tls::Port::Client).map_err(Failure::usage)?;
     let mut security = Security::new(credentials);
     if let Some(path) = &config.security.denied {
         let denied = Denied::from_file(path, &config.cluster).map_err(Failure::usage)?;
         security.denied = denied.into();
+        server.deny(security.denied.clone());
     }
-    Ok(Some((security, own)))
+    Ok(Some((security, (own, Arc::new(server)))))
 }

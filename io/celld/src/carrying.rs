@@ -1,19 +1,22 @@
 //! The task that owns the router.
 
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use admin::cell::Neighbour;
-use cells::{Event, Output, Path, Router};
+use cells::{End, Event, Output, Path, Router};
 use os::clock::monotonic;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use wire::Time;
+use wire::client::Targets;
 
 use crate::calls::Calls;
 use crate::chosen::Chosen;
 use crate::desk::Desk;
+use crate::door::Door;
 use crate::groups::Groups;
 use crate::inbound::{Inbound, MAX_INBOUND};
 use crate::options::{CarryError, Options};
@@ -38,7 +41,8 @@ const BREATH: wire::Duration = wire::Duration::from_millis(1);
 pub struct Carrying {
     links: links::Links,
     at: SocketAddr,
-    task: JoinHandle<()>,
+    calls_at: SocketAddr,
+    tasks: [JoinHandle<()>; 2],
 }
 
 impl Carrying {
@@ -47,14 +51,19 @@ impl Carrying {
     /// # Errors
     /// The node does not answer, or links cannot be had.
     pub fn start(options: Options) -> Result<Carrying, CarryError> {
-        let Options { admin, listen, told, security, tls, parent, shape } = options;
+        let Options { admin, listen, told, calls, security, tls, door, parent, shape } = options;
         let mut node = admin::Client::connect(&admin)?;
         let own = Own::new(node.status()?.client.ok_or(CarryError::NoClients)?, tls);
         let status = node.cell(None, Duration::ZERO)?;
         let path = status.book().ok_or(CarryError::Book)?.path().clone();
         let (tell, inbound) = mpsc::channel(MAX_INBOUND);
         let wires = Wires::start(listen, security, tell.clone())?;
-        let at = told.unwrap_or(wires.links().address().unwrap_or(listen));
+        let at = reached(wires.links().address().unwrap_or(listen), told);
+        let (doors, doors_now) = watch::channel(Targets::default());
+        let me = (status.node.node, path.clone());
+        let door = Door::open(calls, me, door, doors_now, tell.clone())
+            .map_err(|error| CarryError::Door(calls, error))?;
+        let calls_at = reached(door.address()?, told);
         let links = wires.links().clone();
         let task = Task {
             router: Router::new(status.node.node, Chosen::from(shape)),
@@ -62,19 +71,28 @@ impl Carrying {
             wires,
             desk: Desk::open(admin, tell.clone())?,
             groups: Groups::new(own.clone(), tell.clone()),
-            calls: Calls::new(own.clone(), tell),
+            calls: Calls::new(own, tell),
+            doors,
+            callers: BTreeMap::new(),
+            next_caller: 0,
             links_at: at,
-            calls_at: own.address(),
+            calls_at,
             correct_at: Time::ZERO,
             tell_at: Time::ZERO,
             told: Vec::new(),
         };
-        Ok(Carrying { links, at, task: tokio::spawn(task.run(inbound)) })
+        let tasks = [tokio::spawn(task.run(inbound)), tokio::spawn(door.serve())];
+        Ok(Carrying { links, at, calls_at, tasks })
     }
 
     /// Where other cells reach the links.
     pub fn address(&self) -> SocketAddr {
         self.at
+    }
+
+    /// Where callers of the own cell call other ones.
+    pub fn calls_address(&self) -> SocketAddr {
+        self.calls_at
     }
 
     /// Links that begin later show and check this.
@@ -88,8 +106,13 @@ impl Carrying {
 
 impl Drop for Carrying {
     fn drop(&mut self) {
-        self.task.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
     }
+}
+
+/// Where others reach what listens here.
+fn reached(at: SocketAddr, told: IpAddr) -> SocketAddr {
+    if at.ip().is_unspecified() { SocketAddr::new(told, at.port()) } else { at }
 }
 
 struct Task {
@@ -99,6 +122,11 @@ struct Task {
     desk: Desk,
     groups: Groups,
     calls: Calls,
+    /// The nodes at which callers of this cell call others.
+    doors: watch::Sender<Targets>,
+    /// Callers that wait for the ends of their calls.
+    callers: BTreeMap<u64, oneshot::Sender<End>>,
+    next_caller: u64,
     links_at: SocketAddr,
     calls_at: SocketAddr,
     correct_at: Time,
@@ -162,6 +190,11 @@ impl Task {
                     router.handle_located(now, &group, targets, &seen.sight());
                 }
             }
+            Inbound::Call { to, call, left, done } => {
+                self.next_caller += 1;
+                self.callers.insert(self.next_caller, done);
+                router.call(now, self.next_caller, to, *call, left, &seen.sight());
+            }
             Inbound::Executed { call, end } => router.handle_executed(call, end, &seen.sight()),
         }
         self.act();
@@ -181,6 +214,12 @@ impl Task {
                 self.desk.order(None, command);
             }
         }
+        let doors = self.seen.doors();
+        self.doors.send_if_modified(|before| {
+            let is_news = *before != doors;
+            *before = doors;
+            is_news
+        });
         self.tell_neighbours(now);
     }
 
@@ -220,7 +259,12 @@ impl Task {
                 Output::Locate(group) => self.groups.locate(group),
                 Output::Forget(group) => self.groups.forget(&group),
                 Output::Execute { call, request, left } => self.calls.execute(call, request, left),
-                Output::Ended { token, end } => tracing::debug!(token, ?end, "nobody has called"),
+                Output::Ended { token, end } => {
+                    if let Some(done) = self.callers.remove(&token) {
+                        // A caller that has gone needs no answer.
+                        let _ = done.send(end);
+                    }
+                }
                 Output::Event(event) => tell(&event),
             }
         }

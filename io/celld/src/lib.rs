@@ -6,6 +6,7 @@
 //!  other cells' nodes --> wires ---+-> carrying-+--> wires    messages to other cells
 //!  node --client port---> groups --+   (router) +--> groups   which groups to follow
 //!                         calls ---+            +--> calls    calls to execute in the cell
+//!  callers of the cell -> door ----+            +--> door     the ends of their calls
 //! ```
 //!
 //! One task owns the router (crate `cells`), and everything comes to it by one queue. The process
@@ -16,6 +17,7 @@ mod calls;
 mod carrying;
 mod chosen;
 mod desk;
+mod door;
 mod groups;
 mod inbound;
 mod options;

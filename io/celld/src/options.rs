@@ -1,7 +1,8 @@
 //! The options of the process, and why it cannot start.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use links::{LinksError, Security};
 
@@ -12,12 +13,16 @@ pub struct Options {
     pub admin: PathBuf,
     /// UDP and TCP of this address take links.
     pub listen: SocketAddr,
-    /// Where other cells reach that, if they reach it elsewhere.
-    pub told: Option<SocketAddr>,
+    /// Where others reach this process, if it listens at all addresses of the host.
+    pub told: IpAddr,
+    /// Callers of the own cell call other cells here.
+    pub calls: SocketAddr,
     /// Certificates of links. `None`: there are none, for trials on loopback.
     pub security: Option<Security>,
     /// The certificate shown to the cell's own nodes. `None`: they talk no TLS.
     pub tls: Option<client::Tls>,
+    /// The certificate shown to callers of the own cell. `None`: they talk no TLS.
+    pub door: Option<Arc<tls::Server>>,
     /// Nodes of the cell above, as the configuration names them.
     pub parent: Vec<SocketAddr>,
     /// The cells that talk directly.
@@ -49,6 +54,9 @@ pub enum CarryError {
     /// Links cannot be had.
     #[error(transparent)]
     Links(#[from] LinksError),
+    /// The port for callers cannot be had.
+    #[error("cannot listen at {0} for callers of other cells: {1}; is [system] calls a free port?")]
+    Door(SocketAddr, std::io::Error),
     /// The system refuses something.
     #[error("the system gives no thread: {0}; raise its limits")]
     System(#[from] std::io::Error),

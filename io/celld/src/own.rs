@@ -29,11 +29,6 @@ impl Own {
         Own { node, builder, client: Arc::default() }
     }
 
-    /// Where the node beside takes clients.
-    pub fn address(&self) -> SocketAddr {
-        self.node
-    }
-
     /// The client that follows groups, once the node answers.
     pub async fn client(&self) -> &AsyncClient {
         loop {

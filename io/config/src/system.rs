@@ -20,6 +20,9 @@ pub struct System {
     /// Where nodes of the cell above take them. None at the root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parent: Vec<SocketAddr>,
+    /// Where clients of this cell call groups of others. `None`: a free port beside the clients' own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<SocketAddr>,
     /// The cells whose nodes talk directly.
     #[serde(skip_serializing_if = "Overlay::is_tree")]
     pub overlay: Overlay,

@@ -22,6 +22,8 @@ pub(super) struct Tree {
     /// The node that attaches the cell; `None`: no node carries.
     seat: Option<NodeId>,
     carriers: Vec<NodeId>,
+    /// Where clients of this cell call others, the best first.
+    calls: Vec<SocketAddr>,
     /// The attachment above.
     epoch: Option<u64>,
     /// The cells above, the attaching one first.
@@ -60,7 +62,8 @@ impl Tree {
         let order = ranks.map(|ranks| ranks.order.clone()).unwrap_or_default();
         let carries = |node: &&NodeId| picture.carriers.iter().any(|it| it.member.node == **node);
         let carriers: Vec<NodeId> = order.iter().filter(carries).copied().collect();
-        let now = Time(wall_clock());
+        let door = |node: &NodeId| Some(book.carrier(*node)?.calls);
+        let (calls, now) = (carriers.iter().filter_map(door).collect(), Time(wall_clock()));
         Tree {
             path: picture.path,
             node: status.node.node,
@@ -68,6 +71,7 @@ impl Tree {
             nodes: ranks.map_or(0, |ranks| ranks.members.len()),
             seat: carriers.first().copied(),
             carriers,
+            calls,
             epoch: picture.epoch.map(|epoch| epoch.0),
             above: picture.above.into_iter().map(Above::from).collect(),
             below: picture.children.into_iter().map(|child| below(child, now)).collect(),
@@ -114,6 +118,9 @@ impl Tree {
         }
         if !self.exports.is_empty() {
             writeln!(text, "exports: {}", list(&self.exports))?;
+        }
+        if !self.calls.is_empty() {
+            writeln!(text, "calls to other cells: at {}", list(&self.calls))?;
         }
         for Neighbour { cell, node, round_trip_us } in &self.links {
             let round_trip = match *round_trip_us {
@@ -183,6 +190,7 @@ mod tests {
                  a.porto  attached as e9; 1 nodes, seat n2, carriers n2\n  \
                  x.a.porto  attached as e{epoch}; 3 nodes, lease 2.9 s, links at 127.0.0.1:7\n\
                  exports: alarms\n\
+                 calls to other cells: at 127.0.0.1:2\n\
                  link of n2: porto, n1, round trip 0.25 ms\n"
             )
         );
