@@ -328,7 +328,7 @@ impl Handler for Control {
 
     fn cell(&self) -> Done<CellStatus> {
         let shared = self.cell_book()?;
-        // What changes after this makes another version.
+        // A change after this makes another version.
         let version = shared.nudges();
         let ranks = self.cell_ranks().map_err(words)?;
         let book = shared.get();

@@ -168,12 +168,7 @@ impl Node {
             keeping,
             waiting: Waiting::new(),
             cluster_state: shared.clone(),
-            changes: Changes {
-                count: control.changes.clone(),
-                registry: control.registry.clone(),
-                jobs: control.jobs.clone(),
-                cell: control.cell.clone(),
-            },
+            changes: Changes::of(&control),
             counters: Counters::default(),
             excluded: None,
             ending: Ending::new(),

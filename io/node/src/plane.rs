@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use wire::Time;
 
 use crate::celling::SharedBook;
+use crate::control::Control;
 use crate::events::Events;
 use crate::incarnation::Founding;
 use crate::key_file_writer::KeyFileWriter;
@@ -102,6 +103,15 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
+    pub fn of(control: &Control) -> Changes {
+        Changes {
+            count: control.changes.clone(),
+            registry: control.registry.clone(),
+            jobs: control.jobs.clone(),
+            cell: control.cell.clone(),
+        }
+    }
+
     fn publish(&self, count: u64) {
         if self.count.swap(count, Ordering::Relaxed) != count {
             self.registry.iter().for_each(Shared::nudge);

@@ -13,7 +13,7 @@ use wire::limits::{MAX_BODY, MAX_GROUPS, MAX_QUEUED_CALLS};
 use wire::versions::CLIENT;
 use wire::{ClientId, Duration, Extension, GroupId, ViewNumber};
 
-use super::{GREETING, Inside};
+use super::inside::{GREETING, Inside};
 use crate::inbound::Inbound;
 
 /// Frames that wait to be written.
