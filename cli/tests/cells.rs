@@ -1,17 +1,20 @@
 //! Systems of cells: real nodes, each with the process beside it that has its links.
 
 mod daemon;
+mod initiated;
 
 use std::fmt::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use admin::Client;
 use admin::cell::CellStatus;
-use cells::{Answer, Ask, Cell, Picture};
+use cells::{Answer, Ask, Cell, Command, Picture};
 use client::{CallError, Invocation};
 use daemon::{Daemon, program};
+use initiated::{config, free_ports, made, plant};
+use tls::{Credentials, Port};
 
 /// Adds to the counter of a cell; its sum then.
 fn add(client: &mut client::Client, group: &str, number: u32) -> u32 {
@@ -22,6 +25,34 @@ fn add(client: &mut client::Client, group: &str, number: u32) -> u32 {
 
 /// Longer than anything here may take: a test that waits so long has failed.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Waits until the copy of the book at the node with this socket is like this.
+fn until<T>(
+    socket: &Path,
+    what: &str,
+    find: impl Fn(&CellStatus, &Cell, &Picture) -> Option<T>,
+) -> T {
+    let end = Instant::now() + TIMEOUT;
+    let mut node = admin::Client::connect(socket).expect("its socket");
+    let mut since = None;
+    loop {
+        let status = node.cell(since, Duration::from_millis(500)).expect("it answers");
+        let book = status.book().expect("a book");
+        let Answer::Picture(picture) = book.answer(&Ask::Picture) else { unreachable!() };
+        if let Some(found) = find(&status, &book, &picture) {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what}: {status:?}\n{picture:?}");
+        since = Some(status.version);
+    }
+}
+
+/// The ports for calls to other cells, once all nodes have one.
+fn calls(status: &CellStatus, book: &Cell) -> Option<Vec<SocketAddr>> {
+    let ranks = status.ranks.as_ref()?;
+    let all: Vec<SocketAddr> = book.carriers().map(|carrier| carrier.calls).collect();
+    (all.len() == ranks.order.len() && !all.is_empty()).then_some(all)
+}
 
 /// A cell whose nodes run, each with a replica of the counter.
 struct Running {
@@ -70,19 +101,7 @@ impl Running {
 
     /// Waits until a node's copy of the book is like this.
     fn until<T>(&self, what: &str, find: impl Fn(&CellStatus, &Cell, &Picture) -> Option<T>) -> T {
-        let end = Instant::now() + TIMEOUT;
-        let mut node = Client::connect(self.any().socket()).expect("its socket");
-        let mut since = None;
-        loop {
-            let status = node.cell(since, Duration::from_millis(500)).expect("it answers");
-            let book = status.book().expect("a book");
-            let Answer::Picture(picture) = book.answer(&Ask::Picture) else { unreachable!() };
-            if let Some(found) = find(&status, &book, &picture) {
-                return found;
-            }
-            assert!(Instant::now() < end, "{}: {what}: {status:?}\n{picture:?}", self.path);
-            since = Some(status.version);
-        }
+        until(&self.any().socket(), &format!("{}: {what}", self.path), find)
     }
 
     /// Waits until another cell is attached to this one with so many nodes.
@@ -97,11 +116,7 @@ impl Running {
 
     /// A client at the ports for calls to other cells.
     fn client(&self) -> client::Client {
-        let calls = self.until("it carries calls", |status, book, _| {
-            let ranks = status.ranks.as_ref()?;
-            let all: Vec<SocketAddr> = book.carriers().map(|carrier| carrier.calls).collect();
-            (all.len() == ranks.order.len() && !all.is_empty()).then_some(all)
-        });
+        let calls = self.until("it carries calls", |status, book, _| calls(status, book));
         client::Client::connect(calls).expect("a carrier answers")
     }
 
@@ -159,6 +174,9 @@ fn two_cells_attach_and_go_on_without_the_seat() {
     assert_eq!(add(&mut there, "line-a.porto:counter", 1), 8, "its own cell has a full name, too");
     let nothing = Invocation::new("line-a.porto:nothing", "add").within(Duration::from_secs(20));
     assert!(matches!(here.call(nothing), Err(CallError::NoSuchGroup(_))));
+    let book = Invocation::new("line-a.porto:steadfast.cell", "command");
+    let called = here.call(book.within(Duration::from_secs(20)));
+    assert!(matches!(called, Err(CallError::NoSuchGroup(_))), "clients have no part in the book");
 
     // The next carrier renews what the seat has attached.
     let index = usize::try_from(seat.0).unwrap() - 1;
@@ -205,4 +223,45 @@ fn a_cell_whose_parent_is_gone_attaches_to_the_one_above() {
     assert!(why.contains("line-a.north.porto would be a root for good"), "{why}");
     line.said(&["promote", "--yes"]);
     assert!(line.said(&["tree"]).starts_with("line-a.north.porto  the root;"));
+}
+
+#[test]
+fn cells_with_certificates_trust_each_other_and_nobody_else() {
+    let (_kept, out) = plant();
+    let [ring, client, admin, link] = free_ports();
+    let cells = ["--system", "porto", "--cells", "porto:3,line-a.porto:3", "--local"];
+    let ports = ["--ring-port", &ring, "--client-port", &client, "--admin-port", &admin];
+    made(&[&cells[..], &ports, &["--link-port", &link]].concat(), &out);
+    let folder = |cell: &str, node: u8| out.join(cell).join(format!("node-{node}"));
+    let start = |cell| {
+        let config = |node| folder(cell, node).join("steadfast.toml");
+        (1..=3).map(|node| Daemon::of(&config(node))).collect::<Vec<Daemon>>()
+    };
+    let nodes = [start("porto"), start("line-a.porto")];
+    nodes.iter().flatten().for_each(|node| node.wait_for("READY=1"));
+    let socket = |cell| config(&folder(cell, 1)).admin.expect("a socket");
+    until(&socket("porto"), "the line is attached", |_, _, picture| {
+        picture.children.first().filter(|child| child.nodes == 3).map(|_| ())
+    });
+    let calls = until(&socket("porto"), "it carries", |status, book, _| calls(status, book));
+    let tls = steadfast::Tls::from_dir(out.join("porto/client-app")).unwrap();
+    let mut here = client::Client::builder().tls(tls).connect(calls.clone()).unwrap();
+    assert_eq!(add(&mut here, "line-a.porto:counter", 5), 5);
+    assert!(client::Client::connect(calls.clone()).is_err(), "it shows no certificate");
+    let other = steadfast::Tls::from_dir(out.join("line-a.porto/client-app")).unwrap();
+    assert!(client::Client::builder().tls(other).connect(calls).is_err(), "it is of another cell");
+
+    // An administrator says what people say, and nothing else.
+    let credentials = Credentials::from_dir(&out.join("line-a.porto/admin-ops")).unwrap();
+    let tls = tls::Client::new(&credentials, Port::Admin).unwrap();
+    let at = format!("127.0.2.1:{admin}").parse().unwrap();
+    let mut ops = admin::Client::connect_tls(at, &tls, TIMEOUT).unwrap();
+    ops.tell_cell(&Command::Export("counter".into())).unwrap().unwrap();
+    let refused = ops.tell_cell(&Command::Tick).unwrap_err().to_string();
+    assert!(refused.contains("export, unexport and promote"), "{refused}");
+    let refused = ops.tell_neighbours(Vec::new()).unwrap_err().to_string();
+    assert!(refused.contains("the process beside the node"), "{refused}");
+    until(&socket("porto"), "it knows the export", |_, book, _| {
+        (!book.exporters("counter").is_empty()).then_some(())
+    });
 }
