@@ -178,7 +178,7 @@ impl<O: Overlay> Router<O> {
                 self.below(sight).report(link, epoch, upto, counts);
             }
             Message::Reported { epoch, upto } => self.up(sight).reported(link, epoch, upto),
-            Message::Above(above) => self.up(sight).above(link, above),
+            Message::Above(above) => self.up(sight).above(now, link, above),
             Message::Find(find) => self.finds(sight).find(now, link, find),
             Message::Found { id, found } => self.finds(sight).found(now, link, id, found),
             Message::Carry(carry) => self.calls(sight).carry(now, link, carry),

@@ -40,6 +40,15 @@ struct Way {
     is_up: bool,
 }
 
+/// The cells above, as the attaching one has said last by this link.
+#[derive(Clone, Debug)]
+struct Heard {
+    link: LinkId,
+    above: Vec<Place>,
+    /// The book was to learn it then.
+    ordered: Time,
+}
+
 /// The way up of one node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Up {
@@ -54,6 +63,7 @@ pub(super) struct Up {
     asked: Option<Time>,
     renewed: Option<Time>,
     reported: Option<(u64, Time)>,
+    heard: Option<Heard>,
     /// The attachment was ended from above.
     is_shunned: bool,
     /// Links that are wanted no more.
@@ -115,9 +125,19 @@ impl Up {
         });
         let reported = self.reported.map(|(_, at)| at + REPEAT);
         let reported = reported.filter(|_| sight.is_seat() && self.link().is_some());
+        let learn = self.unlearned(sight).map(|heard| heard.ordered + REPEAT);
         let looks_back = sight.is_seat() && self.level > 0 && self.back.is_none();
         let back = (self.link().is_some() && looks_back).then_some(self.look_back_at);
-        dial.into_iter().chain(seat).chain(reported).chain(back).min()
+        dial.into_iter().chain(seat).chain(reported).chain(learn).chain(back).min()
+    }
+
+    /// The cells above, if the book does not have them as the attaching one has said last: it may
+    /// have said so before the book had the attachment.
+    fn unlearned(&self, sight: &Sight<'_>) -> Option<&Heard> {
+        let heard = self.heard.as_ref().filter(|heard| Some(heard.link) == self.link())?;
+        let by = heard.above.first().map(|place| &place.path);
+        let is_news = self.is_attached(by, sight) && sight.cell.above() != heard.above;
+        (is_news && sight.is_seat()).then_some(heard)
     }
 }
 
@@ -153,6 +173,7 @@ impl UpHandler<'_, '_> {
         }
         if self.sight.is_seat() {
             self.attach(now);
+            self.learn(now);
             self.report(now);
         }
     }
@@ -217,6 +238,7 @@ impl UpHandler<'_, '_> {
         if let Some(to) = above.first().filter(|_| epoch != self.sight.cell.epoch()) {
             self.out.event(Event::Attached { to: to.path.clone(), epoch });
         }
+        self.up.heard = Some(Heard { link, above: above.clone(), ordered: now });
         self.order(Command::Rise { epoch, seen, above });
     }
 
@@ -242,15 +264,22 @@ impl UpHandler<'_, '_> {
     }
 
     /// The cells above are these now.
-    pub(super) fn above(&mut self, link: LinkId, above: Vec<Place>) {
-        let cell = self.sight.cell;
-        let is_news = self.up.link() == Some(link) && self.sight.is_seat() && cell.above() != above;
-        let is_attached = above.first().is_some_and(|place| {
-            cell.above().first().is_some_and(|known| known.path == place.path)
-        });
-        if is_news && is_attached {
-            self.order(Command::Rise { epoch: cell.epoch(), seen: 0, above });
+    pub(super) fn above(&mut self, now: Time, link: LinkId, above: Vec<Place>) {
+        if self.up.link() != Some(link) || !self.sight.is_seat() {
+            return;
         }
+        self.up.heard = Some(Heard { link, above, ordered: Time::ZERO });
+        self.learn(now);
+    }
+
+    /// Has the book learn the cells above.
+    fn learn(&mut self, now: Time) {
+        let due = self.up.unlearned(self.sight).filter(|it| it.ordered + REPEAT <= now);
+        let Some(above) = due.map(|heard| heard.above.clone()) else { return };
+        if let Some(heard) = &mut self.up.heard {
+            heard.ordered = now;
+        }
+        self.order(Command::Rise { epoch: self.sight.cell.epoch(), seen: 0, above });
     }
 
     pub(super) fn reported(&mut self, link: LinkId, epoch: Epoch, upto: u64) {

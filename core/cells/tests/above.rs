@@ -1,0 +1,99 @@
+//! A cell learns what is above it, whatever overtakes what.
+
+use std::net::SocketAddr;
+
+use steadfast_cells::{
+    Attached, Carrier, Cell, Command, Epoch, Hello, LinkId, Message, Output, Path, Place, Router,
+    Sight, Tree, VERSION,
+};
+use wire::{Duration, Incarnation, Member, NodeId, Time};
+
+const BEGIN: Time = Time(1_700_000_000_000_000_000);
+
+fn path(text: &str) -> Path {
+    text.parse().expect("a path")
+}
+
+fn place(text: &str) -> Place {
+    Place { path: path(text), at: vec![SocketAddr::from(([127, 0, 0, 1], 7_102))] }
+}
+
+/// The seat of `line.north.porto`, with its book.
+struct Seat {
+    book: Cell,
+    router: Router<Tree>,
+}
+
+impl Seat {
+    fn new() -> Seat {
+        let mut book = Cell::new(path("line.north.porto"));
+        let member = Member { node: NodeId(1), incarnation: Incarnation(1) };
+        let at = SocketAddr::from(([127, 0, 0, 1], 1));
+        book.apply(BEGIN, Command::Carry(Carrier { member, links: at, calls: at })).unwrap();
+        Seat { book, router: Router::new(NodeId(1), Tree) }
+    }
+
+    fn with(&mut self, give: impl FnOnce(&mut Router<Tree>, &Sight<'_>)) -> Vec<Output> {
+        let sight = Sight {
+            cell: &self.book,
+            rank: Some(0),
+            order: &[NodeId(1)],
+            parent: &place("north.porto").at,
+            nodes: 1,
+            wall: BEGIN,
+        };
+        give(&mut self.router, &sight);
+        std::iter::from_fn(|| self.router.poll_output()).collect()
+    }
+
+    fn hear(&mut self, now: Time, link: LinkId, message: Message) -> Vec<Command> {
+        rises(self.with(|router, sight| router.handle_message(now, link, message, sight)))
+    }
+
+    fn look(&mut self, now: Time) -> Vec<Command> {
+        rises(self.with(|router, sight| router.look(now, sight)))
+    }
+
+    fn apply(&mut self, mut orders: Vec<Command>) {
+        let only = orders.pop().filter(|_| orders.is_empty()).expect("one order");
+        self.book.apply(BEGIN, only).expect("it is possible");
+    }
+}
+
+fn rises(outputs: Vec<Output>) -> Vec<Command> {
+    let rise = |output| match output {
+        Output::Order { command: command @ Command::Rise { .. }, .. } => Some(command),
+        _ => None,
+    };
+    outputs.into_iter().filter_map(rise).collect()
+}
+
+#[test]
+fn news_that_come_before_the_book_has_the_attachment_are_learned_after_it() {
+    let mut seat = Seat::new();
+    let outputs = seat.with(|router, sight| router.look(BEGIN, sight));
+    let dialled = outputs.into_iter().find_map(|output| match output {
+        Output::Dial { link, .. } => Some(link),
+        _ => None,
+    });
+    let link = dialled.expect("it dials the cell above");
+    seat.with(|router, sight| router.handle_link_up(BEGIN, link, None, sight));
+    let hello = Hello { version: VERSION, path: path("north.porto"), node: NodeId(1) };
+    seat.hear(BEGIN, link, Message::Hello(hello));
+    let (lease, above) = (Duration::from_secs(3), vec![place("north.porto")]);
+    let attached = Attached { epoch: Epoch(5), lease, seen: 0, above };
+    let attached = seat.hear(BEGIN, link, Message::Attached(attached));
+    // The cell above is attached itself, before the order comes back.
+    let all = vec![place("north.porto"), place("porto")];
+    assert_eq!(seat.hear(BEGIN, link, Message::Above(all.clone())), []);
+    seat.apply(attached);
+    assert_eq!(seat.book.above().len(), 1);
+    let news = seat.look(BEGIN);
+    // That order is lost: it is given again after a while.
+    assert_eq!(seat.look(BEGIN + Duration::from_millis(1)), []);
+    let again = seat.look(BEGIN + Duration::from_millis(300));
+    assert_eq!((news.len(), &again), (1, &news));
+    seat.apply(again);
+    assert_eq!(seat.book.above(), all);
+    assert_eq!(seat.look(BEGIN + Duration::from_millis(700)), []);
+}
