@@ -161,6 +161,15 @@ fn two_cells_attach_and_go_on_without_the_seat() {
     root.until("it knows the export", |_, book, _| {
         (!book.exporters("counter").is_empty()).then_some(())
     });
+    let found = root.said(&["find", "*:counter"]);
+    assert!(found.starts_with("line-a.porto:counter  replicas at 127.0.0.1:"), "{found}");
+    let found = line.said(&["find", "porto:counter", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found["found"]["cell"], "porto");
+    assert_eq!(found["found"]["targets"]["nodes"].as_array().unwrap().len(), 3);
+    let nowhere = root.command(&["find", "*:nothing"]);
+    let why = String::from_utf8(nowhere.stderr).unwrap();
+    assert!(nowhere.status.code() == Some(1) && why.contains("*:nothing is nowhere"), "{why}");
     line.said(&["unexport", "counter"]);
     root.until("the export is gone", |_, book, _| {
         book.exporters("counter").is_empty().then_some(())
@@ -258,7 +267,7 @@ fn cells_with_certificates_trust_each_other_and_nobody_else() {
     let mut ops = admin::Client::connect_tls(at, &tls, TIMEOUT).unwrap();
     ops.tell_cell(&Command::Export("counter".into())).unwrap().unwrap();
     let refused = ops.tell_cell(&Command::Tick).unwrap_err().to_string();
-    assert!(refused.contains("export, unexport and promote"), "{refused}");
+    assert!(refused.contains("export, unexport, find and promote"), "{refused}");
     let refused = ops.tell_neighbours(Vec::new()).unwrap_err().to_string();
     assert!(refused.contains("the process beside the node"), "{refused}");
     until(&socket("porto"), "it knows the export", |_, book, _| {

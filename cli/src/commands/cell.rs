@@ -4,13 +4,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use admin::cell::CellStatus;
-use cells::{Cell, Command, Path};
+use cells::{Cell, Command, Name, Path};
 use clap::Subcommand;
 
 use super::at::At;
 use super::{Failure, finish, print};
 
 mod course;
+mod find;
 mod tree;
 
 const EXAMPLES: &str = "\
@@ -18,6 +19,7 @@ Examples:
   steadfast cell tree --config node.toml
   steadfast cell tree --json | jq '.below[].path'
   steadfast cell explain line-a.porto
+  steadfast cell find '*:alarms'
   steadfast cell export alarms
   steadfast cell unexport alarms
   steadfast cell promote --yes
@@ -51,6 +53,15 @@ enum What {
     Explain {
         /// The cell, such as line-a.porto.
         path: Path,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Finds a group of another cell: `*:GROUP` is in the nearest cell that exports it, CELL:GROUP in
+    /// that cell.
+    #[command(after_help = "Examples:\n  steadfast cell find '*:alarms'")]
+    Find {
+        /// The name.
+        name: Name,
         #[command(flatten)]
         how: How,
     },
@@ -95,6 +106,7 @@ pub fn run(args: &Args) -> ExitCode {
     finish(match &args.what {
         What::Tree { how } => tree(how),
         What::Explain { path, how } => explain(path, how),
+        What::Find { name, how } => find::find(name, &how.at, how.json),
         What::Export { group, how } => {
             let done = format!("other cells may find {group} here");
             tell(how, &Command::Export(group.clone()), &done)

@@ -91,7 +91,8 @@ impl From<CellAnswer> for Result<Verdict, Refusal> {
 
 /// People give these commands, and the cell's own processes all others.
 pub fn is_by_people(command: &Command) -> bool {
-    matches!(command, Command::Export(_) | Command::Unexport(_) | Command::Promote)
+    use Command::{Export, Promote, Unexport, Want};
+    matches!(command, Export(_) | Unexport(_) | Want { .. } | Promote)
 }
 
 #[cfg(test)]

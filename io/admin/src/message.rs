@@ -27,7 +27,7 @@
 //! {"assignment":{"since":7,"wait_ms":1000}}       -> AssignmentAnswer, as above; for the node's agent
 //! {"tell-jobs":{"kill":{"job":1}}}                -> JobsAnswer; at the Unix socket only
 //! {"cell":{"since":7,"wait_ms":1000}}             -> CellStatus, once it has another version than `since`, or after `wait_ms`
-//! {"tell-cell":{"Export":"x"}}                     -> CellAnswer; over TLS only `Export`, `Unexport` and `Promote`
+//! {"tell-cell":{"Export":"x"}}                     -> CellAnswer; over TLS only `Export`, `Unexport`, `Want` and `Promote`
 //! {"bench":{"senders":[1],...}}                   -> {"progress":{...}} now and then, {"outcome":{...}}
 //! anything else                                    -> {"error":"..."}
 //! ```

@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use cells::Command as CellCommand;
 use job::Command as JobCommand;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -157,7 +158,9 @@ pub(super) fn asked(request: &Request) -> Option<Value> {
         Status {} | Poisoned { .. } | Events { .. } | Deployments {} | Registry { .. } => true,
         Jobs { .. } | Assignment { .. } | Cell { .. } | TellNeighbours(_) => true,
         // The process beside the node tells much more than people do.
-        TellCell(command) => !is_by_people(command),
+        TellCell(command) => {
+            !is_by_people(command) || matches!(**command, CellCommand::Want { .. })
+        }
         State { bytes, .. } => !bytes,
         Deploy { dry, .. } => *dry,
         // Agents tell much more than people do.

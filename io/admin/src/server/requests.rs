@@ -228,7 +228,7 @@ fn tell_cell(
         return refuse(
             stream,
             "a cell's nodes say this to its book, each at its own host, by its admin socket; \
-             administrators may export, unexport and promote",
+             administrators may export, unexport, find and promote",
         );
     }
     answer_done(stream, node.tell_cell(command).map(CellAnswer::from))
