@@ -14,6 +14,7 @@ use cells::{Answer, Ask, Cell, Command, Picture};
 use client::{CallError, Invocation};
 use daemon::{Daemon, program};
 use initiated::{config, free_ports, made, plant};
+use rustix::process::{Pid, Signal, kill_process};
 use tls::{Credentials, Port};
 
 /// Adds to the counter of a cell; its sum then.
@@ -45,6 +46,19 @@ fn until<T>(
         assert!(Instant::now() < end, "{what}: {status:?}\n{picture:?}");
         since = Some(status.version);
     }
+}
+
+/// The process beside the node with this socket; `None`: it does not run.
+fn beside(socket: &Path) -> Option<Pid> {
+    let socket = socket.to_str().expect("text");
+    let processes = std::fs::read_dir("/proc").expect("Linux").flatten();
+    let is_it = |folder: &Path| {
+        let words = std::fs::read(folder.join("cmdline")).unwrap_or_default();
+        let words: Vec<_> = words.split(|byte| *byte == 0).collect();
+        words.contains(&&b"carry"[..]) && words.contains(&socket.as_bytes())
+    };
+    let found = processes.map(|entry| entry.path()).find(|folder| is_it(folder))?;
+    Pid::from_raw(found.file_name()?.to_str()?.parse().ok()?)
 }
 
 /// The ports for calls to other cells, once all nodes have one.
@@ -202,6 +216,24 @@ fn two_cells_attach_and_go_on_without_the_seat() {
     line.until("the dead node does not carry", |_, _, picture| {
         (picture.carriers.len() == 2).then_some(())
     });
+}
+
+#[test]
+fn a_process_with_links_that_dies_is_started_again_and_ends_with_its_node() {
+    let mut root = Running::start("porto", 1, None);
+    let socket = root.any().socket();
+    let port = |book: &Cell| book.carriers().next().map(|carrier| carrier.calls);
+    let former = root.until("it carries", |_, book, _| port(book));
+    let dead = beside(&socket).expect("it runs");
+    kill_process(dead, Signal::KILL).unwrap();
+    root.until("the next one carries", |_, book, _| port(book).filter(|it| *it != former));
+    assert_ne!(beside(&socket).expect("it runs"), dead);
+    root.kill(0);
+    let end = Instant::now() + TIMEOUT;
+    while let Some(next) = beside(&socket) {
+        assert!(Instant::now() < end, "{next:?} outlives its node");
+        std::thread::yield_now();
+    }
 }
 
 #[test]

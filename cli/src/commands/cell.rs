@@ -106,7 +106,7 @@ pub fn run(args: &Args) -> ExitCode {
     finish(match &args.what {
         What::Tree { how } => tree(how),
         What::Explain { path, how } => explain(path, how),
-        What::Find { name, how } => find::find(name, &how.at, how.json),
+        What::Find { name, how } => find(name, how),
         What::Export { group, how } => {
             let done = format!("other cells may find {group} here");
             tell(how, &Command::Export(group.clone()), &done)
@@ -136,6 +136,11 @@ fn tree(how: &How) -> Result<(), Failure> {
     let (status, book) = read(how)?;
     let tree = tree::Tree::new(&status, &book);
     print(&if how.json { json(&tree)? } else { tree.text() })
+}
+
+fn find(name: &Name, how: &How) -> Result<(), Failure> {
+    let found = find::find(name, &mut how.at.connect()?)?;
+    print(&if how.json { json(&found)? } else { found.text() })
 }
 
 fn explain(path: &Path, how: &How) -> Result<(), Failure> {

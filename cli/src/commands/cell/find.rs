@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 use cells::{Command, Name, Record, Refusal, Verdict};
 use serde::Serialize;
 
-use super::super::at::At;
-use super::super::{Failure, print};
+use crate::commands::Failure;
 
 /// An answer may be so old.
 const BEARS: wire::Duration = wire::Duration::from_secs(1);
@@ -20,23 +19,27 @@ const SURE: Duration = Duration::from_secs(1);
 /// The book is asked again after this time, or when it has changed.
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// A group of another cell.
 #[derive(Debug, Serialize)]
-struct Found {
+pub(super) struct Found {
     name: Name,
     /// Milliseconds since it was so in its own cell.
     age_ms: u64,
     found: Record,
 }
 
-/// Finds a group, and prints where it is.
-pub(super) fn find(name: &Name, at: &At, json: bool) -> Result<(), Failure> {
-    let (mut node, begun) = (at.connect()?, Instant::now());
+/// Finds a group, by asking this node.
+pub(super) fn find(name: &Name, node: &mut admin::Client) -> Result<Found, Failure> {
+    let begun = Instant::now();
     loop {
         let want = Command::Want { name: name.clone(), bears: BEARS };
         let since = node.cell(None, Duration::ZERO).map_err(Failure::failed)?.version;
         let verdict: Result<Verdict, Refusal> = node.tell_cell(&want).map_err(Failure::failed)?;
         match verdict.map_err(Failure::failed)? {
-            Verdict::Known { found: Some(found), age } => return tell(name, found, age, json),
+            Verdict::Known { found: Some(found), age } => {
+                let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+                return Ok(Found { name: name.clone(), age_ms, found });
+            }
             Verdict::Known { found: None, .. } if begun.elapsed() >= SURE => {
                 return Err(Failure::Failed(format!(
                     "{name} is nowhere: does the cell have such a group, or for *:GROUP, does a \
@@ -56,13 +59,12 @@ pub(super) fn find(name: &Name, at: &At, json: bool) -> Result<(), Failure> {
     }
 }
 
-fn tell(name: &Name, found: Record, age: wire::Duration, json: bool) -> Result<(), Failure> {
-    let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-    if json {
-        return print(&super::json(&Found { name: name.clone(), age_ms, found })?);
+impl Found {
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        let Record { cell, targets } = &self.found;
+        let nodes = targets.nodes.iter().map(|target| target.address.to_string());
+        let nodes = nodes.collect::<Vec<_>>().join(", ");
+        format!("{cell}:{}  replicas at {nodes}; {} ms old\n", self.name.group, self.age_ms)
     }
-    let Record { cell, targets } = found;
-    let nodes = targets.nodes.iter().map(|target| target.address.to_string());
-    let nodes = nodes.collect::<Vec<_>>().join(", ");
-    print(&format!("{cell}:{}  replicas at {nodes}; {age_ms} ms old\n", name.group))
 }

@@ -124,7 +124,7 @@ impl Tree {
         }
         for Neighbour { cell, node, round_trip_us } in &self.links {
             let round_trip = match *round_trip_us {
-                0 => "round trip not measured yet".into(),
+                0 => "round trip not measured here".into(),
                 us => format!("round trip {:.2} ms", us as f64 / 1_000.0),
             };
             writeln!(text, "link of {}: {cell}, {node}, {round_trip}", self.node)?;
