@@ -22,6 +22,7 @@ fn place(text: &str) -> Place {
 struct Seat {
     book: Cell,
     router: Router<Tree>,
+    nodes: u16,
 }
 
 impl Seat {
@@ -30,7 +31,7 @@ impl Seat {
         let member = Member { node: NodeId(1), incarnation: Incarnation(1) };
         let at = SocketAddr::from(([127, 0, 0, 1], 1));
         book.apply(BEGIN, Command::Carry(Carrier { member, links: at, calls: at })).unwrap();
-        Seat { book, router: Router::new(NodeId(1), Tree) }
+        Seat { book, router: Router::new(NodeId(1), Tree), nodes: 1 }
     }
 
     fn with(&mut self, give: impl FnOnce(&mut Router<Tree>, &Sight<'_>)) -> Vec<Output> {
@@ -39,7 +40,7 @@ impl Seat {
             rank: Some(0),
             order: &[NodeId(1)],
             parent: &place("north.porto").at,
-            nodes: 1,
+            nodes: self.nodes,
             wall: BEGIN,
         };
         give(&mut self.router, &sight);
@@ -68,8 +69,8 @@ fn rises(outputs: Vec<Output>) -> Vec<Command> {
     outputs.into_iter().filter_map(rise).collect()
 }
 
-#[test]
-fn news_that_come_before_the_book_has_the_attachment_are_learned_after_it() {
+/// A seat whose link to the cell above is up.
+fn linked() -> (Seat, LinkId) {
     let mut seat = Seat::new();
     let outputs = seat.with(|router, sight| router.look(BEGIN, sight));
     let dialled = outputs.into_iter().find_map(|output| match output {
@@ -80,6 +81,12 @@ fn news_that_come_before_the_book_has_the_attachment_are_learned_after_it() {
     seat.with(|router, sight| router.handle_link_up(BEGIN, link, None, sight));
     let hello = Hello { version: VERSION, path: path("north.porto"), node: NodeId(1) };
     seat.hear(BEGIN, link, Message::Hello(hello));
+    (seat, link)
+}
+
+#[test]
+fn news_that_come_before_the_book_has_the_attachment_are_learned_after_it() {
+    let (mut seat, link) = linked();
     let (lease, above) = (Duration::from_secs(3), vec![place("north.porto")]);
     let attached = Attached { epoch: Epoch(5), lease, seen: 0, above };
     let attached = seat.hear(BEGIN, link, Message::Attached(attached));
@@ -96,4 +103,30 @@ fn news_that_come_before_the_book_has_the_attachment_are_learned_after_it() {
     seat.apply(again);
     assert_eq!(seat.book.above(), all);
     assert_eq!(seat.look(BEGIN + Duration::from_millis(700)), []);
+}
+
+#[test]
+fn the_cell_above_is_told_of_other_nodes_with_the_next_renewal() {
+    let (mut seat, link) = linked();
+    let (lease, above) = (Duration::from_secs(3), vec![place("north.porto")]);
+    let attached = Attached { epoch: Epoch(5), lease, seen: 0, above };
+    let rise = seat.hear(BEGIN, link, Message::Attached(attached));
+    seat.apply(rise);
+    let mut told = |nodes: u16, ms: u64| {
+        seat.nodes = nodes;
+        let now = BEGIN + Duration::from_millis(ms);
+        seat.hear(now, link, Message::Pong { at: 0 });
+        let outputs = seat.with(|router, sight| router.look(now, sight));
+        outputs.into_iter().find_map(|output| match output {
+            Output::Send { message: Message::Attach(wanted), .. } => {
+                Some((wanted.epoch, wanted.nodes))
+            }
+            Output::Send { message: Message::Renew(epoch), .. } => Some((epoch, 0)),
+            _ => None,
+        })
+    };
+    assert_eq!(told(1, 1_100), Some((Epoch(5), 0)), "nothing has changed");
+    assert_eq!(told(2, 1_200), None, "it is not due");
+    assert_eq!(told(2, 2_200), Some((Epoch(5), 2)));
+    assert_eq!(told(2, 3_300), Some((Epoch(5), 0)));
 }

@@ -64,6 +64,8 @@ pub(super) struct Up {
     renewed: Option<Time>,
     reported: Option<(u64, Time)>,
     heard: Option<Heard>,
+    /// The cell's nodes, as the cell above was told last.
+    told: Option<(Vec<SocketAddr>, u16)>,
     /// The attachment was ended from above.
     is_shunned: bool,
     /// Links that are wanted no more.
@@ -302,18 +304,29 @@ impl UpHandler<'_, '_> {
         if !is_attached {
             if self.up.asked.is_none_or(|at| at + REPEAT <= now) {
                 self.up.asked = Some(now);
-                self.out.control(link, Message::Attach(self.attachment(link)));
+                self.ask(link);
             }
             return;
         }
         if self.up.renewed.is_none() {
             // A new link, or a new seat: the cell above learns where the cell's nodes are.
             self.up.renewed = Some(now);
-            self.out.control(link, Message::Attach(self.attachment(link)));
+            self.ask(link);
         } else if self.up.renewed.is_some_and(|at| at + RENEW <= now) {
             self.up.renewed = Some(now);
-            self.out.control(link, Message::Renew(cell.epoch()));
+            let nodes = (self.sight.links_at(), self.sight.nodes);
+            match self.up.told == Some(nodes) {
+                true => self.out.control(link, Message::Renew(cell.epoch())),
+                // That renews it, too.
+                false => self.ask(link),
+            }
         }
+    }
+
+    /// Asks for an attachment, or tells of the cell's nodes.
+    fn ask(&mut self, link: LinkId) {
+        self.up.told = Some((self.sight.links_at(), self.sight.nodes));
+        self.out.control(link, Message::Attach(self.attachment(link)));
     }
 
     fn report(&mut self, now: Time) {
