@@ -152,10 +152,6 @@ fn two_cells_attach_and_go_on_without_the_seat() {
     let root = Running::start("porto", 3, None);
     let mut line = Running::start("line-a.porto", 3, Some(&root));
     root.attaches(&line, 3);
-    let seat = line.until("it is attached and linked", |status, book, _| {
-        let order = &status.ranks.as_ref()?.order;
-        (book.epoch().0 > 0 && order.len() == 3).then(|| *order.first().expect("a seat"))
-    });
 
     let text = root.said(&["tree"]);
     assert!(text.starts_with("porto  the root; 3 nodes, seat "), "{text}");
@@ -200,6 +196,11 @@ fn two_cells_attach_and_go_on_without_the_seat() {
     let book = Invocation::new("line-a.porto:steadfast.cell", "command");
     let called = here.call(book.within(Duration::from_secs(20)));
     assert!(matches!(called, Err(CallError::NoSuchGroup(_))), "clients have no part in the book");
+
+    let seat = line.until("it has a seat", |status, book, _| {
+        let order = &status.ranks.as_ref()?.order;
+        (book.epoch().0 > 0 && order.len() == 3).then(|| *order.first().expect("a seat"))
+    });
 
     // The next carrier renews what the seat has attached.
     let index = usize::try_from(seat.0).unwrap() - 1;
