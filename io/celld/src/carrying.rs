@@ -193,7 +193,7 @@ impl Task {
             Inbound::Call { to, call, left, done } => {
                 self.next_caller += 1;
                 self.callers.insert(self.next_caller, done);
-                router.call(now, self.next_caller, to, *call, left, &seen.sight());
+                router.call(now, self.next_caller, (to, *call, left), &seen.sight());
             }
             Inbound::Executed { call, end } => router.handle_executed(call, end, &seen.sight()),
         }
