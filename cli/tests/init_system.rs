@@ -239,7 +239,8 @@ fn a_cells_nodes_start_as_written_and_take_its_own_clients_alone() {
     let config = |id| out.join(format!("line-a.porto/node-{id}/steadfast.toml"));
     let nodes: Vec<Daemon> = (1..=3).map(|id| Daemon::of(&config(id))).collect();
     for node in &nodes {
-        node.wait_for("STATUS=3 of 3 replicas have the state");
+        // Counter, manager, registry, and the book of the cell.
+        node.wait_for("STATUS=4 of 4 replicas have the state");
     }
     let at = format!("127.0.2.1:{client},127.0.2.2:{client},127.0.2.3:{client}");
     let call = |tls: &str, within: &str| {
