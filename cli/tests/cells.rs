@@ -10,7 +10,7 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use admin::cell::CellStatus;
-use cells::{Answer, Ask, Cell, Command, Picture};
+use cells::{Cell, Command, Picture};
 use client::{CallError, Invocation};
 use daemon::{Daemon, program};
 use initiated::{config, free_ports, made, plant};
@@ -39,7 +39,7 @@ fn until<T>(
     loop {
         let status = node.cell(since, Duration::from_millis(500)).expect("it answers");
         let book = status.book().expect("a book");
-        let Answer::Picture(picture) = book.answer(&Ask::Picture) else { unreachable!() };
+        let picture = book.picture();
         if let Some(found) = find(&status, &book, &picture) {
             return found;
         }

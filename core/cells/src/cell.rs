@@ -9,8 +9,8 @@ use wire::{Duration, Member, NodeId, Time};
 
 use crate::bug::{Bug, Planted};
 use crate::command::{
-    Answer, Ask, Attached, Attachment, Carrier, ChildPicture, Command, Epoch, Picture, Place,
-    Record, Refusal, Verdict,
+    Attached, Attachment, Carrier, ChildPicture, Command, Epoch, Picture, Place, Record, Refusal,
+    Verdict,
 };
 use crate::exports::{Exports, Report};
 use crate::limits::{
@@ -149,17 +149,6 @@ impl Cell {
         Ok(Verdict::Done)
     }
 
-    /// Answers a question.
-    pub fn answer(&self, ask: &Ask) -> Answer {
-        match ask {
-            Ask::Picture => Answer::Picture(self.picture()),
-            Ask::Carriers => Answer::Carriers(self.carriers.values().copied().collect()),
-            Ask::Where { name, bears, now } => {
-                Answer::Where(self.known_well((*now).max(self.time), name, *bears))
-            }
-        }
-    }
-
     /// The cell's path.
     pub fn path(&self) -> &Path {
         &self.path
@@ -228,9 +217,9 @@ impl Cell {
     }
 
     /// Names that are to be found out.
-    pub fn wanted(&self) -> impl Iterator<Item = (&Name, Duration)> {
+    pub fn wanted(&self) -> impl Iterator<Item = &Name> {
         let wanted = |known: &Known| known.wanted.is_some_and(|until| until > self.time);
-        self.known.iter().filter(move |(_, it)| wanted(it)).map(|(name, it)| (name, it.bears))
+        self.known.iter().filter(move |(_, it)| wanted(it)).map(|(name, _)| name)
     }
 
     /// Where a name is, and how old that is at this time by the order's clock.
@@ -386,7 +375,8 @@ impl Cell {
         }
     }
 
-    fn picture(&self) -> Picture {
+    /// The cell, for people.
+    pub fn picture(&self) -> Picture {
         let child = |(path, child): (&Path, &Child)| ChildPicture {
             place: Place { path: path.clone(), at: child.at.clone() },
             epoch: child.epoch,

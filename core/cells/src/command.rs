@@ -1,4 +1,4 @@
-//! The commands and questions of a cell's group, and its answers. All of it is postcard on the wire.
+//! The commands of a cell's group, and its answers. All of it is postcard on the wire.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -192,40 +192,6 @@ pub struct Attached {
     pub seen: u64,
     /// The granting cell, and all above it, without the granting cell's nodes.
     pub above: Vec<Place>,
-}
-
-/// A question, which changes nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ask {
-    /// The whole picture: for people.
-    Picture,
-    /// The nodes that carry: for clients.
-    Carriers,
-    /// Where this is, if it is known so well.
-    Where {
-        /// The name.
-        name: Name,
-        /// An answer that is older does not do.
-        bears: Duration,
-        /// The asker's clock.
-        now: Time,
-    },
-}
-
-impl Ask {
-    /// The method of the group that answers questions.
-    pub const METHOD: MethodId = MethodId::of("ask");
-}
-
-/// The answer to an [`Ask`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
-    /// As it stands.
-    Picture(Picture),
-    /// In the order of their nodes.
-    Carriers(Vec<Carrier>),
-    /// `None`: not known so well.
-    Where(Option<(Option<Record>, Duration)>),
 }
 
 /// A cell, for people.

@@ -105,6 +105,10 @@ impl Exports {
 
     /// The next changes that a cell above does not know that has seen so many.
     pub(crate) fn unknown(&self, seen: u64) -> Option<Report> {
+        // Routers ask at each look, and mostly nothing has changed.
+        if seen >= self.changes {
+            return None;
+        }
         let mut changed: Vec<(u64, &String, u32)> = self
             .names
             .iter()
@@ -119,7 +123,7 @@ impl Exports {
             .into_iter()
             .map(|(_, group, count)| Count { group: group.clone(), count })
             .collect();
-        (upto > seen).then_some(Report { upto, counts })
+        Some(Report { upto, counts })
     }
 
     pub(crate) fn is_own(&self, group: &str) -> bool {

@@ -31,8 +31,8 @@ mod router;
 pub use bug::Bug;
 pub use cell::Cell;
 pub use command::{
-    Answer, Ask, Attached, Attachment, Carrier, ChildPicture, Command, Count, Epoch, Picture,
-    Place, Record, Refusal, Verdict,
+    Attached, Attachment, Carrier, ChildPicture, Command, Count, Epoch, Picture, Place, Record,
+    Refusal, Verdict,
 };
 pub use exports::Report;
 pub use mesh::Mesh;
@@ -42,5 +42,5 @@ pub use message::{
 };
 pub use output::{Event, LinkId, Output};
 pub use overlay::{Overlay, Tree};
-pub use path::{MARK, MAX_DEPTH, MAX_PATH, Name, NameError, Path, Scope, above};
+pub use path::{MARK, MAX_DEPTH, MAX_PATH, Name, NameError, Path, Scope};
 pub use router::{LINKING, Router, Sight};

@@ -1,7 +1,6 @@
 //! Where a cell is in its system, and what a group is called across cells.
 
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
 use core::str::FromStr;
@@ -207,16 +206,10 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// The paths from a cell's parent up to the root.
-pub fn above(path: &Path) -> Vec<Path> {
-    core::iter::successors(path.parent(), Path::parent).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::format;
     use alloc::string::ToString;
-    use alloc::vec;
 
     use super::*;
 
@@ -229,7 +222,6 @@ mod tests {
         let stop = path("stop-1.line-a.porto");
         assert_eq!(stop.depth(), 2);
         assert_eq!(stop.parent(), Some(path("line-a.porto")));
-        assert_eq!(above(&stop), vec![path("line-a.porto"), path("porto")]);
         assert_eq!(path("line-a.porto").child("stop-1"), Ok(stop.clone()));
         assert_eq!(Path::of_cluster("cell.line-a.porto"), Some(path("line-a.porto")));
         assert_eq!(stop.cluster(), "cell.stop-1.line-a.porto");

@@ -137,7 +137,8 @@ impl<O: Overlay> Router<O> {
             || self.shortcuts.contains_key(&link);
         if !is_wanted || self.links.len() >= MAX_LINKS || sight.rank.is_none() {
             self.out.push(Output::Close(link));
-            return;
+            // The way up, or a short one, dials again.
+            return self.end_link(now, link, false, sight);
         }
         let proven = proven.map(|(path, node)| Peer { path, node });
         self.links.add(now, link, proven);
@@ -375,10 +376,5 @@ impl<O: Overlay> Router<O> {
     /// Calls on their way, for people and for tests.
     pub fn calls_under_way(&self) -> usize {
         self.calls.len()
-    }
-
-    /// The links that are there, with and without first words.
-    pub fn link_ids(&self) -> Vec<LinkId> {
-        self.links.ids().collect()
     }
 }

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use steadfast_cells::{
-    Attached, Carrier, Cell, Command, Epoch, Hello, LinkId, Message, Output, Path, Place, Router,
-    Sight, Tree, VERSION,
+    Attached, Attachment, Carrier, Cell, Command, Epoch, Hello, LinkId, Message, Output, Path,
+    Place, Router, Sight, Tree, VERSION,
 };
 use wire::{Duration, Incarnation, Member, NodeId, Time};
 
@@ -129,4 +129,33 @@ fn the_cell_above_is_told_of_other_nodes_with_the_next_renewal() {
     assert_eq!(told(2, 1_200), None, "it is not due");
     assert_eq!(told(2, 2_200), Some((Epoch(5), 2)));
     assert_eq!(told(2, 3_300), Some((Epoch(5), 0)));
+}
+
+/// The order may be lost, and nobody else may say that time has gone on.
+#[test]
+fn the_end_of_a_lease_is_ordered_until_the_book_has_it() {
+    let mut seat = Seat::new();
+    let wanted =
+        Attachment { place: place("stop.line.north.porto"), epoch: Epoch(0), founded: 7, nodes: 3 };
+    seat.book.apply(BEGIN, Command::Attach(wanted)).unwrap();
+    let mut ticks = |ms: u64| {
+        let now = BEGIN + Duration::from_millis(ms);
+        let sight = Sight {
+            cell: &seat.book,
+            rank: Some(0),
+            order: &[NodeId(1)],
+            parent: &[],
+            nodes: 1,
+            wall: now,
+        };
+        seat.router.look(now, &sight);
+        let due = seat.router.next_timeout(now, &sight).expect("a lease will end");
+        let outputs = std::iter::from_fn(|| seat.router.poll_output());
+        let is_tick = |it: &Output| matches!(it, Output::Order { command: Command::Tick, .. });
+        (outputs.filter(is_tick).count(), due > now)
+    };
+    assert_eq!(ticks(2_999), (0, true));
+    assert_eq!(ticks(3_000), (1, true));
+    assert_eq!(ticks(3_100), (0, true), "it is under way");
+    assert_eq!(ticks(3_250), (1, true), "it was lost");
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use steadfast_cells::{
-    Answer, Ask, Attached, Attachment, Carrier, Cell, Command, Count, Epoch, Name, Path, Place,
-    Record, Refusal, Verdict, limits,
+    Attached, Attachment, Carrier, Cell, Command, Count, Epoch, Name, Path, Place, Record, Refusal,
+    Verdict, limits,
 };
 use wire::client::Targets;
 use wire::{Incarnation, Member, NodeId, Time};
@@ -56,8 +56,7 @@ fn renew(cell: &mut Cell, ms: u64, of: &str, epoch: Epoch) -> Verdict {
 }
 
 fn names(cell: &Cell) -> u32 {
-    let Answer::Picture(picture) = cell.answer(&Ask::Picture) else { panic!("a picture") };
-    picture.names
+    cell.picture().names
 }
 
 #[test]

@@ -53,7 +53,10 @@ impl<'a, A> Attempt<'a, A> {
     {
         let made = invocation(self.group, self.method, encoding, self.arguments)?;
         let made = made.within(self.left());
-        Ok(self.reading.map_or(made.clone(), |reading| made.reading(reading)))
+        Ok(match self.reading {
+            Some(reading) => made.reading(reading),
+            None => made,
+        })
     }
 
     /// The question for the contract.

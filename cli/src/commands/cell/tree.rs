@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use admin::cell::{CellStatus, Neighbour};
-use cells::{Answer, Ask, Cell, ChildPicture, Path, Place};
+use cells::{Cell, ChildPicture, Path, Place};
 use os::clock::wall_clock;
 use serde::Serialize;
 use wire::{NodeId, Time};
@@ -55,9 +55,7 @@ struct Below {
 
 impl Tree {
     pub(super) fn new(status: &CellStatus, book: &Cell) -> Tree {
-        let Answer::Picture(picture) = book.answer(&Ask::Picture) else {
-            unreachable!("a picture is answered by one")
-        };
+        let picture = book.picture();
         let ranks = status.ranks.as_ref();
         let order = ranks.map(|ranks| ranks.order.clone()).unwrap_or_default();
         let carries = |node: &&NodeId| picture.carriers.iter().any(|it| it.member.node == **node);

@@ -18,6 +18,9 @@ use crate::path::Path;
 /// Renewals that come within this time are ordered together.
 const TOGETHER: Duration = Duration::from_millis(100);
 
+/// An order to end leases that nobody has taken is given again after this time.
+const TICK_AGAIN: Duration = Duration::from_millis(250);
+
 /// The cells below, as one node hears of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Below {
@@ -26,7 +29,7 @@ pub(super) struct Below {
     since: Option<Time>,
     /// By which links the cells were told of what is above, and what.
     told: BTreeMap<LinkId, Vec<Place>>,
-    /// A lease's end was ordered for this time.
+    /// When the end of leases was ordered last.
     ticked: Option<Time>,
 }
 
@@ -51,8 +54,10 @@ impl Below {
         let renewals = self.since.map(|since| since + TOGETHER);
         let end = sight.cell.next_end().filter(|_| sight.is_seat());
         // The order's clock is the wall's.
-        let end =
-            end.filter(|end| self.ticked != Some(*end)).map(|end| now + end.since(sight.wall));
+        let end = end.map(|end| {
+            let again = self.ticked.map_or(Time::ZERO, |at| at + TICK_AGAIN);
+            (now + end.since(sight.wall)).max(again)
+        });
         renewals.into_iter().chain(end).min()
     }
 }
@@ -67,9 +72,10 @@ impl BelowHandler<'_, '_> {
             let children = renewals.into_iter().map(|(path, (epoch, _))| (path, epoch)).collect();
             self.asks.order(self.out, Command::Renew(children), Some(Back::Renewals(links)));
         }
-        let end = self.sight.cell.next_end().filter(|end| *end <= self.sight.wall);
-        if self.sight.is_seat() && end.is_some() && self.below.ticked != end {
-            self.below.ticked = end;
+        let is_over = self.sight.cell.next_end().is_some_and(|end| end <= self.sight.wall);
+        let is_due = self.below.ticked.is_none_or(|at| at + TICK_AGAIN <= now);
+        if self.sight.is_seat() && is_over && is_due {
+            self.below.ticked = Some(now);
             self.asks.order(self.out, Command::Tick, None);
         }
         self.tell_above();

@@ -3,7 +3,7 @@
 //! A call has the session and number that its caller gave it, and the callee's session executes it
 //! once. So it may be sent again by any way, and a node that carries it may forget it.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use wire::{ClientId, Duration, Time};
@@ -65,7 +65,7 @@ struct Execution {
 pub(super) struct Calls {
     under_way: BTreeMap<u64, Carried>,
     /// In the order of their ends.
-    ends: BTreeMap<(Time, u64), ()>,
+    ends: BTreeSet<(Time, u64)>,
     executing: BTreeMap<u64, Execution>,
     by_key: BTreeMap<(ClientId, u64), u64>,
     next: u64,
@@ -95,11 +95,11 @@ impl Calls {
     }
 
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        self.ends.first_key_value().map(|((at, _), ())| *at)
+        self.ends.first().map(|(at, _)| *at)
     }
 
     fn wait(&mut self, id: u64, at: Time) {
-        self.ends.insert((at, id), ());
+        self.ends.insert((at, id));
     }
 
     fn take(&mut self, id: u64) -> Option<Carried> {
@@ -261,7 +261,7 @@ impl CallHandler<'_, '_> {
 
     /// Ends and repeats what is due.
     pub(super) fn look(&mut self, now: Time) {
-        while let Some((&(at, id), ())) = self.calls.ends.first_key_value()
+        while let Some(&(at, id)) = self.calls.ends.first()
             && at <= now
         {
             self.calls.ends.pop_first();

@@ -99,11 +99,9 @@ impl FindHandler<'_, '_> {
         if !self.sight.is_seat() {
             return;
         }
-        let wanted: Vec<(Name, Duration)> =
-            self.sight.cell.wanted().map(|(name, bears)| (name.clone(), bears)).collect();
-        for (name, _) in wanted {
-            if !self.finds.is_asked(&name) {
-                let (hops, left) = (MAX_HOPS, PATIENCE);
+        for name in self.sight.cell.wanted() {
+            if !self.finds.is_asked(name) {
+                let (name, hops, left) = (name.clone(), MAX_HOPS, PATIENCE);
                 let find = Find { id: 0, name, left, hops, course: Course::default() };
                 self.begin(now, From::Book, find);
             }

@@ -70,8 +70,6 @@ pub(crate) struct Link {
     /// When to ping next, if this side does.
     ping_at: Option<Time>,
     called: Option<Time>,
-    /// It was dialled for a cell to attach to or through: kept as long as that is wanted.
-    pub(super) is_kept: bool,
 }
 
 impl Link {
@@ -107,7 +105,6 @@ impl Links {
                 every: IDLE,
                 ping_at: link.is_dialled().then_some(now),
                 called: None,
-                is_kept: false,
             },
         );
     }
@@ -126,10 +123,6 @@ impl Links {
 
     pub(crate) fn len(&self) -> usize {
         self.up.len()
-    }
-
-    pub(crate) fn ids(&self) -> impl Iterator<Item = LinkId> {
-        self.up.keys().copied()
     }
 
     /// Those whose other side has said who it is.

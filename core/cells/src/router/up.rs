@@ -195,9 +195,6 @@ impl UpHandler<'_, '_> {
             (self.up.tries, self.up.asked, self.up.renewed, self.up.reported) =
                 (0, None, None, None);
             self.up.look_back_at = now + LOOK_BACK;
-            if let Some(link) = self.links.get_mut(link) {
-                link.is_kept = true;
-            }
             self.look(now);
         }
     }

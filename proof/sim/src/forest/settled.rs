@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use cells::{Answer, Ask};
-
 use super::world::Forest;
 use crate::check::{Verdict, demand};
 
@@ -40,12 +38,10 @@ impl Forest {
                 || format!("above {path} are {:?}", book.above()),
             )?;
         }
-        let Answer::Picture(picture) = self.cells[0].book.answer(&Ask::Picture) else {
-            unreachable!("a picture was asked for")
-        };
+        let known = self.cells[0].book.picture().names;
         let names = (self.cells.len() + 1).min(cells::limits::MAX_NAMES);
-        demand(picture.names as usize == names, "exports are known above", || {
-            format!("the root knows {} names of {names}", picture.names)
+        demand(known as usize == names, "exports are known above", || {
+            format!("the root knows {known} names of {names}")
         })
     }
 }
