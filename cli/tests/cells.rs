@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use admin::cell::CellStatus;
 use cells::{Cell, Command, Picture};
-use client::{CallError, Invocation};
+use client::{CallError, Event, Invocation};
 use daemon::{Daemon, program};
 use initiated::{config, free_ports, made, plant};
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,6 +22,20 @@ fn add(client: &mut client::Client, group: &str, number: u32) -> u32 {
     let call = Invocation::new(group, "add").json().body(format!("[{number}]")).within(TIMEOUT / 2);
     let sum = client.call(call).expect("it is answered");
     serde_json::from_slice(&sum).expect("a number")
+}
+
+/// Calls a group of another cell until the client has a connection to one of its nodes.
+fn goes_to(client: &mut client::Client, group: &str, is_there: impl Fn(SocketAddr) -> bool) {
+    let end = Instant::now() + TIMEOUT;
+    loop {
+        add(client, group, 0);
+        let there =
+            |(_, event)| matches!(event, Event::Connected { address, .. } if is_there(address));
+        if client.take_events().into_iter().any(there) {
+            return;
+        }
+        assert!(Instant::now() < end, "it is carried still");
+    }
 }
 
 /// Longer than anything here may take: a test that waits so long has failed.
@@ -128,10 +142,17 @@ impl Running {
         });
     }
 
-    /// A client at the ports for calls to other cells.
+    /// Where clients reach its nodes that run.
+    fn clients(&self) -> Vec<SocketAddr> {
+        let node = |it: &Daemon| admin::Client::connect(it.socket())?.status();
+        let status = self.nodes.iter().flatten().map(|it| node(it).expect("it answers"));
+        status.map(|status| status.client.expect("it takes clients")).collect()
+    }
+
+    /// A client of this cell, once all its nodes carry calls.
     fn client(&self) -> client::Client {
-        let calls = self.until("it carries calls", |status, book, _| calls(status, book));
-        client::Client::connect(calls).expect("a carrier answers")
+        self.until("it carries calls", |status, book, _| calls(status, book));
+        client::Client::connect(self.clients()).expect("a node answers")
     }
 
     fn command(&self, arguments: &[&str]) -> Output {
@@ -196,6 +217,10 @@ fn two_cells_attach_and_go_on_without_the_seat() {
     let book = Invocation::new("line-a.porto:steadfast.cell", "command");
     let called = here.call(book.within(Duration::from_secs(20)));
     assert!(matches!(called, Err(CallError::NoSuchGroup(_))), "clients have no part in the book");
+
+    // Where they reach the other cell's nodes, they go there.
+    let direct = line.clients();
+    goes_to(&mut here, "line-a.porto:counter", |to| direct.contains(&to));
 
     let seat = line.until("it has a seat", |status, book, _| {
         let order = &status.ranks.as_ref()?.order;
@@ -285,13 +310,16 @@ fn cells_with_certificates_trust_each_other_and_nobody_else() {
     until(&socket("porto"), "the line is attached", |_, _, picture| {
         picture.children.first().filter(|child| child.nodes == 3).map(|_| ())
     });
-    let calls = until(&socket("porto"), "it carries", |status, book, _| calls(status, book));
-    let tls = steadfast::Tls::from_dir(out.join("porto/client-app")).unwrap();
-    let mut here = client::Client::builder().tls(tls).connect(calls.clone()).unwrap();
+    until(&socket("porto"), "it carries", |status, book, _| calls(status, book));
+    let tls = |cell| steadfast::Tls::from_dir(out.join(cell).join("client-app")).unwrap();
+    let at: Vec<SocketAddr> =
+        (1..=3).map(|node| format!("127.0.1.{node}:{client}").parse().unwrap()).collect();
+    let mut here = client::Client::builder().tls(tls("porto")).connect(at.clone()).unwrap();
     assert_eq!(add(&mut here, "line-a.porto:counter", 5), 5);
-    assert!(client::Client::connect(calls.clone()).is_err(), "it shows no certificate");
-    let other = steadfast::Tls::from_dir(out.join("line-a.porto/client-app")).unwrap();
-    assert!(client::Client::builder().tls(other).connect(calls).is_err(), "it is of another cell");
+    goes_to(&mut here, "line-a.porto:counter", |to| to.to_string().starts_with("127.0.2."));
+    assert!(client::Client::connect(at.clone()).is_err(), "it shows no certificate");
+    let other = client::Client::builder().tls(tls("line-a.porto")).connect(at);
+    assert!(other.is_err(), "its own nodes are those of another cell");
 
     // An administrator says what people say, and nothing else.
     let credentials = Credentials::from_dir(&out.join("line-a.porto/admin-ops")).unwrap();

@@ -78,7 +78,10 @@ async fn carry_until_told(options: Options, config: &Path) -> Result<(), Failure
 
 /// Takes certificates and the list of denied ones anew.
 fn renew(carrying: &Carrying, door: Option<&Server>, config: &Path) -> Result<(), Failure> {
-    let Some((security, (_, fresh))) = security(&read_config(config)?)? else { return Ok(()) };
+    let config = read_config(config)?;
+    let certificates = security(&config)?;
+    carrying.permit(config.rights);
+    let Some((security, (_, fresh))) = certificates else { return Ok(()) };
     if let Some(door) = door {
         door.renew(&fresh);
         door.deny(fresh.denied());
@@ -108,6 +111,8 @@ fn options(config: &NodeConfig, admin: Option<&Path>) -> Result<Options, Failure
         security,
         tls,
         door,
+        rights: config.rights.clone(),
+        direct: system.direct,
         parent: system.parent.clone(),
         shape: if system.overlay.is_tree() { Shape::Tree } else { Shape::Mesh },
     })

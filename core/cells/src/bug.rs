@@ -14,6 +14,13 @@ wire::planted_bugs! {
         /// An older answer replaces a newer one.
         LearnOlder,
     }
+    /// In the treatment of calls by one carrier.
+    CALLS {
+        /// A cell says of any call whose it is.
+        BelieveOrigins,
+        /// Calls of one caller to two groups are taken for one.
+        KeyWithoutGroup,
+    }
     /// In the carriers.
     CARRIERS {
         /// A cell speaks for cells that are not below it.

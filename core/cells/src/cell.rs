@@ -4,8 +4,11 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
-use wire::limits::MAX_NAME;
-use wire::{Duration, Member, NodeId, Time};
+use wire::client::{Target, Targets};
+use wire::limits::{MAX_NAME, MAX_REPLICAS};
+use wire::ordered::Style;
+use wire::path::{MAX_DEPTH, Name, Path};
+use wire::{Duration, Member, NodeId, Time, ViewNumber};
 
 use crate::bug::{Bug, Planted};
 use crate::command::{
@@ -16,7 +19,6 @@ use crate::exports::{Exports, Report};
 use crate::limits::{
     LEASE, MAX_CARRIERS, MAX_CHILDREN, MAX_KNOWN, MAX_PLACES, MAX_REPORT, NOWHERE_FOR, WANTED_FOR,
 };
-use crate::path::{MAX_DEPTH, Name, Path};
 
 /// A cell below that is attached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -392,6 +394,23 @@ impl Cell {
             exports: self.exports.own().cloned().collect(),
             names: u32::try_from(self.exports.len()).unwrap_or(u32::MAX),
         }
+    }
+
+    /// The carriers in this order, of those nodes that are members: others are passed over by all.
+    pub fn carriers_among(
+        &self,
+        order: &[NodeId],
+        members: &[Member],
+    ) -> impl Iterator<Item = &Carrier> {
+        let carriers = order.iter().filter_map(|node| self.carrier(*node));
+        carriers.filter(move |carrier| members.contains(&carrier.member))
+    }
+
+    /// The nodes at which clients of this cell call other ones, the seat first.
+    pub fn doors(&self, view: ViewNumber, order: &[NodeId], members: &[Member]) -> Targets {
+        let carriers = self.carriers_among(order, members).take(MAX_REPLICAS);
+        let door = |it: &Carrier| Target { node: it.member.node, address: it.calls };
+        Targets { view, style: Style::SemiActive, nodes: carriers.map(door).collect() }
     }
 
     /// Lives of carriers that are none of these.

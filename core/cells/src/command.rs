@@ -11,7 +11,7 @@ use wire::limits::MAX_NAME;
 use wire::{Duration, Member, MethodId, Time};
 
 use crate::limits::{MAX_CHILDREN, MAX_EXPORTS};
-use crate::path::{Name, Path};
+use wire::path::{Name, Path};
 
 /// An attachment of a cell to one above it: a later one is larger. 0: none.
 #[derive(

@@ -24,7 +24,6 @@ mod mesh;
 mod message;
 mod output;
 mod overlay;
-mod path;
 mod router;
 
 #[cfg(feature = "planted-bugs")]
@@ -37,10 +36,10 @@ pub use command::{
 pub use exports::Report;
 pub use mesh::Mesh;
 pub use message::{
-    Call, Carry, Class, Course, End, Find, Hello, Malformed, MemberCell, Message, OLDEST, Reading,
-    VERSION,
+    Call, Carry, Class, Course, End, Find, Hello, Malformed, MemberCell, Message, OLDEST, Origin,
+    Reading, VERSION,
 };
 pub use output::{Event, LinkId, Output};
 pub use overlay::{Overlay, Tree};
-pub use path::{MARK, MAX_DEPTH, MAX_PATH, Name, NameError, Path, Scope};
-pub use router::{LINKING, Router, Sight};
+pub use router::{LINKING, Made, Router, Sight};
+pub use wire::path::{MARK, MAX_DEPTH, MAX_PATH, Name, NameError, Path, Scope};

@@ -13,7 +13,7 @@ use crate::command::Place;
 use crate::limits::MAX_MEMBERS;
 use crate::message::MemberCell;
 use crate::overlay::Overlay;
-use crate::path::Path;
+use wire::path::Path;
 
 /// The knowledge that one cell has of all.
 #[derive(Clone, Debug, Default)]

@@ -5,6 +5,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -14,12 +15,15 @@ use wire::{ClientId, Duration, MethodId, NodeId};
 
 use crate::command::{Attached, Attachment, Count, Epoch, Place, Record};
 use crate::limits::{MAX_HOPS, MAX_MEMBERS, MAX_PLACES, MAX_REPORT};
-use crate::path::{MAX_DEPTH, Name, Path};
+use wire::path::{MAX_DEPTH, Name, Path};
 
 /// The version that this program speaks, and the oldest that it understands.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// See [`VERSION`].
 pub const OLDEST: u8 = 1;
+
+/// From this version on calls say whose they are.
+pub(crate) const ORIGINS: u8 = 2;
 
 /// In which order messages of one link travel: each class by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,7 +103,7 @@ pub enum Message {
         /// `None`: nowhere.
         found: Option<Record>,
     },
-    /// Make this call.
+    /// Make this call, of a caller without a name: as neighbours of version 1 say all calls.
     Carry(Carry),
     /// So it ended.
     Carried {
@@ -110,6 +114,8 @@ pub enum Message {
     },
     /// Cells of the system and where they are, newer than told before.
     Members(Vec<MemberCell>),
+    /// Make this call, of this caller. Since version 2.
+    CarryFor(Origin, Carry),
 }
 
 /// The first words.
@@ -170,6 +176,21 @@ pub struct Carry {
     pub course: Course,
     /// The call itself.
     pub call: Call,
+}
+
+/// The caller of a call, as its own cell knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// That cell.
+    pub cell: Path,
+    /// The first label of its certificate's name, such as `client-hmi`.
+    pub name: String,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.name, self.cell)
+    }
 }
 
 /// A call, as the caller's session has numbered it: the same on each way and in each attempt.
@@ -277,7 +298,7 @@ impl Message {
     /// The connection of a link that it travels by.
     pub fn class(&self) -> Class {
         match self {
-            Message::Carry(carry) => Class::of(carry.call.priority),
+            Message::Carry(carry) | Message::CarryFor(_, carry) => Class::of(carry.call.priority),
             _ => Class::Control,
         }
     }
@@ -291,6 +312,11 @@ fn check(message: &Message) -> Result<(), Malformed> {
         at_most(places.len(), MAX_DEPTH, "above")?;
         places.iter().try_for_each(|place| at_most(place.at.len(), MAX_PLACES, "places"))
     };
+    let carried = |carry: &Carry| {
+        at_most(carry.hops.into(), MAX_HOPS.into(), "hops")?;
+        at_most(carry.call.group.len(), MAX_NAME, "group")?;
+        at_most(carry.call.body.len(), MAX_BODY, "body")
+    };
     match message {
         Message::Attach(attachment) => at_most(attachment.place.at.len(), MAX_PLACES, "places"),
         Message::Attached(attached) => places(&attached.above),
@@ -302,10 +328,10 @@ fn check(message: &Message) -> Result<(), Malformed> {
             counts.iter().try_for_each(name)
         }
         Message::Find(find) => at_most(find.hops.into(), MAX_HOPS.into(), "hops"),
-        Message::Carry(carry) => {
-            at_most(carry.hops.into(), MAX_HOPS.into(), "hops")?;
-            at_most(carry.call.group.len(), MAX_NAME, "group")?;
-            at_most(carry.call.body.len(), MAX_BODY, "body")
+        Message::Carry(carry) => carried(carry),
+        Message::CarryFor(origin, carry) => {
+            at_most(origin.name.len(), MAX_NAME, "name")?;
+            carried(carry)
         }
         Message::Members(members) => {
             at_most(members.len(), MAX_MEMBERS, "members")?;

@@ -7,9 +7,9 @@ use core::net::SocketAddr;
 
 use wire::{Duration, NodeId};
 
-use crate::command::{Command, Epoch};
-use crate::message::{Call, Class, End, Message};
-use crate::path::Path;
+use crate::command::{Command, Epoch, Record};
+use crate::message::{Call, Class, End, Message, Origin};
+use wire::path::Path;
 
 /// A link of one node. Those that a router dials have numbers below [`LinkId::ACCEPTED`], in the
 /// order of the dials; its driver numbers those that it accepts, from there on.
@@ -68,6 +68,15 @@ pub enum Output {
         request: Call,
         /// Within this time.
         left: Duration,
+        /// Whose it is. `None`: nobody vouches for a name.
+        origin: Option<Origin>,
+    },
+    /// The answer to a question that was asked here, and again when it changes.
+    Found {
+        /// The number that the asker gave.
+        token: u64,
+        /// `None`: nowhere, as far as is known.
+        found: Option<Record>,
     },
     /// A call that was made here has ended.
     Ended {

@@ -7,7 +7,7 @@ use wire::Time;
 use crate::cell::Cell;
 use crate::command::Place;
 use crate::message::MemberCell;
-use crate::path::Path;
+use wire::path::Path;
 
 /// The ways of a system beyond its tree.
 ///

@@ -14,10 +14,10 @@ use wire::{Duration, NodeId, Time};
 use crate::bug::{Bug, Planted};
 use crate::command::{Place, Refusal, Verdict};
 use crate::limits::MAX_LINKS;
-use crate::message::{Call, End, Hello, Message, OLDEST, VERSION};
+use crate::message::{End, Hello, Message, OLDEST, VERSION};
 use crate::output::{Event, LinkId, Output, Outputs};
 use crate::overlay::Overlay;
-use crate::path::Path;
+use wire::path::{Name, Path};
 
 mod asks;
 mod below;
@@ -30,6 +30,7 @@ mod ways;
 
 use asks::Asks;
 use below::{Below, BelowHandler};
+pub use calls::Made;
 use calls::{CallHandler, Calls};
 use finds::{FindHandler, Finds};
 use links::{Links, Peer};
@@ -140,7 +141,6 @@ impl<O: Overlay> Router<O> {
             // The way up, or a short one, dials again.
             return self.end_link(now, link, false, sight);
         }
-        let proven = proven.map(|(path, node)| Peer { path, node });
         self.links.add(now, link, proven);
         let hello = Hello { version: VERSION, path: sight.cell.path().clone(), node: self.node };
         self.out.control(link, Message::Hello(hello));
@@ -182,7 +182,13 @@ impl<O: Overlay> Router<O> {
             Message::Above(above) => self.up(sight).above(now, link, above),
             Message::Find(find) => self.finds(sight).find(now, link, find),
             Message::Found { id, found } => self.finds(sight).found(now, link, id, found),
-            Message::Carry(carry) => self.calls(sight).carry(now, link, carry),
+            Message::Carry(carry) => self.calls(sight).carry(now, link, None, carry),
+            Message::CarryFor(origin, carry) => match self.calls(sight).vouched(link, origin) {
+                Ok(origin) => self.calls(sight).carry(now, link, origin, carry),
+                Err(()) => {
+                    self.misbehave(now, link, "it carries a call of another cell's caller", sight);
+                }
+            },
             Message::Carried { id, end } => self.calls(sight).carried(now, link, id, end),
             Message::Members(members) => {
                 let news = self.overlay.handle_members(now, members);
@@ -229,18 +235,24 @@ impl<O: Overlay> Router<O> {
 
     /// A caller of this cell calls a group of another one, and waits so long. The end is told with
     /// the token.
-    pub fn call(&mut self, now: Time, token: u64, made: (Path, Call, Duration), sight: &Sight<'_>) {
-        if sight.cell.path() != &made.0 {
-            self.shorten(now, &made.0, sight);
+    pub fn call(&mut self, now: Time, token: u64, made: Made, sight: &Sight<'_>) {
+        if *sight.cell.path() != made.to {
+            self.shorten(now, &made.to, sight);
         }
         self.calls(sight).make(now, token, made);
+    }
+
+    /// A caller of this cell asks for a group. [`Output::Found`] tells the answer with the token, and
+    /// for a while each change of it. The same token asks anew.
+    pub fn find(&mut self, now: Time, token: u64, name: Name, sight: &Sight<'_>) {
+        self.finds(sight).ask_here(now, token, name);
     }
 
     fn hello(&mut self, now: Time, link: LinkId, hello: Hello, sight: &Sight<'_>) {
         let Hello { version, path, node } = hello;
         let own = sight.cell.path();
         let proven = self.links.get(link).and_then(|link| link.proven.as_ref());
-        let is_other = |peer: &Peer| peer.path != path || peer.node != node;
+        let is_other = |(proven, its): &(Path, NodeId)| *proven != path || *its != node;
         let expected = self.up.expects(link).or_else(|| self.shortcuts.get(&link));
         let why = if version < OLDEST {
             Some("its version is too old")
@@ -257,7 +269,7 @@ impl<O: Overlay> Router<O> {
             return self.misbehave(now, link, why, sight);
         }
         if let Some(known) = self.links.get_mut(link) {
-            known.peer = Some(Peer { path: path.clone(), node });
+            known.peer = Some(Peer { path: path.clone(), node, version });
         }
         self.out.event(Event::LinkUp { path, node });
         self.calls(sight).retry(now);
@@ -278,7 +290,7 @@ impl<O: Overlay> Router<O> {
 
     fn end_link(&mut self, now: Time, link: LinkId, is_silent: bool, sight: &Sight<'_>) {
         let known = self.links.remove(link);
-        if let Some(Peer { path, node }) = known.and_then(|link| link.peer) {
+        if let Some(Peer { path, node, .. }) = known.and_then(|link| link.peer) {
             self.out.event(Event::LinkDown { path, node, is_silent });
         }
         self.shortcuts.remove(&link);

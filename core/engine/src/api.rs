@@ -53,6 +53,9 @@ pub enum HostError {
     /// The name is empty or too long.
     #[error("a group's name has 1 to {MAX_NAME} bytes, this one {0}")]
     Name(usize),
+    /// A colon is between a cell's path and a group's name.
+    #[error("a group's name has no colon: that stands behind the path of a group's cell")]
+    Colon,
     /// This node hosts a replica of the group already.
     #[error("this node hosts a replica of this group already: a node hosts at most one")]
     Twice,

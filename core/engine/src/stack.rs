@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use bench::BenchHandler;
 use bytes::Bytes;
 use keys::KeyHandler;
-use wire::client::Frame;
+use wire::client::{Bind, Frame};
 use wire::keys::KeyName;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_RESTYLES, MAX_WAITING};
 use wire::ordered::{Ordered, Place, StateDeclined, Synced};
@@ -305,6 +305,9 @@ impl<O: Ordering> Stack<O> {
         }
         match (frame, self.replies.clients.callers.client(caller)) {
             (Frame::Hello(hello), None) => self.replies().hello(caller, hello),
+            (Frame::Bind(Bind { name }), Some(_)) if name.ends_with(':') => {
+                self.base.outputs.push(Output::Place { caller, name });
+            }
             (Frame::Bind(bind), Some(_)) => self.replicas().bind(caller, bind),
             (Frame::Watch(watch), Some(_)) => self.replies().watch(caller, watch),
             (Frame::Request(request), Some(client)) if request.client == client => {

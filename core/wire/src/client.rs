@@ -30,7 +30,8 @@ use zerocopy::IntoBytes;
 
 pub use crate::codec::{FIRST_OPTIONAL_FRAME, FRAME_OVERHEAD};
 use crate::codec::{FrameHeader, append, at_most, read, take_frame};
-use crate::limits::{MAX_NAME, MAX_REASON};
+use crate::limits::{MAX_HELLO_EXTENSION, MAX_NAME, MAX_REASON};
+use crate::path::Path;
 use crate::versions::{CLIENT, VersionRange};
 use crate::{ClientId, Extension, GroupId, Malformed, NodeId, Payload, ViewNumber};
 
@@ -55,7 +56,8 @@ pub struct Hello {
     pub speaks: VersionRange,
     /// The client's session.
     pub client: ClientId,
-    /// Bytes that a newer program adds.
+    /// The cell that the client calls, if it is another than the node's own, as postcard has text;
+    /// then bytes that a newer program adds.
     pub extension: Extension,
 }
 
@@ -69,13 +71,32 @@ impl Hello {
         Hello { magic, speaks: CLIENT, client, extension }
     }
 
+    /// The same, for calls to this cell. A node that does not carry calls takes no notice of it:
+    /// its welcome names its own cluster.
+    pub fn to(client: ClientId, cell: &Path) -> Self {
+        let text = postcard::to_allocvec(cell).expect("a path is plain text");
+        Hello { extension: Extension(text), ..Hello::new(client) }
+    }
+
+    /// The cell that is called.
+    ///
+    /// # Errors
+    /// The bytes are none's path.
+    pub fn cell(&self) -> Result<Option<Path>, Malformed> {
+        if self.extension.0.is_empty() {
+            return Ok(None);
+        }
+        let taken = postcard::take_from_bytes::<Path>(&self.extension.0);
+        taken.map(|(path, _)| Some(path)).map_err(|_| Malformed::Field("cell"))
+    }
+
     /// The versions are the node's to compare: it answers with a farewell that names both.
     fn checked(self) -> Result<Hello, Malformed> {
         if self.magic != Hello::MAGIC {
             return Err(Malformed::Magic);
         }
         self.speaks.checked()?;
-        self.extension.check()?;
+        at_most(self.extension.0.len(), MAX_HELLO_EXTENSION, "extension")?;
         Ok(self)
     }
 }
@@ -102,6 +123,9 @@ impl Welcome {
 }
 
 /// Asks for a group by name. | name |
+///
+/// A path and a colon, such as `line-a.porto:`, is no group: it asks for the nodes at which clients
+/// of this cell call that one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bind {
     /// The group's name.

@@ -28,6 +28,7 @@ mod lane;
 pub mod limits;
 mod nodes;
 pub mod ordered;
+pub mod path;
 mod payload;
 mod planted;
 mod random;

@@ -23,6 +23,9 @@ pub const MAX_ROSTER_PARTS: u8 = 8;
 /// Bytes that a newer program may add to a message whose form is frozen.
 pub const MAX_EXTENSION: usize = 64;
 
+/// The same of a client's first words, which may name a cell.
+pub const MAX_HELLO_EXTENSION: usize = 128;
+
 /// Bytes of the name of a program's release.
 pub const MAX_RELEASE: usize = 64;
 
@@ -76,6 +79,9 @@ pub const MAX_BENCH_BACKLOG: u64 = 64 * 1024;
 /// A sender's messages in a benchmark of which something is still to be measured: at the limit it
 /// sends no more until that has come.
 pub const MAX_BENCH_MEASURED: usize = 1 << 16;
+
+/// Other cells whose groups a client calls.
+pub const MAX_CELLS: usize = 64;
 
 /// Groups in a cluster.
 pub const MAX_GROUPS: usize = 1_024;

@@ -24,7 +24,7 @@ pub struct CellStatus {
 }
 
 /// The nodes of a cell, as the table of groups has them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ranks {
     /// The view of the book's group.
     pub view: ViewNumber,

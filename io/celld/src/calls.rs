@@ -4,8 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cells::{Call, End, Reading};
+use cells::{Call, End, Origin, Path, Reading};
 use client::{CallError, Invocation, Key};
+use config::Rights;
+use tokio::sync::watch;
+use wire::GroupId;
+use wire::client::Refusal;
 use wire::limits::MAX_DEADLINE;
 
 use crate::inbound::{Inbound, Tell};
@@ -15,13 +19,27 @@ use crate::sessions::Sessions;
 /// Makes calls in the cell.
 #[derive(Debug)]
 pub(crate) struct Calls {
+    own: Path,
     sessions: Arc<Sessions>,
+    rights: watch::Receiver<Rights>,
     tell: Tell,
 }
 
 impl Calls {
-    pub fn new(own: Own, tell: Tell) -> Calls {
-        Calls { sessions: Arc::new(Sessions::new(own)), tell }
+    pub fn new(path: Path, own: Own, rights: watch::Receiver<Rights>, tell: Tell) -> Calls {
+        Calls { own: path, sessions: Arc::new(Sessions::new(own)), rights, tell }
+    }
+
+    /// Why this caller may not make this call, if it may not. The node itself asks nothing: this
+    /// process shows the node's certificate.
+    pub fn refuse(&self, origin: Option<&Origin>, call: &Call) -> Option<End> {
+        let name = origin.map(|it| match it.cell == self.own {
+            true => it.name.clone(),
+            false => it.to_string(),
+        });
+        let group = GroupId::of(&call.group);
+        let reason = self.rights.borrow().refuse(name.as_deref(), group, call.method)?;
+        Some(End::Refused(Refusal::Denied, reason))
     }
 
     /// Makes a call, and tells its end.
@@ -74,8 +92,6 @@ fn end_of(result: Result<Bytes, CallError>) -> End {
 
 #[cfg(test)]
 mod tests {
-    use wire::client::Refusal;
-
     use super::*;
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use admin::cell::Neighbour;
 use cells::{End, Event, Output, Path, Router};
+use config::Rights;
 use os::clock::monotonic;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -16,13 +17,14 @@ use wire::client::Targets;
 use crate::calls::Calls;
 use crate::chosen::Chosen;
 use crate::desk::Desk;
-use crate::door::Door;
+use crate::door::{Door, News};
 use crate::groups::Groups;
 use crate::inbound::{Inbound, MAX_INBOUND};
 use crate::options::{CarryError, Options};
 use crate::own::Own;
+use crate::routes::Routes;
 use crate::seen::Seen;
-use crate::wires::{News, Wires};
+use crate::wires::{self, Wires};
 
 /// Things that are taken before the router looks at the whole.
 const BATCH: usize = 64;
@@ -42,6 +44,7 @@ pub struct Carrying {
     links: links::Links,
     at: SocketAddr,
     calls_at: SocketAddr,
+    rights: watch::Sender<Rights>,
     tasks: [JoinHandle<()>; 2],
 }
 
@@ -51,7 +54,8 @@ impl Carrying {
     /// # Errors
     /// The node does not answer, or links cannot be had.
     pub fn start(options: Options) -> Result<Carrying, CarryError> {
-        let Options { admin, listen, told, calls, security, tls, door, parent, shape } = options;
+        let Options { admin, listen, told, calls, security, tls, door, .. } = options;
+        let Options { rights, direct, parent, shape, .. } = options;
         let mut node = admin::Client::connect(&admin)?;
         let own = Own::new(node.status()?.client.ok_or(CarryError::NoClients)?, tls);
         let status = node.cell(None, Duration::ZERO)?;
@@ -61,17 +65,21 @@ impl Carrying {
         let at = reached(wires.links().address().unwrap_or(listen), told);
         let (doors, doors_now) = watch::channel(Targets::default());
         let me = (status.node.node, path.clone());
-        let door = Door::open(calls, me, door, doors_now, tell.clone())
+        let routes = Routes::new(tell.clone());
+        let news = News { doors: doors_now, routes: routes.told() };
+        let door = Door::open(calls, me, door, news, tell.clone())
             .map_err(|error| CarryError::Door(calls, error))?;
         let calls_at = reached(door.address()?, told);
         let links = wires.links().clone();
+        let (rights, rights_now) = watch::channel(rights);
         let task = Task {
             router: Router::new(status.node.node, Chosen::from(shape)),
-            seen: Seen::new(path, parent),
+            seen: Seen::new(path.clone(), parent),
             wires,
             desk: Desk::open(admin, tell.clone())?,
-            groups: Groups::new(own.clone(), tell.clone()),
-            calls: Calls::new(own, tell),
+            groups: Groups::new(own.clone(), direct, tell.clone()),
+            calls: Calls::new(path, own, rights_now, tell),
+            routes,
             doors,
             callers: BTreeMap::new(),
             next_caller: 0,
@@ -82,7 +90,7 @@ impl Carrying {
             told: Vec::new(),
         };
         let tasks = [tokio::spawn(task.run(inbound)), tokio::spawn(door.serve())];
-        Ok(Carrying { links, at, calls_at, tasks })
+        Ok(Carrying { links, at, calls_at, rights, tasks })
     }
 
     /// Where other cells reach the links.
@@ -101,6 +109,11 @@ impl Carrying {
     /// The certificates cannot be used: those of before stay in force.
     pub fn renew(&self, security: links::Security) -> Result<(), links::LinksError> {
         self.links.renew(security)
+    }
+
+    /// These rules are in force from now on.
+    pub fn permit(&self, rights: Rights) {
+        self.rights.send_replace(rights);
     }
 }
 
@@ -122,6 +135,7 @@ struct Task {
     desk: Desk,
     groups: Groups,
     calls: Calls,
+    routes: Routes,
     /// The nodes at which callers of this cell call others.
     doors: watch::Sender<Targets>,
     /// Callers that wait for the ends of their calls.
@@ -160,7 +174,8 @@ impl Task {
         let router = self.router.next_timeout(now, &self.seen.sight());
         let corrects = !self.seen.corrections(self.links_at, self.calls_at).is_empty();
         let correct = corrects.then_some(self.correct_at);
-        router.into_iter().chain(correct).fold(self.tell_at, Time::min)
+        let routes = self.routes.next_timeout();
+        router.into_iter().chain(correct).chain(routes).fold(self.tell_at, Time::min)
     }
 
     fn take(&mut self, event: Inbound) {
@@ -173,11 +188,11 @@ impl Task {
             }
             Inbound::Blind => seen.lose_sight(),
             Inbound::Links(event) => match wires.take(event) {
-                Some(News::Up(link, proven)) => {
+                Some(wires::News::Up(link, proven)) => {
                     router.handle_link_up(now, link, proven, &seen.sight());
                 }
-                Some(News::Down(link)) => router.handle_link_down(now, link, &seen.sight()),
-                Some(News::Message(link, message)) => {
+                Some(wires::News::Down(link)) => router.handle_link_down(now, link, &seen.sight()),
+                Some(wires::News::Message(link, message)) => {
                     router.handle_message(now, link, message, &seen.sight());
                 }
                 None => {}
@@ -190,10 +205,14 @@ impl Task {
                     router.handle_located(now, &group, targets, &seen.sight());
                 }
             }
-            Inbound::Call { to, call, left, done } => {
+            Inbound::Call { made, done } => {
                 self.next_caller += 1;
                 self.callers.insert(self.next_caller, done);
-                router.call(now, self.next_caller, (to, *call, left), &seen.sight());
+                router.call(now, self.next_caller, *made, &seen.sight());
+            }
+            Inbound::Bound { to, group } => self.routes.want(now, to, group),
+            Inbound::Probed { token, targets, is_reached } => {
+                self.routes.probed(token, targets, is_reached);
             }
             Inbound::Executed { call, end } => router.handle_executed(call, end, &seen.sight()),
         }
@@ -203,6 +222,9 @@ impl Task {
     /// Looks at the whole, after something has happened or is due.
     fn look(&mut self) {
         let now = monotonic();
+        while let Some((token, name)) = self.routes.next_question(now) {
+            self.router.find(now, token, name, &self.seen.sight());
+        }
         self.router.look(now, &self.seen.sight());
         self.act();
         if self.correct_at <= now {
@@ -258,7 +280,13 @@ impl Task {
                 }
                 Output::Locate(group) => self.groups.locate(group),
                 Output::Forget(group) => self.groups.forget(&group),
-                Output::Execute { call, request, left } => self.calls.execute(call, request, left),
+                Output::Execute { call, request, left, origin } => {
+                    match self.calls.refuse(origin.as_ref(), &request) {
+                        None => self.calls.execute(call, request, left),
+                        Some(end) => self.router.handle_executed(call, end, &self.seen.sight()),
+                    }
+                }
+                Output::Found { token, found } => self.routes.found(token, found),
                 Output::Ended { token, end } => {
                     if let Some(done) = self.callers.remove(&token) {
                         // A caller that has gone needs no answer.

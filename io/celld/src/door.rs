@@ -1,5 +1,5 @@
-//! The way in for callers of the own cell: a port that speaks the clients' protocol, and knows
-//! groups of other cells by their full names, such as `line-a.porto:boards`.
+//! The way in for callers of the own cell: a port that speaks the clients' protocol for other cells.
+//! A caller's first words name the cell; then all is as at a node there.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,6 +17,7 @@ use wire::NodeId;
 use wire::client::Targets;
 
 use crate::inbound::Tell;
+use crate::routes::Direct;
 
 mod caller;
 mod inside;
@@ -29,6 +30,15 @@ const MAX_CALLERS: usize = 1_024;
 
 /// Without a descriptor for another connection, some will be closed meanwhile.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(100);
+
+/// What callers are told when it changes.
+#[derive(Clone, Debug)]
+pub(crate) struct News {
+    /// The nodes at which this door is, the best first.
+    pub doors: watch::Receiver<Targets>,
+    /// Groups of other cells that can be called directly.
+    pub routes: watch::Receiver<Direct>,
+}
 
 /// The port, before it serves.
 #[derive(Debug)]
@@ -43,12 +53,13 @@ impl Door {
         at: SocketAddr,
         me: (NodeId, Path),
         tls: Option<Arc<Server>>,
-        doors: watch::Receiver<Targets>,
+        news: News,
         tell: Tell,
     ) -> io::Result<Door> {
         let listener = std::net::TcpListener::bind(at)?;
         listener.set_nonblocking(true)?;
-        let inside = Inside::new(me, tls, doors, tell);
+        let (node, cell) = me;
+        let inside = Inside { node, cell, tls, news, tell };
         Ok(Door { listener: TcpListener::from_std(listener)?, inside })
     }
 
@@ -84,20 +95,24 @@ impl Door {
 async fn take(inside: Arc<Inside>, stream: TcpStream) -> Result<(), String> {
     let _ = stream.set_nodelay(true);
     match inside.tls.clone() {
-        None => converse(inside, stream).await,
+        None => converse(inside, None, stream).await,
         Some(server) => {
             let shaken = timeout(GREETING, admit(&server, stream)).await;
-            converse(inside, shaken.map_err(|_| "no TLS within the time")??).await
+            let (stream, name) = shaken.map_err(|_| "no TLS within the time")??;
+            converse(inside, Some(name), stream).await
         }
     }
 }
 
-/// Shakes hands with a caller.
-async fn admit(server: &Server, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
+/// Shakes hands with a caller, which has this name then.
+async fn admit(
+    server: &Server,
+    stream: TcpStream,
+) -> Result<(TlsStream<TcpStream>, String), String> {
     let acceptor = TlsAcceptor::from(server.config());
     let stream = acceptor.accept(stream).await.map_err(|error| error.to_string())?;
     match server.admit_connection(stream.get_ref().1) {
-        Visitor::Welcome(_) => Ok(stream),
+        Visitor::Welcome(identity) => Ok((stream, identity.label().to_owned())),
         Visitor::Refused(reason) => Err(reason),
     }
 }

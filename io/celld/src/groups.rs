@@ -18,6 +18,8 @@ const AGAIN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Groups {
     own: Own,
+    /// Clients of other cells may go to the targets.
+    direct: bool,
     tell: Tell,
     followers: BTreeMap<String, Follower>,
     next: u64,
@@ -36,8 +38,8 @@ impl Drop for Follower {
 }
 
 impl Groups {
-    pub fn new(own: Own, tell: Tell) -> Groups {
-        Groups { own, tell, followers: BTreeMap::new(), next: 0 }
+    pub fn new(own: Own, direct: bool, tell: Tell) -> Groups {
+        Groups { own, direct, tell, followers: BTreeMap::new(), next: 0 }
     }
 
     /// Tells the targets of this group, now and when they change.
@@ -45,10 +47,11 @@ impl Groups {
         self.next += 1;
         let number = self.next;
         let (own, tell, name) = (self.own.clone(), self.tell.clone(), group.clone());
+        let direct = self.direct;
         let task = tokio::spawn(async move {
             loop {
                 let client = own.client().await;
-                if follow(client, &name, number, &tell).await.is_none() {
+                if follow(client, (&name, number), direct, &tell).await.is_none() {
                     return;
                 }
                 sleep(AGAIN).await;
@@ -68,11 +71,19 @@ impl Groups {
 }
 
 /// Follows a group until the client ends. `None`: nobody listens.
-async fn follow(client: &AsyncClient, group: &str, follower: u64, tell: &Tell) -> Option<()> {
+async fn follow(
+    client: &AsyncClient,
+    (group, follower): (&str, u64),
+    direct: bool,
+    tell: &Tell,
+) -> Option<()> {
     let Ok(mut told) = client.follow(group).await else { return Some(()) };
     loop {
         let targets = targets(&told.borrow_and_update());
-        if let Some(targets) = targets {
+        if let Some(mut targets) = targets {
+            if !direct {
+                targets.iter_mut().for_each(|targets| targets.nodes.clear());
+            }
             let group = group.to_owned();
             tell.send(Inbound::Located { group, follower, targets }).await.ok()?;
         }

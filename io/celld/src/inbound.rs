@@ -1,9 +1,8 @@
 //! The queue by which everything comes to the task that owns the router.
 
 use admin::cell::CellStatus;
-use cells::{Call, Cell, End, Path, Refusal, Verdict};
+use cells::{Cell, End, Made, Path, Refusal, Verdict};
 use tokio::sync::{mpsc, oneshot};
-use wire::Duration;
 use wire::client::Targets;
 
 /// Things that wait to be taken by the task. Threads that bring more wait for room.
@@ -25,8 +24,12 @@ pub(crate) enum Inbound {
     Verdict { ask: u64, verdict: Result<Verdict, Option<Refusal>> },
     /// The targets of a group of the cell, by the follower of this number.
     Located { group: String, follower: u64, targets: Option<Targets> },
-    /// A caller of this cell calls a group of that one, and waits for the end.
-    Call { to: Path, call: Box<Call>, left: Duration, done: oneshot::Sender<End> },
+    /// A caller of this cell calls a group of another one, and waits for the end.
+    Call { made: Box<Made>, done: oneshot::Sender<End> },
+    /// A caller of this cell will call this group of that one.
+    Bound { to: Path, group: String },
+    /// Whether the first of the targets can be reached from here that a question has found.
+    Probed { token: u64, targets: Targets, is_reached: bool },
     /// A call was executed in the cell, and ended so.
     Executed { call: u64, end: End },
 }

@@ -22,6 +22,7 @@ mod groups;
 mod inbound;
 mod options;
 mod own;
+mod routes;
 mod seen;
 mod sessions;
 mod wires;

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use config::Rights;
 use links::{LinksError, Security};
 
 /// The node beside which the process runs, and its place in the system.
@@ -23,6 +24,10 @@ pub struct Options {
     pub tls: Option<client::Tls>,
     /// The certificate shown to callers of the own cell. `None`: they talk no TLS.
     pub door: Option<Arc<tls::Server>>,
+    /// The calls that clients may make.
+    pub rights: Rights,
+    /// Clients of other cells are told where this cell's groups are.
+    pub direct: bool,
     /// Nodes of the cell above, as the configuration names them.
     pub parent: Vec<SocketAddr>,
     /// The cells that talk directly.

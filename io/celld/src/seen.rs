@@ -5,9 +5,7 @@ use std::net::SocketAddr;
 use admin::cell::{CellStatus, Ranks};
 use cells::{Carrier, Cell, Command, Path, Sight};
 use os::clock::wall_clock;
-use wire::client::{Target, Targets};
-use wire::limits::MAX_REPLICAS;
-use wire::ordered::Style;
+use wire::client::Targets;
 use wire::{Member, NodeId, Time, ViewNumber};
 
 /// The last that the node has shown.
@@ -43,10 +41,7 @@ impl Seen {
         let ranks = ranks.unwrap_or(Ranks { view: self.view, order: vec![], members: vec![] });
         let Ranks { view, order, members } = ranks;
         // A node that hosts the book and does not carry is passed over by all.
-        let carries = |it: &NodeId| {
-            book.carrier(*it).is_some_and(|carrier| members.contains(&carrier.member))
-        };
-        self.order = order.into_iter().filter(carries).collect();
+        self.order = book.carriers_among(&order, &members).map(|it| it.member.node).collect();
         self.rank = self.order.iter().position(|it| *it == node.node);
         (self.me, self.view, self.members, self.book) = (Some(node), view, members, book);
     }
@@ -69,10 +64,7 @@ impl Seen {
 
     /// The nodes at which callers of this cell call other ones.
     pub fn doors(&self) -> Targets {
-        let carriers = self.order.iter().filter_map(|node| self.book.carrier(*node));
-        let door = |it: &Carrier| Target { node: it.member.node, address: it.calls };
-        let nodes = carriers.map(door).take(MAX_REPLICAS).collect();
-        Targets { view: self.view, style: Style::SemiActive, nodes }
+        self.book.doors(self.view, &self.order, &self.members)
     }
 
     /// The book is to have what it lacks: that this node carries, at these addresses, and that

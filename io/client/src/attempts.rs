@@ -76,12 +76,21 @@ impl Session {
                 let to = address;
                 self.effects.event(Event::FailedOver { group, number, from, to, cause });
             }
-            self.effects.timers.set(Timer::Call(id), call.attempt_end(now));
+            self.time_attempt(now, id);
             if self.links.is_ready(link) {
                 self.send(now, id, link);
             }
             return;
         }
+    }
+
+    /// The attempt that begins now has its time. Calls to another cell travel by ways of any length:
+    /// there it is at least what the way takes.
+    pub(crate) fn time_attempt(&mut self, now: Time, id: CallId) {
+        let call = &self.calls[&id];
+        let measured = self.groups[&call.group].pace.bound();
+        let path = measured.filter(|_| self.links.is_away()).unwrap_or_default();
+        self.effects.timers.set(Timer::Call(id), call.attempt_end(now, path));
     }
 
     /// All targets were tried: waits for where the request lies, or pauses; and asks around.
@@ -91,8 +100,8 @@ impl Session {
             return self.pause(now, id);
         }
         call.begin_round();
-        self.effects.timers.set(Timer::Call(id), call.attempt_end(now));
         let group = call.group;
+        self.time_attempt(now, id);
         self.inquire(now, group);
     }
 
@@ -139,7 +148,7 @@ impl Session {
             if call.trail.attempts().last().is_some_and(|last| last.link == link)
                 && call.phase == Phase::Attempting
             {
-                self.effects.timers.set(Timer::Call(id), call.attempt_end(now));
+                self.time_attempt(now, id);
             }
             self.send(now, id, link);
         }

@@ -50,7 +50,8 @@ impl Session {
         let (inquiry, targets, name) = match topic {
             Some(id) => {
                 let group = self.groups.get_mut(&id).expect("only known groups are asked for");
-                (&mut group.inquiry, &group.targets, Some(&group.name))
+                let targets = if group.is_place() { &nobody } else { &group.targets };
+                (&mut group.inquiry, targets, Some(&group.name))
             }
             None => (&mut self.opening, &nobody, None),
         };

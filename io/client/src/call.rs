@@ -123,8 +123,10 @@ impl Call {
         }
     }
 
-    pub(crate) fn attempt_end(&self, now: Time) -> Time {
-        let span = (self.deadline.since(now) / ATTEMPT_SHARE).clamp(ATTEMPT_LEAST, ATTEMPT_MOST);
+    /// The end of an attempt that begins now. `path`: hardly any answer takes longer.
+    pub(crate) fn attempt_end(&self, now: Time, path: Duration) -> Time {
+        let share = self.deadline.since(now) / ATTEMPT_SHARE;
+        let span = share.clamp(ATTEMPT_LEAST, ATTEMPT_MOST).max(path);
         self.deadline.min(now + span)
     }
 }

@@ -5,6 +5,7 @@ use wire::limits::{MAX_GROUPS, MAX_NAME};
 use wire::{GroupId, Time};
 
 use crate::CallError;
+use crate::Policy;
 use crate::output::Timer;
 use crate::session::Session;
 use crate::targets::Group;
@@ -32,7 +33,8 @@ impl Session {
     /// the session has too many groups.
     pub fn follow(&mut self, now: Time, name: &str) -> Result<(), CallError> {
         let id = GroupId::of(name);
-        let policy = self.policy_of(name);
+        let is_place = name.ends_with(':');
+        let policy = if is_place { Policy::default() } else { self.policy_of(name) };
         match self.groups.get(&id) {
             _ if name.is_empty() || name.len() > MAX_NAME => {
                 return Err(CallError::NoSuchGroup(name.into()));

@@ -95,8 +95,13 @@ impl Pace {
         if hedging.per_thousand == 0 || self.credit < PRICE {
             return None;
         }
-        let expected = self.measured.map_or(hedging.ceiling, |(smooth, off)| smooth + off * 4);
+        let expected = self.bound().unwrap_or(hedging.ceiling);
         Some(expected.min(hedging.ceiling).max(hedging.floor))
+    }
+
+    /// Hardly any answer takes longer, once one was measured (RFC 6298).
+    pub(crate) fn bound(&self) -> Option<Duration> {
+        self.measured.map(|(smooth, off)| smooth + off * 4)
     }
 
     /// A second replica is asked. False if there is no credit for it.

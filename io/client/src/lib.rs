@@ -8,7 +8,7 @@
 //! - `Builder` sets what a client does: [`Policy`], [`RetryBudget`], [`Hedging`], and `Tls`
 //!   (feature `tls`).
 //! - [`Session`] is the behaviour of both clients as a pure machine, without socket, clock and
-//!   thread. `docs/protocol/client.md` has its rules.
+//!   thread. `docs/protocol/client.md` has its rules. [`Sessions`] has one for each cell.
 #![forbid(unsafe_code)]
 
 mod attempts;
@@ -37,6 +37,7 @@ mod retry_budget;
 #[cfg(any(feature = "net", feature = "tokio"))]
 mod secure;
 mod session;
+mod sessions;
 mod shed;
 mod spread;
 mod targets;
@@ -59,6 +60,7 @@ pub use output::{CallId, Cause, Event, Link, Output, Stats, Trouble};
 pub use policy::{Balancing, Policy, Refresh, Strategy};
 pub use retry_budget::RetryBudget;
 pub use session::{Config, Reach, Session};
+pub use sessions::Sessions;
 pub use spread::Answer;
 #[cfg(feature = "tokio")]
 pub use task::AsyncClient;

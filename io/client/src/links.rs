@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use wire::client::{Frame, Hello};
 use wire::limits::MAX_LINKS;
+use wire::path::Path;
 use wire::{ClientId, NodeId, Time, VersionRange};
 
 use crate::CallError;
@@ -66,6 +67,8 @@ pub(crate) enum Overdue {
 #[derive(Debug)]
 pub(crate) struct Links {
     client: ClientId,
+    /// The cell that is called, if not the nodes' own.
+    cell: Option<Path>,
     /// The addresses that the client was given, in the order in which it asks them.
     pub(crate) given: Vec<SocketAddr>,
     open: BTreeMap<Link, Connection>,
@@ -75,9 +78,25 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    pub(crate) fn new(client: ClientId, given: Vec<SocketAddr>) -> Self {
+    /// Connections have numbers from `first` on.
+    pub(crate) fn new(
+        client: ClientId,
+        cell: Option<Path>,
+        given: Vec<SocketAddr>,
+        first: u64,
+    ) -> Self {
         let (open, by_address, records) = Default::default();
-        Links { client, given, open, by_address, records, next: 0 }
+        Links { client, cell, given, open, by_address, records, next: first }
+    }
+
+    /// Another cell than the nodes' own is called.
+    pub(crate) fn is_away(&self) -> bool {
+        self.cell.is_some()
+    }
+
+    /// The node welcomes clients of the cell that is called, or of whichever it is in.
+    pub(crate) fn is_meant(&self, cluster: &str) -> bool {
+        self.cell.as_ref().is_none_or(|cell| Path::of_cluster(cluster).as_ref() == Some(cell))
     }
 
     pub(crate) fn get(&self, link: Link) -> Option<&Connection> {
@@ -159,7 +178,11 @@ impl Links {
             && connection.phase == Phase::Dialling
         {
             connection.phase = Phase::Greeting;
-            effects.send(link, Frame::Hello(Hello::new(self.client)));
+            let hello = match &self.cell {
+                None => Hello::new(self.client),
+                Some(cell) => Hello::to(self.client, cell),
+            };
+            effects.send(link, Frame::Hello(hello));
         }
     }
 

@@ -203,7 +203,6 @@ impl Session {
         if call.trail.is_lost() {
             return self.pause(now, id);
         }
-        let end = call.attempt_end(now);
-        self.effects.timers.set(crate::output::Timer::Call(id), end);
+        self.time_attempt(now, id);
     }
 }

@@ -127,6 +127,9 @@ pub enum Trouble {
     /// The node closed the connection and gave this reason.
     #[error("rejected the client: {0}")]
     TurnedAway(String),
+    /// The node is of another cluster than the one that is called.
+    #[error("is of another cluster: {0}")]
+    Elsewhere(String),
     /// TLS failed: one side does not trust the other. The text names the remedy.
     #[error("cannot be reached by TLS: {0}")]
     Distrusted(String),
@@ -178,6 +181,29 @@ pub struct Stats {
     pub sent_on: u64,
     /// Calls that ended at their deadline.
     pub expired: u64,
+}
+
+impl Stats {
+    /// The counters of two sessions together.
+    pub(crate) fn and(self, other: Stats) -> Stats {
+        Stats {
+            calls: self.calls + other.calls,
+            attempts: self.attempts + other.attempts,
+            fail_overs: self.fail_overs + other.fail_overs,
+            pauses: self.pauses + other.pauses,
+            connects: self.connects + other.connects,
+            reconnects: self.reconnects + other.reconnects,
+            losses: self.losses + other.losses,
+            late_replies: self.late_replies + other.late_replies,
+            retries: self.retries + other.retries,
+            refreshes: self.refreshes + other.refreshes,
+            hedges: self.hedges + other.hedges,
+            copies: self.copies + other.copies,
+            shed: self.shed + other.shed,
+            sent_on: self.sent_on + other.sent_on,
+            expired: self.expired + other.expired,
+        }
+    }
 }
 
 /// The effects that every part of the machine may have: outputs, timers, random draws, counters.

@@ -5,6 +5,7 @@ mod with {
     use std::io::{self, IoSlice, Write};
 
     use wire::NodeId;
+    use wire::path::Path;
 
     use crate::Trouble;
 
@@ -14,8 +15,12 @@ mod with {
     #[derive(Debug)]
     pub(crate) struct Records(tls::Records);
 
-    pub(crate) fn begin(tls: &Tls, address: std::net::SocketAddr) -> Records {
-        Records(tls.connect(address))
+    /// For calls to the own cluster, or to this cell.
+    pub(crate) fn begin(tls: &Tls, address: std::net::SocketAddr, cell: Option<&Path>) -> Records {
+        Records(match cell {
+            None => tls.connect(address),
+            Some(cell) => tls.connect_by(address, &cell.cluster()),
+        })
     }
 
     impl Records {
@@ -64,6 +69,7 @@ mod without {
     use std::io::{self, IoSlice, Write};
 
     use wire::NodeId;
+    use wire::path::Path;
 
     use crate::Trouble;
 
@@ -73,7 +79,7 @@ mod without {
     #[derive(Debug)]
     pub(crate) enum Records {}
 
-    pub(crate) fn begin(tls: &Tls, _: std::net::SocketAddr) -> Records {
+    pub(crate) fn begin(tls: &Tls, _: std::net::SocketAddr, _: Option<&Path>) -> Records {
         match *tls {}
     }
 

@@ -8,6 +8,7 @@ use wire::client::{Farewell, Frame, Refusal, Targets, Welcome};
 use wire::limits::{
     MAX_ADDRESSES, MAX_BODY, MAX_CALL_BYTES, MAX_DEADLINE, MAX_GROUPS, MAX_NAME, MAX_QUEUED_CALLS,
 };
+use wire::path::Path;
 use wire::versions::{CLIENT, VersionRange};
 use wire::{ClientId, GroupId, Time, ViewNumber};
 
@@ -45,6 +46,8 @@ pub struct Config {
     pub group_policies: BTreeMap<String, Policy>,
     /// How often the session sends calls again.
     pub retry_budget: RetryBudget,
+    /// The cell that is called, if it is another than that of the nodes at these addresses.
+    pub cell: Option<Path>,
 }
 
 impl Config {
@@ -60,8 +63,20 @@ impl Config {
             policy: Policy::default(),
             group_policies: BTreeMap::new(),
             retry_budget: RetryBudget::default(),
+            cell: None,
         }
     }
+}
+
+/// The first of these addresses, each once.
+fn distinct(addresses: impl IntoIterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+    let mut given = Vec::new();
+    for address in addresses {
+        if given.len() < MAX_ADDRESSES && !given.contains(&address) {
+            given.push(address);
+        }
+    }
+    given
 }
 
 /// Whether a session can reach any node.
@@ -104,13 +119,13 @@ pub struct Session {
 impl Session {
     /// Makes a session that knows only addresses.
     pub fn new(config: Config, now: Time) -> Session {
+        Session::numbered(config, now, 0)
+    }
+
+    /// The same. Its calls and connections have numbers from `first` on.
+    pub(crate) fn numbered(config: Config, now: Time, first: u64) -> Session {
         let mut effects = Effects::new(config.seed);
-        let mut given = Vec::new();
-        for address in config.addresses {
-            if given.len() < MAX_ADDRESSES && !given.contains(&address) {
-                given.push(address);
-            }
-        }
+        let mut given = distinct(config.addresses);
         // Clients that are given the same list do not all turn to the same node.
         if !given.is_empty() && !config.in_order {
             let first = effects.random.below(given.len() as u64) as usize;
@@ -123,12 +138,12 @@ impl Session {
             policy: config.policy,
             group_policies: config.group_policies,
             credit: Credit::new(config.retry_budget, now),
-            links: Links::new(config.client, given),
+            links: Links::new(config.client, config.cell, given, first),
             groups: BTreeMap::new(),
             calls: BTreeMap::new(),
             effects,
             opening: Inquiry::default(),
-            next_call: 1,
+            next_call: first + 1,
             queued: 0,
             bytes: 0,
             planted: Planted::default(),
@@ -232,6 +247,39 @@ impl Session {
         self.group_policies.get(group).copied().unwrap_or(self.policy)
     }
 
+    /// These are the nodes to ask from now on.
+    pub(crate) fn give(&mut self, now: Time, addresses: impl IntoIterator<Item = SocketAddr>) {
+        let given = distinct(addresses);
+        if self.links.given == given {
+            return;
+        }
+        self.links.given = given;
+        let ids: Vec<GroupId> = self.groups.keys().copied().collect();
+        for id in ids {
+            if self.groups[&id].inquiry.state == Asking::Pausing {
+                self.ask_next(now, Some(id));
+            }
+        }
+    }
+
+    /// There is no such cell: calls end that cannot have been executed.
+    pub(crate) fn give_up_all(&mut self, now: Time) {
+        let ids: Vec<GroupId> = self.groups.keys().copied().collect();
+        for id in ids {
+            if self.groups.contains_key(&id) {
+                self.give_up(now, id);
+            }
+        }
+    }
+
+    /// A call that cannot be begun, before it has a name.
+    pub(crate) fn refuse_call(&mut self, error: CallError) -> CallId {
+        let id = CallId(self.next_call);
+        self.next_call += 1;
+        self.effects.stats.calls += 1;
+        self.refuse(id, error)
+    }
+
     /// A call that cannot be begun.
     fn refuse(&mut self, id: CallId, error: CallError) -> CallId {
         let (result, answers) = (Err(error), Vec::new());
@@ -328,6 +376,9 @@ impl Session {
             Frame::Welcome(Welcome { version, .. }) if !CLIENT.contains(version) => {
                 let theirs = VersionRange { least: version, greatest: version };
                 self.drop_link(now, link, Trouble::Version(theirs));
+            }
+            Frame::Welcome(Welcome { cluster, .. }) if !self.links.is_meant(&cluster) => {
+                self.drop_link(now, link, Trouble::Elsewhere(cluster));
             }
             Frame::Welcome(Welcome { node, .. }) => {
                 if self.links.welcomed(now, link, node, &mut self.effects) {

@@ -9,7 +9,7 @@ use wire::{NodeId, Time};
 
 use crate::CallError;
 use crate::call::Phase;
-use crate::output::{CallId, Cause, Event, Timer};
+use crate::output::{CallId, Cause, Event};
 use crate::policy::{News, any_answers};
 use crate::session::Session;
 
@@ -81,7 +81,7 @@ impl Session {
             self.effects.stats.fail_overs += 1;
             self.effects.event(Event::FailedOver { group, number, from, to, cause });
         }
-        self.effects.timers.set(Timer::Call(id), call.attempt_end(now));
+        self.time_attempt(now, id);
         if self.links.is_ready(link) {
             self.send(now, id, link);
         }

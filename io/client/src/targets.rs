@@ -151,6 +151,11 @@ impl Group {
         }
     }
 
+    /// It is no group: the session asks where another cell is called, and calls nothing there.
+    pub(crate) fn is_place(&self) -> bool {
+        self.name.ends_with(':')
+    }
+
     /// Nothing of it need be kept. Once a number was given it must be: none is used twice.
     pub(crate) fn is_forgettable(&self) -> bool {
         self.next_number == 1 && self.queue.is_empty() && !self.followed
@@ -254,7 +259,8 @@ impl Group {
             self.doubt &= self.policy.strategy != Strategy::Static;
             return false;
         }
-        if self.bound && !self.doubt && told.view <= self.targets.view {
+        let is_newer = told.view > self.targets.view || self.is_place();
+        if self.bound && !self.doubt && !is_newer {
             return false;
         }
         let news = !self.bound || told != self.targets;
@@ -372,7 +378,11 @@ impl Group {
 
     /// So many of the first targets are kept connected: all, where any of them may be asked next.
     pub(crate) fn warm_places(&self) -> usize {
-        if self.policy.balancing == Balancing::Primary { WARM } else { MAX_REPLICAS }
+        match self.policy.balancing {
+            _ if self.is_place() => 0,
+            Balancing::Primary => WARM,
+            _ => MAX_REPLICAS,
+        }
     }
 
     pub(crate) fn view(&self) -> ViewNumber {

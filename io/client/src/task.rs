@@ -80,7 +80,8 @@ impl AsyncClient {
         let (orders, inbound) = mpsc::channel(MAX_QUEUED_CALLS);
         let (opened, opening) = oneshot::channel();
         let task = Task::new(builder.config(resolved)?, builder.tls, inbound, opened);
-        let client = AsyncClient { orders, log: task.log.clone(), client: task.session.client() };
+        let client =
+            AsyncClient { orders, log: task.log.clone(), client: task.sessions.home().client() };
         runtime.spawn(task);
         opening.await.unwrap_or_else(|_| Err(ConnectError::System("the runtime ends".into())))?;
         Ok(client)

@@ -3,15 +3,13 @@
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
-
-/// A cluster whose name begins with this is a cell; its path follows, the root's label last.
-const CELL: &str = "cell.";
+use wire::path::MARK;
 
 /// The most nodes that are named of the cell above.
 const MAX_PARENT: usize = 32;
 
 /// The place of the cell in its system. A system is a tree of cells.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct System {
     /// Where this node takes links from other cells, UDP and TCP. `None`: nowhere.
@@ -23,9 +21,20 @@ pub struct System {
     /// Where clients of this cell call groups of others. `None`: a free port beside the clients' own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<SocketAddr>,
+    /// Clients of other cells may come to this node's own port for clients, where they reach it.
+    /// Otherwise their calls are carried.
+    #[serde(skip_serializing_if = "Clone::clone")]
+    pub direct: bool,
     /// The cells whose nodes talk directly.
     #[serde(skip_serializing_if = "Overlay::is_tree")]
     pub overlay: Overlay,
+}
+
+impl Default for System {
+    fn default() -> System {
+        let (listen, parent, calls, overlay) = Default::default();
+        System { listen, parent, calls, direct: true, overlay }
+    }
 }
 
 /// The cells whose nodes talk directly. It is one for the whole system.
@@ -102,7 +111,7 @@ impl System {
     /// Checks the place of the cluster of this name.
     pub(crate) fn check(&self, cluster: &str) -> Result<(), SystemProblem> {
         // TLS has the rules for labels, and refuses what breaks them at the start.
-        let path = cluster.strip_prefix(CELL).filter(|path| !path.is_empty());
+        let path = cluster.strip_prefix(MARK).filter(|path| !path.is_empty());
         let path = path.ok_or(SystemProblem::NoCell)?;
         match (path.contains('.'), self.parent.is_empty()) {
             (true, true) => return Err(SystemProblem::NoParent(path.into())),

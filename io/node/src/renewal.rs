@@ -8,7 +8,7 @@ use admin::server::Connections;
 use admin::status::TlsStatus;
 use config::{Config, NodeAddress, Rights};
 use manager::cluster_state::Labels;
-use tls::{Credentials, Denied, DeniedError, Port, Server};
+use tls::{Credentials, Denied, DeniedError, Port, Reach, Server};
 
 use crate::error::{ReloadError, StartError, Stopped};
 use crate::security;
@@ -48,9 +48,13 @@ impl Renewal {
         credentials: Option<&Credentials>,
     ) -> Result<Renewal, StartError> {
         let server = |port| credentials.map(|it| Server::new(it, port)).transpose();
+        let clients = |it| match &config.system {
+            Some(system) if system.direct => Server::reaching(it, Port::Client, Reach::System),
+            _ => Server::new(it, Port::Client),
+        };
         let renewal = Renewal {
             config: Mutex::new(config.clone()),
-            clients: server(Port::Client)?,
+            clients: credentials.map(clients).transpose()?,
             administrators: server(Port::Admin)?,
             states: Security::new(sealed, credentials)?,
             connections: OnceLock::new(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use wire::limits::MAX_LINKS;
 
 use crate::credentials::{Credentials, CredentialsError};
@@ -26,11 +26,19 @@ const TICKETS: usize = 4;
 /// own certificate is for, or of any cell of that one's system. Addresses do not matter.
 #[derive(Clone)]
 pub struct Client {
-    config: Arc<Mutex<Arc<ClientConfig>>>,
+    present: Arc<Mutex<Present>>,
     identity: Identity,
     demand: ServerName<'static>,
-    /// Tickets are of use only at the node that gave them, so each address has its own.
-    nodes: Arc<Mutex<BTreeMap<SocketAddr, Arc<ClientConfig>>>>,
+    /// Tickets are of use only at the node that gave them, so each address has its own. The second
+    /// is the other cell that is called there, if it is.
+    nodes: Arc<Mutex<BTreeMap<(SocketAddr, Option<String>), Arc<ClientConfig>>>>,
+}
+
+/// The things that a renewal replaces.
+#[derive(Clone)]
+struct Present {
+    config: Arc<ClientConfig>,
+    authorities: Arc<RootCertStore>,
 }
 
 impl fmt::Debug for Client {
@@ -63,7 +71,7 @@ impl Client {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(unusable)?;
-        let nodes = || Arc::new(NodesOfSystem::new(identity.clone(), authorities.clone()));
+        let nodes = || Arc::new(NodesOfSystem::new(identity.clone(), authorities.clone(), None));
         let builder = match reach {
             Reach::Cluster => builder.with_root_certificates(authorities.clone()),
             Reach::System => builder.dangerous().with_custom_certificate_verifier(nodes()),
@@ -74,7 +82,10 @@ impl Client {
         // A node has one certificate: the name would only tell onlookers which cluster this is.
         config.enable_sni = false;
         Ok(Client {
-            config: Arc::new(Mutex::new(Arc::new(config))),
+            present: Arc::new(Mutex::new(Present {
+                config: Arc::new(config),
+                authorities: authorities.clone(),
+            })),
             identity: identity.clone(),
             demand: reach.demand(identity),
             nodes: Arc::default(),
@@ -125,15 +136,15 @@ impl Client {
 
     /// New connections show and check what `other` does, which has the same identity.
     pub fn renew(&self, other: &Client) {
-        let config = lock(&other.config).clone();
-        *lock(&self.config) = config;
+        let present = lock(&other.present).clone();
+        *lock(&self.present) = present;
         lock(&self.nodes).clear();
     }
 
     /// The configuration of new connections, for those who drive rustls themselves. They ask for
     /// [`server_name`](Client::server_name).
     pub fn config(&self) -> Arc<ClientConfig> {
-        lock(&self.config).clone()
+        lock(&self.present).config.clone()
     }
 
     /// The name to ask rustls for: any node within reach has it.
@@ -154,7 +165,23 @@ impl Client {
 
     /// Begins a connection to the node at this address. Nothing is sent yet.
     pub fn connect(&self, address: SocketAddr) -> Records {
-        let connection = ClientConnection::new(self.config_for(address), self.demand.clone())
+        self.begin(self.config_for(address, None), self.demand.clone())
+    }
+
+    /// Begins a connection for calls to the cell that is this cluster: to a node of it, or to one of
+    /// the client's own cell, which carries them there. Nothing is sent yet.
+    ///
+    /// A client whose own cluster is no cell has no others to call, and reaches its own.
+    pub fn connect_by(&self, address: SocketAddr, cluster: &str) -> Records {
+        if self.identity.path().is_none() {
+            return self.connect(address);
+        }
+        let config = self.config_for(address, Some(cluster));
+        self.begin(config, Reach::System.demand(&self.identity))
+    }
+
+    fn begin(&self, config: Arc<ClientConfig>, demand: ServerName<'static>) -> Records {
+        let connection = ClientConnection::new(config, demand)
             .expect("the configuration was checked, and the name is valid");
         Records::new(connection.into())
     }
@@ -167,23 +194,28 @@ impl Client {
     pub fn connect_to(&self, cluster: &str) -> Result<Records, NameError> {
         check_cluster(cluster)?;
         let name = ServerName::try_from(any_node(cluster)).expect("a label was checked to be one");
-        let connection = ClientConnection::new(self.config(), name)
-            .expect("the configuration was checked, and the name is valid");
-        Ok(Records::new(connection.into()))
+        Ok(self.begin(self.config(), name))
     }
 
-    fn config_for(&self, address: SocketAddr) -> Arc<ClientConfig> {
+    fn config_for(&self, address: SocketAddr, cluster: Option<&str>) -> Arc<ClientConfig> {
         let mut nodes = lock(&self.nodes);
-        if nodes.len() >= MAX_LINKS && !nodes.contains_key(&address) {
+        let key = (address, cluster.map(str::to_owned));
+        if nodes.len() >= MAX_LINKS && !nodes.contains_key(&key) {
             // Only tickets are lost: the next connections shake hands in full.
             nodes.clear();
         }
         let fresh = || {
-            let mut config = ClientConfig::clone(&lock(&self.config));
+            let Present { config, authorities } = lock(&self.present).clone();
+            let mut config = ClientConfig::clone(&config);
             config.resumption = Resumption::in_memory_sessions(TICKETS);
+            if let Some(other) = cluster {
+                let only = Some([self.identity.cluster.clone(), other.into()]);
+                let nodes = NodesOfSystem::new(self.identity.clone(), authorities, only);
+                config.dangerous().set_certificate_verifier(Arc::new(nodes));
+            }
             Arc::new(config)
         };
-        nodes.entry(address).or_insert_with(fresh).clone()
+        nodes.entry(key).or_insert_with(fresh).clone()
     }
 }
 

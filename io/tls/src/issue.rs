@@ -253,7 +253,9 @@ fn system_params(system: &str) -> Result<CertificateParams, IssueError> {
     check_path(system)?;
     if root_of(system) != system {
         let why = "a system's name is one label, that of its root".into();
-        return Err(NameError::Path { path: system.into(), why }.into());
+        return Err(
+            NameError::Path(wire::path::NameError::Path { path: system.into(), why }).into()
+        );
     }
     let mut params = authority_params(&cell(system))?;
     params.distinguished_name = distinguished("Steadfast system", system);

@@ -30,8 +30,8 @@ pub use credentials::{Credentials, CredentialsError};
 pub use denied::{Denied, DeniedError, MAX_DENIED, NotDenied, Peer};
 pub use explain::explain;
 pub use name::{
-    Identity, MAX_LEVELS, MAX_PATH, NameError, Role, any_node, cell, check_cluster, check_path,
-    parent_of, path_of, root_of,
+    Identity, NameError, Role, any_node, cell, check_cluster, check_path, parent_of, path_of,
+    root_of,
 };
 pub use reach::Reach;
 pub use records::Records;

@@ -23,22 +23,10 @@ use std::fmt;
 use rustls::pki_types::CertificateDer;
 use webpki::EndEntityCert;
 use wire::NodeId;
-use wire::limits::MAX_NAME;
+use wire::path::{self, MARK, Path, is_label};
 
 /// The top of all names, which no public DNS has.
 const TOP: &str = "steadfast";
-
-/// Bytes of a label (RFC 1035, 2.3.4).
-const MAX_LABEL: usize = 63;
-
-/// A cluster whose name begins with this is a cell; the rest is its path.
-const CELL: &str = "cell.";
-
-/// Labels of a cell's path: the levels of a system.
-pub const MAX_LEVELS: usize = 8;
-
-/// Bytes of a cell's path: its cluster's name has a few more.
-pub const MAX_PATH: usize = MAX_NAME - CELL.len();
 
 /// The permissions of a certificate's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,16 +60,8 @@ pub enum NameError {
     )]
     Cluster(String),
     /// A cell's path is not possible.
-    #[error(
-        "\"{path}\" cannot be a cell's path, for {why}: write labels of lower-case letters, digits \
-         and hyphens, the root's last, such as line-a.porto"
-    )]
-    Path {
-        /// The path.
-        path: String,
-        /// The broken rule.
-        why: String,
-    },
+    #[error(transparent)]
+    Path(#[from] path::NameError),
     /// The name of a client or administrator is no label.
     #[error(
         "the name \"{0}\" cannot stand in certificates: use lower-case letters, digits and \
@@ -156,6 +136,15 @@ impl Identity {
         &self.label
     }
 
+    /// The name by which rules of this cluster know it: the first label, and with an `@` the path of
+    /// its cell, if that is another: `client-hmi@line-b.porto`.
+    pub fn name_in(&self, cluster: &str) -> String {
+        match self.path() {
+            Some(path) if self.cluster != cluster => format!("{}@{path}", self.label),
+            _ => self.label.clone(),
+        }
+    }
+
     /// The owner of a name in a cluster: as certificates have it, or its first label alone. Whole
     /// names may also be those of other cells of the cluster's system.
     pub(crate) fn named(name: &str, cluster: &str) -> Option<Identity> {
@@ -194,12 +183,12 @@ pub(crate) fn top_of(cluster: &str) -> String {
 
 /// The cluster that is the cell of this path.
 pub fn cell(path: &str) -> String {
-    format!("{CELL}{path}")
+    format!("{MARK}{path}")
 }
 
 /// The path of the cell that is this cluster. `None`: it is no cell.
 pub fn path_of(cluster: &str) -> Option<&str> {
-    cluster.strip_prefix(CELL)
+    cluster.strip_prefix(MARK)
 }
 
 /// The last label of a path: the system's name.
@@ -229,35 +218,13 @@ pub fn check_cluster(cluster: &str) -> Result<(), NameError> {
 /// # Errors
 /// If not, with the rule.
 pub fn check_path(path: &str) -> Result<(), NameError> {
-    let refuse = |why: String| Err(NameError::Path { path: path.into(), why });
-    if path.len() > MAX_PATH {
-        return refuse(format!("it has {} bytes, of at most {MAX_PATH}", path.len()));
-    }
-    let levels = path.split('.').count();
-    if levels > MAX_LEVELS {
-        return refuse(format!("it has {levels} labels, of at most {MAX_LEVELS}"));
-    }
-    if let Some(label) = path.split('.').find(|label| !is_label(label)) {
-        return refuse(format!("\"{label}\" is no label of 1 to {MAX_LABEL} such letters"));
-    }
-    // Else the names of one cell would cover those of another.
-    if path.split('.').any(|label| label == "cell") {
-        return refuse("no label may be \"cell\"".into());
-    }
+    path.parse::<Path>()?;
     Ok(())
 }
 
 fn check_owner(role: &str, name: &str) -> Result<String, NameError> {
     let label = format!("{role}-{name}");
     if is_label(name) && name.len() <= 50 { Ok(label) } else { Err(NameError::Owner(name.into())) }
-}
-
-fn is_label(text: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=MAX_LABEL).contains(&text.len())
-        && text.bytes().all(fits)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
 }
 
 /// The identity in a name that gives one: `node.CLUSTER.steadfast` gives none.

@@ -67,12 +67,24 @@ fn server_name(name: String) -> ServerName<'static> {
 pub(crate) struct NodesOfSystem {
     pub(crate) ours: Identity,
     pub(crate) authorities: Arc<RootCertStore>,
+    /// Of these clusters alone.
+    only: Option<[String; 2]>,
     provider: Arc<CryptoProvider>,
 }
 
 impl NodesOfSystem {
-    pub(crate) fn new(ours: Identity, authorities: Arc<RootCertStore>) -> NodesOfSystem {
-        NodesOfSystem { ours, authorities, provider: provider() }
+    pub(crate) fn new(
+        ours: Identity,
+        authorities: Arc<RootCertStore>,
+        only: Option<[String; 2]>,
+    ) -> NodesOfSystem {
+        NodesOfSystem { ours, authorities, only, provider: provider() }
+    }
+
+    fn takes(&self, theirs: &Identity) -> bool {
+        matches!(theirs.role, Role::Node(_))
+            && Reach::System.takes(&self.ours, theirs)
+            && self.only.as_ref().is_none_or(|only| only.contains(&theirs.cluster))
     }
 }
 
@@ -95,10 +107,7 @@ impl ServerCertVerifier for NodesOfSystem {
             now,
             algorithms,
         )?;
-        let theirs = Identity::of(end_entity).ok().filter(|theirs| {
-            matches!(theirs.role, Role::Node(_)) && Reach::System.takes(&self.ours, theirs)
-        });
-        if theirs.is_none() {
+        if !Identity::of(end_entity).is_ok_and(|theirs| self.takes(&theirs)) {
             return Err(CertificateError::NotValidForName.into());
         }
         if *server_name != Reach::System.demand(&self.ours) {

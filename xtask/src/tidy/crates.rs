@@ -32,7 +32,7 @@ const BELOW: &[(&str, &str)] = &[
     ("io/tls", "wire"),
     ("io/client", "tls wire"),
     ("io/links", "os tls wire"),
-    ("io/celld", "admin cells client links os tls wire"),
+    ("io/celld", "admin cells client config links os tls wire"),
     (
         "io/node",
         "admin cells client config engine job manager monitor os qos qosd registry ring seal store supervisor tls wire",

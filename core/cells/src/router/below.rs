@@ -13,7 +13,7 @@ use crate::command::{Attachment, Command, Count, Epoch, Place, Refusal, Verdict}
 use crate::limits::MAX_CHILDREN;
 use crate::message::Message;
 use crate::output::{LinkId, Outputs};
-use crate::path::Path;
+use wire::path::Path;
 
 /// Renewals that come within this time are ordered together.
 const TOGETHER: Duration = Duration::from_millis(100);

@@ -4,26 +4,40 @@
 //! once. So it may be sent again by any way, and a node that carries it may forget it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use wire::{ClientId, Duration, Time};
+use wire::{ClientId, Duration, GroupId, Time};
 
 use super::links::Links;
 use super::sight::Sight;
 use super::ways::{course_by, next_hops};
 use crate::bug::{Bug, Planted};
 use crate::limits::{MAX_CARRIED, MAX_HOPS};
-use crate::message::{Call, Carry, Class, Course, End, Message};
+use crate::message::{Call, Carry, Class, Course, End, Message, ORIGINS, Origin};
 use crate::output::{LinkId, Output, Outputs};
-use crate::path::Path;
+use wire::path::Path;
 
 /// A call that finds no way is tried again so much later, and then twice as much, as long as its
 /// caller waits; and whenever a link comes up.
 const AGAIN: Duration = Duration::from_millis(10);
 const AGAIN_AT_MOST: Duration = Duration::from_millis(160);
 
-/// A call as it is made: for which cell, and within which time.
-pub(super) type Made = (Path, Call, Duration);
+/// A call as it is made in this cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The cell that is to execute it.
+    pub to: Path,
+    /// The call.
+    pub call: Call,
+    /// Its caller waits so long.
+    pub left: Duration,
+    /// The first label of the caller's certificate's name. `None`: it has shown none.
+    pub caller: Option<String>,
+}
+
+/// The name that a call has at its callee: the group's numbers are its own.
+type Key = (ClientId, GroupId, u64);
 
 /// Where a call came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +52,7 @@ enum From {
 #[derive(Clone, Debug)]
 struct Carried {
     from: From,
+    origin: Option<Origin>,
     to: Path,
     call: Call,
     hops: u8,
@@ -57,7 +72,7 @@ struct Carried {
 #[derive(Clone, Debug)]
 struct Execution {
     callers: Vec<(From, Class)>,
-    key: (ClientId, u64),
+    key: Key,
 }
 
 /// All calls of one node.
@@ -67,7 +82,7 @@ pub(super) struct Calls {
     /// In the order of their ends.
     ends: BTreeSet<(Time, u64)>,
     executing: BTreeMap<u64, Execution>,
-    by_key: BTreeMap<(ClientId, u64), u64>,
+    by_key: BTreeMap<Key, u64>,
     next: u64,
     planted: Planted,
 }
@@ -123,21 +138,43 @@ fn may_be_executed(end: &End) -> bool {
 
 impl CallHandler<'_, '_> {
     /// A caller of this cell makes a call to another.
-    pub(super) fn make(&mut self, now: Time, token: u64, (to, call, left): Made) {
+    pub(super) fn make(&mut self, now: Time, token: u64, made: Made) {
+        let Made { to, call, left, caller } = made;
+        let origin = caller.map(|name| Origin { cell: self.sight.cell.path().clone(), name });
         let (hops, course) = (MAX_HOPS, Course::default());
-        self.begin(now, From::Here(token), Carry { id: 0, to, left, hops, course, call });
+        let carry = Carry { id: 0, to, left, hops, course, call };
+        self.begin(now, From::Here(token), origin, carry);
+    }
+
+    /// The cell at the other end may carry a call of this caller: what comes up, or from another
+    /// branch, was made there or below it. A cell above vouches for all but what was made here or
+    /// below: that comes from above where a cell has lost its way, and has no name then.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(super) fn vouched(&self, link: LinkId, origin: Origin) -> Result<Option<Origin>, ()> {
+        let own = self.sight.cell.path();
+        let path = self.links.path_of(link).ok_or(())?;
+        if self.calls.planted.is(Bug::BelieveOrigins) || path == own {
+            return Ok(Some(origin));
+        }
+        match own.is_below(path) {
+            true => Ok(Some(origin).filter(|origin| !origin.cell.is_within(own))),
+            false if origin.cell.is_within(path) => Ok(Some(origin)),
+            false => Err(()),
+        }
     }
 
     /// A call comes by a link.
-    pub(super) fn carry(&mut self, now: Time, link: LinkId, carry: Carry) {
+    pub(super) fn carry(&mut self, now: Time, link: LinkId, origin: Option<Origin>, carry: Carry) {
         self.links.called(now, link);
-        self.begin(now, From::Link(link, carry.id), carry);
+        self.begin(now, From::Link(link, carry.id), origin, carry);
     }
 
-    fn begin(&mut self, now: Time, from: From, carry: Carry) {
+    fn begin(&mut self, now: Time, from: From, origin: Option<Origin>, carry: Carry) {
         let Carry { to, left, hops, course, call, .. } = carry;
         if to == *self.sight.cell.path() {
-            return self.execute(from, call, left);
+            return self.execute(from, origin, call, left);
         }
         if self.calls.len() >= MAX_CARRIED || hops == 0 {
             return self.answer(from, Class::of(call.priority), End::NoWay);
@@ -146,6 +183,7 @@ impl CallHandler<'_, '_> {
         let (id, until) = (self.calls.next, now + left);
         let carried = Carried {
             from,
+            origin,
             to,
             call,
             hops,
@@ -183,9 +221,14 @@ impl CallHandler<'_, '_> {
         let (to, hops, call) = (carried.to.clone(), carried.hops - 1, carried.call.clone());
         let class = Class::of(call.priority);
         let course = course_by(carried.course, link, self.sight, self.links);
+        let origin = carried.origin.clone().filter(|_| self.links.version(link) >= ORIGINS);
         self.links.called(now, link);
         let carry = Carry { id, to, left, hops, course, call };
-        self.out.send(link, class, Message::Carry(carry));
+        let message = match origin {
+            None => Message::Carry(carry),
+            Some(origin) => Message::CarryFor(origin, carry),
+        };
+        self.out.send(link, class, message);
     }
 
     /// No way is left. A caller of this cell waits for one; another node may know one.
@@ -277,8 +320,10 @@ impl CallHandler<'_, '_> {
     }
 
     /// A call is for this cell. One that is being executed already is not asked for again.
-    fn execute(&mut self, from: From, call: Call, left: Duration) {
-        let key = (call.client, call.number);
+    fn execute(&mut self, from: From, origin: Option<Origin>, call: Call, left: Duration) {
+        let is_one = self.calls.planted.is(Bug::KeyWithoutGroup);
+        let group = if is_one { GroupId(0) } else { GroupId::of(&call.group) };
+        let key = (call.client, group, call.number);
         let class = Class::of(call.priority);
         let present = self.calls.by_key.get(&key).and_then(|id| self.calls.executing.get_mut(id));
         if let Some(execution) = present {
@@ -293,7 +338,7 @@ impl CallHandler<'_, '_> {
         let id = self.calls.next;
         self.calls.by_key.insert(key, id);
         self.calls.executing.insert(id, Execution { callers: alloc::vec![(from, class)], key });
-        self.out.push(Output::Execute { call: id, request: call, left });
+        self.out.push(Output::Execute { call: id, request: call, left, origin });
     }
 
     /// So a call ended that was executed here.

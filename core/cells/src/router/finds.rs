@@ -20,7 +20,7 @@ use crate::command::{Command, Record};
 use crate::limits::{MAX_CARRIED, MAX_HOPS};
 use crate::message::{Course, Find, Message};
 use crate::output::{LinkId, Output, Outputs};
-use crate::path::{Name, Path, Scope};
+use wire::path::{Name, Path, Scope};
 
 /// A question of this cell's own that has no answer is asked again after this time.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -33,6 +33,8 @@ const WATCHED: Duration = Duration::from_secs(10);
 enum From {
     /// The book of this cell.
     Book,
+    /// A caller of this cell, with this token.
+    Here(u64),
     /// By this link, with this number.
     Link(LinkId, u64),
 }
@@ -108,6 +110,13 @@ impl FindHandler<'_, '_> {
         }
     }
 
+    /// A caller of this cell asks, or asks anew.
+    pub(super) fn ask_here(&mut self, now: Time, token: u64, name: Name) {
+        self.finds.questions.retain(|_, question| question.from != From::Here(token));
+        let (hops, left, course) = (MAX_HOPS, PATIENCE, Course::default());
+        self.begin(now, From::Here(token), Find { id: 0, name, left, hops, course });
+    }
+
     /// A neighbour asks.
     pub(super) fn find(&mut self, now: Time, link: LinkId, mut find: Find) {
         // A cell above says so by being there.
@@ -153,7 +162,7 @@ impl FindHandler<'_, '_> {
         match &find.name.scope {
             Scope::Cell(path) => path == cell.path(),
             // An asker in this cell has found none here.
-            Scope::Upwards => *from != From::Book && cell.exports(group),
+            Scope::Upwards => matches!(from, From::Link(..)) && cell.exports(group),
             Scope::Nearest => cell.exports(group),
         }
     }
@@ -163,7 +172,7 @@ impl FindHandler<'_, '_> {
         let Some(question) = self.finds.questions.get(&id) else { return };
         let back = match question.from {
             From::Link(link, _) => Some(link),
-            From::Book => None,
+            From::Book | From::Here(_) => None,
         };
         let ways = self.ways(&question.find, back);
         let Some(question) = self.finds.questions.get_mut(&id) else { return };
@@ -262,15 +271,17 @@ impl FindHandler<'_, '_> {
                 let as_of = Time(self.sight.wall.0.saturating_sub(nanos(age)));
                 self.asks.order(self.out, Command::Learn { name: find.name, found, as_of }, None);
             }
-            link => self.tell(&link, found),
+            asker => self.tell(&asker, found),
         }
     }
 
     fn tell(&mut self, to: &From, found: Option<Record>) {
-        if let From::Link(link, id) = *to
-            && self.links.get(link).is_some()
-        {
-            self.out.control(link, Message::Found { id, found });
+        match *to {
+            From::Here(token) => self.out.push(Output::Found { token, found }),
+            From::Link(link, id) if self.links.get(link).is_some() => {
+                self.out.control(link, Message::Found { id, found });
+            }
+            From::Link(..) | From::Book => {}
         }
     }
 

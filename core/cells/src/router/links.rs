@@ -6,7 +6,7 @@ use wire::{Duration, NodeId, Time};
 
 use crate::message::Message;
 use crate::output::{LinkId, Outputs};
-use crate::path::Path;
+use wire::path::Path;
 
 /// Between two pings of a link by which calls go.
 pub(super) const BUSY: Duration = Duration::from_millis(20);
@@ -28,6 +28,8 @@ const UNKNOWN: Duration = Duration::from_millis(50);
 pub(crate) struct Peer {
     pub(crate) path: Path,
     pub(crate) node: NodeId,
+    /// The version that it speaks.
+    pub(crate) version: u8,
 }
 
 /// A round trip as RFC 6298 estimates it.
@@ -60,7 +62,7 @@ impl RoundTrip {
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     /// The certificate says so, if there is one.
-    pub(super) proven: Option<Peer>,
+    pub(super) proven: Option<(Path, NodeId)>,
     /// It has said so.
     pub(crate) peer: Option<Peer>,
     pub(crate) round_trip: RoundTrip,
@@ -94,7 +96,7 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    pub(crate) fn add(&mut self, now: Time, link: LinkId, proven: Option<Peer>) {
+    pub(crate) fn add(&mut self, now: Time, link: LinkId, proven: Option<(Path, NodeId)>) {
         self.up.insert(
             link,
             Link {
@@ -143,6 +145,12 @@ impl Links {
 
     pub(crate) fn path_of(&self, link: LinkId) -> Option<&Path> {
         Some(&self.up.get(&link)?.peer.as_ref()?.path)
+    }
+
+    /// The version of the other side.
+    pub(crate) fn version(&self, link: LinkId) -> u8 {
+        let peer = self.up.get(&link).and_then(|link| link.peer.as_ref());
+        peer.map_or(0, |peer| peer.version)
     }
 
     pub(crate) fn heard(&mut self, now: Time, link: LinkId) {

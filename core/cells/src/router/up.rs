@@ -17,7 +17,7 @@ use crate::command::{Attached, Attachment, Command, Epoch, Place};
 use crate::limits::{MAX_PLACES, RENEW};
 use crate::message::Message;
 use crate::output::{Event, LinkId, Output, Outputs};
-use crate::path::Path;
+use wire::path::Path;
 
 /// After a cell's nodes could not be reached, it is tried again.
 const AGAIN: Duration = Duration::from_millis(50);

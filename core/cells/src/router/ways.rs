@@ -6,7 +6,7 @@ use super::links::Links;
 use super::sight::Sight;
 use crate::message::Course;
 use crate::output::LinkId;
-use crate::path::Path;
+use wire::path::Path;
 
 /// The course of what came so, when it goes on by this link.
 pub(super) fn course_by(course: Course, link: LinkId, sight: &Sight<'_>, links: &Links) -> Course {

@@ -1,6 +1,7 @@
 //! The outputs of a [`Stack`](crate::Stack).
 
 use alloc::boxed::Box;
+use alloc::string::String;
 
 use bytes::Bytes;
 use ring::Route;
@@ -32,6 +33,13 @@ pub enum Output {
         caller: Caller,
         /// The frame.
         frame: Frame,
+    },
+    /// Answer this client, which asks where another cell is called: [`Frame::Bound`], of this name.
+    Place {
+        /// The client's connection.
+        caller: Caller,
+        /// A path with a colon behind it.
+        name: String,
     },
     /// Write what is queued for this client, then close its connection.
     Close {

@@ -115,6 +115,9 @@ impl<O: Ordering> Stack<O> {
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(HostError::Name(name.len()));
         }
+        if name.contains(':') {
+            return Err(HostError::Colon);
+        }
         let id = GroupId::of(name);
         if self.replicas.hosted.contains_key(&id) {
             return Err(HostError::Twice);

@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use cells::{Call, End};
+use cells::{Call, End, Made, Path};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::time::timeout;
-use wire::client::{Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Welcome};
+use tokio::time::{Instant, timeout};
+use wire::client::{
+    Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Request, Targets, Watch, Welcome,
+};
 use wire::limits::{MAX_BODY, MAX_GROUPS, MAX_QUEUED_CALLS};
 use wire::versions::CLIENT;
 use wire::{ClientId, Duration, Extension, GroupId, ViewNumber};
 
 use super::inside::{GREETING, Inside};
 use crate::inbound::Inbound;
+use crate::routes::Direct;
 
 /// Frames that wait to be written.
 const WAITING: usize = 256;
@@ -22,9 +25,13 @@ const WAITING: usize = 256;
 /// After a refusal for want of room, a caller tries again.
 const RETRY_AFTER_US: u32 = 10_000;
 
-/// Serves a caller until it goes.
+/// A caller that was sent to a group's own nodes, and comes back, stays for so long.
+const STAYS: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Serves a caller until it goes. It has this name in its cell, if it has shown one.
 pub(super) async fn converse(
     inside: Arc<Inside>,
+    name: Option<String>,
     stream: impl AsyncRead + AsyncWrite + Send + 'static,
 ) -> Result<(), String> {
     let (mut reader, writer) = split(stream);
@@ -39,21 +46,41 @@ pub(super) async fn converse(
         let _ = out.send(Frame::Farewell(Farewell::new(&*why)).encode()).await;
         return Err(why);
     };
+    let to = match hello.cell() {
+        Ok(Some(to)) if to.is_of_system(&inside.cell) => to,
+        other => {
+            let why = not_a_cell(&inside.cell, other.ok().flatten().as_ref());
+            let _ = out.send(Frame::Farewell(Farewell::new(&*why)).encode()).await;
+            return Err(why);
+        }
+    };
     let welcome = Welcome {
         version: common.greatest,
         node: inside.node,
-        cluster: inside.cell.cluster(),
+        cluster: to.cluster(),
         extension: Extension::default(),
     };
     let _ = out.send(Frame::Welcome(welcome).encode()).await;
     let caller = Caller {
         client: hello.client,
-        watched: BTreeMap::new(),
+        name,
+        to,
+        groups: BTreeMap::new(),
         room: Arc::new(Semaphore::new(MAX_QUEUED_CALLS)),
         out,
         inside,
     };
     caller.serve(reader, buffer).await
+}
+
+fn not_a_cell(own: &Path, named: Option<&Path>) -> String {
+    match named {
+        None => format!(
+            "this port is for calls to other cells: connect to a node of {own}, and call groups by \
+             full names such as line-a.{own}:boards"
+        ),
+        Some(other) => format!("{other} is of another system than {own}"),
+    }
 }
 
 async fn write(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Bytes>) {
@@ -86,11 +113,22 @@ async fn first(
 /// A caller that has said who it is.
 struct Caller {
     client: ClientId,
-    /// Groups of whose newer views it wants to know.
-    watched: BTreeMap<GroupId, ViewNumber>,
+    name: Option<String>,
+    /// The cell that it calls.
+    to: Path,
+    groups: BTreeMap<GroupId, Known>,
     room: Arc<Semaphore>,
     out: mpsc::Sender<Bytes>,
     inside: Arc<Inside>,
+}
+
+/// A group that a caller has asked for.
+struct Known {
+    name: String,
+    /// It wants to know when it may go to other nodes than these.
+    watches: bool,
+    /// When it was sent to the group's own nodes last.
+    sent_away: Option<Instant>,
 }
 
 impl Caller {
@@ -99,28 +137,23 @@ impl Caller {
         mut reader: impl AsyncRead + Unpin,
         mut buffer: BytesMut,
     ) -> Result<(), String> {
-        let mut doors = self.inside.doors.clone();
+        let mut routes = self.inside.news.routes.clone();
         loop {
             while let Some(frame) = Frame::take(&mut buffer).map_err(|error| error.to_string())? {
-                let answer = match frame {
-                    Frame::Bind(bind) => {
-                        let group = self.inside.bind(&bind.name);
-                        let targets = group.map(|_| doors.borrow().clone());
-                        Frame::Bound(Bound { group: GroupId::of(&bind.name), targets })
+                match frame {
+                    Frame::Bind(bind) if self.groups.len() < MAX_GROUPS => self.bind(bind).await,
+                    Frame::Watch(Watch { group, .. }) => {
+                        self.groups.entry(group).and_modify(|known| known.watches = true);
+                        let direct = routes.borrow_and_update().clone();
+                        self.tell_routes(&direct).await;
                     }
-                    Frame::Watch(watch) if self.watched.len() < MAX_GROUPS => {
-                        self.watched.insert(watch.group, watch.view);
-                        let now = doors.borrow().clone();
-                        self.tell_news(&now).await;
-                        continue;
+                    Frame::Request(request) => {
+                        if let Some(refused) = self.call(request) {
+                            self.say(refused).await;
+                        }
                     }
-                    Frame::Request(request) => match self.call(request) {
-                        Some(refused) => refused,
-                        None => continue,
-                    },
                     _ => return Err("it says what only nodes say, or too much".into()),
-                };
-                self.say(answer).await;
+                }
             }
             tokio::select! {
                 read = reader.read_buf(&mut buffer) => match read {
@@ -128,10 +161,10 @@ impl Caller {
                     Ok(_) => {}
                     Err(error) => return Err(error.to_string()),
                 },
-                changed = doors.changed() => {
+                changed = routes.changed() => {
                     changed.map_err(|_| "this process ends")?;
-                    let doors = doors.borrow_and_update().clone();
-                    self.tell_news(&doors).await;
+                    let direct = routes.borrow_and_update().clone();
+                    self.tell_routes(&direct).await;
                 }
             }
         }
@@ -142,16 +175,33 @@ impl Caller {
         let _ = self.out.send(frame.encode()).await;
     }
 
-    async fn tell_news(&mut self, doors: &wire::client::Targets) {
-        let older: Vec<GroupId> = self
-            .watched
-            .iter()
-            .filter(|(_, view)| **view < doors.view)
-            .map(|(id, _)| *id)
-            .collect();
-        for group in older {
-            self.watched.insert(group, doors.view);
-            self.say(Frame::News(Bound { group, targets: Some(doors.clone()) })).await;
+    /// Calls of the group are carried from all doors of this cell. The targets are of no view, so
+    /// that any view of the group's own replaces them.
+    async fn bind(&mut self, Bind { name }: Bind) {
+        let group = GroupId::of(&name);
+        let view = ViewNumber::default();
+        let targets = Targets { view, ..self.inside.news.doors.borrow().clone() };
+        let bound = Inbound::Bound { to: self.to.clone(), group: name.clone() };
+        self.groups.entry(group).or_insert(Known { name, watches: false, sent_away: None });
+        let _ = self.inside.tell.send(bound).await;
+        self.say(Frame::Bound(Bound { group, targets: Some(targets) })).await;
+    }
+
+    /// Sends the caller to the own nodes of groups that can be reached. If it comes back, it could
+    /// not reach them.
+    async fn tell_routes(&mut self, direct: &Direct) {
+        let now = Instant::now();
+        let mut news = Vec::new();
+        for (group, known) in self.groups.iter_mut().filter(|(_, known)| known.watches) {
+            let stays = known.sent_away.is_some_and(|at| now.duration_since(at) < STAYS);
+            let targets = direct.get(&(self.to.clone(), known.name.clone()));
+            if let Some(targets) = targets.filter(|_| !stays) {
+                known.sent_away = Some(now);
+                news.push(Frame::News(Bound { group: *group, targets: Some(targets.clone()) }));
+            }
+        }
+        for frame in news {
+            self.say(frame).await;
         }
     }
 
@@ -160,10 +210,8 @@ impl Caller {
         let Request { number, group, view, .. } = request;
         let reply =
             move |outcome| Frame::Reply(Reply { number, group, view, targets: None, outcome });
-        // Another carrier knows the name, or the caller asks for it here.
-        let Some((to, name)) = self.inside.name(group) else {
-            return Some(reply(Outcome::NotPrimary));
-        };
+        // It asks for the group before.
+        let Some(known) = self.groups.get(&group) else { return Some(reply(Outcome::NotPrimary)) };
         if request.body.len() > MAX_BODY {
             let reason = format!("arguments have at most {MAX_BODY} bytes");
             return Some(reply(Outcome::Refused(Refusal::TooLarge, reason)));
@@ -175,7 +223,7 @@ impl Caller {
             client: self.client,
             number,
             unanswered: request.unanswered.max(1),
-            group: name,
+            group: known.name.clone(),
             method: request.method,
             json: request.json,
             reading: request.access.into(),
@@ -183,11 +231,12 @@ impl Caller {
             body: request.body,
         };
         let left = Duration::from_micros(request.timeout_us.into());
+        let made = Made { to: self.to.clone(), call, left, caller: self.name.clone() };
         let (tell, out) = (self.inside.tell.clone(), self.out.clone());
         tokio::spawn(async move {
             let (done, ended) = oneshot::channel();
-            let call = Box::new(call);
-            let end = match tell.send(Inbound::Call { to, call, left, done }).await {
+            let made = Box::new(made);
+            let end = match tell.send(Inbound::Call { made, done }).await {
                 Ok(()) => ended.await.unwrap_or(End::Lost),
                 Err(_) => End::NoWay,
             };

@@ -76,15 +76,15 @@ impl Client {
         }
         let mut driver = Driver::new(builder.config(resolved)?, builder.tls)?;
         let now = driver.now();
-        driver.session.connect(now);
+        driver.sessions.connect(now);
         let end = now + CONNECT_TIMEOUT;
         loop {
             driver.pump();
-            match driver.session.reach() {
+            match driver.sessions.home().reach() {
                 Reach::Connected => return Ok(Client { shared: Arc::new(Mutex::new(driver)) }),
                 Reach::Failed(error) => return Err(error),
                 Reach::Trying if driver.now() >= end => {
-                    return Err(ConnectError::Unreachable(driver.session.links.describe()));
+                    return Err(ConnectError::Unreachable(driver.sessions.describe()));
                 }
                 Reach::Trying => {}
             }
@@ -144,7 +144,7 @@ impl Client {
             driver.serve(&seen);
         }
         let now = driver.now();
-        let id = driver.session.call(now, invocation);
+        let id = driver.sessions.call(now, invocation);
         driver.pump();
         (driver, id)
     }
@@ -222,12 +222,12 @@ impl Client {
 
     /// The name of the session, as nodes and handlers see it.
     pub fn id(&self) -> ClientId {
-        self.lock().session.client()
+        self.lock().sessions.home().client()
     }
 
     /// The counters since the client was made.
     pub fn stats(&self) -> Stats {
-        self.lock().session.stats()
+        self.lock().sessions.stats()
     }
 
     /// Takes the events since the last time, with the moments at which the client noticed them.

@@ -15,11 +15,12 @@ use super::stream::Stream;
 use crate::buffers::{Ended, EventLog, READ_SIZE};
 use crate::channel::Channel;
 use crate::secure::{Tls, begin};
-use crate::{CallId, Config, ConnectError, Link, Output, Session, Trouble};
+use crate::sessions::Sessions;
+use crate::{CallId, Config, ConnectError, Link, Output, Trouble};
 
 /// The state that all threads of a client share under one lock.
 pub(super) struct Driver {
-    pub(super) session: Session,
+    pub(super) sessions: Sessions,
     tls: Option<Tls>,
     start: Instant,
     streams: BTreeMap<Link, Stream>,
@@ -60,7 +61,7 @@ impl Driver {
             .map_err(|error| ConnectError::System(error.to_string()))?;
         let start = Instant::now();
         Ok(Driver {
-            session: Session::new(config, Time::ZERO),
+            sessions: Sessions::new(config, Time::ZERO),
             tls,
             start,
             streams: BTreeMap::new(),
@@ -91,7 +92,7 @@ impl Driver {
     /// Does all that the session says.
     pub(super) fn pump(&mut self) {
         loop {
-            while let Some(output) = self.session.poll_output() {
+            while let Some(output) = self.sessions.poll_output() {
                 self.perform(output);
             }
             let Some(link) = self.unflushed.pop() else { break };
@@ -112,7 +113,8 @@ impl Driver {
         match output {
             Output::Connect { link, address } => {
                 self.stale = true;
-                let records = self.tls.as_ref().map(|tls| begin(tls, address));
+                let records =
+                    self.tls.as_ref().map(|tls| begin(tls, address, self.sessions.cell_of(link)));
                 match Stream::dial(address, Channel::new(records)) {
                     Ok(stream) => drop(self.streams.insert(link, stream)),
                     Err(_) => self.lose(link),
@@ -144,7 +146,7 @@ impl Driver {
         self.streams.remove(&link);
         self.stale = true;
         let now = self.now();
-        self.session.handle_disconnected(now, link);
+        self.sessions.handle_disconnected(now, link);
     }
 
     /// As `lose`, for a reason that the stream has found.
@@ -155,11 +157,11 @@ impl Driver {
         }
         self.stale = true;
         let now = self.now();
-        self.session.handle_failed(now, link, trouble);
+        self.sessions.handle_failed(now, link, trouble);
     }
 
     fn next_timeout(&self) -> Time {
-        self.session.next_timeout().unwrap_or(Time::FAR)
+        self.sessions.next_timeout().unwrap_or(Time::FAR)
     }
 
     /// If nobody polls, one of the threads that still wait has to.
@@ -175,7 +177,7 @@ impl Driver {
     pub(super) fn give_up(&mut self, call: CallId) {
         self.results.remove(&call);
         let now = self.now();
-        self.session.cancel(now, call);
+        self.sessions.cancel(now, call);
         self.pump();
     }
 
@@ -203,7 +205,7 @@ impl Driver {
         }
         let now = self.now();
         if self.next_timeout() <= now {
-            self.session.handle_timeout(now);
+            self.sessions.handle_timeout(now);
         }
         self.pump();
     }
@@ -214,7 +216,7 @@ impl Driver {
         if flags.intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP) {
             match stream.finish_dial() {
                 Ok(true) => {
-                    self.session.handle_connected(now, link);
+                    self.sessions.handle_connected(now, link);
                     self.unflushed.push(link);
                 }
                 Ok(false) => self.unflushed.push(link),
@@ -225,7 +227,7 @@ impl Driver {
             let Some(stream) = self.streams.get_mut(&link) else { return };
             let read = stream.read(&mut self.scratch, &mut self.frames);
             for frame in self.frames.drain(..) {
-                self.session.handle_frame(now, link, frame);
+                self.sessions.handle_frame(now, link, frame);
             }
             match read {
                 // A handshake's next words, or frames that waited for its end.
@@ -277,7 +279,7 @@ mod tests {
         let watch = driver.watch(driver.now() + limit);
         driver.polling = true;
         let invocation = Invocation::new("counter", "add").within(Duration::from_millis(50));
-        driver.session.call(driver.now(), invocation);
+        driver.sessions.call(driver.now(), invocation);
         driver.pump();
         let begun = Instant::now();
         assert!(watch.wait().0.is_empty(), "the new connection was not there to be seen");

@@ -16,11 +16,12 @@ use super::stream::Stream;
 use crate::buffers::READ_SIZE;
 use crate::channel::Channel;
 use crate::secure::{Tls, begin};
-use crate::{CallId, Config, ConnectError, Link, Output, Reach, Session};
+use crate::sessions::Sessions;
+use crate::{CallId, Config, ConnectError, Link, Output, Reach};
 
 /// Owns everything. It is its own future: one poll does all that can be done.
 pub(super) struct Task {
-    pub(super) session: Session,
+    pub(super) sessions: Sessions,
     tls: Option<Tls>,
     start: Instant,
     orders: mpsc::Receiver<Order>,
@@ -41,10 +42,10 @@ impl Task {
         opened: oneshot::Sender<Result<(), ConnectError>>,
     ) -> Task {
         let start = Instant::now();
-        let mut session = Session::new(config, Time::ZERO);
-        session.connect(Time::ZERO);
+        let mut sessions = Sessions::new(config, Time::ZERO);
+        sessions.connect(Time::ZERO);
         Task {
-            session,
+            sessions,
             tls,
             start,
             orders,
@@ -80,7 +81,7 @@ impl Task {
             if asker.poll_closed(cx).is_ready() {
                 continue;
             }
-            let id = self.session.call(now, invocation.within(deadline.since(now)));
+            let id = self.sessions.call(now, invocation.within(deadline.since(now)));
             self.askers.insert(id, asker);
             self.pump();
         }
@@ -89,7 +90,7 @@ impl Task {
 
     fn follow(&mut self, now: Time, follower: Follower) {
         // A group that cannot be followed stays unknown.
-        if self.session.follow(now, &follower.group).is_ok() {
+        if self.sessions.follow(now, &follower.group).is_ok() {
             self.followers.push(follower);
             self.pump();
         }
@@ -102,11 +103,11 @@ impl Task {
         self.followers = there;
         for Follower { group, .. } in gone {
             if self.followers.iter().all(|other| other.group != group) {
-                self.session.unfollow(&group);
+                self.sessions.unfollow(&group);
             }
         }
         for Follower { group, told } in &self.followers {
-            let followed = self.session.followed(group);
+            let followed = self.sessions.followed(group);
             told.send_if_modified(|before| {
                 let is_news = *before != followed;
                 *before = followed;
@@ -125,16 +126,19 @@ impl Task {
         let now = self.now();
         for id in gone {
             self.askers.remove(&id);
-            self.session.cancel(now, id);
+            self.sessions.cancel(now, id);
         }
     }
 
     /// Does what the session says, up to the sockets' buffers.
     fn pump(&mut self) {
-        while let Some(output) = self.session.poll_output() {
+        while let Some(output) = self.sessions.poll_output() {
             match output {
                 Output::Connect { link, address } => {
-                    let records = self.tls.as_ref().map(|tls| begin(tls, address));
+                    let records = self
+                        .tls
+                        .as_ref()
+                        .map(|tls| begin(tls, address, self.sessions.cell_of(link)));
                     self.streams.insert(link, Stream::dial(address, Channel::new(records)));
                 }
                 Output::Send { link, frame } => self.put(link, &frame),
@@ -148,7 +152,7 @@ impl Task {
                 Output::Event(event) => self.log.lock().expect(POISONED).events.put(event),
             }
         }
-        self.log.lock().expect(POISONED).stats = self.session.stats();
+        self.log.lock().expect(POISONED).stats = self.sessions.stats();
     }
 
     fn put(&mut self, link: Link, frame: &Frame) {
@@ -162,7 +166,7 @@ impl Task {
     fn lose(&mut self, link: Link) {
         self.streams.remove(&link);
         let now = self.now();
-        self.session.handle_disconnected(now, link);
+        self.sessions.handle_disconnected(now, link);
     }
 
     /// Reads and writes all that can be. True if the session has something to say.
@@ -176,13 +180,13 @@ impl Task {
             let now = self.now();
             any |= !frames.is_empty();
             for frame in frames.drain(..) {
-                self.session.handle_frame(now, link, frame);
+                self.sessions.handle_frame(now, link, frame);
             }
             match polled {
                 Poll::Pending => {}
                 Poll::Ready(Ok(())) => {
                     any = true;
-                    self.session.handle_connected(now, link);
+                    self.sessions.handle_connected(now, link);
                 }
                 Poll::Ready(Err(None)) => {
                     any = true;
@@ -191,7 +195,7 @@ impl Task {
                 Poll::Ready(Err(Some(trouble))) => {
                     any = true;
                     self.streams.remove(&link);
-                    self.session.handle_failed(now, link, trouble);
+                    self.sessions.handle_failed(now, link, trouble);
                 }
             }
         }
@@ -200,10 +204,10 @@ impl Task {
 
     /// Fires what is due and waits for what is next. True if the session has something to say.
     fn serve_timers(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(next) = self.session.next_timeout() else { return false };
+        let Some(next) = self.sessions.next_timeout() else { return false };
         let now = self.now();
         if next <= now {
-            self.session.handle_timeout(now);
+            self.sessions.handle_timeout(now);
             return true;
         }
         let at = self.start + next.since(Time::ZERO);
@@ -215,7 +219,7 @@ impl Task {
 
     /// Reports the outcome to the caller that waits in `connect`. True if it failed.
     fn tell_opened(&mut self) -> bool {
-        let result = match self.session.reach() {
+        let result = match self.sessions.home().reach() {
             _ if self.opened.is_none() => return false,
             Reach::Trying => return false,
             Reach::Connected => Ok(()),

@@ -6,9 +6,11 @@ use engine::Status;
 use manager::cluster_state;
 use os::clock::wall_clock;
 use registry::{Hosted, Sight};
+use wire::client::{Bound, Frame, Targets};
 use wire::ordered::Usage;
+use wire::path::Path;
 use wire::system::{CELL, CELL_ID, JOBS, JOBS_ID, MANAGER_ID, REGISTRY, REGISTRY_ID};
-use wire::{Duration, GroupId, Member, MethodId, Time};
+use wire::{Caller, Duration, GroupId, Member, MethodId, Time};
 
 use super::Plane;
 use super::waiting::{NO_MANAGER, answer};
@@ -85,6 +87,27 @@ impl Plane {
         let synced = group.replicas.iter().filter(|it| it.synced);
         let order = synced.map(|it| it.member.node).collect();
         Some(Ranks { view: group.view, order, members: status.ring.members })
+    }
+
+    /// Tells a client where another cell of the system is called: at this cell's carriers.
+    pub(super) fn tell_place(&mut self, caller: Caller, name: &str) {
+        let targets = self.place(name);
+        let bound = Frame::Bound(Bound { group: GroupId::of(name), targets });
+        if let Some(callers) = &mut self.sockets.callers {
+            callers.push(caller, &bound);
+        }
+    }
+
+    fn place(&self, name: &str) -> Option<Targets> {
+        let path: Path = name.strip_suffix(':')?.parse().ok()?;
+        let book = self.changes.cell.as_ref()?.get();
+        let book = Option::as_ref(&book)?;
+        if !path.is_of_system(book.path()) {
+            return None;
+        }
+        // Without a majority another node may know.
+        let ranks = self.cell_ranks().unwrap_or_default();
+        Some(book.doors(ranks.view, &ranks.order, &ranks.members))
     }
 
     /// The cluster at this moment, as the director of jobs sees it: if this node is with a majority

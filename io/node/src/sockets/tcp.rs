@@ -43,6 +43,8 @@ pub(crate) struct Callers {
     address: SocketAddr,
     connections: BTreeMap<u64, Connection>,
     next: u64,
+    /// The cluster that this is a node of, if clients have certificates.
+    cluster: String,
     /// The calls that clients may make.
     rights: Rights,
     /// Certificates that are out.
@@ -58,7 +60,7 @@ pub(crate) struct Callers {
 impl Callers {
     /// Takes clients who speak plain frames.
     pub fn listen(address: SocketAddr) -> io::Result<Callers> {
-        Callers::new(Door::open(address)?, Rights::default())
+        Callers::new(Door::open(address)?, String::new(), Rights::default())
     }
 
     /// Takes clients who speak TLS and have a certificate, for the calls that they may make. The
@@ -69,15 +71,17 @@ impl Callers {
         rights: Rights,
         waker: Arc<Waker>,
     ) -> io::Result<Callers> {
-        Callers::new(Door::gated(address, server, waker)?, rights)
+        let cluster = server.cluster().to_owned();
+        Callers::new(Door::gated(address, server, waker)?, cluster, rights)
     }
 
-    fn new(door: Door, rights: Rights) -> io::Result<Callers> {
+    fn new(door: Door, cluster: String, rights: Rights) -> io::Result<Callers> {
         Ok(Callers {
             address: door.address()?,
             door,
             connections: BTreeMap::new(),
             next: 1,
+            cluster,
             rights,
             denied: Arc::default(),
             buffered: 0,
@@ -299,7 +303,7 @@ impl Callers {
                         let other = Malformed::Version { theirs, ours: CLIENT };
                         counters.frames_malformed.count(&other);
                     }
-                    match denied(&self.rights, connection, &frame) {
+                    match denied((&self.rights, &self.cluster), connection, &frame) {
                         None => take(frame),
                         Some(reply) => {
                             counters.calls_denied += 1;
@@ -396,19 +400,24 @@ impl Callers {
     }
 }
 
-/// The answer to a call that its client has no right to make.
-fn denied(rights: &Rights, connection: &Connection, frame: &Frame) -> Option<Bytes> {
+/// The answer to a call that its client has no right to make, at a node of this cluster.
+fn denied(
+    (rights, cluster): (&Rights, &str),
+    connection: &Connection,
+    frame: &Frame,
+) -> Option<Bytes> {
     let Frame::Request(request) = frame else { return None };
     if rights.are_all() {
         return None;
     }
     let identity = connection.secure.as_ref().map(|secure| &secure.peer.identity);
-    // A node's gateway has asked the same rights of its caller.
-    if identity.is_some_and(|identity| matches!(identity.role, Role::Node(_))) {
+    // A node's gateway, and the process with its links, have asked the same rights of their callers.
+    let is_node = |it: &Identity| matches!(it.role, Role::Node(_)) && it.cluster == cluster;
+    if identity.is_some_and(is_node) {
         return None;
     }
-    let name = identity.map(Identity::label);
-    let reason = rights.refuse(name, request.group, request.method)?;
+    let name = identity.map(|identity| identity.name_in(cluster));
+    let reason = rights.refuse(name.as_deref(), request.group, request.method)?;
     let reply = Reply {
         number: request.number,
         group: request.group,
@@ -422,7 +431,7 @@ fn denied(rights: &Rights, connection: &Connection, frame: &Frame) -> Option<Byt
 /// Nobody's memory is given to those who have not introduced themselves: before that the stream
 /// must look like a greeting, which is short.
 fn is_no_greeting(input: &[u8]) -> bool {
-    const LENGTH: std::ops::RangeInclusive<u8> = 0..=128;
+    const LENGTH: std::ops::RangeInclusive<u8> = 0..=160;
     const ZERO: std::ops::RangeInclusive<u8> = 0..=0;
     const HELLO: std::ops::RangeInclusive<u8> = 1..=1;
     let header = [LENGTH, ZERO, ZERO, ZERO, HELLO];

@@ -39,6 +39,9 @@ impl Cluster {
                 self.fabric.send(node, to, &datagram);
             }
             Output::Frame { caller, frame } => self.frame_from_node(node, me, caller, &frame)?,
+            Output::Place { name, .. } => {
+                return demand(false, "clients call groups alone", || name);
+            }
             Output::Close { caller } => self.close_from_node(node, caller),
             Output::Run { group: MANAGER_ID, command } => self.keep_cluster_state(node, command)?,
             // Its service is gone, so this command is for nobody.

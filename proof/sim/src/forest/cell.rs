@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use cells::{
-    Carrier, Cell, Command, End, LinkId, Mesh, Message, Output, Overlay, Path, Router, Sight, Tree,
-    Verdict,
+    Carrier, Cell, Command, End, LinkId, Made, Mesh, Message, Output, Overlay, Path, Router, Sight,
+    Tree, Verdict,
 };
 use wire::client::{Target, Targets};
 use wire::ordered::Style;
@@ -318,7 +318,9 @@ impl CellModel {
         token: u64,
         (to, call, left): (Path, cells::Call, Duration),
     ) {
-        self.with(id, now, |router, sight| router.call(now, token, (to, call, left), sight));
+        self.with(id, now, |router, sight| {
+            router.call(now, token, Made { to, call, left, caller: Some("client-x".into()) }, sight)
+        });
     }
 
     pub(super) fn locating(&mut self, id: NodeId, group: &str) {

@@ -219,7 +219,7 @@ impl Forest {
                 self.queue.push(now + options::ORDERED, Happening::Locate { at, life, group });
             }
             Output::Forget(group) => self.cells[at.cell].forget(at.node, &group),
-            Output::Execute { call, request, left } => {
+            Output::Execute { call, request, left, .. } => {
                 let (until, request) = (now + left, Box::new(request));
                 let taken = now.max(self.cells[at.cell].stuck_until) + options::ORDERED;
                 self.queue.push(taken, Happening::Execute { at, life, call, request, until });
@@ -228,6 +228,7 @@ impl Forest {
                 self.trace.note(now, 2, at.cell, [token, 0]);
                 self.calls.ended(now, token, end);
             }
+            Output::Found { .. } => {}
             Output::Event(event) => {
                 self.trace
                     .say(now, || format!("{} {}: {event:?}", self.cells[at.cell].path, at.node));

@@ -67,7 +67,7 @@ impl Forest {
     }
 
     pub(in super::super) fn send(&mut self, at: At, link: LinkId, message: Message) {
-        if let Message::Carry(carry) = &message {
+        if let Message::CarryFor(_, carry) = &message {
             let to = self.net.by_link.get(&(at, link));
             let to = to.map(|(wire, end)| self.net.wires[*wire].ends[1 - *end].at);
             let (number, course) = (carry.call.number, carry.course);

@@ -1,12 +1,13 @@
 //! Where a cell is in its system, and what a group is called across cells.
 
+use alloc::format;
 use alloc::string::String;
 use core::cmp::Ordering;
 use core::fmt;
 use core::str::FromStr;
 
+use crate::limits::MAX_NAME;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use wire::limits::MAX_NAME;
 
 /// Labels of a path: a system is so deep at most.
 pub const MAX_DEPTH: usize = 8;
@@ -32,10 +33,15 @@ pub struct Path(String);
 pub enum NameError {
     /// Not a path.
     #[error(
-        "\"{0}\" is no cell's path: use 1 to {MAX_DEPTH} labels of lower-case letters, digits and hyphens \
-         with dots between, the root last, such as line-a.porto; no label is \"cell\""
+        "\"{path}\" cannot be a cell's path, for {why}: write labels of lower-case letters, digits \
+         and hyphens, the root's last, such as line-a.porto"
     )]
-    Path(String),
+    Path {
+        /// The text, cut where a path would end at the latest.
+        path: String,
+        /// The broken rule.
+        why: String,
+    },
     /// Not a group's name.
     #[error("\"{0}\" is no name of a group: it has 1 to {MAX_NAME} bytes, and no colon")]
     Group(String),
@@ -112,20 +118,36 @@ impl FromStr for Path {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Path, NameError> {
-        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let is_label = |label: &str| {
-            (1..=MAX_LABEL).contains(&label.len())
-                && label.bytes().all(fits)
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-                && label != "cell"
-        };
-        let labels = text.split('.').count();
-        if text.len() <= MAX_PATH && labels <= MAX_DEPTH && text.split('.').all(is_label) {
-            return Ok(Path(text.into()));
+        match broken_rule(text) {
+            None => Ok(Path(text.into())),
+            Some(why) => Err(NameError::Path { path: text.chars().take(MAX_PATH).collect(), why }),
         }
-        Err(NameError::Path(text.chars().take(MAX_PATH).collect()))
     }
+}
+
+/// The rule that keeps a text from being a path.
+fn broken_rule(text: &str) -> Option<String> {
+    if text.len() > MAX_PATH {
+        return Some(format!("it has {} bytes, of at most {MAX_PATH}", text.len()));
+    }
+    let labels = text.split('.').count();
+    if labels > MAX_DEPTH {
+        return Some(format!("it has {labels} labels, of at most {MAX_DEPTH}"));
+    }
+    if let Some(label) = text.split('.').find(|label| !is_label(label)) {
+        return Some(format!("\"{label}\" is no label of 1 to {MAX_LABEL} such letters"));
+    }
+    // Else the names of one cell would cover those of another.
+    text.split('.').any(|label| label == "cell").then(|| "no label may be \"cell\"".into())
+}
+
+/// Whether a text can be one label of a DNS name, in lower case (RFC 1035, 2.3.4).
+pub fn is_label(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=MAX_LABEL).contains(&text.len())
+        && text.bytes().all(fits)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }
 
 impl fmt::Display for Path {
@@ -208,7 +230,6 @@ impl<'de> Deserialize<'de> for Name {
 
 #[cfg(test)]
 mod tests {
-    use alloc::format;
     use alloc::string::ToString;
 
     use super::*;
@@ -236,6 +257,16 @@ mod tests {
         let deep = ["a"; MAX_DEPTH].join(".");
         assert!(deep.parse::<Path>().is_ok() && path(&deep).child("a").is_err());
         assert!("a".repeat(64).parse::<Path>().is_err());
+        for (wrong, why) in [
+            ("Porto", "\"Porto\" is no label"),
+            ("a..porto", "\"\" is no label"),
+            ("a.cell", "no label may be \"cell\""),
+            ("a.b.c.d.e.f.g.h.porto", "it has 9 labels, of at most 8"),
+            (&["x".repeat(60).as_str(); 3].join("."), "it has 182 bytes, of at most 123"),
+        ] {
+            let error = wrong.parse::<Path>().unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains("line-a.porto"), "{wrong}: {error}");
+        }
     }
 
     #[test]
