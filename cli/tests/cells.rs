@@ -3,7 +3,9 @@
 mod daemon;
 mod initiated;
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Output;
@@ -16,6 +18,7 @@ use daemon::{Daemon, program};
 use initiated::{config, free_ports, made, plant};
 use rustix::process::{Pid, Signal, kill_process};
 use tls::{Credentials, Port};
+use wire::client::Refusal;
 
 /// Adds to the counter of a cell; its sum then.
 fn add(client: &mut client::Client, group: &str, number: u32) -> u32 {
@@ -37,6 +40,15 @@ fn goes_to(client: &mut client::Client, group: &str, is_there: impl Fn(SocketAdd
         assert!(Instant::now() < end, "it is carried still");
     }
 }
+
+/// Clients of this name in the root cell may read the counter, and no others.
+const RIGHTS: &str = r#"
+[[rights.rule]]
+name = "readers"
+groups = ["counter"]
+methods = ["get"]
+clients = ["app@porto"]
+"#;
 
 /// Longer than anything here may take: a test that waits so long has failed.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -304,6 +316,13 @@ fn cells_with_certificates_trust_each_other_and_nobody_else() {
         let config = |node| folder(cell, node).join("steadfast.toml");
         (1..=3).map(|node| Daemon::of(&config(node))).collect::<Vec<Daemon>>()
     };
+    for node in 1..=3 {
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(folder("line-a.porto", node).join("steadfast.toml"))
+            .expect("init has made it");
+        file.write_all(RIGHTS.as_bytes()).expect("it can be written");
+    }
     let nodes = [start("porto"), start("line-a.porto")];
     nodes.iter().flatten().for_each(|node| node.wait_for("READY=1"));
     let socket = |cell| config(&folder(cell, 1)).admin.expect("a socket");
@@ -318,6 +337,21 @@ fn cells_with_certificates_trust_each_other_and_nobody_else() {
     assert_eq!(add(&mut here, "line-a.porto:counter", 5), 5);
     goes_to(&mut here, "line-a.porto:counter", |to| to.to_string().starts_with("127.0.2."));
     assert!(client::Client::connect(at.clone()).is_err(), "it shows no certificate");
+
+    // A cell knows callers of others by their names there, carried or not.
+    let get = |group| Invocation::new(group, "get").json().body("[]").within(TIMEOUT / 2);
+    here.call(get("line-a.porto:counter")).expect("it is named");
+    let at_line: SocketAddr = format!("127.0.2.1:{client}").parse().unwrap();
+    let line = client::Client::builder().tls(tls("line-a.porto")).connect([at_line]).unwrap();
+    let carried =
+        line.call(get("line-a.porto:counter")).expect_err("it has the same name in another cell");
+    let direct = line.call(get("counter"));
+    for denied in [carried, direct.expect_err("nor is it here")] {
+        let CallError::Refused { refusal: Refusal::Denied, reason } = denied else {
+            panic!("{denied:?}");
+        };
+        assert_eq!(reason, "\"client-app\" is not among the clients of rule \"readers\"");
+    }
     let other = client::Client::builder().tls(tls("line-a.porto")).connect(at);
     assert!(other.is_err(), "its own nodes are those of another cell");
 
