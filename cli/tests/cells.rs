@@ -17,6 +17,7 @@ use client::{CallError, Event, Invocation};
 use daemon::{Daemon, program};
 use initiated::{config, free_ports, made, plant};
 use rustix::process::{Pid, Signal, kill_process};
+use steadfast::{Context, HostOptions, Node, NodeConfig};
 use tls::{Credentials, Port};
 use wire::client::Refusal;
 
@@ -94,6 +95,28 @@ fn calls(status: &CellStatus, book: &Cell) -> Option<Vec<SocketAddr>> {
     (all.len() == ranks.order.len() && !all.is_empty()).then_some(all)
 }
 
+/// The configuration of a node of a cell below another one.
+fn text(
+    admin: &Path,
+    (path, index, above): (&str, usize, Option<&Running>),
+    rings: &[SocketAddr],
+    link: SocketAddr,
+) -> String {
+    let mut text = format!(
+        "node = {}\ncluster = \"cell.{path}\"\nadmin = \"{}\"\ninsecure = true\n\
+         listen.client = \"127.0.0.1:0\"\n",
+        index + 1,
+        admin.display()
+    );
+    for (id, ring) in (1..).zip(rings) {
+        writeln!(text, "[[nodes]]\nid = {id}\nring = \"{ring}\"").unwrap();
+    }
+    let parent = above.map(|above| above.links.clone()).unwrap_or_default();
+    let parent: Vec<_> = parent.iter().map(SocketAddr::to_string).collect();
+    writeln!(text, "[system]\nlisten = \"{link}\"\nparent = {parent:?}").unwrap();
+    text
+}
+
 /// A cell whose nodes run, each with a replica of the counter.
 struct Running {
     path: &'static str,
@@ -105,24 +128,11 @@ impl Running {
     fn start(path: &'static str, nodes: usize, above: Option<&Running>) -> Running {
         let free = steadfast::free_ring_addresses(2 * nodes);
         let (rings, links) = free.split_at(nodes);
-        let parent = above.map(|above| above.links.clone()).unwrap_or_default();
         let node = |index: usize| {
+            let place = (path, index, above);
             Daemon::with(|folder| {
-                let admin = folder.join("node.sock");
-                let mut text = format!(
-                    "node = {}\ncluster = \"cell.{path}\"\nadmin = \"{}\"\ninsecure = true\n\
-                     listen.client = \"127.0.0.1:0\"\n",
-                    index + 1,
-                    admin.display()
-                );
-                for (id, ring) in (1..).zip(rings) {
-                    writeln!(text, "[[nodes]]\nid = {id}\nring = \"{ring}\"").unwrap();
-                }
-                text += "[[replica]]\ngroup = \"counter\"\nservice = \"counter\"\n";
-                let parent: Vec<_> = parent.iter().map(SocketAddr::to_string).collect();
-                writeln!(text, "[system]\nlisten = \"{}\"\nparent = {parent:?}", links[index])
-                    .unwrap();
-                text
+                text(&folder.join("node.sock"), place, rings, links[index])
+                    + "[[replica]]\ngroup = \"counter\"\nservice = \"counter\"\n"
             })
         };
         let nodes: Vec<_> = (0..nodes).map(|index| Some(node(index))).collect();
@@ -254,6 +264,47 @@ fn two_cells_attach_and_go_on_without_the_seat() {
     line.until("the dead node does not carry", |_, _, picture| {
         (picture.carriers.len() == 2).then_some(())
     });
+}
+
+#[steadfast::service]
+trait Shop {
+    /// Sells so many; says how many the other cell has counted.
+    fn sell(&mut self, context: &Context, pieces: u32) -> Result<u32, String>;
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Till;
+
+impl Shop for Till {
+    fn sell(&mut self, context: &Context, pieces: u32) -> Result<u32, String> {
+        let add = Invocation::new("porto:counter", "add").json().body(format!("[{pieces}]"));
+        let sum = context.call(add).map_err(|error| error.to_string())?;
+        serde_json::from_slice(&sum).map_err(|error| error.to_string())
+    }
+}
+
+#[test]
+fn a_handler_calls_a_group_of_another_cell() {
+    let root = Running::start("porto", 1, None);
+    let folder = tempfile::tempdir().unwrap();
+    let (file, socket) = (folder.path().join("node.toml"), folder.path().join("node.sock"));
+    let free = steadfast::free_ring_addresses(2);
+    let config = text(&socket, ("line-a.porto", 0, Some(&root)), &free[..1], free[1]);
+    std::fs::write(&file, &config).unwrap();
+    let node = Node::start(NodeConfig::from_toml(&config).unwrap()).unwrap();
+    node.host("shop", HostOptions::default(), || ShopService::new(Till)).unwrap();
+    let mut carry = program();
+    carry.arg("carry").arg("--config").arg(&file).arg("--tied");
+    let mut carries = carry.spawn().expect("the program can be run");
+    let client = steadfast::Client::connect([node.client_address().unwrap()]).unwrap();
+    let shop = ShopClient::new(&client, "shop").within(TIMEOUT / 2);
+    assert_eq!(shop.sell(5), Ok(5));
+    assert_eq!(shop.sell(2), Ok(7));
+    let mut here = root.client();
+    assert_eq!(add(&mut here, "counter", 1), 8, "each was executed once");
+    carries.kill().unwrap();
+    carries.wait().unwrap();
+    node.stop().unwrap();
 }
 
 #[test]

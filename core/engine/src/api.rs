@@ -37,7 +37,7 @@ pub use growth::{GrowthError, GrowthStatus, RosterNews};
 pub use hang::HangRule;
 pub use keys::{KeyChangeStatus, KeyCommand, KeyError, KeyStatus};
 pub use moves::MoveError;
-pub use nested::{NestedCall, NestedError, NestedStatus};
+pub use nested::{AwayCall, AwayWait, NestedCall, NestedError, NestedStatus};
 pub use output::Output;
 pub use program::{Begun, ProgramNews};
 pub use reserve::ReserveNews;

@@ -38,13 +38,13 @@ mod style;
 mod tally;
 
 pub use api::{
-    Begun, BenchError, BenchProgress, BenchRequest, BenchResult, Checkpoints, Command, Config,
-    DeploymentNews, Deviation, DiscardError, Event, Executed, GroupStatus, GrowthError,
-    GrowthStatus, HangRule, HostError, JournalStatus, Kept, KeyChangeStatus, KeyCommand, KeyError,
-    KeyStatus, LogStatus, MoveError, NestedCall, NestedError, NestedStatus, Nodes, Output,
-    ProgramNews, Quorum, ReplicaStatus, ReserveNews, Restore, RestoreError, RestyleError,
-    RingStatus, RosterNews, SaveError, Saved, ServiceOutcome, Status, StorageNews, Suspicion,
-    Ticket, Transfer, UpgradeError, Versions,
+    AwayCall, AwayWait, Begun, BenchError, BenchProgress, BenchRequest, BenchResult, Checkpoints,
+    Command, Config, DeploymentNews, Deviation, DiscardError, Event, Executed, GroupStatus,
+    GrowthError, GrowthStatus, HangRule, HostError, JournalStatus, Kept, KeyChangeStatus,
+    KeyCommand, KeyError, KeyStatus, LogStatus, MoveError, NestedCall, NestedError, NestedStatus,
+    Nodes, Output, ProgramNews, Quorum, ReplicaStatus, ReserveNews, Restore, RestoreError,
+    RestyleError, RingStatus, RosterNews, SaveError, Saved, ServiceOutcome, Status, StorageNews,
+    Suspicion, Ticket, Transfer, UpgradeError, Versions,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

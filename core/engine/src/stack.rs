@@ -16,10 +16,12 @@ use keys::KeyHandler;
 use wire::client::{Bind, Frame};
 use wire::keys::KeyName;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_RESTYLES, MAX_WAITING};
-use wire::ordered::{Ordered, Place, StateDeclined, Synced};
+use wire::ordered::{End, Ordered, Place, StateDeclined, Synced};
 use wire::{Caller, GroupId, NodeId, Payload, Random, Time};
 
-use crate::api::{Config, Event, Executed, GrowthStatus, NestedCall, Output, Ticket, Transfer};
+use crate::api::{
+    AwayWait, Config, Event, Executed, GrowthStatus, NestedCall, Output, Ticket, Transfer,
+};
 use crate::base::Base;
 use crate::bench::Bench;
 use crate::bug::Planted;
@@ -383,6 +385,13 @@ impl<O: Ordering> Stack<O> {
         self.replicas.nested.asked_at(wall);
         self.replicas()
             .with_replica(now, group, |replica, effects| replica.call(now, call, effects));
+        self.settle(now);
+    }
+
+    /// A call of [`Output::Away`](crate::Output::Away) has ended. One that is not known to have been
+    /// executed, or not, need not be told: the handler waits until its deadline.
+    pub fn handle_away(&mut self, now: Time, wait: AwayWait, end: End) {
+        self.replicas().away_ended(now, wait, end);
         self.settle(now);
     }
 

@@ -1,9 +1,9 @@
 //! A node's copy of its cell's book, and what may be told to it.
 
 use cells::limits::MAX_LINKS;
-use cells::{Cell, Command, Path, Refusal, Verdict};
+use cells::{Call, Cell, Command, End, Path, Refusal, Verdict};
 use serde::{Deserialize, Serialize};
-use wire::{Member, NodeId, ViewNumber};
+use wire::{Duration, Member, NodeId, ViewNumber};
 
 use crate::hex::{from_hex, hex};
 
@@ -43,6 +43,55 @@ pub struct Neighbour {
     pub node: NodeId,
     /// The usual round trip, in microseconds.
     pub round_trip_us: u64,
+}
+
+/// A call that a handler at the node makes of a group of another cell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandlerCall {
+    /// The node's number of it.
+    pub number: u64,
+    /// The cell that is called.
+    pub to: Path,
+    /// The handler waits so long, in microseconds.
+    pub left_us: u64,
+    /// The call's bytes, in hexadecimal digits.
+    pub call_hex: String,
+}
+
+impl HandlerCall {
+    /// With this call.
+    pub fn new(number: u64, to: Path, left: Duration, call: &Call) -> HandlerCall {
+        let bytes = postcard::to_allocvec(call).expect("a call is plain data");
+        let left_us = u64::try_from(left.as_micros()).unwrap_or(u64::MAX);
+        HandlerCall { number, to, left_us, call_hex: hex(&bytes) }
+    }
+
+    /// The call; `None` if another version of the program has written it.
+    pub fn call(&self) -> Option<Call> {
+        postcard::from_bytes(&from_hex(&self.call_hex)?).ok()
+    }
+}
+
+/// The end of a call of [`HandlerCall`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandlerCallEnd {
+    /// The node's number of the call.
+    pub number: u64,
+    /// The end's bytes, in hexadecimal digits.
+    pub end_hex: String,
+}
+
+impl HandlerCallEnd {
+    /// With this end.
+    pub fn new(number: u64, end: &End) -> HandlerCallEnd {
+        let bytes = postcard::to_allocvec(end).expect("an end is plain data");
+        HandlerCallEnd { number, end_hex: hex(&bytes) }
+    }
+
+    /// The end; `None` if another version of the program has written it.
+    pub fn end(&self) -> Option<End> {
+        postcard::from_bytes(&from_hex(&self.end_hex)?).ok()
+    }
 }
 
 /// The most links that a node has.

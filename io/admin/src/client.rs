@@ -18,7 +18,7 @@ use manager::cluster_state::Deployment;
 use registry::{Address, Epoch, Terms};
 
 use crate::bench::{Ask, Outcome, Progress};
-use crate::cell::{CellAnswer, CellStatus, Neighbour};
+use crate::cell::{CellAnswer, CellStatus, HandlerCall, HandlerCallEnd, Neighbour};
 use crate::deployments::DeploymentsStatus;
 use crate::events::EventRecord;
 use crate::hex::from_hex;
@@ -273,6 +273,28 @@ impl Client {
     ) -> Result<CellStatus, AdminError> {
         let wait_ms = timeout.as_millis().try_into().unwrap_or(u32::MAX);
         self.patiently(&Request::Cell { since, wait_ms })
+    }
+
+    /// Returns the calls that handlers at the node make of groups of other cells, beyond this number:
+    /// once there is one, or after `timeout` (at most a minute).
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn handler_calls(
+        &mut self,
+        since: u64,
+        timeout: Duration,
+    ) -> Result<Vec<HandlerCall>, AdminError> {
+        let wait_ms = timeout.as_millis().try_into().unwrap_or(u32::MAX);
+        self.patiently(&Request::HandlerCalls { since, wait_ms })
+    }
+
+    /// Tells the node how one of them has ended.
+    ///
+    /// # Errors
+    /// The end cannot be read, or the connection broke.
+    pub fn end_handler_call(&mut self, end: HandlerCallEnd) -> Result<(), AdminError> {
+        self.ask(&Request::EndHandlerCall(end)).map(|DoneAnswer { .. }| ())
     }
 
     /// Tells the node which links the process beside it has.

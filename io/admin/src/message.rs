@@ -40,7 +40,7 @@ use wire::ordered::Style;
 use wire::{NodeId, ViewNumber};
 
 use crate::bench::{Ask, Outcome, Progress};
-use crate::cell::Neighbour;
+use crate::cell::{HandlerCallEnd, Neighbour};
 use crate::deployments::SeatStatus;
 
 /// A request.
@@ -224,6 +224,18 @@ pub enum Request {
     /// Say something to the book of the node's cell. Over TLS only what people say: the rest comes
     /// from the process beside the node.
     TellCell(Box<cells::Command>),
+    /// Return the calls that handlers at the node make of groups of other cells, once there is one
+    /// beyond the number `since`, or after a while. Only at the Unix socket.
+    HandlerCalls {
+        /// The last that is known; 0: none.
+        #[serde(default)]
+        since: u64,
+        /// Milliseconds to wait, at most a minute.
+        #[serde(default)]
+        wait_ms: u32,
+    },
+    /// One of those has ended. Only at the Unix socket.
+    EndHandlerCall(HandlerCallEnd),
     /// The process beside the node has these links. Only at the Unix socket.
     TellNeighbours(Vec<Neighbour>),
     /// How quick is the ring? Loads it meanwhile; ends when the connection does.

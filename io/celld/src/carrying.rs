@@ -76,7 +76,7 @@ impl Carrying {
             router: Router::new(status.node.node, Chosen::from(shape)),
             seen: Seen::new(path.clone(), parent),
             wires,
-            desk: Desk::open(admin, tell.clone())?,
+            desk: Desk::open(status.node.node, admin, tell.clone())?,
             groups: Groups::new(own.clone(), direct, tell.clone()),
             calls: Calls::new(path, own, rights_now, tell),
             routes,

@@ -7,9 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use admin::cell::Neighbour;
+use admin::cell::{HandlerCallEnd, Neighbour};
 use admin::{AdminError, Client};
-use cells::{Command, Refusal, Verdict};
+use cells::{Command, End, Made, Refusal, Verdict};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use wire::NodeId;
 
 use crate::inbound::{Inbound, Tell};
 use crate::options::CarryError;
@@ -29,12 +32,16 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// The node answers each order within this time, or says that it cannot.
 const PATIENCE: Duration = Duration::from_secs(6);
 
+/// Bytes of an answer to a handler: its request at the admin socket has twice as many digits.
+const MAX_ANSWER: usize = 96 << 10;
+
 /// Something to say to the node.
 #[derive(Debug)]
 enum Letter {
     /// The number is that by which the verdict is told, if anybody wants it.
     Order(Option<u64>, Command),
     Neighbours(Vec<Neighbour>),
+    Ended(HandlerCallEnd),
 }
 
 /// The threads. They end soon after this is dropped.
@@ -44,8 +51,8 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Starts the threads.
-    pub fn open(admin: PathBuf, tell: Tell) -> std::io::Result<Desk> {
+    /// Starts the threads, for this node. To be called in a runtime.
+    pub fn open(me: NodeId, admin: PathBuf, tell: Tell) -> std::io::Result<Desk> {
         let (letters, waiting) = sync_channel(MAX_WAITING);
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..CLERKS {
@@ -57,6 +64,14 @@ impl Desk {
             };
             thread::Builder::new().name("cell orders".into()).spawn(move || clerk.run())?;
         }
+        let handlers = Handlers {
+            me,
+            admin: admin.clone(),
+            tell: tell.clone(),
+            letters: letters.clone(),
+            runtime: Handle::current(),
+        };
+        thread::Builder::new().name("cell handlers".into()).spawn(move || handlers.run())?;
         thread::Builder::new().name("cell book".into()).spawn(move || follow(&admin, &tell))?;
         Ok(Desk { letters })
     }
@@ -120,6 +135,70 @@ fn watch(node: &mut Client, tell: &Tell) -> Option<AdminError> {
     None
 }
 
+/// A thread that makes calls for handlers at the node.
+struct Handlers {
+    me: NodeId,
+    admin: PathBuf,
+    tell: Tell,
+    letters: SyncSender<Letter>,
+    runtime: Handle,
+}
+
+impl Handlers {
+    fn run(self) {
+        while !self.tell.is_closed() {
+            // What goes wrong here goes wrong with the book, too, and is told there.
+            let made = Client::connect(&self.admin).and_then(|mut node| self.serve(&mut node));
+            if made.is_ok() {
+                return;
+            }
+            thread::sleep(AGAIN);
+        }
+    }
+
+    /// Makes what handlers want. Those of before a break come again: under the same names.
+    fn serve(&self, node: &mut Client) -> Result<(), AdminError> {
+        let mut since = 0;
+        while !self.tell.is_closed() {
+            for wanted in node.handler_calls(since, POLL)? {
+                since = since.max(wanted.number);
+                let Some(call) = wanted.call() else { continue };
+                let left = Duration::from_micros(wanted.left_us);
+                let caller = Some(format!("node-{}", self.me.0));
+                let made = Box::new(Made { to: wanted.to, call, left, caller });
+                let (done, ended) = oneshot::channel();
+                if self.tell.blocking_send(Inbound::Call { made, done }).is_err() {
+                    return Ok(());
+                }
+                let letters = self.letters.clone();
+                self.runtime.spawn(async move {
+                    let Ok(end) = ended.await else { return };
+                    let end = HandlerCallEnd::new(wanted.number, &short(end));
+                    if letters.try_send(Letter::Ended(end)).is_err() {
+                        tracing::warn!("the node does not keep up: a handler waits in vain");
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The end as a handler may have it.
+fn short(end: End) -> End {
+    match end {
+        End::Answer(bytes) | End::Error(bytes) if bytes.len() > MAX_ANSWER => {
+            let reason = format!(
+                "the answer has {} bytes, and a handler takes {MAX_ANSWER} from another cell: ask \
+                 for less at a time",
+                bytes.len()
+            );
+            End::Refused(wire::client::Refusal::TooLarge, reason)
+        }
+        end => end,
+    }
+}
+
 /// A thread that says things to the node.
 struct Clerk {
     admin: PathBuf,
@@ -137,6 +216,9 @@ impl Clerk {
                 Ok(Letter::Order(ask, command)) => self.order(ask, &command),
                 Ok(Letter::Neighbours(all)) => {
                     let _ = self.say(|node| node.tell_neighbours(all.clone()));
+                }
+                Ok(Letter::Ended(end)) => {
+                    let _ = self.say(|node| node.end_handler_call(end.clone()));
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, PoisonError};
 
 use admin::bench::{Ask, Progress};
-use admin::cell::{CellStatus, Neighbour};
+use admin::cell::{CellStatus, HandlerCall, HandlerCallEnd, Neighbour};
 use admin::deployments::{DeploymentsStatus, SeatStatus};
 use admin::events::{Interest, Stamped};
 use admin::growth::WelcomeAnswer;
@@ -22,13 +22,14 @@ use engine::GrowthError;
 use job::{Assignment, Jobs, Taken, Void};
 use manager::cluster_state::{Answer, Command, Deployment};
 use manager::placement::preview;
-use os::clock::wall_clock;
+use os::clock::{monotonic, wall_clock};
 use registry::{Ask as RegistryAsk, Epoch, Listing, Terms};
 use store::backup::Backup;
 use wire::ordered::Style;
 use wire::roster::Motion;
 use wire::{Duration, Member, NodeId, Time, ViewNumber};
 
+use crate::celling::wait_for;
 use crate::control::{ANSWER_WITHIN, Control};
 use crate::error::{GrowthRefused, StartError, Stopped};
 use crate::order::{BenchOutcome, Order};
@@ -345,6 +346,22 @@ impl Handler for Control {
         self.cell_book()?;
         let ask = |reply| Order::Cell { command, reply };
         self.ask(ANSWER_WITHIN, ask).map_err(|stopped| unless_hung(stopped, UNSEATED))?
+    }
+
+    fn handler_calls(&self, since: u64) -> Vec<HandlerCall> {
+        self.away.get().beyond(monotonic(), since)
+    }
+
+    fn wait_for_handler_calls(&self, since: u64, timeout: Duration) -> bool {
+        wait_for(&self.away, since, timeout)
+    }
+
+    fn end_handler_call(&self, ended: HandlerCallEnd) -> Done<()> {
+        let end = ended.end().ok_or("the end is none of this version")?;
+        match self.away.change(|calls| calls.ended(ended.number, end)) {
+            Some((wait, end)) => self.order(Order::AwayEnded(wait, end)).map_err(words),
+            None => Ok(()),
+        }
     }
 
     fn keep_neighbours(&self, neighbours: Vec<Neighbour>) {

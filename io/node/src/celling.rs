@@ -2,6 +2,8 @@
 //! `steadfast.cell`. The links of the cell are a process's beside the node (crate `celld`), which
 //! follows the book and gives commands by the admin socket.
 
+mod away;
 mod service;
 
+pub(crate) use away::{SharedCalls, wait_for};
 pub(crate) use service::{CellService, SharedBook};

@@ -22,7 +22,7 @@ use wire::ordered::{Style, Usage};
 use wire::roster::{Motion, Seat};
 use wire::{Duration, Member, NodeId, ViewNumber};
 
-use crate::celling::SharedBook;
+use crate::celling::{SharedBook, SharedCalls};
 use crate::directing::View as JobsView;
 use crate::error::{GrowthRefused, HostError, MoveError, ReloadError, RestyleError, Stopped};
 use crate::managing::View as ManagerView;
@@ -82,6 +82,8 @@ pub(crate) struct Control {
     pub jobs: Option<Shared<Jobs>>,
     /// `None` where this node is of no cell.
     pub cell: Option<SharedBook>,
+    /// Calls of handlers to groups of other cells.
+    pub away: SharedCalls,
     /// The links of the process beside this node.
     pub neighbours: Mutex<Vec<Neighbour>>,
     /// How what is bound here ends, unless it is said.
@@ -115,6 +117,7 @@ impl Control {
             registry: None,
             jobs: None,
             cell: None,
+            away: SharedCalls::default(),
             neighbours: Mutex::default(),
             terms: registry::Terms::default(),
         }

@@ -11,15 +11,15 @@ use bytes::Bytes;
 use cells::{Refusal, Verdict};
 use config::NodeAddress;
 use engine::{
-    BenchError, BenchProgress, BenchRequest, BenchResult, Event, GrowthError, Restore, Saved,
-    Transfer, UpgradeError,
+    AwayWait, BenchError, BenchProgress, BenchRequest, BenchResult, Event, GrowthError, Restore,
+    Saved, Transfer, UpgradeError,
 };
 use job::{Taken, Void};
 use manager::Proposal;
 use manager::cluster_state::{Answer, Command};
 use seal::ClusterKey;
 use wire::keys::KeyName;
-use wire::ordered::{GroupOptions, Place, Style, Usage};
+use wire::ordered::{End, GroupOptions, Place, Style, Usage};
 use wire::roster::Motion;
 use wire::{GroupId, NodeId, Payload, ViewNumber};
 
@@ -135,6 +135,8 @@ pub(crate) enum Order {
         command: cells::Command,
         reply: CellReply,
     },
+    /// A call of a handler here to another cell has ended.
+    AwayEnded(AwayWait, End),
     /// A proposal of the manager.
     Proposal(Proposal),
     /// How critical calls are whose clients do not say it, by group.

@@ -16,7 +16,7 @@ use os::waker::Waker;
 use rustix::io::Errno;
 use wire::Time;
 
-use crate::celling::SharedBook;
+use crate::celling::{SharedBook, SharedCalls};
 use crate::control::Control;
 use crate::events::Events;
 use crate::incarnation::Founding;
@@ -100,6 +100,7 @@ pub(crate) struct Changes {
     pub jobs: Option<Shared<Jobs>>,
     /// `None`: this node is of no cell.
     pub cell: Option<SharedBook>,
+    pub away: SharedCalls,
 }
 
 impl Changes {
@@ -109,6 +110,7 @@ impl Changes {
             registry: control.registry.clone(),
             jobs: control.jobs.clone(),
             cell: control.cell.clone(),
+            away: control.away.clone(),
         }
     }
 

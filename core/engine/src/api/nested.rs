@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use wire::client::Refusal;
 use wire::histogram::Times;
 use wire::limits::{MAX_BODY, MAX_NESTED_CALLS, MAX_NESTED_DEPTH};
-use wire::{Duration, MethodId};
+use wire::path::Path;
+use wire::{ClientId, Duration, GroupId, MethodId};
 
 use super::Ticket;
 
@@ -27,6 +28,47 @@ pub struct NestedCall {
     pub body: Bytes,
     /// The call's time-out, at most the time left to the handler's own call.
     pub timeout: Duration,
+}
+
+/// A call that a handler of this node's replica makes of a group of another cell. The driver makes
+/// it as a client does, and tells its end to [`Stack::handle_away`](crate::Stack::handle_away).
+///
+/// Every execution of the handler, at any replica, makes it under the same names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwayCall {
+    /// The name of the end.
+    pub wait: AwayWait,
+    /// The cell that is called.
+    pub cell: Path,
+    /// The group, by its name there.
+    pub group: String,
+    /// The session: one for each client of the caller, and each place among a handler's calls.
+    pub client: ClientId,
+    /// The number in the session: the parent call's.
+    pub number: u64,
+    /// All calls below this number have ended.
+    pub unanswered: u64,
+    /// The method.
+    pub method: MethodId,
+    /// Arguments and result are JSON instead of postcard.
+    pub json: bool,
+    /// The priority of the parent call.
+    pub priority: u8,
+    /// The arguments.
+    pub body: Bytes,
+    /// The handler waits so long.
+    pub left: Duration,
+}
+
+/// A handler that waits for the end of a call to another cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AwayWait {
+    /// The calling group.
+    pub caller: GroupId,
+    /// The parent call's client and number, and the place among its handler's calls.
+    pub child: (ClientId, u64, u8),
+    /// The hash of the call.
+    pub asked: u64,
 }
 
 /// Times of the nested calls that this node's replicas have ordered since the node's start. Each

@@ -11,7 +11,7 @@ use wire::roster::Roster;
 use wire::{Caller, GroupId, NodeId, NodeList, NodeSet, Payload, ViewNumber};
 
 use super::{
-    BenchError, BenchResult, Command, Event, Kept, KeyCommand, MoveError, NestedError,
+    AwayCall, BenchError, BenchResult, Command, Event, Kept, KeyCommand, MoveError, NestedError,
     RestoreError, RestyleError, SaveError, Saved, Ticket, Transfer,
 };
 
@@ -46,6 +46,8 @@ pub enum Output {
         /// The client's connection.
         caller: Caller,
     },
+    /// Make this call of a group of another cell.
+    Away(Box<AwayCall>),
     /// A call of the node's internal client ([`Stack::call`](crate::Stack::call)) is over.
     Own {
         /// The call's number.

@@ -8,18 +8,22 @@ mod acting;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::client::Refusal;
-use wire::limits::{MAX_BODY, MAX_NESTED_BYTES, MAX_NESTED_CALLS, MAX_NESTED_DEPTH};
-use wire::ordered::{
-    End, KeptReply, NestedEnd, Origin, Request, asked, nested_client, nested_number,
+use wire::limits::{
+    MAX_BODY, MAX_NESTED_BYTES, MAX_NESTED_CALLS, MAX_NESTED_DEPTH, MAX_SESSION_WINDOW,
 };
+use wire::ordered::{
+    End, KeptReply, NestedEnd, Origin, Request, asked, nested_client, nested_number, nested_parts,
+};
+use wire::path::{Name, Path, Scope};
 use wire::system::is_closed;
 use wire::{ClientId, Duration, GroupId, Lane, Time};
 
-use crate::api::{NestedCall, NestedError, ServiceOutcome, Ticket};
+use crate::api::{AwayCall, AwayWait, NestedCall, NestedError, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
 use crate::stopwatch::Work;
 
@@ -60,9 +64,36 @@ pub(crate) struct Ask {
     pub(crate) due: Time,
     /// The request as ordered, but for its time, seed and timeout.
     pub(crate) request: Request,
+    /// The cell and the group there, if another cell's is called: nothing is ordered then but the
+    /// end.
+    pub(crate) away: Option<(Path, String)>,
 }
 
 impl Ask {
+    /// The call of a group of another cell, as a client there makes it. The window of a session is a
+    /// client's own: so each place among a handler's calls is a session, with the parent's numbers.
+    pub(crate) fn away(&self, now: Time) -> Option<AwayCall> {
+        let (cell, group) = self.away.clone()?;
+        let Request { client, number, unanswered, method, json, priority, ref body, .. } =
+            self.request;
+        let (number, place) = nested_parts(number);
+        let (unanswered, _) = nested_parts(unanswered);
+        let caller = self.request.path().last().copied().expect("a group calls");
+        Some(AwayCall {
+            wait: AwayWait { caller, child: self.child, asked: self.asked },
+            cell,
+            group,
+            client: ClientId(client.0.rotate_left(8) ^ u64::from(place)),
+            number,
+            unanswered: unanswered.max((number + 1).saturating_sub(MAX_SESSION_WINDOW)).max(1),
+            method,
+            json,
+            priority,
+            body: body.clone(),
+            left: self.due.since(now),
+        })
+    }
+
     /// The end of this call, as reported by the caller itself.
     pub(crate) fn end(&self, end: End) -> NestedEnd {
         let (client, number, call) = self.child;
@@ -322,6 +353,7 @@ fn open(
     }
     let NestedCall { callee, method, json, body, timeout, .. } = call;
     let timeout = timeout.min(Duration::from_secs(3_600));
+    let away = away(&callee)?;
     let callee = GroupId::of(&callee);
     // It does not exist for clients, and a handler may have the name from one of them.
     if is_closed(callee) {
@@ -367,5 +399,17 @@ fn open(
     };
     let child = (handler.client, handler.number, place);
     let due = handler.due.min(now + timeout);
-    Ok(Ask { child, asked, ordered: false, call_quorum: CallQuorum::Given, timeout, due, request })
+    let (ordered, call_quorum) = (false, CallQuorum::Given);
+    Ok(Ask { child, asked, ordered, call_quorum, timeout, due, request, away })
+}
+
+/// The cell and the group of a full name; `None`: the name is of this cell.
+fn away(callee: &str) -> Result<Option<(Path, String)>, NestedError> {
+    if !callee.contains(':') {
+        return Ok(None);
+    }
+    match callee.parse() {
+        Ok(Name { scope: Scope::Cell(path), group }) => Ok(Some((path, group))),
+        _ => Err(NestedError::NoSuchGroup),
+    }
 }

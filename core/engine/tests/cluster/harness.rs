@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Ring};
 use steadfast_engine::{
-    BenchError, BenchRequest, BenchResult, Changes, Command, Config, Event, Kept, MoveError,
-    Output, RestoreError, RestyleError, SaveError, Saved, Stack, Ticket, Transfer,
+    AwayCall, BenchError, BenchRequest, BenchResult, Changes, Command, Config, Event, Kept,
+    MoveError, Output, RestoreError, RestyleError, SaveError, Saved, Stack, Ticket, Transfer,
 };
 use testkit::{Draw, Machine, Network, Simulation, Weather, World};
 use wire::client::{Frame, Reply};
@@ -57,6 +57,8 @@ pub struct Node<O> {
     events: Vec<Event>,
     benches: Vec<Result<BenchResult, BenchError>>,
     owns: Vec<(u64, wire::client::Outcome)>,
+    /// Calls of groups of other cells.
+    away: Vec<AwayCall>,
     moves: Vec<Result<ViewNumber, MoveError>>,
     restyles: Vec<Result<ViewNumber, RestyleError>>,
     saves: Vec<Result<Saved, SaveError>>,
@@ -282,6 +284,7 @@ impl<O: Base> Cluster<O> {
             events: Vec::new(),
             benches: Vec::new(),
             owns: Vec::new(),
+            away: Vec::new(),
             moves: Vec::new(),
             restyles: Vec::new(),
             saves: Vec::new(),
@@ -590,6 +593,8 @@ impl<O: Base> Simulation for Cluster<O> {
                 Output::Own { number, outcome } => {
                     self.at_mut(id).owns.push((number, outcome));
                 }
+                Output::Away(call) => self.at_mut(id).away.push(*call),
+                Output::Place { .. } => {}
                 Output::Bench(outcome) => self.at_mut(id).benches.push(*outcome),
                 Output::Event(event) => self.at_mut(id).events.push(event),
             }

@@ -1,11 +1,11 @@
 //! The promises of calls between groups (`docs/protocol/nested.md`).
 
 use steadfast_engine::Event;
-use steadfast_engine::ordering::InProcess;
+use steadfast_engine::ordering::{InProcess, Ring};
 use wire::Duration;
 use wire::client::{Access, Outcome};
 use wire::histogram::Times;
-use wire::ordered::{AckLevel, GroupOptions, Style};
+use wire::ordered::{AckLevel, End, GroupOptions, KeptReply, Style};
 use wire::system::MANAGER;
 
 use crate::base::Base;
@@ -233,4 +233,61 @@ fn who_executes_a_log_again_tells_its_handlers_what_they_were_told() {
     assert_eq!(cluster.state(3, "front"), told.collect::<Vec<_>>());
     cluster.run_for(ms(5));
     assert_eq!(cluster.state(4, "back"), ["1", "2", "3", "4", "5", "6"]);
+}
+
+fn reply(text: &str) -> End {
+    End::Reply(KeptReply::Ok(text.into()))
+}
+
+/// Nothing is ordered but the end: so a call to another cell is made by the caller's primary alone,
+/// and by the next one under the same names.
+#[test]
+fn a_call_to_another_cell_is_made_again_by_the_next_primary_and_ends_once() {
+    let mut cluster = Cluster::<Ring>::new(3);
+    cluster.host_on("front", &[1, 2, 3]);
+    let client = cluster.client(2);
+    cluster.learn_view(client, "front");
+    let entry = cluster.connect_as(client, 1);
+    let text = "line-a.porto:back>a";
+    cluster.call(entry, "front", 1, text);
+    cluster.run_for(ms(5));
+    assert!(cluster.away(2).is_empty() && cluster.away(3).is_empty());
+    let first = cluster.away(1).pop().expect("the primary makes it");
+    assert_eq!((first.cell.as_str(), &*first.group), ("line-a.porto", "back"));
+    assert_eq!((first.number, first.unanswered, &first.body[..]), (1, 1, &b"a"[..]));
+
+    cluster.kill(1);
+    cluster.run_for(ms(500));
+    let call = cluster.call(client, "front", 1, text);
+    let second = cluster.away(2).pop().expect("the next primary makes it");
+    assert_eq!((second.wait, second.client, second.number), (first.wait, first.client, 1));
+    cluster.end_away(3, second.wait, reply("no primary speaks so"));
+    cluster.end_away(2, second.wait, reply("1"));
+    cluster.end_away(2, second.wait, reply("once more"));
+    assert_eq!(cluster.reply(call), ok("1:line-a.porto:back>a=1"));
+    cluster.run_for(ms(5));
+    for node in [2, 3] {
+        assert_eq!(cluster.state(node, "front"), ["line-a.porto:back>a=1"]);
+    }
+}
+
+#[test]
+fn calls_to_other_cells_that_cannot_be_end_alike_everywhere() {
+    for style in [Style::SemiActive, Style::Active, Style::WarmPassive, Style::Stateless] {
+        let mut cluster = Cluster::<InProcess>::in_process(3);
+        cluster.host_on_with(
+            "front",
+            &[1, 2, 3],
+            GroupOptions { style, ..GroupOptions::default() },
+        );
+        let client = cluster.client(1);
+        let call = cluster.call(client, "front", 1, "*:back>a");
+        assert_eq!(cluster.reply(call), ok("1:*:back>a=NoSuchGroup"), "{style:?}");
+        let call = cluster.call(client, "front", 2, "line-a.porto:back>a");
+        cluster.run_for(ms(100));
+        let made = cluster.away(1).pop().expect("the first replica makes it");
+        assert_eq!(made.number, 2);
+        cluster.end_away(1, made.wait, End::NoReplica);
+        assert_eq!(cluster.reply(call), ok("2:line-a.porto:back>a=NoReplica"), "{style:?}");
+    }
 }

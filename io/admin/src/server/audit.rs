@@ -157,6 +157,7 @@ pub(super) fn asked(request: &Request) -> Option<Value> {
     let looks = match request {
         Status {} | Poisoned { .. } | Events { .. } | Deployments {} | Registry { .. } => true,
         Jobs { .. } | Assignment { .. } | Cell { .. } | TellNeighbours(_) => true,
+        HandlerCalls { .. } | EndHandlerCall(_) => true,
         // The process beside the node tells much more than people do.
         TellCell(command) => {
             !is_by_people(command) || matches!(**command, CellCommand::Want { .. })

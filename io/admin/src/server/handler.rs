@@ -13,7 +13,7 @@ use wire::ordered::Style;
 use wire::{Duration, Member, NodeId, ViewNumber};
 
 use crate::bench::{Ask, Progress};
-use crate::cell::{CellStatus, Neighbour};
+use crate::cell::{CellStatus, HandlerCall, HandlerCallEnd, Neighbour};
 use crate::deployments::{DeploymentsStatus, SeatStatus};
 use crate::events::{Interest, Stamped};
 use crate::growth::WelcomeAnswer;
@@ -143,6 +143,16 @@ pub trait Handler: Send + Sync {
 
     /// Says something to the cell's book, and waits for the answer.
     fn tell_cell(&self, command: cells::Command) -> Done<Result<Verdict, Refusal>>;
+
+    /// Returns calls that handlers make of groups of other cells, beyond this number.
+    fn handler_calls(&self, since: u64) -> Vec<HandlerCall>;
+
+    /// Waits until there is one, or for so long. True: there is none, and may be waited for once
+    /// more.
+    fn wait_for_handler_calls(&self, since: u64, timeout: Duration) -> bool;
+
+    /// One of them has ended.
+    fn end_handler_call(&self, end: HandlerCallEnd) -> Done<()>;
 
     /// Keeps what the process beside the node has told of its links.
     fn keep_neighbours(&self, neighbours: Vec<Neighbour>);

@@ -116,6 +116,16 @@ pub(super) fn answer_request(
             answer_done(stream, node.cell())
         }
         Request::TellCell(command) => tell_cell(node, stream, *command),
+        Request::HandlerCalls { .. } | Request::EndHandlerCall(_)
+            if matches!(stream, Stream::Tls(_)) =>
+        {
+            refuse(stream, "calls of handlers are for the process beside the node")
+        }
+        Request::HandlerCalls { since, wait_ms } => {
+            wait_while(stream, wait_ms, |left| node.wait_for_handler_calls(since, left));
+            answer_done(stream, Ok(node.handler_calls(since)))
+        }
+        Request::EndHandlerCall(end) => done(stream, node.end_handler_call(end)),
         Request::TellNeighbours(neighbours) => {
             if matches!(stream, Stream::Tls(_)) || neighbours.len() > MAX_NEIGHBOURS {
                 return refuse(stream, "the process beside the node tells of its few links");

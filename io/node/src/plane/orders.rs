@@ -80,6 +80,7 @@ impl Plane {
             Order::Jobs { command, reply } => self.tell_jobs(now, &command, reply),
             Order::CellRanks { reply } => answer(&reply, self.cell_ranks()),
             Order::Cell { command, reply } => self.tell_cell(now, &command, reply),
+            Order::AwayEnded(wait, end) => self.stack.handle_away(now, wait, end),
             Order::Proposal(proposal) => self.grant(now, proposal),
             Order::Criticalities(of) => self.stack.set_criticalities(of),
             Order::Key { ask, reply } => answer(&reply, self.change_key(now, ask)),

@@ -69,6 +69,7 @@ impl Plane {
                     callers.push(caller, &frame);
                 }
             }
+            Output::Away(call) => self.changes.away.change(|calls| calls.make(now, *call)),
             Output::Place { caller, name } => self.tell_place(caller, &name),
             Output::Close { caller } => {
                 if let Some(callers) = callers {

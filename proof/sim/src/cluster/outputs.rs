@@ -42,6 +42,9 @@ impl Cluster {
             Output::Place { name, .. } => {
                 return demand(false, "clients call groups alone", || name);
             }
+            Output::Away(call) => {
+                return demand(false, "services call groups of their cell", || call.group);
+            }
             Output::Close { caller } => self.close_from_node(node, caller),
             Output::Run { group: MANAGER_ID, command } => self.keep_cluster_state(node, command)?,
             // Its service is gone, so this command is for nobody.

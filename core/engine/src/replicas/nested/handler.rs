@@ -1,5 +1,6 @@
 //! Calls between groups are ordered, and ended.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use wire::ordered::{End, KeptReply, NestedEnd, Ordered, Request, Style, nested_p
 use wire::{Duration, GroupId, Member, Time};
 
 use super::{CROWDED, Open, Owed};
-use crate::api::Event;
+use crate::api::{AwayWait, Event, Output};
 use crate::base::Base;
 use crate::bug::Bug;
 use crate::callers::Call;
@@ -140,7 +141,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             return;
         }
         let known = self.base.directory.get(callee);
-        let awake = known.is_some_and(|callee| callee.primary().is_some());
+        // Another cell's group may always be there.
+        let is_away = open.ask.away.is_some();
+        let awake = is_away || known.is_some_and(|callee| callee.primary().is_some());
         let crowded =
             self.replicas.hosted.get(&group).is_some_and(|hosted| hosted.replica.refuses_calls());
         let end = match known {
@@ -148,7 +151,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 open.order_at.is_some_and(|at| at <= now).then_some(End::Split)
             }
             _ if late && awake => Some(End::Deadline),
-            None if !self.replicas.may_come(self.base, callee) => Some(End::NoSuchGroup),
+            None if !is_away && !self.replicas.may_come(self.base, callee) => {
+                Some(End::NoSuchGroup)
+            }
             _ if late => Some(End::NoReplica),
             _ if crowded && !open.delivered => {
                 Some(End::Reply(KeptReply::Refused(Refusal::Busy, CROWDED.into())))
@@ -169,6 +174,10 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if !awake {
             return; // a view of the callee will come
         }
+        if let Some(call) = open.ask.away(now) {
+            open.delivered = true;
+            return self.base.outputs.push(Output::Away(Box::new(call)));
+        }
         let timeout = open.ask.due.since(now).as_micros();
         let request = Request {
             time: open.wall,
@@ -177,6 +186,23 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             ..open.ask.request.clone()
         };
         open.handed = Some((self.base.order_copy(now, Ordered::Request(request)), now));
+    }
+
+    /// A call to another cell has ended: all replicas are told, if the handler here waits for it and
+    /// this node speaks for it. The first such end in the order counts.
+    pub(crate) fn away_ended(&mut self, now: Time, wait: AwayWait, end: End) {
+        let AwayWait { caller, child, asked } = wait;
+        let speaks = self.replicas.speaks_after(self.base, caller).is_some();
+        let is_it = |open: &&mut Open| {
+            let Ask { away, child: its, asked: hash, .. } = &open.ask;
+            away.is_some() && (*its, *hash) == (child, asked) && open.delivered && !open.given_up
+        };
+        let open = self.replicas.nested.open.get_mut(&caller).filter(is_it);
+        if let Some(open) = open.filter(|_| speaks) {
+            open.given_up = true;
+            let end = Ordered::NestedEnd(open.ask.end(end));
+            self.base.order(now, end);
+        }
     }
 
     /// A group's call is delivered: the calling replicas need not order it any more.

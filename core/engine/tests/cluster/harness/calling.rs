@@ -1,13 +1,24 @@
 //! Clients, their calls, and what they are answered.
 
 use bytes::Bytes;
+use steadfast_engine::{AwayCall, AwayWait};
 use wire::client::{Access, Frame, Hello, Outcome, Reply, Request};
+use wire::ordered::End;
 use wire::{Caller, ClientId, Duration, GroupId, MethodId, ViewNumber};
 
 use super::{Cluster, Connection, Pending, ms};
 use crate::base::Base;
 
 impl<O: Base> Cluster<O> {
+    /// Calls of other cells that this node was to make so far.
+    pub fn away(&self, node: u32) -> Vec<AwayCall> {
+        self.at(node).away.clone()
+    }
+
+    pub fn end_away(&mut self, node: u32, wait: AwayWait, end: End) {
+        self.ask(node, |stack, now| stack.handle_away(now, wait, end));
+    }
+
     pub fn client(&mut self, node: u32) -> Connection {
         self.callers += 1;
         let client = ClientId(self.callers);
