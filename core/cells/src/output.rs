@@ -68,7 +68,7 @@ pub enum Output {
         request: Call,
         /// Within this time.
         left: Duration,
-        /// Whose it is. `None`: nobody vouches for a name.
+        /// Its caller. `None`: nobody vouches for a name.
         origin: Option<Origin>,
     },
     /// The answer to a question that was asked here, and again when it changes.

@@ -147,7 +147,7 @@ struct Handlers {
 impl Handlers {
     fn run(self) {
         while !self.tell.is_closed() {
-            // What goes wrong here goes wrong with the book, too, and is told there.
+            // A failure here is one of the book's, too, and is told there.
             let made = Client::connect(&self.admin).and_then(|mut node| self.serve(&mut node));
             if made.is_ok() {
                 return;

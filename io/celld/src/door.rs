@@ -9,20 +9,19 @@ use std::time::Duration;
 use cells::Path;
 use tls::{Server, Visitor};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use wire::NodeId;
-use wire::client::Targets;
 
 use crate::inbound::Tell;
-use crate::routes::Direct;
 
 mod caller;
 mod inside;
 
 use caller::converse;
+pub(crate) use inside::News;
 use inside::{GREETING, Inside};
 
 /// Callers at a time.
@@ -30,15 +29,6 @@ const MAX_CALLERS: usize = 1_024;
 
 /// Without a descriptor for another connection, some will be closed meanwhile.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(100);
-
-/// What callers are told when it changes.
-#[derive(Clone, Debug)]
-pub(crate) struct News {
-    /// The nodes at which this door is, the best first.
-    pub doors: watch::Receiver<Targets>,
-    /// Groups of other cells that can be called directly.
-    pub routes: watch::Receiver<Direct>,
-}
 
 /// The port, before it serves.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ const BITS: u32 = 48;
 pub struct Sessions {
     home: Session,
     away: Vec<Away>,
-    /// What a session with another cell begins with.
+    /// The beginnings of a session with another cell.
     config: Config,
 }
 

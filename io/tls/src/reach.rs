@@ -67,7 +67,7 @@ fn server_name(name: String) -> ServerName<'static> {
 pub(crate) struct NodesOfSystem {
     pub(crate) ours: Identity,
     pub(crate) authorities: Arc<RootCertStore>,
-    /// Of these clusters alone.
+    /// They must be of these clusters, if any are named.
     only: Option<[String; 2]>,
     provider: Arc<CryptoProvider>,
 }

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Ring};
 use steadfast_engine::{
-    AwayCall, BenchError, BenchRequest, BenchResult, Changes, Command, Config, Event, Kept,
-    MoveError, Output, RestoreError, RestyleError, SaveError, Saved, Stack, Ticket, Transfer,
+    AwayCall, BenchError, BenchResult, Changes, Command, Config, Event, Kept, MoveError, Output,
+    RestoreError, RestyleError, SaveError, Saved, Stack, Ticket, Transfer,
 };
 use testkit::{Draw, Machine, Network, Simulation, Weather, World};
 use wire::client::{Frame, Reply};
@@ -394,20 +394,6 @@ impl<O: Base> Cluster<O> {
     /// The node has told such an event.
     pub fn told(&self, node: u32, is: impl Fn(&Event) -> bool) -> bool {
         self.at(node).events.iter().any(is)
-    }
-
-    pub fn bench(&mut self, node: u32, request: BenchRequest) -> Result<(), BenchError> {
-        self.ask(node, |stack, now| stack.bench(now, request))
-    }
-
-    pub fn stop_bench(&mut self, node: u32) {
-        self.ask(node, |stack, now| stack.stop_bench(now));
-    }
-
-    /// Returns the outcome of the benchmark that the node was asked for.
-    pub fn bench_outcome(&mut self, node: u32) -> Result<BenchResult, BenchError> {
-        self.run_until("the end of a benchmark", |cluster| !cluster.at(node).benches.is_empty());
-        self.at_mut(node).benches.remove(0)
     }
 
     /// Returns the outcome of a call of a node's internal client.

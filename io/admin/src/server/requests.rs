@@ -116,23 +116,17 @@ pub(super) fn answer_request(
             answer_done(stream, node.cell())
         }
         Request::TellCell(command) => tell_cell(node, stream, *command),
-        Request::HandlerCalls { .. } | Request::EndHandlerCall(_)
+        Request::HandlerCalls { .. } | Request::EndHandlerCall(_) | Request::TellNeighbours(_)
             if matches!(stream, Stream::Tls(_)) =>
         {
-            refuse(stream, "calls of handlers are for the process beside the node")
+            refuse(stream, "links, and calls of handlers, are for the process beside the node")
         }
-        Request::HandlerCalls { since, wait_ms } => {
-            wait_while(stream, wait_ms, |left| node.wait_for_handler_calls(since, left));
-            answer_done(stream, Ok(node.handler_calls(since)))
-        }
+        Request::HandlerCalls { since, wait_ms } => handler_calls(node, stream, since, wait_ms),
         Request::EndHandlerCall(end) => done(stream, node.end_handler_call(end)),
-        Request::TellNeighbours(neighbours) => {
-            if matches!(stream, Stream::Tls(_)) || neighbours.len() > MAX_NEIGHBOURS {
-                return refuse(stream, "the process beside the node tells of its few links");
-            }
-            node.keep_neighbours(neighbours);
-            done(stream, Ok(()))
+        Request::TellNeighbours(all) if all.len() > MAX_NEIGHBOURS => {
+            refuse(stream, "a node has fewer links")
         }
+        Request::TellNeighbours(all) => done(stream, Ok(node.keep_neighbours(all))),
         Request::Bench(ask) => bench::run(node, stream, &ask),
     }
 }
@@ -227,6 +221,16 @@ fn tell_jobs(
         Err(void) => JobsAnswer::Void(void),
     };
     answer_done(stream, node.tell_jobs(command).map(answer))
+}
+
+fn handler_calls(
+    node: &dyn Handler,
+    stream: &mut Stream,
+    since: u64,
+    wait_ms: u32,
+) -> io::Result<Answered> {
+    wait_while(stream, wait_ms, |left| node.wait_for_handler_calls(since, left));
+    answer_done(stream, Ok(node.handler_calls(since)))
 }
 
 fn tell_cell(

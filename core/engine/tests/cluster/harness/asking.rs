@@ -1,6 +1,6 @@
 //! Requests of tests to nodes and their disks.
 
-use steadfast_engine::{Event, KeyCommand, KeyError, Stack};
+use steadfast_engine::{BenchError, BenchRequest, BenchResult, Event, KeyCommand, KeyError, Stack};
 use testkit::Simulation;
 use wire::Time;
 use wire::keys::OfferedKey;
@@ -11,6 +11,20 @@ use crate::vault::key_name;
 use crate::voting::Fault;
 
 impl<O: Base> Cluster<O> {
+    pub fn bench(&mut self, node: u32, request: BenchRequest) -> Result<(), BenchError> {
+        self.ask(node, |stack, now| stack.bench(now, request))
+    }
+
+    pub fn stop_bench(&mut self, node: u32) {
+        self.ask(node, |stack, now| stack.stop_bench(now));
+    }
+
+    /// Returns the outcome of the benchmark that the node was asked for.
+    pub fn bench_outcome(&mut self, node: u32) -> Result<BenchResult, BenchError> {
+        self.run_until("the end of a benchmark", |cluster| !cluster.at(node).benches.is_empty());
+        self.at_mut(node).benches.remove(0)
+    }
+
     pub(super) fn keep(&mut self, id: u32, command: KeyCommand) {
         let vault = self.vault(id);
         if vault.held {
