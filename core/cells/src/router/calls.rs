@@ -180,9 +180,13 @@ impl CallHandler<'_, '_> {
             return self.end(id, end);
         }
         carried.by = Some(link);
-        let (to, hops, call) = (carried.to.clone(), carried.hops - 1, carried.call.clone());
+        let (to, hops, mut call) = (carried.to.clone(), carried.hops - 1, carried.call.clone());
+        if !carried.tried.is_empty() && self.calls.planted.is(Bug::NumberAnew) {
+            call.number += 1 << 32;
+        }
         let class = Class::of(call.priority);
-        let course = course_by(carried.course, link, self.sight, self.links);
+        let mut course = course_by(carried.course, link, self.sight, self.links);
+        course.is_down &= !self.calls.planted.is(Bug::GoUpAgain);
         self.links.called(now, link);
         let carry = Carry { id, to, left, hops, course, call };
         self.out.send(link, class, Message::Carry(carry));
@@ -277,7 +281,10 @@ impl CallHandler<'_, '_> {
     }
 
     /// A call is for this cell. One that is being executed already is not asked for again.
-    fn execute(&mut self, from: From, call: Call, left: Duration) {
+    fn execute(&mut self, from: From, mut call: Call, left: Duration) {
+        if self.calls.planted.is(Bug::GiveUpOlder) {
+            call.unanswered = call.number;
+        }
         let key = (call.client, call.number);
         let class = Class::of(call.priority);
         let present = self.calls.by_key.get(&key).and_then(|id| self.calls.executing.get_mut(id));

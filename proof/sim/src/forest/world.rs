@@ -9,13 +9,13 @@ use wire::{Duration, NodeId, Time};
 use super::calls::Calls;
 use super::cell::CellModel;
 use super::happening::Happening;
-use super::net::Net;
 use super::options::{self, Options};
-use super::place::At;
+use crate::celled::{At, tree};
 use crate::check::{Verdict, demand};
 use crate::draw::Draw;
 use crate::plant::Plant;
 use crate::trace::Trace;
+use crate::wires::Wires;
 
 /// The whole.
 pub(super) struct Forest {
@@ -25,7 +25,7 @@ pub(super) struct Forest {
     pub(super) queue: Queue<Happening>,
     pub(super) cells: Vec<CellModel>,
     pub(super) paths: BTreeMap<Path, usize>,
-    pub(super) net: Net,
+    pub(super) net: Wires,
     pub(super) calls: Calls,
     /// Since when nothing was broken.
     pub(super) calm_since: Option<Time>,
@@ -43,14 +43,13 @@ impl Forest {
         let begin = Time(1_700_000_000_000_000_000);
         let mut queue = Queue::default();
         queue.push(begin, Happening::Load);
-        let cells: Vec<CellModel> = options
-            .parents()
+        let cells: Vec<CellModel> = tree(options.cells, options.fan_out)
             .into_iter()
             .enumerate()
             .map(|(cell, (path, parent))| CellModel::new(cell, path, parent, &options, plant))
             .collect();
         let paths = cells.iter().enumerate().map(|(at, cell)| (cell.path.clone(), at)).collect();
-        let net = Net::new(options.latency, draw.fork());
+        let net = Wires::new(options.latency, draw.fork());
         let calls = Calls::new();
         Forest {
             options,
@@ -138,6 +137,7 @@ impl Forest {
             Happening::Fault => self.fault(),
             Happening::Over(fault) => self.over(fault),
             Happening::Reattached { cell, faults } => self.check_reattached(cell, faults)?,
+            Happening::Deaf { from, to, faults } => self.check_deaf((from, to), faults)?,
             Happening::Load => self.load()?,
         }
         Ok(())
@@ -206,7 +206,7 @@ impl Forest {
     pub(super) fn carry_out(&mut self, at: At, output: Output) {
         let (now, life) = (self.now(), self.cells[at.cell].life(at.node));
         match output {
-            Output::Dial { link, to, cell } => self.dial(at, life, link, &to, &cell),
+            Output::Dial { link, to, .. } => self.dial(at, life, link, &to),
             Output::Close(link) => self.close(at, link),
             Output::Send { link, message, .. } => self.send(at, link, message),
             Output::Order { ask, command } => {

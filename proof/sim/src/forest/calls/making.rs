@@ -6,9 +6,9 @@ use wire::{ClientId, Duration, MethodId, Time};
 
 use super::super::happening::Happening;
 use super::super::options;
-use super::super::place::At;
 use super::super::world::Forest;
 use super::{BEARS, Made, PATIENCE};
+use crate::celled::At;
 use crate::check::{Verdict, Violation, demand};
 
 impl Forest {
