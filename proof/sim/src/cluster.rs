@@ -491,6 +491,7 @@ impl Cluster {
         self.management.iter_mut().for_each(|management| management.begin(node));
         self.fabric.start(node, stack);
         self.fabric.say(|| format!("{me} starts"));
+        self.begin_join(node);
         self.begin_gateways(node);
         self.drain(node)
     }

@@ -6,12 +6,14 @@
 //! - `seen.rs`: the book and the ranks as a node shows them
 //! - `book.rs`: the node's replica of the book
 //! - `carrying.rs`: what routers want done
+//! - `gaps.rs`: how long the ring takes
 //! - `system.rs`: what the system sees of its cell, and does to it
 //! - `doors.rs`: calls that callers make at nodes, and calls that are executed here
 
 mod book;
 mod carrying;
 mod doors;
+mod gaps;
 mod seen;
 mod system;
 
@@ -25,6 +27,7 @@ use wire::{Duration, Incarnation, Member, NodeId, Time};
 use crate::celled::{Drawn, Shape, address, book, router};
 use crate::fabric::node_id;
 use crate::run::Plant;
+use gaps::Gaps;
 use seen::Seen;
 
 /// A cell, and what its nodes and its callers are told of the system.
@@ -127,8 +130,8 @@ struct Desk {
     /// When its timer is due, in true time.
     wake: Option<Time>,
     correct_at: Time,
-    /// Orders under way: the node's number of each, and the router's.
-    orders: BTreeMap<u64, Option<u64>>,
+    /// Orders under way: the node's number of each, the router's, and since when.
+    orders: BTreeMap<u64, (Option<u64>, Time)>,
     /// Groups that are asked for, and their targets as the router has them.
     located: BTreeMap<String, Option<Option<Targets>>>,
     /// Callers that wait here: the cell that each has called, and its number of the attempt.
@@ -146,6 +149,7 @@ pub(super) struct Celling {
     mail: Vec<Mail>,
     /// What the system lacks, as far as its world can see. At first that is not known.
     unsettled: Option<String>,
+    gaps: Gaps,
     /// The views of each group so far: when each began.
     views: BTreeMap<String, BTreeMap<u64, Time>>,
 }
@@ -190,6 +194,7 @@ impl Celling {
             desks,
             mail: Vec::new(),
             unsettled: Some("nobody has looked at the whole yet".into()),
+            gaps: Gaps::default(),
             views: BTreeMap::new(),
         }
     }

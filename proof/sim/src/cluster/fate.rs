@@ -60,6 +60,7 @@ impl Cluster {
         };
         let Some(fault) = chosen.filter(|fault| self.may_leave(fault)) else { return Ok(()) };
         self.fabric.say(|| format!("FAULT {fault:?}"));
+        self.begin_gap(&fault);
         let plan = &self.options.faults;
         let (span, relief) = strike(&fault, &mut self.fabric, plan, &mut self.faults);
         if let Some(relief) = relief {
@@ -239,6 +240,7 @@ impl Cluster {
     /// All lives end at once: their processes are killed, or all hosts lose power. They come back
     /// one by one, some late.
     pub(super) fn black_out(&mut self) -> Verdict {
+        self.disturb_gap();
         let power = self.faults.one_in(2);
         self.fabric.say(|| format!("BLACKOUT power={power}"));
         for node in 0..self.options.nodes {
@@ -281,6 +283,9 @@ impl Cluster {
 
     pub(super) fn relieve(&mut self, relief: Relief) -> Verdict {
         self.fabric.say(|| format!("RELIEF {relief:?}"));
+        if !matches!(relief, Relief::Boot(_)) {
+            self.disturb_gap();
+        }
         let cuts = matches!(relief, Relief::Split | Relief::Flap(..) | Relief::Orphan(..))
             && !self.course.is_calm();
         if cuts && self.watch.promise.pending() {
@@ -315,6 +320,7 @@ impl Cluster {
         }
         let now = self.fabric.now();
         self.course.calm_down(now);
+        self.disturb_gap();
         self.fabric.network.heal();
         self.fabric.network.set_weather(self.options.weather.calm());
         self.mend_disks();

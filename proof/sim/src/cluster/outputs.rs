@@ -110,7 +110,7 @@ impl Cluster {
         self.watch.event(now, me, &event)?;
         self.told_of_versions(node, me, &event)?;
         self.told_of_growth(node, me, &event)?;
-        self.told_of_cell(node, &event);
+        self.told_of_cell(node, &event)?;
         match event {
             Event::View { group, view, .. }
                 if self.deployed().iter().any(|plan| GroupId::of(&plan.name) == group) =>

@@ -5,16 +5,6 @@ use wire::Duration;
 use crate::celled::Shape;
 use crate::draw::Draw;
 
-/// A view change after a death that the kernel tells of, and after silence.
-pub(super) const KILLED: Duration = Duration::from_millis(4);
-pub(super) const SILENT: Duration = Duration::from_millis(101);
-
-/// Until a node that starts is in its ring, and how long that takes the ring.
-pub(super) const JOIN: Duration = Duration::from_millis(6);
-
-/// A command, or a call, in a cell.
-pub(super) const ORDERED: Duration = Duration::from_micros(200);
-
 /// So much happens at one moment of one system, and no more.
 pub(super) const AT_ONCE: u64 = 1_000_000;
 

@@ -28,6 +28,12 @@ impl Options {
         let mut options = Options::draw(&mut draw.fork(), World::Gateways);
         options.resize(nodes, draw);
         options.quorum = Quorum::Majority;
+        // Half of the networks only take time, and faults leave it: gaps are measured there
+        // (`check/licence.rs`).
+        let is_measured = draw.one_in(2);
+        if is_measured {
+            options.weather = options.weather.calm();
+        }
         let wall = draw.between(0, 20_000_000_000);
         let callers = plan.homes.len();
         options.load.clients = callers * nodes;
@@ -47,7 +53,10 @@ impl Options {
         }
         let FaultPlan { mut kinds, every, longest, .. } = options.faults;
         kinds.retain(|(kind, _)| !LEFT_OUT.contains(kind));
-        options.faults = FaultPlan { kinds, every: every.max(FEW), phase, longest };
+        options.faults = match is_measured {
+            true => measured(phase),
+            false => FaultPlan { kinds, every: every.max(FEW), phase, longest },
+        };
         let gateways = GatewayPlan {
             each: nodes,
             beside: 0,
@@ -81,6 +90,17 @@ impl Options {
 
 /// Between two faults of a cell, at least: there are several cells.
 const FEW: Duration = Duration::from_millis(200);
+
+/// Nodes die and stop, one at a time.
+fn measured(phase: Duration) -> FaultPlan {
+    let kinds = [FaultKind::Kill, FaultKind::PowerLoss, FaultKind::Pause];
+    FaultPlan {
+        kinds: kinds.map(|kind| (kind, 1)).to_vec(),
+        every: Duration::from_millis(900),
+        phase,
+        longest: Duration::from_millis(1_500),
+    }
+}
 
 impl GroupPlan {
     /// What groups do among themselves, and what befalls single services, is for other worlds.

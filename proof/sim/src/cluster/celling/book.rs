@@ -79,7 +79,8 @@ impl Cluster {
         let body = Bytes::from(command.encode());
         let number = stack.call(now, wall, (CELL_ID, Command::METHOD), body, TIMEOUT);
         let celling = self.celling.as_mut().expect("it has a router");
-        celling.desks[node].orders.insert(number, ask);
+        let since = self.fabric.now();
+        celling.desks[node].orders.insert(number, (ask, since));
     }
 
     /// An order has ended.
@@ -92,7 +93,8 @@ impl Cluster {
         let wall = self.fabric.wall(node);
         let celling = self.celling.as_mut().expect("it has ordered something");
         let desk = &mut celling.desks[node];
-        let Some(Some(ask)) = desk.orders.remove(&number) else { return Ok(()) };
+        let Some((ask, since)) = desk.orders.remove(&number) else { return Ok(()) };
+        let is_taken = matches!(outcome, Outcome::Ok(_));
         let verdict: Result<Answer, Option<Refusal>> = match outcome {
             Outcome::Ok(bytes) => {
                 let answer: Result<Answer, Refusal> =
@@ -101,16 +103,19 @@ impl Cluster {
             }
             _ => Err(None),
         };
-        desk.touch(&celling.plan.parents_at, wall, |router, sight| {
-            router.handle_verdict(ask, verdict, sight);
-        });
-        Ok(())
+        if let Some(ask) = ask {
+            desk.touch(&celling.plan.parents_at, wall, |router, sight| {
+                router.handle_verdict(ask, verdict, sight);
+            });
+        }
+        if is_taken { self.ordered(node, since) } else { Ok(()) }
     }
 
     /// A node has something to show.
-    pub(in crate::cluster) fn told_of_cell(&mut self, node: usize, event: &Event) {
+    pub(in crate::cluster) fn told_of_cell(&mut self, node: usize, event: &Event) -> Verdict {
         let now = self.fabric.now();
-        let Some(celling) = &mut self.celling else { return };
+        let by = self.fabric.member(node);
+        let Some(celling) = &mut self.celling else { return Ok(()) };
         let is_news = matches!(
             event,
             Event::View { .. }
@@ -123,6 +128,7 @@ impl Cluster {
             let views = celling.views.entry(name.clone()).or_default();
             views.entry(view.0).or_insert(now);
         }
+        self.end_gap(by, event)
     }
 
     /// Returns something that the cell, or its system, still lacks.

@@ -213,6 +213,7 @@ impl Cluster {
         match celled {
             Celled::Told(serial, end) => return self.told_by_door(serial, end),
             Celled::Stop(span) => {
+                self.disturb_gap();
                 for node in 0..self.options.nodes {
                     if !self.course.is_calm() && self.fabric.hosts[node].runs() {
                         self.fabric.pause(node);

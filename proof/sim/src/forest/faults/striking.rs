@@ -4,10 +4,11 @@ use cells::{Attachment, Epoch, Message, Place};
 use wire::{Duration, NodeId, Time};
 
 use super::super::happening::Happening;
-use super::super::options::{HEALED, JOIN, KILLED, SILENT};
+use super::super::options::HEALED;
 use super::super::world::Forest;
 use super::{DEAF, Fault, REATTACHED};
 use crate::celled::At;
+use crate::check::licence::Gap;
 use crate::check::{Verdict, demand};
 
 impl Forest {
@@ -88,11 +89,11 @@ impl Forest {
             }
             Fault::Kill(at) => {
                 self.kill(at);
-                self.form(at.cell, KILLED);
+                self.form(at.cell, Gap::Killed);
             }
             Fault::Stop(at) => {
                 self.cells[at.cell].set_stopped(at.node, true);
-                self.form(at.cell, SILENT);
+                self.form(at.cell, Gap::Silent);
             }
             Fault::Cut(one, other) if one == other => return false,
             Fault::Cut(one, other) => {
@@ -114,7 +115,7 @@ impl Forest {
                     }
                 }
                 self.cells[cell].set_others(false);
-                self.form(cell, SILENT);
+                self.form(cell, Gap::Silent);
             }
         }
         true
@@ -205,6 +206,6 @@ impl Forest {
             let waited = self.net.waiting(|_, target| target == at);
             self.arrives(waited);
         }
-        self.form(cell, JOIN);
+        self.form(cell, Gap::Joined);
     }
 }
