@@ -13,6 +13,10 @@ wire::planted_bugs! {
         AttachTheFormer,
         /// An older answer replaces a newer one.
         LearnOlder,
+        /// A report of an attachment that has ended counts.
+        TakeStaleReport,
+        /// A lease is renewed although it has ended.
+        RenewEnded,
     }
     /// In the treatment of calls by one carrier.
     CALLS {
@@ -37,5 +41,16 @@ wire::planted_bugs! {
         WaitForParent,
         /// A shunned cell goes on with its old attachment.
         IgnoreShunning,
+        /// A node goes on saying where a group was when it was asked first.
+        KeepLocated,
+        /// A call that goes another way gets another number.
+        NumberAnew,
+        /// A call that came from above goes up again.
+        GoUpAgain,
+    }
+    /// In calls, as only real sessions show.
+    SESSIONS {
+        /// A call says that all before it have ended for its caller.
+        GiveUpOlder,
     }
 }

@@ -97,6 +97,12 @@ impl Cell {
         Cell { planted: Some(bug).into(), ..Cell::new(path) }
     }
 
+    /// From now on it makes this mistake.
+    #[cfg(feature = "planted-bugs")]
+    pub fn plant(&mut self, bug: Bug) {
+        self.planted = Some(bug).into();
+    }
+
     /// Applies a command at an ordered time. First, leases end that were not renewed by then. A
     /// refusal changes nothing else.
     ///
@@ -109,7 +115,9 @@ impl Cell {
             self.granted = Epoch(self.founded);
         }
         self.time = self.time.max(now);
-        self.expire();
+        if !matches!(command, Command::Renew(_)) || !self.planted.is(Bug::RenewEnded) {
+            self.expire();
+        }
         match command {
             Command::Carry(carrier) => self.carry(carrier)?,
             Command::Gone(members) => self.carriers.retain(|_, it| !members.contains(&it.member)),
@@ -117,10 +125,12 @@ impl Cell {
             Command::Renew(children) => return self.renew(children),
             Command::Report { path, epoch, upto, counts } => {
                 at_most(counts.len(), MAX_REPORT)?;
-                let Some(child) = self.children.get_mut(&path).filter(|it| it.epoch == epoch)
-                else {
+                let believes = self.planted.is(Bug::TakeStaleReport);
+                let child = self.children.get_mut(&path);
+                let Some(child) = child.filter(|it| it.epoch == epoch || believes) else {
                     return Ok(Verdict::Shunned);
                 };
+                let epoch = child.epoch;
                 if upto > child.seen {
                     child.seen = upto;
                     self.exports.report(epoch, counts);

@@ -75,7 +75,7 @@ impl<O: Overlay> Router<O> {
         Router {
             node,
             overlay,
-            links: Links::default(),
+            links: Links::with_bug(planted),
             up: Up::with_bug(planted),
             below: Below::default(),
             calls: Calls::with_bug(planted),
@@ -108,11 +108,9 @@ impl<O: Overlay> Router<O> {
 
     /// Looks at the book and the clock, and does what is due.
     pub fn look(&mut self, now: Time, sight: &Sight<'_>) {
-        if !self.planted.is(Bug::KeepSilent) {
-            for link in self.links.silent(now) {
-                self.out.push(Output::Close(link));
-                self.end_link(now, link, true, sight);
-            }
+        for link in self.links.silent(now) {
+            self.out.push(Output::Close(link));
+            self.end_link(now, link, true, sight);
         }
         self.links.ping(now, &mut self.out);
         self.up(sight).look(now);

@@ -131,6 +131,40 @@ fn the_cell_above_is_told_of_other_nodes_with_the_next_renewal() {
     assert_eq!(told(2, 3_300), Some((Epoch(5), 0)));
 }
 
+/// Seed 273 of the world `forest`: the parent's next attachment had the number of the former one, and
+/// the parent took what had changed since for all.
+#[test]
+fn a_cell_that_goes_back_to_its_parent_reports_nothing_before_it_is_attached_there() {
+    let mut seat = Seat::new();
+    let above = vec![place("porto")];
+    seat.book.apply(BEGIN, Command::Rise { epoch: Epoch(5), seen: 0, above }).unwrap();
+    seat.book.apply(BEGIN, Command::Export("boards".into())).unwrap();
+    let outputs = seat.with(|router, sight| router.look(BEGIN, sight));
+    let dialled = outputs.into_iter().find_map(|output| match output {
+        Output::Dial { link, .. } => Some(link),
+        _ => None,
+    });
+    let link = dialled.expect("it dials the parent");
+    seat.with(|router, sight| router.handle_link_up(BEGIN, link, None, sight));
+    let said = |outputs: Vec<Output>| {
+        let messages = outputs.into_iter().filter_map(|output| match output {
+            Output::Send { message: Message::Attach(wanted), .. } => Some((true, wanted.epoch)),
+            Output::Send { message: Message::Report { epoch, .. }, .. } => Some((false, epoch)),
+            _ => None,
+        });
+        messages.collect::<Vec<_>>()
+    };
+    let hello = Hello { version: VERSION, path: path("north.porto"), node: NodeId(1) };
+    let outputs = seat.with(|router, sight| {
+        router.handle_message(BEGIN, link, Message::Hello(hello), sight);
+    });
+    assert_eq!(said(outputs), [(true, Epoch(0))]);
+    let above = vec![place("north.porto"), place("porto")];
+    seat.book.apply(BEGIN, Command::Rise { epoch: Epoch(5), seen: 0, above }).unwrap();
+    let outputs = seat.with(|router, sight| router.look(BEGIN, sight));
+    assert!(said(outputs).contains(&(false, Epoch(5))), "now it reports");
+}
+
 /// The order may be lost, and nobody else may say that time has gone on.
 #[test]
 fn the_end_of_a_lease_is_ordered_until_the_book_has_it() {

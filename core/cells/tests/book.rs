@@ -131,6 +131,27 @@ fn reports_that_come_late_or_twice_change_nothing() {
 }
 
 #[test]
+fn a_lease_that_has_ended_is_not_renewed() {
+    let mut porto = cell("porto");
+    let Attached { epoch, .. } = attach(&mut porto, 0, "a.porto", Epoch(0));
+    let end = LEASE.as_millis() as u64;
+    assert_eq!(renew(&mut porto, end - 1, "a.porto", epoch), Verdict::Renewed { shunned: vec![] });
+    let shunned = Verdict::Renewed { shunned: vec![path("a.porto")] };
+    assert_eq!(renew(&mut porto, 2 * end, "a.porto", epoch), shunned);
+}
+
+#[test]
+fn a_report_of_an_older_attachment_counts_no_more() {
+    let mut porto = cell("porto");
+    let former = attach(&mut porto, 0, "a.porto", Epoch(0));
+    let present = attach(&mut porto, 1, "a.porto", Epoch(0));
+    let told = [("boards", 1)];
+    assert_eq!(report(&mut porto, 2, "a.porto", former.epoch, 2, &told), Verdict::Shunned);
+    assert_eq!(names(&porto), 0);
+    assert_eq!(report(&mut porto, 3, "a.porto", present.epoch, 1, &told), Verdict::Reported(1));
+}
+
+#[test]
 fn what_is_told_above_is_what_has_changed_since() {
     let mut line = cell("a.porto");
     line.apply(at(1), Command::Export("boards".into())).expect("one export");
@@ -342,6 +363,19 @@ mod planted {
                     }
                     let age = porto.known_well(at(10), &name, bears).map(|(_, age)| age);
                     age == Some(Duration::from_millis(5))
+                }
+                Bug::TakeStaleReport => {
+                    let mut porto = with(*bug);
+                    let former = attach(&mut porto, 0, "a.porto", Epoch(0));
+                    attach(&mut porto, 1, "a.porto", Epoch(0));
+                    report(&mut porto, 2, "a.porto", former.epoch, 2, &[("boards", 1)]);
+                    names(&porto) > 0
+                }
+                Bug::RenewEnded => {
+                    let mut porto = with(*bug);
+                    let Attached { epoch, .. } = attach(&mut porto, 0, "a.porto", Epoch(0));
+                    renew(&mut porto, 10_000, "a.porto", epoch)
+                        == Verdict::Renewed { shunned: vec![] }
                 }
                 other => panic!("{other:?} has no scenario"),
             };

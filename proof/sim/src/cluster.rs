@@ -16,6 +16,7 @@
 //! - `cluster/disks.rs`: what nodes keep
 //! - `cluster/decay.rs`: disks rot and fill up
 //! - `cluster/poisoning.rs`: calls kill, and programs die
+//! - `cluster/celling.rs`: the cluster is a cell of a system
 //! - `cluster/gateways.rs`: callers count their calls, and make them by gateways
 //! - `cluster/growth.rs`: nodes come and go
 //! - `cluster/versions.rs`: nodes run programs of several versions
@@ -23,6 +24,7 @@
 //! - `cluster/fate.rs`: faults, healing, and the end
 
 mod bench;
+mod celling;
 mod clients;
 mod course;
 mod decay;
@@ -58,7 +60,7 @@ use wire::client::Frame;
 use wire::keys::KeyName;
 use wire::{Caller, Duration, GroupId, Incarnation, Member, Time};
 
-use crate::check::{Verdict, demand};
+use crate::check::{Verdict, Violation, demand};
 use crate::customers::{Customer, address};
 use crate::draw::Draw;
 use crate::fabric::{Fabric, Step};
@@ -69,6 +71,9 @@ use crate::run::{Outcome, Plant, Summary};
 use crate::streams::{Stream, Way};
 use crate::strike::Relief;
 use crate::watch::Watch;
+pub use celling::CellPlan;
+use celling::{Celled, Celling, Parcel};
+pub(crate) use celling::{Letter, Mail};
 use course::{Course, Epilogue};
 pub use decay::DecayPlan;
 use deploying::Deploying;
@@ -112,6 +117,10 @@ enum Extra {
     Call(usize),
     /// Something passes between a caller and a gateway.
     Passing(Passing),
+    /// For a node: something that its router is told, in this life.
+    Parcel(Parcel, Incarnation),
+    /// Something that the system does to its cell.
+    Celled(Celled),
     /// For a node: its disk has this key, and the life in which it was told to keep it.
     Kept(KeyName, bool, Incarnation),
     /// For a node: its disk has done something in this lane, in this life, or something is due
@@ -190,7 +199,7 @@ struct Draws {
     hangs: Draw,
 }
 
-struct Cluster {
+pub(crate) struct Cluster {
     options: Options,
     plant: Plant,
     fabric: Fabric<Stack<Ring>, Extra>,
@@ -215,80 +224,94 @@ struct Cluster {
     growth: Option<Growth>,
     /// Callers that count their calls, and all clients are gateways.
     gateways: Option<Gateways>,
-    /// The one operation of a world of interruptions.
-    script: Option<Scripted>,
+    /// The cell that this cluster is, if it is one.
+    celling: Option<Box<Celling>>,
     course: Course,
     summary: Summary,
 }
 
 /// Runs the cluster of these options.
 pub fn run(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Outcome {
-    let network = Network::new(options.clocks.len(), options.weather, draw.fork());
-    let clocks = options.clocks[..options.nodes].to_vec();
-    let mut clients = draw.fork();
-    let (nodes, grows) = (options.nodes, options.growth.is_some());
-    let customer = |clock| {
-        let mut customer = Customer::new(clock, nodes, grows, &mut clients);
-        customer.session.plant(plant.client);
-        customer
-    };
-    let mut world = Cluster {
-        fabric: Fabric::new(clocks, network, aloud),
-        plant,
-        executors: Executors::new(nodes),
-        disks: Disks::new(nodes, options.decay, draw),
-        customers: options.clocks[nodes..].iter().copied().map(customer).collect(),
-        streams: BTreeMap::new(),
-        watch: Watch::new(&options),
-        faults: draw.fork(),
-        load: draw.fork(),
-        draws: Draws {
-            lies: (0..options.groups.len() as u64)
-                .map(|group| Draw::new(clients.bits() ^ group))
-                .collect(),
-            restyles: Draw::new(clients.clone().bits() ^ 0x5717),
-            hangs: Draw::new(clients.clone().bits() ^ 0x4a46),
-        },
-        poisoning: None,
-        management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
-        deploying: options.deploy.clone().map(|plan| Deploying::new(plan, plant, nodes)),
-        programs: options
-            .programs
-            .map(|plan| Programs::new(plan, nodes, Draw::new(clients.clone().bits() ^ 0x9406))),
-        growth: options
-            .growth
-            .map(|plan| Growth::new(plan, nodes, Draw::new(clients.clone().bits() ^ 0x9207))),
-        gateways: options.gateways.map(|plan| {
-            let own = Draw::new(clients.clone().bits() ^ 0x6a7e);
-            Gateways::new(plan, options.load.clients, nodes, own)
-        }),
-        script: options.script.map(Scripted::new),
-        course: Course::new(),
-        summary: Summary::default(),
-        options,
-    };
-    let names = world.customers.iter().map(|customer| customer.session.client()).collect();
-    world.poisoning = world.options.poison.map(|plan| Poisoning::new(plan, names));
-    if let Some(rate) = world.options.outsider {
-        world.fabric.seal(rate, plant, &mut draw.fork());
-    }
+    let mut world = Cluster::new(options, draw, plant, aloud);
     let verdict = crate::run::guarded(|| world.run());
-    if verdict.is_err() {
-        world.tell_leads();
-    }
-    Outcome {
-        verdict,
-        hash: world.fabric.trace.hash(),
-        summary: Summary {
-            virtual_time: world.fabric.now(),
-            steps: world.fabric.trace.steps(),
-            datagrams: world.fabric.datagrams,
-            ..world.summary
-        },
-    }
+    world.outcome(verdict)
 }
 
 impl Cluster {
+    /// A cluster none of whose nodes runs yet.
+    pub(crate) fn new(options: Options, draw: &mut Draw, plant: Plant, aloud: bool) -> Cluster {
+        let network = Network::new(options.clocks.len(), options.weather, draw.fork());
+        let clocks = options.clocks[..options.nodes].to_vec();
+        let mut clients = draw.fork();
+        let (nodes, grows) = (options.nodes, options.growth.is_some());
+        let customer = |clock| {
+            let mut customer = Customer::new(clock, nodes, grows, &mut clients);
+            customer.session.plant(plant.client);
+            customer
+        };
+        let mut world = Cluster {
+            fabric: Fabric::new(clocks, network, aloud),
+            plant,
+            executors: Executors::new(nodes),
+            disks: Disks::new(nodes, options.decay, draw),
+            customers: options.clocks[nodes..].iter().copied().map(customer).collect(),
+            streams: BTreeMap::new(),
+            watch: Watch::new(&options),
+            faults: draw.fork(),
+            load: draw.fork(),
+            draws: Draws {
+                lies: (0..options.groups.len() as u64)
+                    .map(|group| Draw::new(clients.bits() ^ group))
+                    .collect(),
+                restyles: Draw::new(clients.clone().bits() ^ 0x5717),
+                hangs: Draw::new(clients.clone().bits() ^ 0x4a46),
+            },
+            poisoning: None,
+            management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
+            deploying: options.deploy.clone().map(|plan| Deploying::new(plan, plant, nodes)),
+            programs: options
+                .programs
+                .map(|plan| Programs::new(plan, nodes, Draw::new(clients.clone().bits() ^ 0x9406))),
+            growth: options
+                .growth
+                .map(|plan| Growth::new(plan, nodes, Draw::new(clients.clone().bits() ^ 0x9207))),
+            gateways: options.gateways.map(|plan| {
+                let own = Draw::new(clients.clone().bits() ^ 0x6a7e);
+                Gateways::new(plan, options.load.clients, nodes, own)
+            }),
+            celling: options.cell.clone().map(|plan| Box::new(Celling::new(plan, nodes, plant))),
+            course: Course::new(options.script.map(Scripted::new)),
+            summary: Summary::default(),
+            options,
+        };
+        let names = world.customers.iter().map(|customer| customer.session.client()).collect();
+        world.poisoning = world.options.poison.map(|plan| Poisoning::new(plan, names));
+        if let Some(rate) = world.options.outsider {
+            world.fabric.seal(rate, plant, &mut draw.fork());
+        }
+        if world.celling.is_some() {
+            world.begin_cell(aloud);
+        }
+        world
+    }
+
+    /// The run has ended so.
+    pub(crate) fn outcome(mut self, verdict: Verdict) -> Outcome {
+        if verdict.is_err() {
+            self.tell_leads();
+        }
+        Outcome {
+            verdict,
+            hash: self.fabric.trace.hash(),
+            summary: Summary {
+                virtual_time: self.fabric.now(),
+                steps: self.fabric.trace.steps(),
+                datagrams: self.fabric.datagrams,
+                ..self.summary
+            },
+        }
+    }
+
     /// Says of each replica what it knows of who executes first: why it waits, if it does.
     fn tell_leads(&mut self) {
         for plan in &self.options.groups {
@@ -304,6 +327,16 @@ impl Cluster {
     }
 
     fn run(&mut self) -> Verdict {
+        self.set_out();
+        while !self.is_over() {
+            let advanced = self.advance(Time(u64::MAX))?;
+            demand(advanced, "liveness", || "nothing is left to happen".into())?;
+        }
+        self.finish()
+    }
+
+    /// Plans the nodes' starts, calls and faults.
+    pub(crate) fn set_out(&mut self) {
         for node in 0..self.options.nodes {
             let span = self.faults.span(Duration::ZERO, Duration::from_millis(60));
             self.fabric.later(span, Extra::Relief(Relief::Boot(node)));
@@ -323,22 +356,32 @@ impl Cluster {
         let first = self.options.faults.wait(&mut self.faults);
         self.fabric.later(first, Extra::Fault);
         self.fabric.later(self.options.faults.phase, Extra::Calm);
-        while self.course.epilogue != Epilogue::Over {
-            let Some(step) = self.fabric.step() else {
-                return demand(false, "liveness", || "nothing is left to happen".into());
-            };
-            if !self.course.is_calm() && self.fabric.turns() > self.options.budget {
-                self.heal()?;
-            }
-            self.fabric.sealed()?;
-            match step {
-                Step::Ran(node) => self.drain(node)?,
-                Step::Node(node, extra) => self.node_extra(node, extra)?,
-                Step::World(extra) => self.extra(extra)?,
-            }
-            self.interrupt()?;
+    }
+
+    /// All has healed, and all that was demanded since then was shown.
+    pub(crate) fn is_over(&self) -> bool {
+        self.course.epilogue == Epilogue::Over
+    }
+
+    /// When something happens next.
+    pub(crate) fn due(&self) -> Option<Time> {
+        self.fabric.due()
+    }
+
+    /// The next happening, if there is one by then.
+    pub(crate) fn advance(&mut self, by: Time) -> Result<bool, Violation> {
+        let Some(step) = self.fabric.step(by) else { return Ok(false) };
+        if !self.course.is_calm() && self.fabric.turns() > self.options.budget {
+            self.heal()?;
         }
-        self.finish()
+        self.fabric.sealed()?;
+        match step {
+            Step::Ran(node) => self.drain(node)?,
+            Step::Node(node, extra) => self.node_extra(node, extra)?,
+            Step::World(extra) => self.extra(extra)?,
+        }
+        self.interrupt()?;
+        Ok(true)
     }
 
     fn extra(&mut self, extra: Extra) -> Verdict {
@@ -351,6 +394,7 @@ impl Cluster {
             Extra::Call(caller) if self.gateways.is_some() => return self.count_call(caller),
             Extra::Call(client) => return self.call(client),
             Extra::Passing(passing) => return self.pass(passing),
+            Extra::Celled(celled) => return self.celled(celled),
             Extra::Fetching { transfer, node, life, from } => {
                 self.give(transfer, (node, life), from);
             }
@@ -385,6 +429,7 @@ impl Cluster {
             | Extra::Gone(_)
             | Extra::Executed(..)
             | Extra::Attached(..)
+            | Extra::Parcel(..)
             | Extra::Dies(..)
             | Extra::Kept(..)
             | Extra::RosterKept(..)
@@ -434,6 +479,7 @@ impl Cluster {
         let mut stack = Stack::new(config, ring, now);
         self.executors.clear(node);
         self.begin_deployments(node, &mut stack);
+        self.begin_carrying(node, &mut stack);
         // The first may be those of which the cluster state says who hosts them.
         let mine = &self.options.groups[self.options.deployed()..];
         for group in mine.iter().filter(|group| group.hosts.contains(&node)) {
@@ -445,6 +491,7 @@ impl Cluster {
         self.management.iter_mut().for_each(|management| management.begin(node));
         self.fabric.start(node, stack);
         self.fabric.say(|| format!("{me} starts"));
+        self.begin_join(node);
         self.begin_gateways(node);
         self.drain(node)
     }
@@ -492,6 +539,7 @@ impl Cluster {
             Extra::Fetched(transfer, state, life) => self.fetched(node, transfer, state, life),
             Extra::Executed(group, serial) => self.executed(node, group, serial)?,
             Extra::Attached(group, serial) => self.attached(node, group, serial)?,
+            Extra::Parcel(parcel, life) => self.deliver_parcel(node, parcel, life)?,
             Extra::Dies(serial, dying) => self.dies(node, serial, dying)?,
             Extra::Disk(lane, life) => self.disk_done(node, lane, life),
             Extra::DiskDue(life) => self.disk_due(node, life),

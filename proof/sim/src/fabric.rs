@@ -207,6 +207,11 @@ impl<P: Process, X> Fabric<P, X> {
         self.queue.push(at, What::World(what));
     }
 
+    /// Something for the world, at this true time.
+    pub fn at(&mut self, at: Time, what: X) {
+        self.queue.push(at, What::World(what));
+    }
+
     /// Something for a node's process, at this true time; a stopped process gets it when it goes
     /// on.
     pub fn deliver(&mut self, at: Time, node: usize, what: X) {
@@ -336,9 +341,14 @@ impl<P: Process, X> Fabric<P, X> {
         }
     }
 
-    /// Runs the next happening. `None`: nothing will ever happen again.
-    pub fn step(&mut self) -> Option<Step<X>> {
-        loop {
+    /// When something happens next.
+    pub fn due(&self) -> Option<Time> {
+        self.queue.due()
+    }
+
+    /// Runs the next happening. `None`: nothing will happen by then.
+    pub fn step(&mut self, by: Time) -> Option<Step<X>> {
+        while self.queue.due().is_some_and(|due| due <= by) {
             self.turns += 1;
             let storm = self.turns >= MAX_TURNS;
             assert!(!storm, "more than {MAX_TURNS} happenings: the machines talk for talk's sake");
@@ -370,6 +380,7 @@ impl<P: Process, X> Fabric<P, X> {
                 }
             }
         }
+        None
     }
 
     fn wake(&mut self, node: usize) -> bool {

@@ -13,12 +13,11 @@ use crate::plant::Plant;
 use crate::trace::Trace;
 
 mod calls;
+mod carrying;
 mod cell;
 mod faults;
 mod happening;
-mod net;
 mod options;
-mod place;
 mod settled;
 mod world;
 

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod campaign;
+mod celled;
 pub mod channels;
 pub mod check;
 pub mod clock;
@@ -35,8 +36,10 @@ pub mod service;
 pub mod stores;
 pub mod streams;
 pub mod strike;
+pub mod systems;
 pub mod trace;
 pub mod trial;
 pub mod watch;
+mod wires;
 
 pub use testkit::{draw, network, queue};

@@ -83,6 +83,7 @@ enum WorldName {
     Stores,
     Jobs,
     Channels,
+    Cells,
     Forest,
 }
 
@@ -108,6 +109,7 @@ impl Arguments {
             WorldName::Stores => World::Stores,
             WorldName::Jobs => World::Jobs,
             WorldName::Channels => World::Channels,
+            WorldName::Cells => World::Cells,
             WorldName::Forest => World::Forest,
         });
         Settings { world, ..Settings::default() }
@@ -141,6 +143,7 @@ impl Arguments {
             Some(WorldName::Stores) => " --world stores",
             Some(WorldName::Jobs) => " --world jobs",
             Some(WorldName::Channels) => " --world channels",
+            Some(WorldName::Cells) => " --world cells",
             Some(WorldName::Forest) => " --world forest",
         };
         format!("cargo run --release -p steadfast-sim -- --seed {seed}{world}")

@@ -12,14 +12,15 @@ use wire::{Duration, GroupId};
 use crate::check::bounded::Idle;
 use crate::clock::Clock;
 use crate::cluster::{
-    DecayPlan, DeployPlan, DiskPlan, GatewayPlan, GrowthPlan, HostPlan, PoisonPlan, ProgramPlan,
-    Script,
+    CellPlan, DecayPlan, DeployPlan, DiskPlan, GatewayPlan, GrowthPlan, HostPlan, PoisonPlan,
+    ProgramPlan, Script,
 };
 use crate::draw::Draw;
 use crate::faults::{FaultKind, FaultPlan};
 use crate::network::Weather;
 use crate::trial::Trial;
 
+mod celled;
 mod conditions;
 mod decaying;
 mod everything;
@@ -169,6 +170,8 @@ pub struct Options {
     pub growth: Option<GrowthPlan>,
     /// Callers count their calls, and all clients are gateways.
     pub gateways: Option<GatewayPlan>,
+    /// The cell that the cluster is, if it is one.
+    pub cell: Option<CellPlan>,
     /// The one thing that people do.
     pub script: Option<Script>,
     /// The trial of bare rings when their faults are over.
@@ -305,6 +308,7 @@ impl Options {
             programs: None,
             growth: None,
             gateways: None,
+            cell: None,
             script: None,
             streams: false,
             trial: None,

@@ -78,8 +78,9 @@ impl Plant {
         if self.channel.bug().is_some() {
             return Some(World::Channels);
         }
-        if self.cells.is_some() {
-            return Some(World::Forest);
+        if let Some(bug) = self.cells {
+            let of_sessions = cells::Bug::SESSIONS.contains(&bug);
+            return Some(if of_sessions { World::Cells } else { World::Forest });
         }
         if self.store.bug().is_some_and(|bug| store::Bug::OF_CLUSTERS.contains(&bug)) {
             return Some(World::Decay);

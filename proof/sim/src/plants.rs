@@ -32,8 +32,9 @@ pub fn all() -> Vec<(String, Plant)> {
         .map(|bug| (format!("image::{bug:?}"), Plant { image: Some(bug).into(), ..none }));
     let channel = channel::Bug::all()
         .map(|bug| (format!("channel::{bug:?}"), Plant { channel: Some(bug).into(), ..none }));
-    let cells = cells::Bug::CARRIERS
-        .iter()
+    let cells = [cells::Bug::CARRIERS, cells::Bug::SESSIONS]
+        .into_iter()
+        .flatten()
         .copied()
         .map(|bug| (format!("cells::{bug:?}"), Plant { cells: Some(bug), ..none }));
     let whole = ring.chain(engine).chain(seal).chain(store).chain(client).chain(manager);

@@ -101,7 +101,7 @@ impl Rings {
         self.fabric.later(first, Extra::Fault);
         self.fabric.later(self.options.faults.phase, Extra::Calm);
         while !self.done {
-            let Some(step) = self.fabric.step() else {
+            let Some(step) = self.fabric.step(Time(u64::MAX)) else {
                 return demand(false, "liveness", || "nothing is left to happen".into());
             };
             if self.calm.is_none() && self.fabric.turns() > self.options.budget {

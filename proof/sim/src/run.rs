@@ -2,7 +2,7 @@
 
 use crate::draw::Draw;
 use crate::options::{Options, World};
-use crate::{channels, cluster, forest, interruptions, jobs, links, rings, stores};
+use crate::{channels, cluster, forest, interruptions, jobs, links, rings, stores, systems};
 
 pub use crate::outcome::{Outcome, Summary};
 pub use crate::panics::{catch_panics, guarded};
@@ -46,6 +46,9 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
     if settings.world == Some(World::Forest) || settings.plant.world() == Some(World::Forest) {
         return forest::run(&mut draw, plant, settings.aloud);
     }
+    if settings.world == Some(World::Cells) || settings.plant.world() == Some(World::Cells) {
+        return systems::run(&mut draw, plant, settings.aloud);
+    }
     let options = Options::draw(&mut draw, settings.world.unwrap_or_else(|| world_of(seed)));
     let options = options.all_of(settings.plant.style());
     let options = if settings.plant.is_managed() { options.with_manager(seed) } else { options };
@@ -69,6 +72,7 @@ pub fn run_seed(seed: u64, settings: Settings) -> Outcome {
         World::Stores => stores::run(&mut draw, plant, settings.aloud),
         World::Jobs => jobs::run(&mut draw, plant, settings.aloud),
         World::Channels => channels::run(&mut draw, plant, settings.aloud),
+        World::Cells => systems::run(&mut draw, plant, settings.aloud),
         World::Forest => forest::run(&mut draw, plant, settings.aloud),
     }
 }

@@ -7,12 +7,19 @@ pub struct Trace {
     hash: u64,
     steps: u64,
     aloud: bool,
+    /// Where it happens, if there are several such places.
+    place: Option<String>,
 }
 
 impl Trace {
     /// An empty stream; `aloud` prints each line.
     pub fn new(aloud: bool) -> Self {
-        Trace { hash: 0x9e37_79b9_7f4a_7c15, steps: 0, aloud }
+        Trace { hash: 0x9e37_79b9_7f4a_7c15, steps: 0, aloud, place: None }
+    }
+
+    /// All of it happens here: each line says so.
+    pub fn set_place(&mut self, place: String) {
+        self.place = Some(place);
     }
 
     /// Something happened: `what` kind, where, and two words that tell it from others.
@@ -26,7 +33,10 @@ impl Trace {
     /// The words for it, made only if somebody listens.
     pub fn say(&self, now: Time, words: impl FnOnce() -> String) {
         if self.aloud {
-            println!("{now} {}", words());
+            match &self.place {
+                Some(place) => println!("{now} {place}: {}", words()),
+                None => println!("{now} {}", words()),
+            }
         }
     }
 

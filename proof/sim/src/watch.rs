@@ -4,7 +4,7 @@ use bytes::Bytes;
 use engine::{Command, Event, MoveError, NestedCall, NestedError};
 use wire::client::{Outcome, Refusal, Reply, Request};
 use wire::ordered::{nested_client, nested_number};
-use wire::system::MANAGER_ID;
+use wire::system::{CELL_ID, MANAGER_ID};
 use wire::{ClientId, GroupId, Member, NodeId, RingId, Time, ViewNumber};
 
 use crate::check::acknowledged::Acknowledged;
@@ -180,8 +180,8 @@ impl Watch {
                 self.restyles.restyled(by, self.component(by), *group, told)?;
             }
             // The cluster state keeps no history of its calls: all cluster states are compared at
-            // the end.
-            Event::Executed { group, .. } if *group == MANAGER_ID => {}
+            // the end. So are books.
+            Event::Executed { group, .. } if [MANAGER_ID, CELL_ID].contains(group) => {}
             Event::Executed { group, client, number, position } => {
                 let call = (by, *group, *client, *number);
                 let place = self.executions.place(call);

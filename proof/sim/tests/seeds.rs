@@ -40,6 +40,8 @@ fn two_runs_of_a_seed_are_the_same_stream_of_events() {
         (20, World::Poison),
         (21, World::Jobs),
         (22, World::Gateways),
+        (23, World::Cells),
+        (24, World::Forest),
     ];
     for (seed, world) in worlds {
         let settings = Settings { world: Some(world), ..Settings::default() };
@@ -120,6 +122,20 @@ fn calls_kill_and_programs_die_in_the_world_of_poison() {
     let total = report.total;
     assert!(total.kills > 100 && total.falls > 200 && total.revived > 50, "{total:?}");
     assert!(total.refusals > 30, "{total:?}");
+}
+
+/// Calls go from cell to cell while nodes, links and whole cells fail.
+#[test]
+fn calls_are_carried_in_the_world_of_cells() {
+    catch_panics();
+    let settings = Settings { world: Some(World::Cells), ..Settings::default() };
+    let campaign = Campaign { first: 0, seeds: 24, jobs: jobs(), failures: 1, settings };
+    let report = run(&campaign, &());
+    let failed: Vec<_> = report.failed.iter().map(|(seed, run)| (seed, &run.verdict)).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    let total = report.total;
+    assert!(total.repeated > 200 && total.answered > 3_000 && total.failed > 0, "{total:?}");
+    assert!(total.deaths > 200, "{total:?}");
 }
 
 /// Callers repeat calls by several gateways, which die with their nodes, and give calls up.

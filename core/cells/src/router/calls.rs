@@ -218,9 +218,13 @@ impl CallHandler<'_, '_> {
             return self.end(id, end);
         }
         carried.by = Some(link);
-        let (to, hops, call) = (carried.to.clone(), carried.hops - 1, carried.call.clone());
+        let (to, hops, mut call) = (carried.to.clone(), carried.hops - 1, carried.call.clone());
+        if !carried.tried.is_empty() && self.calls.planted.is(Bug::NumberAnew) {
+            call.number += 1 << 32;
+        }
         let class = Class::of(call.priority);
-        let course = course_by(carried.course, link, self.sight, self.links);
+        let mut course = course_by(carried.course, link, self.sight, self.links);
+        course.is_down &= !self.calls.planted.is(Bug::GoUpAgain);
         let origin = carried.origin.clone().filter(|_| self.links.version(link) >= ORIGINS);
         self.links.called(now, link);
         let carry = Carry { id, to, left, hops, course, call };
@@ -320,7 +324,10 @@ impl CallHandler<'_, '_> {
     }
 
     /// A call is for this cell. One that is being executed already is not asked for again.
-    fn execute(&mut self, from: From, origin: Option<Origin>, call: Call, left: Duration) {
+    fn execute(&mut self, from: From, origin: Option<Origin>, mut call: Call, left: Duration) {
+        if self.calls.planted.is(Bug::GiveUpOlder) {
+            call.unanswered = call.number;
+        }
         let is_one = self.calls.planted.is(Bug::KeyWithoutGroup);
         let group = if is_one { GroupId(0) } else { GroupId::of(&call.group) };
         let key = (call.client, group, call.number);

@@ -233,6 +233,9 @@ impl FindHandler<'_, '_> {
             .filter(|(_, question)| is_asked(question))
             .map(|(id, _)| *id)
             .collect();
+        if self.finds.planted.is(Bug::KeepLocated) && self.finds.located.contains_key(group) {
+            return;
+        }
         if !asked.is_empty() {
             self.finds.located.insert(group.into(), targets.clone());
         }

@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 
 use wire::{Duration, NodeId, Time};
 
+use crate::bug::{Bug, Planted};
 use crate::message::Message;
 use crate::output::{LinkId, Outputs};
 use wire::path::Path;
@@ -93,9 +94,14 @@ impl Link {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Links {
     up: BTreeMap<LinkId, Link>,
+    planted: Planted,
 }
 
 impl Links {
+    pub(crate) fn with_bug(planted: Planted) -> Links {
+        Links { planted, ..Links::default() }
+    }
+
     pub(crate) fn add(&mut self, now: Time, link: LinkId, proven: Option<(Path, NodeId)>) {
         self.up.insert(
             link,
@@ -186,7 +192,12 @@ impl Links {
 
     /// The links that nothing came by for too long.
     pub(crate) fn silent(&self, now: Time) -> alloc::vec::Vec<LinkId> {
-        self.up.iter().filter(|(_, link)| link.silent_at() <= now).map(|(id, _)| *id).collect()
+        let is_silent = |link: &Link| self.silent_at(link).is_some_and(|at| at <= now);
+        self.up.iter().filter(|(_, link)| is_silent(link)).map(|(id, _)| *id).collect()
+    }
+
+    fn silent_at(&self, link: &Link) -> Option<Time> {
+        (!self.planted.is(Bug::KeepSilent)).then(|| link.silent_at())
     }
 
     /// Pings what is due.
@@ -208,6 +219,6 @@ impl Links {
 
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let links = self.up.values();
-        links.flat_map(|link| link.ping_at.into_iter().chain([link.silent_at()])).min()
+        links.flat_map(|link| link.ping_at.into_iter().chain(self.silent_at(link))).min()
     }
 }

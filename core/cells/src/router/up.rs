@@ -283,7 +283,9 @@ impl UpHandler<'_, '_> {
 
     pub(super) fn reported(&mut self, link: LinkId, epoch: Epoch, upto: u64) {
         let cell = self.sight.cell;
-        if self.up.link() == Some(link) && self.sight.is_seat() && cell.epoch() == epoch {
+        let is_attached = self.up.is_attached(self.links.path_of(link), self.sight);
+        let is_its_own = self.up.link() == Some(link) && is_attached && cell.epoch() == epoch;
+        if is_its_own && self.sight.is_seat() {
             self.up.reported = None;
             self.order(Command::Rise { epoch, seen: upto, above: cell.above().to_vec() });
         }
@@ -332,7 +334,9 @@ impl UpHandler<'_, '_> {
             self.up.reported = None;
             return;
         };
-        if cell.epoch().0 == 0 || self.up.is_shunned {
+        // Another cell's attachments have numbers of their own, and may be equal: it would take what
+        // has changed since the former one for all.
+        if !self.up.is_attached(self.links.path_of(link), self.sight) {
             self.up.reported = None;
             return;
         }

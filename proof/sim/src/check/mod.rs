@@ -19,6 +19,7 @@ pub mod histories;
 pub mod hung;
 pub mod kept;
 pub mod keys;
+pub mod licence;
 pub mod linearizable;
 pub mod liveness;
 pub mod messages;

@@ -2,6 +2,8 @@
 
 use wire::{Member, Time};
 
+use super::script::Scripted;
+
 use crate::check::bounded::Silence;
 use crate::check::liveness;
 
@@ -32,10 +34,12 @@ pub(super) struct Course {
     /// The member that measures the ring now.
     pub(super) measures: Option<Member>,
     pub(super) epilogue: Epilogue,
+    /// The one operation of a world of interruptions.
+    pub(super) script: Option<Scripted>,
 }
 
 impl Course {
-    pub(super) fn new() -> Course {
+    pub(super) fn new(script: Option<Scripted>) -> Course {
         Course {
             calm: None,
             amiss: None,
@@ -44,6 +48,7 @@ impl Course {
             whole: None,
             measures: None,
             epilogue: Epilogue::Healing,
+            script,
         }
     }
 

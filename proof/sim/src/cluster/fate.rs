@@ -3,7 +3,7 @@
 use client::Link;
 use engine::{GroupStatus, Quorum, Status};
 use wire::ordered::Style;
-use wire::system::MANAGER;
+use wire::system::{CELL, MANAGER};
 use wire::{Duration, GroupId, Member, Time, ViewNumber};
 
 use super::course::Epilogue;
@@ -60,6 +60,7 @@ impl Cluster {
         };
         let Some(fault) = chosen.filter(|fault| self.may_leave(fault)) else { return Ok(()) };
         self.fabric.say(|| format!("FAULT {fault:?}"));
+        self.begin_gap(&fault);
         let plan = &self.options.faults;
         let (span, relief) = strike(&fault, &mut self.fabric, plan, &mut self.faults);
         if let Some(relief) = relief {
@@ -238,7 +239,8 @@ impl Cluster {
 
     /// All lives end at once: their processes are killed, or all hosts lose power. They come back
     /// one by one, some late.
-    fn black_out(&mut self) -> Verdict {
+    pub(super) fn black_out(&mut self) -> Verdict {
+        self.disturb_gap();
         let power = self.faults.one_in(2);
         self.fabric.say(|| format!("BLACKOUT power={power}"));
         for node in 0..self.options.nodes {
@@ -269,6 +271,7 @@ impl Cluster {
             self.hang_up(node);
         }
         self.end_gateways(node, power);
+        self.end_carrying(node, power);
     }
 
     /// A node has left as it was told: its process ends, and starts again later.
@@ -280,6 +283,9 @@ impl Cluster {
 
     pub(super) fn relieve(&mut self, relief: Relief) -> Verdict {
         self.fabric.say(|| format!("RELIEF {relief:?}"));
+        if !matches!(relief, Relief::Boot(_)) {
+            self.disturb_gap();
+        }
         let cuts = matches!(relief, Relief::Split | Relief::Flap(..) | Relief::Orphan(..))
             && !self.course.is_calm();
         if cuts && self.watch.promise.pending() {
@@ -314,6 +320,7 @@ impl Cluster {
         }
         let now = self.fabric.now();
         self.course.calm_down(now);
+        self.disturb_gap();
         self.fabric.network.heal();
         self.fabric.network.set_weather(self.options.weather.calm());
         self.mend_disks();
@@ -377,6 +384,11 @@ impl Cluster {
                 self.course.epilogue = Epilogue::Calling;
                 self.call_again()?;
             }
+            // The cells above and below go on talking.
+            (Epilogue::Calling, None) if self.under_way() == 0 && self.celling.is_some() => {
+                self.course.epilogue = Epilogue::Over;
+                return Ok(());
+            }
             (Epilogue::Calling, None) if self.under_way() == 0 => {
                 self.course.epilogue = Epilogue::Quiet(Silence::new(now));
             }
@@ -436,6 +448,7 @@ impl Cluster {
         }
         let missing = self.missing_key(&statuses).or_else(|| self.missing_bench());
         let missing = missing.or_else(|| self.missing_growth());
+        let missing = missing.or_else(|| self.missing_of_cell(&statuses));
         if let Some(missing) = missing.or_else(|| self.missing_level()) {
             return Some(missing);
         }
@@ -512,7 +525,7 @@ impl Cluster {
     }
 
     /// All is over: replicas, replies and acknowledgements are compared.
-    pub(super) fn finish(&mut self) -> Verdict {
+    pub(crate) fn finish(&mut self) -> Verdict {
         for group in &self.options.groups {
             let id = GroupId::of(&group.name);
             let end = |&node: &Place| -> (Member, &[Entry], u64) {
@@ -573,7 +586,8 @@ impl Cluster {
             let Some(process) = &self.fabric.hosts[node].process else { continue };
             let groups = process.status().groups;
             // Lives of nodes call the cluster state.
-            for group in groups.into_iter().filter(|group| group.name != MANAGER) {
+            for group in groups.into_iter().filter(|group| ![MANAGER, CELL].contains(&&*group.name))
+            {
                 let kept = group.sessions.unwrap_or(0);
                 crate::check::bounded::sessions(
                     self.fabric.member(node),

@@ -13,11 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use client::{CallError, CallId, Key};
 use wire::limits::MAX_SESSION_WINDOW;
-use wire::{ClientId, GroupId, Time};
+use wire::{ClientId, Duration, GroupId, Time};
 
 use crate::draft::{Draft, Drafts};
 use crate::draw::Draw;
 pub use plan::GatewayPlan;
+
+/// A caller waits no longer for an attempt before it makes another.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Happenings between callers and gateways. Attempts are counted over all callers.
 pub(super) enum Passing {
@@ -36,16 +39,16 @@ pub(super) enum Passing {
 }
 
 /// A program that counts its calls.
-struct Program {
-    name: ClientId,
+pub(super) struct Program {
+    pub(super) name: ClientId,
     /// The place of its first gateway among the clients.
-    first: usize,
+    pub(super) first: usize,
     /// Calls begun while faults happen.
     begun: usize,
     next: u64,
-    calls: BTreeMap<u64, Counted>,
+    pub(super) calls: BTreeMap<u64, Counted>,
     /// The numbers of its calls that have not ended for it.
-    open: BTreeSet<u64>,
+    pub(super) open: BTreeSet<u64>,
     drafts: Drafts,
 }
 
@@ -86,22 +89,22 @@ impl Program {
 }
 
 /// A call that its caller has counted.
-struct Counted {
-    draft: Draft,
-    group: GroupId,
-    key: Key,
-    deadline: Time,
+pub(super) struct Counted {
+    pub(super) draft: Draft,
+    pub(super) group: GroupId,
+    pub(super) key: Key,
+    pub(super) deadline: Time,
     /// It must be answered by the service.
     must: bool,
     /// It is given up before its deadline.
     leaves: bool,
     /// The gateway of the next attempt.
-    turn: usize,
-    tries: u32,
+    pub(super) turn: usize,
+    pub(super) tries: u32,
     /// The last attempt. The caller goes on when it fails, or takes long.
-    newest: usize,
+    pub(super) newest: usize,
     /// Attempts of which nobody knows how they end.
-    pending: usize,
+    pub(super) pending: usize,
     /// An attempt may have been executed.
     unsure: bool,
     /// A gateway has the answer.
@@ -109,17 +112,17 @@ struct Counted {
 }
 
 /// A call on its way by one gateway.
-struct Attempt {
-    caller: usize,
-    number: u64,
+pub(super) struct Attempt {
+    pub(super) caller: usize,
+    pub(super) number: u64,
     /// The place of the gateway among the clients.
-    gateway: usize,
+    pub(super) gateway: usize,
     /// The gateway's own name for it while it makes the call.
-    call: Option<CallId>,
+    pub(super) call: Option<CallId>,
 }
 
 /// A gateway's present life, for one caller.
-struct Desk {
+pub(super) struct Desk {
     /// The node that it is a part of. `None`: it is beside its caller.
     home: Option<usize>,
     runs: bool,
@@ -137,7 +140,7 @@ impl Desk {
     }
 
     /// An attempt comes.
-    fn take(&mut self, attempt: usize, group: GroupId, key: Key) {
+    pub(super) fn take(&mut self, attempt: usize, group: GroupId, key: Key) {
         self.newest.insert(key.number, attempt);
         let given_up = self.given_up.entry(group).or_default();
         *given_up = key.unanswered.max(*given_up);
@@ -153,12 +156,12 @@ impl Desk {
 /// The callers and their gateways.
 pub(super) struct Gateways {
     plan: GatewayPlan,
-    programs: Vec<Program>,
-    attempts: Vec<Attempt>,
+    pub(super) programs: Vec<Program>,
+    pub(super) attempts: Vec<Attempt>,
     /// One for each client of the cluster.
-    desks: Vec<Desk>,
+    pub(super) desks: Vec<Desk>,
     /// The attempts that gateways make, by the gateway's own names.
-    served: BTreeMap<(usize, CallId), usize>,
+    pub(super) served: BTreeMap<(usize, CallId), usize>,
     draw: Draw,
 }
 
@@ -184,6 +187,19 @@ impl Gateways {
         let desks = (0..clients).map(desk).collect();
         let (attempts, served) = (Vec::new(), BTreeMap::new());
         Gateways { plan, programs, attempts, desks, served, draw }
+    }
+
+    /// Of each caller, each node has a gateway: that is what a node's router makes calls by.
+    pub(super) fn be_at_each_node(&mut self) {
+        let each = self.plan.each;
+        for (client, desk) in self.desks.iter_mut().enumerate() {
+            *desk = Desk::new(Some(client % each));
+        }
+    }
+
+    /// How long a caller waits for an attempt of a call that it has made so often.
+    pub(super) fn patience(&self, tries: u32) -> Duration {
+        (self.plan.patience * (1 << tries.min(16))).min(LONGEST_PATIENCE)
     }
 
     /// How many programs call.
@@ -229,7 +245,6 @@ impl Gateways {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::Duration;
 
     #[test]
     fn a_program_tells_the_lowest_number_under_way_and_has_a_window() {

@@ -1,11 +1,11 @@
 //! The outputs of nodes.
 
 use engine::{Event, Output, Stack};
-use wire::system::MANAGER_ID;
+use wire::system::{CELL_ID, MANAGER_ID};
 use wire::{GroupId, Malformed, Member};
 
 use super::Cluster;
-use crate::check::{Verdict, bounded};
+use crate::check::{Verdict, bounded, demand};
 use crate::fabric::{node_id, place_of};
 
 impl Cluster {
@@ -20,7 +20,7 @@ impl Cluster {
             bounded::outputs(me, count, self.options.nodes)?;
             self.output(node, me, output)?;
         }
-        if self.pump_disk(node)? {
+        if self.carry_on(node)? || self.pump_disk(node)? {
             return self.drain(node);
         }
         self.fabric.settle(node);
@@ -47,6 +47,7 @@ impl Cluster {
             }
             Output::Close { caller } => self.close_from_node(node, caller),
             Output::Run { group: MANAGER_ID, command } => self.keep_cluster_state(node, command)?,
+            Output::Run { group: CELL_ID, command } => self.keep_book(node, command)?,
             // Its service is gone, so this command is for nobody.
             Output::Run { group, .. } if !self.executors.has(node, group) => {}
             Output::Run { group, command } => {
@@ -59,6 +60,9 @@ impl Cluster {
             }
             Output::Resume { group, ticket, outcome } => {
                 self.resumed(node, group, ticket, &outcome);
+            }
+            Output::Own { number, outcome } if self.celling.is_some() => {
+                self.order_ended(node, number, &outcome)?;
             }
             Output::Own { number, outcome } => self.own_ended(node, number, &outcome),
             Output::Probe(to) => self.fabric.probe(node, to),
@@ -112,11 +116,12 @@ impl Cluster {
         self.watch.event(now, me, &event)?;
         self.told_of_versions(node, me, &event)?;
         self.told_of_growth(node, me, &event)?;
+        self.told_of_cell(node, &event)?;
         match event {
             Event::View { group, view, .. }
                 if self.deployed().iter().any(|plan| GroupId::of(&plan.name) == group) =>
             {
-                self.script.iter_mut().for_each(|script| script.view(group, view));
+                self.course.script.iter_mut().for_each(|script| script.view(group, view));
             }
             Event::Ranked { group, .. } => self.ranked(me, group)?,
             Event::Quorum { quorate: true, .. } => self.course.form(now),

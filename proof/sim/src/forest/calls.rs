@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use cells::End;
+use cells::{Carry, End};
 use wire::{ClientId, Duration, Time};
 
-use super::place::At;
+use super::cell::CellModel;
+use crate::celled::At;
 use crate::check::{Verdict, Violation, demand};
 
 mod making;
@@ -55,6 +56,19 @@ impl Calls {
             self.violation.get_or_insert(Violation { property: "a call ends once", text });
         }
         made.end = Some((now, end));
+    }
+
+    /// A call is on its way: through no more nodes than there are between its cells, three of each.
+    pub(super) fn note_hops(&mut self, cells: &[CellModel], carry: &Carry) {
+        let Some(made) = self.made.get(&carry.call.number) else { return };
+        let depth = |cell: usize| cells[cell].path.depth();
+        let most = 3 * (depth(made.from.0.cell) + depth(made.to) + 1);
+        let hops = usize::from(cells::limits::MAX_HOPS - carry.hops);
+        if hops > most {
+            let text = format!("call {} has made {hops} hops of {most}", carry.call.number);
+            let property = "no call goes round in circles";
+            self.violation.get_or_insert(Violation { property, text });
+        }
     }
 
     /// Every call's end is what happened to it.

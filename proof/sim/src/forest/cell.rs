@@ -1,59 +1,18 @@
 //! A cell: its book, its carriers' routers, and a model of its ring.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use cells::{
-    Carrier, Cell, Command, End, LinkId, Made, Mesh, Message, Output, Overlay, Path, Router, Sight,
-    Tree, Verdict,
+    Carrier, Cell, Command, End, LinkId, Made, Message, Output, Path, Router, Sight, Verdict,
 };
 use wire::client::{Target, Targets};
 use wire::ordered::Style;
 use wire::{ClientId, Duration, Incarnation, Member, NodeId, Time, ViewNumber};
 
-use super::options::{CARRIERS, Options, Shape};
+use super::options::{CARRIERS, Options};
+use crate::celled::{Drawn, Shape, address, book, router};
 use crate::plant::Plant;
-
-/// The overlay that the seed has drawn.
-#[derive(Clone, Debug)]
-pub(super) enum Drawn {
-    Tree(Tree),
-    Mesh(Mesh),
-}
-
-impl Drawn {
-    fn overlay(&mut self) -> &mut dyn Overlay {
-        match self {
-            Drawn::Tree(tree) => tree,
-            Drawn::Mesh(mesh) => mesh,
-        }
-    }
-}
-
-impl Overlay for Drawn {
-    fn shortcut(&mut self, now: Time, to: &Path) -> Option<cells::Place> {
-        self.overlay().shortcut(now, to)
-    }
-
-    fn handle_own(&mut self, wall: Time, cell: &Cell, place: cells::Place) {
-        self.overlay().handle_own(wall, cell, place);
-    }
-
-    fn handle_members(
-        &mut self,
-        now: Time,
-        members: Vec<cells::MemberCell>,
-    ) -> Vec<cells::MemberCell> {
-        self.overlay().handle_members(now, members)
-    }
-
-    fn members(&self) -> Vec<cells::MemberCell> {
-        match self {
-            Drawn::Tree(tree) => tree.members(),
-            Drawn::Mesh(mesh) => mesh.members(),
-        }
-    }
-}
 
 /// One carrier.
 struct Node {
@@ -84,21 +43,6 @@ pub(super) struct CellModel {
     executed: BTreeMap<(ClientId, u64), (u64, End)>,
     shape: Shape,
     plant: Plant,
-}
-
-/// Where a carrier's links are taken.
-pub(super) fn address(cell: usize, node: NodeId) -> SocketAddr {
-    let [.., a, b, c] = (cell as u32).to_be_bytes();
-    let last = u8::try_from(node.0).expect("few carriers");
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, a, b, c)), 7_100 + u16::from(last))
-}
-
-/// The one who has this address.
-pub(super) fn place_of(address: &SocketAddr) -> (usize, NodeId) {
-    let IpAddr::V4(ip) = address.ip() else { unreachable!("no other was made") };
-    let [_, a, b, c] = ip.octets();
-    let cell = u32::from_be_bytes([0, a, b, c]) as usize;
-    (cell, NodeId(u32::from(address.port() - 7_100)))
 }
 
 impl CellModel {
@@ -378,38 +322,5 @@ impl CellModel {
 
     pub(super) fn calls_under_way(&self, id: NodeId) -> usize {
         self.nodes.get(&id).map_or(0, |node| node.router.calls_under_way())
-    }
-}
-
-#[cfg(feature = "planted-bugs")]
-fn router(node: NodeId, shape: Shape, plant: Plant) -> Router<Drawn> {
-    match plant.cells {
-        Some(bug) => Router::with_bug(node, overlay(shape), bug),
-        None => Router::new(node, overlay(shape)),
-    }
-}
-
-#[cfg(not(feature = "planted-bugs"))]
-fn router(node: NodeId, shape: Shape, _: Plant) -> Router<Drawn> {
-    Router::new(node, overlay(shape))
-}
-
-#[cfg(feature = "planted-bugs")]
-fn book(path: &Path, plant: Plant) -> Cell {
-    match plant.cells {
-        Some(bug) => Cell::with_bug(path.clone(), bug),
-        None => Cell::new(path.clone()),
-    }
-}
-
-#[cfg(not(feature = "planted-bugs"))]
-fn book(path: &Path, _: Plant) -> Cell {
-    Cell::new(path.clone())
-}
-
-fn overlay(shape: Shape) -> Drawn {
-    match shape {
-        Shape::Tree => Drawn::Tree(Tree),
-        Shape::Mesh => Drawn::Mesh(Mesh::default()),
     }
 }

@@ -4,7 +4,7 @@ use cells::{Command, LinkId};
 use wire::Time;
 
 use super::faults::Fault;
-use super::place::At;
+use crate::celled::At;
 
 /// A happening to come.
 pub(super) enum Happening {
@@ -28,6 +28,8 @@ pub(super) enum Happening {
     Over(Fault),
     /// So long ago a cell was lost whole.
     Reattached { cell: usize, faults: u64 },
+    /// So long ago a way was cut: nothing comes from one cell to another.
+    Deaf { from: usize, to: usize, faults: u64 },
     /// Somebody calls, or asks.
     Load,
 }

@@ -1,19 +1,9 @@
 //! The draws of a seed.
 
-use cells::Path;
 use wire::Duration;
 
+use crate::celled::Shape;
 use crate::draw::Draw;
-
-/// A view change after a death that the kernel tells of, and after silence.
-pub(super) const KILLED: Duration = Duration::from_millis(4);
-pub(super) const SILENT: Duration = Duration::from_millis(101);
-
-/// Until a node that starts is in its ring, and how long that takes the ring.
-pub(super) const JOIN: Duration = Duration::from_millis(6);
-
-/// A command, or a call, in a cell.
-pub(super) const ORDERED: Duration = Duration::from_micros(200);
 
 /// So much happens at one moment of one system, and no more.
 pub(super) const AT_ONCE: u64 = 1_000_000;
@@ -32,15 +22,6 @@ pub(super) const ENDED: Duration = Duration::from_secs(4);
 
 /// Carriers that are modelled of each cell.
 pub(super) const CARRIERS: u32 = 3;
-
-/// Which cells talk directly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// Along the tree.
-    Tree,
-    /// Every one with every other.
-    Mesh,
-}
 
 /// The draws.
 #[derive(Clone, Debug)]
@@ -101,32 +82,5 @@ impl Options {
             faults_over: false,
             load_over: false,
         }
-    }
-
-    /// The cells' paths, each with the place of its parent.
-    pub(super) fn parents(&self) -> Vec<(Path, Option<usize>)> {
-        let root: Path = "root".parse().expect("a path");
-        let mut all: Vec<(Path, Option<usize>)> = vec![(root, None)];
-        let mut children = vec![0];
-        let mut parent = 0;
-        while all.len() < self.cells {
-            if children[parent] >= self.fan_out {
-                parent += 1;
-                continue;
-            }
-            match all[parent].0.child(&format!("c{}", children[parent])) {
-                Ok(path) => {
-                    children[parent] += 1;
-                    all.push((path, Some(parent)));
-                    children.push(0);
-                }
-                // As deep as it may be.
-                Err(_) => parent += 1,
-            }
-            if parent == all.len() {
-                break;
-            }
-        }
-        all
     }
 }

@@ -9,13 +9,14 @@ use wire::{Duration, NodeId, Time};
 use super::calls::Calls;
 use super::cell::CellModel;
 use super::happening::Happening;
-use super::net::Net;
 use super::options::{self, Options};
-use super::place::At;
+use crate::celled::{At, tree};
+use crate::check::licence::Gap;
 use crate::check::{Verdict, demand};
 use crate::draw::Draw;
 use crate::plant::Plant;
 use crate::trace::Trace;
+use crate::wires::Wires;
 
 /// The whole.
 pub(super) struct Forest {
@@ -25,7 +26,7 @@ pub(super) struct Forest {
     pub(super) queue: Queue<Happening>,
     pub(super) cells: Vec<CellModel>,
     pub(super) paths: BTreeMap<Path, usize>,
-    pub(super) net: Net,
+    pub(super) net: Wires,
     pub(super) calls: Calls,
     /// Since when nothing was broken.
     pub(super) calm_since: Option<Time>,
@@ -43,14 +44,13 @@ impl Forest {
         let begin = Time(1_700_000_000_000_000_000);
         let mut queue = Queue::default();
         queue.push(begin, Happening::Load);
-        let cells: Vec<CellModel> = options
-            .parents()
+        let cells: Vec<CellModel> = tree(options.cells, options.fan_out)
             .into_iter()
             .enumerate()
             .map(|(cell, (path, parent))| CellModel::new(cell, path, parent, &options, plant))
             .collect();
         let paths = cells.iter().enumerate().map(|(at, cell)| (cell.path.clone(), at)).collect();
-        let net = Net::new(options.latency, draw.fork());
+        let net = Wires::new(options.latency, draw.fork());
         let calls = Calls::new();
         Forest {
             options,
@@ -138,6 +138,7 @@ impl Forest {
             Happening::Fault => self.fault(),
             Happening::Over(fault) => self.over(fault),
             Happening::Reattached { cell, faults } => self.check_reattached(cell, faults)?,
+            Happening::Deaf { from, to, faults } => self.check_deaf((from, to), faults)?,
             Happening::Load => self.load()?,
         }
         Ok(())
@@ -147,17 +148,23 @@ impl Forest {
         self.trace.say(self.now(), words);
     }
 
+    /// As long as a real ring may take, mostly as little as most do: the world `cells` measures that.
+    pub(super) fn draw_gap(&mut self, gap: Gap) -> Duration {
+        let (least, most) = gap.bounds();
+        self.draw.scale(least, most)
+    }
+
     /// A node's process begins.
     pub(super) fn start(&mut self, at: At) {
         let now = self.now();
         self.cells[at.cell].start(now, at.node);
         self.trace.note(now, 1, at.cell, [u64::from(at.node.0), 0]);
-        self.form(at.cell, options::JOIN);
+        self.form(at.cell, Gap::Joined);
     }
 
-    /// The ring of a cell forms anew, and takes so long.
-    pub(super) fn form(&mut self, cell: usize, gap: Duration) {
-        let until = self.now() + gap;
+    /// The ring of a cell forms anew, after this gap.
+    pub(super) fn form(&mut self, cell: usize, gap: Gap) {
+        let until = self.now() + self.draw_gap(gap);
         let formation = self.cells[cell].begin_forming(until);
         self.queue.push(until, Happening::Formed { cell, formation });
     }
@@ -206,22 +213,23 @@ impl Forest {
     pub(super) fn carry_out(&mut self, at: At, output: Output) {
         let (now, life) = (self.now(), self.cells[at.cell].life(at.node));
         match output {
-            Output::Dial { link, to, cell } => self.dial(at, life, link, &to, &cell),
+            Output::Dial { link, to, .. } => self.dial(at, life, link, &to),
             Output::Close(link) => self.close(at, link),
             Output::Send { link, message, .. } => self.send(at, link, message),
             Output::Order { ask, command } => {
-                let taken = now.max(self.cells[at.cell].stuck_until) + options::ORDERED;
+                let taken = now.max(self.cells[at.cell].stuck_until) + self.draw_gap(Gap::Ordered);
                 let command = Box::new(command);
                 self.queue.push(taken, Happening::Order { at, life, ask, command });
             }
             Output::Locate(group) => {
                 self.cells[at.cell].locating(at.node, &group);
-                self.queue.push(now + options::ORDERED, Happening::Locate { at, life, group });
+                let told = now + self.draw_gap(Gap::Ordered);
+                self.queue.push(told, Happening::Locate { at, life, group });
             }
             Output::Forget(group) => self.cells[at.cell].forget(at.node, &group),
             Output::Execute { call, request, left, .. } => {
                 let (until, request) = (now + left, Box::new(request));
-                let taken = now.max(self.cells[at.cell].stuck_until) + options::ORDERED;
+                let taken = now.max(self.cells[at.cell].stuck_until) + self.draw_gap(Gap::Ordered);
                 self.queue.push(taken, Happening::Execute { at, life, call, request, until });
             }
             Output::Ended { token, end } => {
@@ -240,7 +248,7 @@ impl Forest {
         let now = self.now();
         let model = &mut self.cells[at.cell];
         if model.stuck_until > now {
-            let again = model.stuck_until + options::ORDERED;
+            let again = model.stuck_until + self.draw_gap(Gap::Ordered);
             let command = Box::new(command);
             self.queue.push(again, Happening::Order { at, life, ask, command });
             return Ok(());

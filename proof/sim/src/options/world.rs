@@ -31,6 +31,8 @@ pub enum World {
     Jobs,
     /// Channels between ranks, which save, die and go on.
     Channels,
+    /// Systems of cells, each of which is a cluster.
+    Cells,
     /// Systems of cells, whose rings are models.
     Forest,
 }

@@ -61,7 +61,8 @@ impl Cluster {
                     let said = (group.clone(), *number, *node);
                     deployed::changed_over(*node, group, deploying.changed_over.contains(&said))?;
                 }
-                self.script
+                self.course
+                    .script
                     .iter_mut()
                     .for_each(|script| script.cluster_state(cluster_state.version()));
                 upgrading::count(

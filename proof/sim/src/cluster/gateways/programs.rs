@@ -17,9 +17,6 @@ use crate::service::{RELAY, identity};
 /// A caller makes a call that has failed again after this long, as gRPC does.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(40));
 
-/// A caller waits no longer for an attempt before it makes another.
-const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
-
 /// The longest that an attempt is on its way to its gateway.
 const LONGEST_WAY: Duration = Duration::from_millis(300);
 
@@ -125,13 +122,16 @@ impl Cluster {
 
     /// An attempt leaves for a gateway.
     pub(super) fn present(&mut self, caller: usize, number: u64) {
+        if self.celling.is_some() {
+            return self.present_at_door(caller, number);
+        }
         let way = self.fabric.network.passage();
         let gateways = self.gateways();
         let (plan, serial) = (gateways.plan, gateways.attempts.len());
+        let patience = gateways.patience(gateways.programs[caller].calls[&number].tries);
         let program = &mut gateways.programs[caller];
         let call = program.calls.get_mut(&number).expect("an open call is kept");
         let gateway = program.first + call.turn % plan.each;
-        let patience = (plan.patience * (1 << call.tries.min(16))).min(LONGEST_PATIENCE);
         (call.newest, call.pending) = (serial, call.pending + 1);
         call.tries += 1;
         let again = call.tries > 1;
@@ -159,12 +159,13 @@ impl Cluster {
     }
 
     /// The caller learns how an attempt has ended.
-    pub(super) fn caller_told(
+    pub(in crate::cluster) fn caller_told(
         &mut self,
         serial: usize,
         end: Option<Result<Bytes, CallError>>,
     ) -> Verdict {
-        let reaches = self.reaches(serial);
+        // Within a cell a caller hears what its own cell's node has told it.
+        let reaches = self.celling.is_some() || self.reaches(serial);
         let now = self.fabric.now();
         let gateways = self.gateways.as_mut().expect("a caller hears");
         let Attempt { caller, number, .. } = gateways.attempts[serial];

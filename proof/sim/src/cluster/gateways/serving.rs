@@ -108,18 +108,23 @@ impl Cluster {
             self.watch.linearizable.ended(now, first, CallId(number), &result);
         }
         let unsure = failed && result.as_ref().is_err_and(|e| e.was_executed() != Some(false));
-        self.answer_caller(serial, Some(result));
+        if !self.carried_ended(gateway, serial, &result) {
+            self.answer_caller(serial, Some(result));
+        }
         self.resolve(caller, number, unsure);
         Ok(())
     }
 
     pub(super) fn answer_caller(&mut self, serial: usize, end: Option<Result<Bytes, CallError>>) {
+        if self.celling.is_some() {
+            return; // its router tells, or nobody
+        }
         let way = self.fabric.network.passage();
         self.fabric.later(way, Extra::Passing(Passing::Told(serial, end)));
     }
 
     /// It is known how an attempt has ended: where `unsure`, it may have been executed.
-    pub(super) fn resolve(&mut self, caller: usize, number: u64, unsure: bool) {
+    pub(in crate::cluster) fn resolve(&mut self, caller: usize, number: u64, unsure: bool) {
         let program = &mut self.gateways().programs[caller];
         let call = program.calls.get_mut(&number).expect("a call is kept");
         (call.pending, call.unsure) = (call.pending - 1, call.unsure || unsure);

@@ -14,7 +14,7 @@ use crate::strike::Relief;
 impl Cluster {
     /// Begins the operation when all is there, and looks whether it has ended.
     pub(in crate::cluster) fn follow_script(&mut self) -> Verdict {
-        let Some(stage) = self.script.as_ref().map(|it| it.stage) else { return Ok(()) };
+        let Some(stage) = self.course.script.as_ref().map(|it| it.stage) else { return Ok(()) };
         if self.course.is_calm() {
             return Ok(());
         }
@@ -30,7 +30,7 @@ impl Cluster {
                 let missing = missing.or_else(|| self.missing_of_operation());
                 match missing {
                     None => {
-                        let script = self.script.as_mut().expect("it is followed");
+                        let script = self.course.script.as_mut().expect("it is followed");
                         script.stage = Stage::Over;
                         let place =
                             Operation::ALL.iter().position(|it| *it == script.script.operation);
@@ -49,7 +49,7 @@ impl Cluster {
         let now = self.fabric.now();
         let leader = self.leader();
         let hosts = &self.options.groups[0].hosts;
-        let script = self.script.as_mut().expect("it is followed");
+        let script = self.course.script.as_mut().expect("it is followed");
         let primary = self.watch.promise.newest(GroupId::of(&self.options.groups[0].name)).first();
         let others: Vec<NodeId> = hosts
             .iter()
@@ -80,7 +80,7 @@ impl Cluster {
 
     /// A requester of a move repeats it until the primary is there.
     fn ask_for_move(&mut self, now: Time) -> Verdict {
-        let script = self.script.as_mut().expect("it is followed");
+        let script = self.course.script.as_mut().expect("it is followed");
         let waits = script.asked.is_some_and(|at| now < at + operations::AGAIN);
         if script.script.operation != Operation::Move || waits {
             return Ok(());
@@ -100,7 +100,7 @@ impl Cluster {
 
     /// Returns an effect that the operation still lacks, when all is as the cluster state says.
     fn missing_of_operation(&self) -> Option<String> {
-        let script = self.script.as_ref()?;
+        let script = self.course.script.as_ref()?;
         let deploying = self.deploying.as_ref()?;
         let target = script.target;
         let group = &self.options.groups[0];
@@ -131,7 +131,7 @@ impl Cluster {
 
     /// If this was the step, the leader dies; its host reports that, or loses power.
     pub(in crate::cluster) fn interrupt(&mut self) -> Verdict {
-        if !self.script.as_mut().is_some_and(|script| std::mem::take(&mut script.due)) {
+        if !self.course.script.as_mut().is_some_and(|script| std::mem::take(&mut script.due)) {
             return Ok(());
         }
         let Some(leader) = self.leader() else { return Ok(()) };
@@ -141,7 +141,7 @@ impl Cluster {
             return Ok(());
         }
         let now = self.fabric.now();
-        let script = self.script.as_mut().expect("it was there");
+        let script = self.course.script.as_mut().expect("it was there");
         let power = script.draw.one_in(3);
         let back = script.draw.pick(&[30, 150, 600]);
         script.stage = Stage::UnderWay(now);

@@ -5,10 +5,10 @@ use cells::{Call, Command, End, Name, Reading, Scope};
 use wire::{ClientId, Duration, MethodId, Time};
 
 use super::super::happening::Happening;
-use super::super::options;
-use super::super::place::At;
 use super::super::world::Forest;
 use super::{BEARS, Made, PATIENCE};
+use crate::celled::At;
+use crate::check::licence::Gap;
 use crate::check::{Verdict, Violation, demand};
 
 impl Forest {
@@ -70,15 +70,15 @@ impl Forest {
         request: &Call,
         until: Time,
     ) -> Verdict {
-        let now = self.now();
+        let (now, ordered) = (self.now(), self.draw_gap(Gap::Ordered));
         let model = &mut self.cells[at.cell];
         let stuck = model.stuck_until > now;
         if stuck || !model.has_quorum() {
             let again = if stuck { model.stuck_until } else { now + Duration::from_millis(20) };
-            if again + options::ORDERED < until {
+            if again + ordered < until {
                 let request = Box::new(request.clone());
                 let happening = Happening::Execute { at, life, call, request, until };
-                self.queue.push(again + options::ORDERED, happening);
+                self.queue.push(again + ordered, happening);
                 return Ok(());
             }
         }
@@ -111,7 +111,8 @@ impl Forest {
             let life = self.cells[from].life(seat);
             let command = Box::new(command);
             let happening = Happening::Order { at, life, ask: u64::MAX, command };
-            self.queue.push(now + options::ORDERED, happening);
+            let ordered = self.draw_gap(Gap::Ordered);
+            self.queue.push(now + ordered, happening);
         }
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! Faults strike, and are over.
 
 use cells::{Attachment, Epoch, Message, Place};
-use wire::{Duration, NodeId};
+use wire::{Duration, NodeId, Time};
 
 use super::super::happening::Happening;
-use super::super::options::{HEALED, JOIN, KILLED, SILENT};
-use super::super::place::At;
+use super::super::options::HEALED;
 use super::super::world::Forest;
-use super::{Fault, REATTACHED};
+use super::{DEAF, Fault, REATTACHED};
+use crate::celled::At;
+use crate::check::licence::Gap;
 use crate::check::{Verdict, demand};
 
 impl Forest {
@@ -29,8 +30,12 @@ impl Forest {
             0..=3 => Fault::Kill(at),
             4 | 5 => Fault::Stop(at),
             6 | 7 => {
-                let parent = self.cells[cell].parent;
-                Fault::Cut(cell, parent.unwrap_or(cell))
+                let parent = self.cells[cell].parent.unwrap_or(cell);
+                match self.draw.between(0, 3) {
+                    0 => Fault::Silence(cell, parent),
+                    1 => Fault::Silence(parent, cell),
+                    _ => Fault::Cut(cell, parent),
+                }
             }
             8 => Fault::KillCell(cell),
             _ => Fault::StopCell(cell),
@@ -46,8 +51,34 @@ impl Forest {
                 let (at, faults) = (self.now() + REATTACHED, self.faults);
                 self.queue.push(at, Happening::Reattached { cell, faults });
             }
+            self.look_for_deaf(&fault);
             self.queue.push(self.now() + span, Happening::Over(fault));
         }
+    }
+
+    /// It is looked later whether those who hear nothing have noticed.
+    fn look_for_deaf(&mut self, fault: &Fault) {
+        let ways = match *fault {
+            Fault::Cut(one, other) => vec![(one, other), (other, one)],
+            Fault::Silence(from, to) => vec![(from, to)],
+            _ => Vec::new(),
+        };
+        for (from, to) in ways {
+            let (at, faults) = (self.now() + DEAF, self.faults);
+            self.queue.push(at, Happening::Deaf { from, to, faults });
+        }
+    }
+
+    /// A link that nothing comes by is closed, if nothing else happened.
+    pub(in super::super) fn check_deaf(&self, (from, to): (usize, usize), faults: u64) -> Verdict {
+        let began = Time(self.now().0 - DEAF.as_nanos() as u64);
+        if self.broken != 1 || self.faults != faults || self.over_at > began {
+            return Ok(());
+        }
+        let deaf = self.net.deaf(from, to, began);
+        demand(deaf.is_empty(), "a silent link is closed", || {
+            format!("{deaf:?} have heard nothing from cell {from} for {DEAF:?}")
+        })
     }
 
     /// False: it cannot strike now.
@@ -58,14 +89,19 @@ impl Forest {
             }
             Fault::Kill(at) => {
                 self.kill(at);
-                self.form(at.cell, KILLED);
+                self.form(at.cell, Gap::Killed);
             }
             Fault::Stop(at) => {
                 self.cells[at.cell].set_stopped(at.node, true);
-                self.form(at.cell, SILENT);
+                self.form(at.cell, Gap::Silent);
             }
             Fault::Cut(one, other) if one == other => return false,
-            Fault::Cut(one, other) => self.net.cut(one, other),
+            Fault::Cut(one, other) => {
+                self.net.cut(one, other);
+                self.net.cut(other, one);
+            }
+            Fault::Silence(from, to) if from == to => return false,
+            Fault::Silence(from, to) => self.net.cut(from, to),
             Fault::KillCell(cell) | Fault::StopCell(cell) => {
                 let ids = self.cells[cell].ids();
                 if !ids.iter().all(|node| self.cells[cell].acts(*node)) {
@@ -79,7 +115,7 @@ impl Forest {
                     }
                 }
                 self.cells[cell].set_others(false);
-                self.form(cell, SILENT);
+                self.form(cell, Gap::Silent);
             }
         }
         true
@@ -131,11 +167,14 @@ impl Forest {
             Fault::Kill(at) if !self.cells[at.cell].runs(at.node) => self.start(at),
             Fault::Stop(at) => self.resume(at.cell, &[at.node]),
             Fault::Cut(one, other) => {
-                self.net.heal(one, other);
-                let of = move |a: At, b: At| {
-                    (a.cell, b.cell) == (one, other) || (b.cell, a.cell) == (one, other)
-                };
-                self.go_on(of);
+                for (from, to) in [(one, other), (other, one)] {
+                    let waited = self.net.mend(from, to);
+                    self.arrives(waited);
+                }
+            }
+            Fault::Silence(from, to) => {
+                let waited = self.net.mend(from, to);
+                self.arrives(waited);
             }
             Fault::KillCell(cell) => {
                 self.cells[cell].set_others(true);
@@ -164,8 +203,9 @@ impl Forest {
             self.cells[cell].set_stopped(*node, false);
             let at = At { cell, node: *node };
             self.queue.push(self.now(), Happening::Wake(at));
-            self.go_on(move |one, other| one == at || other == at);
+            let waited = self.net.waiting(|_, target| target == at);
+            self.arrives(waited);
         }
-        self.form(cell, JOIN);
+        self.form(cell, Gap::Joined);
     }
 }
