@@ -11,11 +11,13 @@ use super::at::At;
 use super::{Failure, finish, print};
 
 mod course;
+mod demo;
 mod find;
 mod tree;
 
 const EXAMPLES: &str = "\
 Examples:
+  steadfast cell demo
   steadfast cell tree --config node.toml
   steadfast cell tree --json | jq '.below[].path'
   steadfast cell explain line-a.porto
@@ -42,6 +44,7 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum What {
+    Demo(demo::Args),
     /// Shows the node's cell, the cells above it, and those attached below it.
     #[command(after_help = "Examples:\n  steadfast cell tree --config node.toml")]
     Tree {
@@ -104,6 +107,7 @@ struct How {
 /// Runs the command.
 pub fn run(args: &Args) -> ExitCode {
     finish(match &args.what {
+        What::Demo(args) => demo::run(args),
         What::Tree { how } => tree(how),
         What::Explain { path, how } => explain(path, how),
         What::Find { name, how } => find(name, how),
