@@ -5,6 +5,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::net::SocketAddr;
 
 use wire::Time;
 
@@ -41,9 +42,11 @@ impl Overlay for Mesh {
         self.members.get(to).map(|member| member.place.clone()).filter(|it| !it.at.is_empty())
     }
 
-    fn handle_own(&mut self, wall: Time, cell: &Cell, place: Place) {
+    fn handle_own(&mut self, wall: Time, cell: &Cell, at: &dyn Fn() -> Vec<SocketAddr>) {
+        let at = at();
         let known = self.members.get(cell.path());
-        if known.is_none_or(|known| known.place != place) {
+        if known.is_none_or(|known| known.place.at != at) {
+            let place = Place { path: cell.path().clone(), at };
             // A book that begins anew is later, and so is each change.
             let stamp = known.map_or(cell.founded(), |known| known.stamp + 1);
             self.learn(MemberCell { place, stamp: stamp.max(wall.0 / 1_000) });

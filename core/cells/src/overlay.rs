@@ -1,6 +1,7 @@
 //! Which cells a cell talks to directly: chosen at the start, as `stheno.txt` (2.1) demands.
 
 use alloc::vec::Vec;
+use core::net::SocketAddr;
 
 use wire::Time;
 
@@ -17,8 +18,9 @@ pub trait Overlay {
     /// Where the nodes of a cell are that it is worth having a link to; `None`: the tree's ways do.
     fn shortcut(&mut self, now: Time, to: &Path) -> Option<Place>;
 
-    /// This cell is here now; by the wall's clock, which its nodes share.
-    fn handle_own(&mut self, wall: Time, cell: &Cell, place: Place);
+    /// This cell's links are taken there now; by the wall's clock, which its nodes share. Routers tell
+    /// that at each look, so it is made only where it is wanted.
+    fn handle_own(&mut self, wall: Time, cell: &Cell, at: &dyn Fn() -> Vec<SocketAddr>);
 
     /// A neighbour has told of cells. Returns what was news.
     fn handle_members(&mut self, now: Time, members: Vec<MemberCell>) -> Vec<MemberCell>;
@@ -36,7 +38,7 @@ impl Overlay for Tree {
         None
     }
 
-    fn handle_own(&mut self, _: Time, _: &Cell, _: Place) {}
+    fn handle_own(&mut self, _: Time, _: &Cell, _: &dyn Fn() -> Vec<SocketAddr>) {}
 
     fn handle_members(&mut self, _: Time, _: Vec<MemberCell>) -> Vec<MemberCell> {
         Vec::new()

@@ -117,8 +117,7 @@ impl<O: Overlay> Router<O> {
         self.below(sight).look(now);
         self.calls(sight).look(now);
         self.finds(sight).look(now);
-        let place = Place { path: sight.cell.path().clone(), at: sight.links_at() };
-        self.overlay.handle_own(sight.wall, sight.cell, place);
+        self.overlay.handle_own(sight.wall, sight.cell, &|| sight.links_at());
         self.join_seat(now, sight);
         self.close_given_up(now, sight);
     }

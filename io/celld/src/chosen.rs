@@ -1,5 +1,7 @@
 //! The overlay that the configuration has chosen.
 
+use std::net::SocketAddr;
+
 use cells::{Cell, MemberCell, Mesh, Overlay, Path, Place, Tree};
 use wire::Time;
 
@@ -35,8 +37,8 @@ impl Overlay for Chosen {
         self.overlay().shortcut(now, to)
     }
 
-    fn handle_own(&mut self, wall: Time, cell: &Cell, place: Place) {
-        self.overlay().handle_own(wall, cell, place);
+    fn handle_own(&mut self, wall: Time, cell: &Cell, at: &dyn Fn() -> Vec<SocketAddr>) {
+        self.overlay().handle_own(wall, cell, at);
     }
 
     fn handle_members(&mut self, now: Time, members: Vec<MemberCell>) -> Vec<MemberCell> {

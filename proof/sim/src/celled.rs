@@ -54,8 +54,8 @@ impl Overlay for Drawn {
         self.overlay().shortcut(now, to)
     }
 
-    fn handle_own(&mut self, wall: Time, cell: &Cell, place: Place) {
-        self.overlay().handle_own(wall, cell, place);
+    fn handle_own(&mut self, wall: Time, cell: &Cell, at: &dyn Fn() -> Vec<SocketAddr>) {
+        self.overlay().handle_own(wall, cell, at);
     }
 
     fn handle_members(&mut self, now: Time, members: Vec<MemberCell>) -> Vec<MemberCell> {

@@ -1,7 +1,7 @@
 //! Links between nodes of cells: ordered, as fast as the way between two cells, and held up where it
 //! is cut, one way or both.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use cells::{LinkId, Message};
 use wire::{Duration, Time};
@@ -50,7 +50,8 @@ pub(crate) struct Taken {
 pub(crate) struct Wires {
     wires: Vec<Wire>,
     free: Vec<usize>,
-    by_link: BTreeMap<(At, LinkId), (usize, usize)>,
+    /// Of each cell: its nodes' links in their order, each with its wire and which end it is.
+    of_cells: Vec<Vec<((At, LinkId), (usize, usize))>>,
     /// From which cells to which nothing travels.
     cuts: BTreeSet<(usize, usize)>,
     latency: (Duration, Duration),
@@ -64,7 +65,7 @@ impl Wires {
         Wires {
             wires: Vec::new(),
             free: Vec::new(),
-            by_link: BTreeMap::new(),
+            of_cells: Vec::new(),
             cuts: BTreeSet::new(),
             latency,
             draw,
@@ -104,16 +105,15 @@ impl Wires {
 
     /// A link of this node to a node of that cell.
     pub(crate) fn link_to(&self, at: At, cell: usize) -> Option<LinkId> {
-        let range = (at, LinkId(0))..=(at, LinkId(u64::MAX));
-        let mut links = self.by_link.range(range);
+        let mut links = self.of_node(at);
         let to = |(wire, end): &(usize, usize)| self.wires[*wire].ends[1 - *end].at.cell == cell;
         links.find(|(_, wire)| to(wire)).map(|((_, link), _)| *link)
     }
 
     /// The other end of a link.
     pub(crate) fn other_end(&self, at: At, link: LinkId) -> Option<At> {
-        let (wire, end) = self.by_link.get(&(at, link))?;
-        Some(self.wires[*wire].ends[1 - *end].at)
+        let (wire, end) = self.find((at, link))?;
+        Some(self.wires[wire].ends[1 - end].at)
     }
 
     /// One way between two cells.
@@ -154,8 +154,8 @@ impl Wires {
                 self.wires.len() - 1
             }
         };
-        self.by_link.insert((at, link), (place, 0));
-        self.by_link.insert((to, accepted), (place, 1));
+        self.remember((at, link), (place, 0));
+        self.remember((to, accepted), (place, 1));
         accepted
     }
 
@@ -182,8 +182,28 @@ impl Wires {
         self.forget_end(at, link);
     }
 
+    fn of_node(&self, at: At) -> impl Iterator<Item = &((At, LinkId), (usize, usize))> {
+        let links = self.of_cells.get(at.cell).into_iter().flatten();
+        links.filter(move |((of, _), _)| *of == at)
+    }
+
+    fn find(&self, key: (At, LinkId)) -> Option<(usize, usize)> {
+        let links = self.of_cells.get(key.0.cell)?;
+        let place = links.binary_search_by_key(&key, |(key, _)| *key).ok()?;
+        Some(links[place].1)
+    }
+
+    fn remember(&mut self, key: (At, LinkId), end: (usize, usize)) {
+        if self.of_cells.len() <= key.0.cell {
+            self.of_cells.resize_with(key.0.cell + 1, Vec::new);
+        }
+        let links = &mut self.of_cells[key.0.cell];
+        let place = links.partition_point(|(known, _)| *known < key);
+        links.insert(place, (key, end));
+    }
+
     fn put(&mut self, now: Time, key: (At, LinkId), message: Option<Message>) -> Option<Due> {
-        let &(wire, end) = self.by_link.get(&key)?;
+        let (wire, end) = self.find(key)?;
         let at = now + self.wires[wire].latency;
         let other = &mut self.wires[wire].ends[1 - end];
         if !other.is_open {
@@ -195,7 +215,12 @@ impl Wires {
     }
 
     fn forget_end(&mut self, at: At, link: LinkId) {
-        if let Some((wire, end)) = self.by_link.remove(&(at, link)) {
+        let links = self.of_cells.get_mut(at.cell);
+        let found = links.and_then(|links| {
+            let place = links.binary_search_by_key(&(at, link), |(key, _)| *key).ok()?;
+            Some(links.remove(place).1)
+        });
+        if let Some((wire, end)) = found {
             let of_both = &mut self.wires[wire].ends;
             of_both[end].is_open = false;
             of_both[end].arriving.clear();
@@ -228,8 +253,7 @@ impl Wires {
 
     /// The links of a node.
     pub(crate) fn links_of(&self, at: At) -> Vec<LinkId> {
-        let range = (at, LinkId(0))..=(at, LinkId(u64::MAX));
-        self.by_link.range(range).map(|((_, link), _)| *link).collect()
+        self.of_node(at).map(|((_, link), _)| *link).collect()
     }
 
     /// Messages that have waited go on: those from such a node to such a node.

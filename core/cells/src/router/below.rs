@@ -27,8 +27,9 @@ pub(super) struct Below {
     /// Renewals that are to be ordered, by the link that they came by.
     renewals: BTreeMap<Path, (Epoch, LinkId)>,
     since: Option<Time>,
-    /// By which links the cells were told of what is above, and what.
-    told: BTreeMap<LinkId, Vec<Place>>,
+    /// What cells below are told of what is above, and by which links they know it.
+    above: Vec<Place>,
+    told: BTreeMap<LinkId, bool>,
     /// When the end of leases was ordered last.
     ticked: Option<Time>,
 }
@@ -110,8 +111,9 @@ impl BelowHandler<'_, '_> {
     pub(super) fn answered(&mut self, back: Back, verdict: Result<Verdict, Refusal>) {
         match (back, verdict) {
             (Back::Attach(link), Ok(Verdict::Attached(mut attached))) => {
-                attached.above = self.above();
-                self.below.told.insert(link, attached.above.clone());
+                self.look_above();
+                attached.above = self.below.above.clone();
+                self.below.told.insert(link, true);
                 self.out.control(link, Message::Attached(attached));
             }
             (Back::Attach(link), Err(refusal)) => {
@@ -135,22 +137,27 @@ impl BelowHandler<'_, '_> {
         }
     }
 
-    /// This cell with its nodes that carry now, and the cells above it.
-    fn above(&self) -> Vec<Place> {
-        let own = Place { path: self.sight.cell.path().clone(), at: self.sight.links_at() };
-        core::iter::once(own).chain(self.sight.cell.above().iter().cloned()).collect()
+    /// This cell with its nodes that carry now, and the cells above it, are as they are now.
+    fn look_above(&mut self) {
+        let (cell, at) = (self.sight.cell, self.sight.links_at());
+        let is_so = self.below.above.split_first().is_some_and(|(own, above)| {
+            own.path == *cell.path() && own.at == at && above == cell.above()
+        });
+        if !is_so {
+            let own = Place { path: cell.path().clone(), at };
+            self.below.above = core::iter::once(own).chain(cell.above().iter().cloned()).collect();
+            self.below.told.values_mut().for_each(|is_told| *is_told = false);
+        }
     }
 
     fn tell_above(&mut self) {
-        if !self.sight.links_up() {
+        if !self.sight.links_up() || self.below.told.is_empty() {
             return;
         }
-        let above = self.above();
-        for (link, told) in &mut self.below.told {
-            if *told != above {
-                told.clone_from(&above);
-                self.out.control(*link, Message::Above(above.clone()));
-            }
+        self.look_above();
+        for (link, is_told) in self.below.told.iter_mut().filter(|(_, is_told)| !**is_told) {
+            *is_told = true;
+            self.out.control(*link, Message::Above(self.below.above.clone()));
         }
     }
 }

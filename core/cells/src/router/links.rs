@@ -94,6 +94,8 @@ impl Link {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Links {
     up: BTreeMap<LinkId, Link>,
+    /// Nothing is due before: most of what comes by a link puts off what is due.
+    soonest: Option<Time>,
     planted: Planted,
 }
 
@@ -115,6 +117,7 @@ impl Links {
                 called: None,
             },
         );
+        self.look_at(link);
     }
 
     pub(crate) fn remove(&mut self, link: LinkId) -> Option<Link> {
@@ -170,6 +173,7 @@ impl Links {
         if let Some(link) = self.up.get_mut(&link) {
             link.every = Duration::from_millis(every_ms.into()).clamp(BUSY, IDLE * 5);
         }
+        self.look_at(link);
     }
 
     pub(crate) fn ponged(&mut self, now: Time, link: LinkId, at: u64) {
@@ -178,6 +182,7 @@ impl Links {
         {
             link.round_trip.add(now.since(Time(at)));
         }
+        self.look_at(link);
     }
 
     /// A call goes by it: from now on it is pinged often.
@@ -188,10 +193,14 @@ impl Links {
             }
             link.called = Some(now);
         }
+        self.look_at(link);
     }
 
     /// The links that nothing came by for too long.
     pub(crate) fn silent(&self, now: Time) -> alloc::vec::Vec<LinkId> {
+        if self.soonest.is_none_or(|soonest| soonest > now) {
+            return alloc::vec::Vec::new();
+        }
         let is_silent = |link: &Link| self.silent_at(link).is_some_and(|at| at <= now);
         self.up.iter().filter(|(_, link)| is_silent(link)).map(|(id, _)| *id).collect()
     }
@@ -202,6 +211,9 @@ impl Links {
 
     /// Pings what is due.
     pub(crate) fn ping(&mut self, now: Time, out: &mut Outputs) {
+        if self.soonest.is_none_or(|soonest| soonest > now) {
+            return;
+        }
         for (id, link) in &mut self.up {
             if link.ping_at.is_none_or(|at| at > now) {
                 continue;
@@ -215,10 +227,21 @@ impl Links {
             let every_ms = u16::try_from(every.as_millis()).unwrap_or(u16::MAX);
             out.control(*id, Message::Ping { at: now.0, every_ms });
         }
+        self.soonest = self.up.values().filter_map(|link| self.due(link)).min();
     }
 
+    /// When there may be something to do: now and then there is nothing yet.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
-        let links = self.up.values();
-        links.flat_map(|link| link.ping_at.into_iter().chain(self.silent_at(link))).min()
+        self.soonest
+    }
+
+    fn due(&self, link: &Link) -> Option<Time> {
+        link.ping_at.into_iter().chain(self.silent_at(link)).min()
+    }
+
+    /// Something of a link may be due sooner than before.
+    fn look_at(&mut self, link: LinkId) {
+        let due = self.up.get(&link).and_then(|link| self.due(link));
+        self.soonest = self.soonest.into_iter().chain(due).min();
     }
 }

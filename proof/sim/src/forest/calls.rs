@@ -1,6 +1,6 @@
 //! Calls and questions across cells, and their checks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cells::{Carry, End};
 use wire::{ClientId, Duration, Time};
@@ -33,6 +33,8 @@ struct Made {
 /// All calls of a run.
 pub(super) struct Calls {
     made: BTreeMap<u64, Made>,
+    /// Those without an end for which their callers still wait.
+    open: BTreeSet<u64>,
     next: u64,
     answered: u64,
     violation: Option<Violation>,
@@ -40,7 +42,8 @@ pub(super) struct Calls {
 
 impl Calls {
     pub(super) fn new() -> Calls {
-        Calls { made: BTreeMap::new(), next: 0, answered: 0, violation: None }
+        let (made, open) = (BTreeMap::new(), BTreeSet::new());
+        Calls { made, open, next: 0, answered: 0, violation: None }
     }
 
     pub(super) fn answered(&self) -> u64 {
@@ -56,6 +59,7 @@ impl Calls {
             self.violation.get_or_insert(Violation { property: "a call ends once", text });
         }
         made.end = Some((now, end));
+        self.open.remove(&token);
     }
 
     /// A call is on its way: through no more nodes than there are between its cells, three of each.
@@ -92,8 +96,20 @@ impl Calls {
     }
 
     /// Calls that should have been answered by now.
-    fn overdue(&self, now: Time, calm: Time, lives: impl Fn(At) -> u64) -> Option<(u64, &Made)> {
-        let mut made = self.made.iter().filter(|(_, made)| {
+    fn overdue(
+        &mut self,
+        now: Time,
+        calm: Time,
+        lives: impl Fn(At) -> u64,
+    ) -> Option<(u64, &Made)> {
+        // Nobody waits any more for those that are older.
+        while let Some(first) = self.open.first()
+            && self.made[first].at + PATIENCE <= now
+        {
+            self.open.pop_first();
+        }
+        let open = self.open.iter().map(|token| (token, &self.made[token]));
+        let mut made = open.filter(|(_, made)| {
             let from = made.at.max(calm);
             let is_due = now.since(from) > ANSWERED && now < made.at + PATIENCE;
             is_due && made.end.is_none() && lives(made.from.0) == made.from.1

@@ -57,6 +57,7 @@ impl Forest {
         let path = self.cells[to].path.clone();
         let at = At { cell: from, node };
         let from = (at, self.cells[at.cell].life(node));
+        self.calls.open.insert(token);
         self.calls.made.insert(token, Made { to, key, from, at: now, end: None });
         self.touch(at, |model, now, at| model.call(now, at.node, token, (path, call, PATIENCE)));
     }
@@ -135,9 +136,10 @@ impl Forest {
     }
 
     /// Where nothing is broken, calls are answered.
-    pub(in super::super) fn check_overdue(&self) -> Verdict {
+    pub(in super::super) fn check_overdue(&mut self) -> Verdict {
         let Some(calm) = self.calm_since else { return Ok(()) };
-        let overdue = self.calls.overdue(self.now(), calm, |at| self.cells[at.cell].life(at.node));
+        let (now, cells) = (self.queue.now(), &self.cells);
+        let overdue = self.calls.overdue(now, calm, |at| cells[at.cell].life(at.node));
         demand(overdue.is_none(), "calls are answered where nothing is broken", || {
             let (token, made) = overdue.expect("there is one");
             format!("call {token} to {} was made at {:?} and has no end", made.to, made.at)
