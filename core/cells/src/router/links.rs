@@ -145,6 +145,12 @@ impl Links {
         Some(&self.up.get(&link)?.peer.as_ref()?.path)
     }
 
+    /// A round trip by this link hardly takes longer; `None`: nothing is known of it.
+    pub(crate) fn bound(&self, link: LinkId) -> Option<Duration> {
+        let round_trip = self.up.get(&link)?.round_trip;
+        round_trip.0.map(|_| round_trip.bound())
+    }
+
     pub(crate) fn heard(&mut self, now: Time, link: LinkId) {
         if let Some(link) = self.up.get_mut(&link) {
             link.heard = now;

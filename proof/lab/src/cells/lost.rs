@@ -54,14 +54,13 @@ pub(super) fn measure(options: &Options, run: &Run, system: &mut System) -> Outc
     Ok(())
 }
 
-/// When the root has all cells attached whose parent is lost.
+/// When all cells whose parent is lost are attached to the root, as their own books say: the root
+/// may know them from the last time, until that lease is over.
 fn subtree(system: &System, lost: Site, root: Site) -> Outcome<Instant> {
-    let below: Vec<&str> = (0..system.cells())
-        .filter(|site| system.parent(*site) == Some(lost))
-        .map(|site| system.path(site))
-        .collect();
-    system.until((root, 1), "the lost cell's subtree is attached here", |sight| {
-        let children = sight.picture().children;
-        below.iter().all(|path| children.iter().any(|it| it.place.path.as_str() == *path))
-    })
+    let below = (0..system.cells()).filter(|site| system.parent(*site) == Some(lost));
+    let attached = below.map(|site| {
+        let what = "the lost cell's subtree is attached to the root";
+        system.until((site, 1), what, |sight| sight.is_attached_to(system.path(root)))
+    });
+    Ok(attached.collect::<Outcome<Vec<_>>>()?.into_iter().max().ok_or("nothing is below")?)
 }
