@@ -1,12 +1,15 @@
 //! All nodes of an inner cell are silent: until the cells below it are attached above it.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
+use harness::cluster::wall;
 use harness::sites::Site;
 use harness::system::{Load, System};
 use harness::{Outcome, Run};
 use rustix::process::Signal;
 use serde_json::json;
+use wire::Random;
 
 use super::{INNER, LEAF, Options, ROOT, ms, tell};
 
@@ -18,6 +21,7 @@ const STEADY: usize = 300;
 
 pub(super) fn measure(options: &Options, run: &Run, system: &mut System) -> Outcome<()> {
     let (leaf, inner, root) = (system.site(LEAF)?, system.site(INNER)?, system.site(ROOT)?);
+    let mut random = Random::new(wall());
     for busy in [false, true] {
         let load = busy.then(|| Load::start(system, leaf, root, PERIOD)).transpose()?;
         let (mut attached, mut back, mut gaps) = (Vec::new(), Vec::new(), Vec::new());
@@ -26,8 +30,12 @@ pub(super) fn measure(options: &Options, run: &Run, system: &mut System) -> Outc
                 load.wait_for(Instant::now(), STEADY)?;
                 load.forget();
             }
+            // Faults come at any time between two signs of life.
+            thread::sleep(Duration::from_micros(random.below(1_000_000)));
             let at = system.signal_all(inner, Signal::STOP)?;
-            attached.push(ms(subtree(system, inner, root)? - at));
+            // The links of the others are idle.
+            let of_whom = |site: &Site| !busy || *site == leaf;
+            attached.push(ms(subtree(system, inner, root, of_whom)? - at));
             if let Some(load) = &load {
                 load.wait_for(at, STEADY)?;
                 gaps.push(ms(load.gap(at)));
@@ -39,7 +47,7 @@ pub(super) fn measure(options: &Options, run: &Run, system: &mut System) -> Outc
         let how = if busy { "busy" } else { "idle" };
         let of =
             |until: &str| json!({ "until": until, "busy": busy, "delay_ms": options.delay_ms });
-        let what = format!("an inner cell is silent, {how}: its subtree is attached");
+        let what = format!("an inner cell is silent, {how}: the cells below are attached");
         tell(run, "cells-lost", &what, of("attached"), attached);
         let what = format!("it comes back, {how}: all is as before");
         tell(run, "cells-lost", &what, of("back"), back);
@@ -56,8 +64,14 @@ pub(super) fn measure(options: &Options, run: &Run, system: &mut System) -> Outc
 
 /// When all cells whose parent is lost are attached to the root, as their own books say: the root
 /// may know them from the last time, until that lease is over.
-fn subtree(system: &System, lost: Site, root: Site) -> Outcome<Instant> {
+fn subtree(
+    system: &System,
+    lost: Site,
+    root: Site,
+    of_whom: impl Fn(&Site) -> bool,
+) -> Outcome<Instant> {
     let below = (0..system.cells()).filter(|site| system.parent(*site) == Some(lost));
+    let below = below.filter(of_whom);
     let attached = below.map(|site| {
         let what = "the lost cell's subtree is attached to the root";
         system.until((site, 1), what, |sight| sight.is_attached_to(system.path(root)))
