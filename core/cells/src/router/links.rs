@@ -12,7 +12,10 @@ use crate::path::Path;
 pub(super) const BUSY: Duration = Duration::from_millis(20);
 
 /// Between two pings of another one.
-pub(super) const IDLE: Duration = Duration::from_millis(200);
+pub(super) const IDLE: Duration = Duration::from_millis(600);
+
+/// So long after a ping was due on an idle link it is silent.
+const LATE: Duration = Duration::from_millis(100);
 
 /// A link by which no call went for so long is idle.
 const BUSY_FOR: Duration = Duration::from_secs(1);
@@ -77,7 +80,7 @@ impl Link {
         let patience = match (&self.peer, self.every) {
             (None, _) => HELLO_WITHIN,
             (Some(_), every) if every <= BUSY => BUSY * 6,
-            (Some(_), every) => every * 2,
+            (Some(_), every) => every + LATE,
         };
         self.heard + patience + self.round_trip.bound()
     }

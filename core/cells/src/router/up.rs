@@ -28,7 +28,7 @@ const TRIES: u32 = 2;
 /// A cell to which a link was lately up answers a dial within this time, and some round trips:
 /// handshakes, and first words. One that nothing is known of has the time that dialling takes.
 const DIAL_WITHIN: Duration = Duration::from_millis(60);
-const ROUND_TRIPS: u32 = 3;
+const ROUND_TRIPS: u32 = 2;
 
 /// A cell that is attached elsewhere looks so often whether its parent is back.
 const LOOK_BACK: Duration = Duration::from_secs(1);
@@ -432,7 +432,7 @@ impl UpHandler<'_, '_> {
         *self.next_link += 1;
         self.out.push(Output::Dial { link, to, cell: place.path.clone() });
         let known = self.up.round_trip.as_ref().filter(|(path, _)| *path == place.path);
-        let until = known.map(|(_, bound)| now + DIAL_WITHIN + *bound * ROUND_TRIPS.into());
+        let until = known.map(|(_, bound)| now + DIAL_WITHIN + *bound * ROUND_TRIPS);
         Some(Way { link, to: place.path.clone(), is_up: false, until })
     }
 

@@ -11,7 +11,7 @@ use crate::draw::Draw;
 mod carrying;
 
 /// A dial of a host that does not answer ends after this time.
-const NO_ANSWER: Duration = Duration::from_millis(200);
+const NO_ANSWER: Duration = Duration::from_secs(1);
 
 /// One end of a wire.
 struct End {
