@@ -53,7 +53,10 @@ const BELOW: &[(&str, &str)] = &[
     ("proof/fixture", "steadfast"),
     ("proof/fuzz", "steadfast client engine node registry ring seal store wire"),
     ("proof/libfuzzer", "fuzz"),
-    ("proof/harness", "steadfast admin agent cells gateway history job node qos qosd rank tls wire"),
+    (
+        "proof/harness",
+        "steadfast admin agent cells gateway history job node qos qosd rank tls wire",
+    ),
     (
         "proof/lab",
         "steadfast agent cells gateway harness history image job manager node qos qosd rank seal store wire",

@@ -1,4 +1,4 @@
-//! What becomes of packets between sites.
+//! The rules for packets between sites: which pass, and after how long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

@@ -136,7 +136,9 @@ impl Network {
     fn give(&mut self, now: Instant) -> Outcome<()> {
         let Network { sites, queues, rules, .. } = self;
         for ((_, to), queue) in queues {
-            while let Some((_, ends, packet)) = queue.pop_front_if(|(due, ..)| *due <= now) {
+            while queue.front().is_some_and(|(due, ..)| *due <= now)
+                && let Some((_, ends, packet)) = queue.pop_front()
+            {
                 let mut rules = rules.lock().unwrap_or_else(PoisonError::into_inner);
                 if !rules.pass(ends) {
                     continue;

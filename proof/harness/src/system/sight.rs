@@ -29,7 +29,7 @@ pub struct Sight {
 }
 
 impl Sight {
-    /// What the book says.
+    /// The book's contents, for people.
     pub fn picture(&self) -> Picture {
         self.book.picture()
     }

@@ -13,7 +13,7 @@ use harness::{Outcome, Run};
 use serde_json::json;
 use steadfast::{Client, Invocation};
 
-use super::{INNER, LEAF, Options, targets};
+use super::options::{INNER, LEAF, Options, targets};
 
 /// Bytes of a call, and of its reply.
 const SIZE: usize = 64;
@@ -68,7 +68,7 @@ fn call(client: Client, group: String, name: &str, hops: usize) -> Way {
     Way { name: name.into(), hops, round: Box::new(round), times: Times::default() }
 }
 
-/// What is said on a connection comes back, as long as the process lives.
+/// All that is said on a connection comes back, as long as the process lives.
 fn echo(system: &System, site: Site) -> Outcome<SocketAddr> {
     let at = SocketAddr::from((address(site, 1), PORT));
     system.sites().within((site, 1), || {

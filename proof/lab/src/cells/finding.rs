@@ -10,7 +10,8 @@ use harness::{Outcome, Run, bail};
 use serde_json::json;
 use wire::Time;
 
-use super::{LEAF, Options, ms, targets, tell};
+use super::options::{LEAF, Options, targets};
+use super::telling::{ms, tell};
 
 /// Looks at a book in memory, of which one is too short to be measured.
 const LOOKS: u32 = 1_000;

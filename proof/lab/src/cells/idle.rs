@@ -12,7 +12,7 @@ use harness::usage::processor_time;
 use harness::{Outcome, Run};
 use serde_json::json;
 
-use super::Options;
+use super::options::Options;
 
 /// Time after the start until its effects are over.
 const SETTLE: Duration = Duration::from_secs(3);
@@ -20,7 +20,7 @@ const SETTLE: Duration = Duration::from_secs(3);
 /// Two hosts with a link, the smaller address first.
 type Pair = (Ipv4Addr, Ipv4Addr);
 
-/// What a node uses.
+/// The resources that a node uses.
 struct Use {
     links: usize,
     /// Percent of a processor: the node, and the process beside it.

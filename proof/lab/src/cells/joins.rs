@@ -9,7 +9,8 @@ use harness::{Outcome, Run, bail};
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::{INNER, LEAF, Options, ROOT, ms, tell};
+use super::options::{INNER, LEAF, Options, ROOT};
+use super::telling::{ms, tell};
 
 /// How often a node that starts is asked.
 const LOOK: Duration = Duration::from_micros(500);

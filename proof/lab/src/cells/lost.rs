@@ -11,7 +11,8 @@ use rustix::process::Signal;
 use serde_json::json;
 use wire::Random;
 
-use super::{INNER, LEAF, Options, ROOT, ms, tell};
+use super::options::{INNER, LEAF, Options, ROOT};
+use super::telling::{ms, tell};
 
 /// A call every millisecond.
 const PERIOD: Duration = Duration::from_millis(1);

@@ -8,7 +8,8 @@ use harness::{Outcome, Run};
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::{INNER, LEAF, Options, ROOT, ms, spelt, tell};
+use super::options::{INNER, LEAF, Options, ROOT};
+use super::telling::{ms, spelt, tell};
 
 /// A call every millisecond.
 const PERIOD: Duration = Duration::from_millis(1);
@@ -22,7 +23,7 @@ enum Fault {
     Silent,
 }
 
-/// Whose seat it is.
+/// The cell whose seat it is.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum At {
     Caller,
