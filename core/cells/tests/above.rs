@@ -193,3 +193,31 @@ fn the_end_of_a_lease_is_ordered_until_the_book_has_it() {
     assert_eq!(ticks(3_100), (0, true), "it is under way");
     assert_eq!(ticks(3_250), (1, true), "it was lost");
 }
+
+/// The cells that are dialled.
+fn dialled(outputs: Vec<Output>) -> Vec<String> {
+    let cell = |output| match output {
+        Output::Dial { cell, .. } => Some(cell.to_string()),
+        _ => None,
+    };
+    outputs.into_iter().filter_map(cell).collect()
+}
+
+#[test]
+fn a_parent_that_was_linked_and_answers_no_dial_is_soon_passed_over() {
+    let (mut seat, link) = linked();
+    let (lease, above) = (Duration::from_secs(3), vec![place("north.porto"), place("porto")]);
+    let attached = Attached { epoch: Epoch(5), lease, seen: 0, above };
+    let rise = seat.hear(BEGIN, link, Message::Attached(attached));
+    seat.apply(rise);
+    // Hardly any round trip exceeds 60 ms then: 20, and four spreads of 10.
+    let lost = BEGIN + Duration::from_millis(20);
+    seat.hear(lost, link, Message::Pong { at: BEGIN.0 });
+    seat.look(lost);
+    let outputs = seat.with(|router, sight| router.handle_link_down(lost, link, sight));
+    assert_eq!(dialled(outputs), ["north.porto"], "its other node is tried at once");
+    let until = lost + Duration::from_millis(60 + 2 * 60);
+    let mut look = |now| dialled(seat.with(|router, sight| router.look(now, sight)));
+    assert_eq!(look(Time(until.0 - 1)), [""; 0]);
+    assert_eq!(look(until), ["porto"], "dialling would go on for a second for each address");
+}

@@ -29,10 +29,12 @@ pub struct Client {
     present: Arc<Mutex<Present>>,
     identity: Identity,
     demand: ServerName<'static>,
-    /// Tickets are of use only at the node that gave them, so each address has its own. The second
-    /// is the other cell that is called there, if it is.
-    nodes: Arc<Mutex<BTreeMap<(SocketAddr, Option<String>), Arc<ClientConfig>>>>,
+    /// Tickets are of use only at the node that gave them, so each address has its own.
+    nodes: Arc<Mutex<BTreeMap<Called, Arc<ClientConfig>>>>,
 }
+
+/// A node's address, and the other cell that is called there, if one is.
+type Called = (SocketAddr, Option<String>);
 
 /// The things that a renewal replaces.
 #[derive(Clone)]

@@ -1,19 +1,13 @@
 //! Hosts on one machine: each a network namespace, joined by bridges in one more, which can be cut.
 //!
-//! Nothing outside these namespaces is touched, and they are gone when the process is, however it
-//! ended: a child that outlives it takes them away.
+//! Nothing outside these namespaces is touched.
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
-use std::process::{self, Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Command, Stdio};
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-
+use crate::namespaces::{self, Namespaces, run, runs};
 use crate::{Outcome, bail};
 
 /// A place on the network: the nodes' hosts from 1 on, the clients' host after them.
@@ -40,81 +34,37 @@ struct Fault {
     permille: u32,
 }
 
+/// The number of the namespace with the bridges.
+const SWITCH: usize = 0;
+
 /// Namespaces of so many hosts. While it lives, the thread that made it, and those that this one
 /// starts, are on the clients' host.
 pub struct Hosts {
-    prefix: String,
     nodes: usize,
     /// The nodes' links; clients come by one more.
     links: usize,
     faults: Vec<Fault>,
-    home: File,
-    /// Waits for the end of its input, then takes the namespaces away.
-    sweeper: Child,
+    spaces: Namespaces,
 }
 
 /// Why this process may not make hosts, if so.
 pub fn missing() -> Option<String> {
-    let runs = |program: &str, argument: &str| {
-        let quiet = Command::new(program)
-            .arg(argument)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        quiet.is_ok_and(|status| status.success())
-    };
-    if !runs("ip", "-V") {
-        return Some("the program `ip` (package iproute2)".into());
-    }
     if !runs("nft", "--version") {
         return Some("the program `nft` (package nftables)".into());
     }
-    let probe = format!("sft{}", process::id());
-    let made = run("ip", &["netns", "add", &probe]);
-    let bridge = made.and_then(|()| {
-        run("ip", &["-n", &probe, "link", "add", "name", "probe", "type", "bridge"])
-    });
-    // If it was not made, there is nothing to take away.
-    let _ = run("ip", &["netns", "del", &probe]);
-    bridge.err().map(|error| format!("root, or CAP_NET_ADMIN and CAP_SYS_ADMIN ({error})"))
-}
-
-fn run(program: &str, arguments: &[&str]) -> Outcome<()> {
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output()?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(format!("{program} {}: {why}", arguments.join(" ")).into())
+    namespaces::missing()
 }
 
 impl Hosts {
     /// So many nodes' hosts, each with so many links, and one for clients.
     pub fn new(nodes: usize, links: usize) -> Outcome<Hosts> {
-        static MADE: AtomicU32 = AtomicU32::new(0);
         if let Some(missing) = missing() {
             bail!("hosts in network namespaces need {missing}");
         }
-        let prefix = format!("sf{}x{}", process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let mut names = vec![format!("{prefix}-switch")];
-        names.extend((1..=nodes + 1).map(|place| format!("{prefix}-{place}")));
-        // In a process group of its own: an interrupt from the keyboard must not end it.
-        let sweeper = Command::new("sh")
-            .args([
-                "-c",
-                "cat >/dev/null; for n in \"$@\"; do ip netns del \"$n\"; done",
-                "sweeper",
-            ])
-            .args(&names)
-            .stdin(Stdio::piped())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()?;
-        let home = File::open("/proc/thread-self/ns/net")?;
-        let hosts = Hosts { prefix, nodes, links, faults: Vec::new(), home, sweeper };
-        for name in &names {
-            run("ip", &["netns", "add", name])?;
-            run("ip", &["-n", name, "link", "set", "lo", "up"])?;
+        let spaces = Namespaces::new(SWITCH..=nodes + 1)?;
+        let hosts = Hosts { nodes, links, faults: Vec::new(), spaces };
+        for place in SWITCH..=nodes + 1 {
+            run("ip", &["-n", &hosts.name(place), "link", "set", "lo", "up"])?;
         }
         for link in 0..=links {
             let bridge = format!("br{link}");
@@ -126,14 +76,13 @@ impl Hosts {
             }
         }
         hosts.plug(hosts.clients(), links)?;
-        hosts.enter(hosts.clients())?;
+        hosts.spaces.enter(hosts.clients())?;
         Ok(hosts)
     }
 
     /// A command of `ip` in the namespace of the bridges.
     fn switch(&self, arguments: &[&str]) -> Outcome<()> {
-        let name = format!("{}-switch", self.prefix);
-        run("ip", &[&["-n", &name], arguments].concat())
+        run("ip", &[&["-n", &self.name(SWITCH)], arguments].concat())
     }
 
     /// A cable from a host to the link's bridge.
@@ -148,7 +97,7 @@ impl Hosts {
     }
 
     fn name(&self, place: Place) -> String {
-        format!("{}-{place}", self.prefix)
+        self.spaces.name(place)
     }
 
     /// The place of the clients.
@@ -167,16 +116,11 @@ impl Hosts {
         Ipv4Addr::new(10, 77, link as u8, place as u8).into()
     }
 
-    fn enter(&self, place: Place) -> Outcome<()> {
-        let file = File::open(format!("/run/netns/{}", self.name(place)))?;
-        Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
-    }
-
     /// Does something on a host: processes started by it run there.
     pub fn within<T>(&self, place: Place, what: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-        self.enter(place)?;
+        self.spaces.enter(place)?;
         let result = what();
-        self.enter(self.clients())?;
+        self.spaces.enter(self.clients())?;
         result
     }
 
@@ -221,7 +165,7 @@ impl Hosts {
             }
         }
         rules.push_str("}\n}\n");
-        let switch = format!("{}-switch", self.prefix);
+        let switch = self.name(SWITCH);
         let mut nft = Command::new("ip")
             .args(["netns", "exec", &switch, "nft", "-f", "-"])
             .stdin(Stdio::piped())
@@ -236,13 +180,4 @@ impl Hosts {
 
 fn port(place: Place, link: usize) -> String {
     format!("p{place}l{link}")
-}
-
-impl Drop for Hosts {
-    fn drop(&mut self) {
-        // If this fails the thread stays in a namespace that nobody else uses.
-        let _ = move_into_link_name_space(self.home.as_fd(), Some(LinkNameSpaceType::Network));
-        drop(self.sweeper.stdin.take());
-        let _ = self.sweeper.wait();
-    }
 }

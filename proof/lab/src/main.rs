@@ -4,7 +4,10 @@ mod allocations;
 mod bad_input;
 mod beside;
 mod blackbox;
+mod cells;
+mod cells_blackbox;
 mod crowd;
+mod cuts;
 mod disk;
 mod failover;
 mod floors;
@@ -75,6 +78,9 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<scale::Options>(),
     Entry::of::<scenario::Options>(),
     Entry::of::<outsider::Options>(),
+    Entry::of::<cells::Options>(),
+    Entry::of::<cuts::Options>(),
+    Entry::of::<cells_blackbox::Options>(),
 ];
 
 fn main() -> ExitCode {

@@ -61,9 +61,10 @@ use wire::keys::KeyName;
 use wire::{Caller, Duration, GroupId, Incarnation, Member, Time};
 
 use crate::check::{Verdict, Violation, demand};
-use crate::customers::{Customer, address};
+use crate::customers::Customer;
 use crate::draw::Draw;
 use crate::fabric::{Fabric, Step};
+use crate::identity::address;
 use crate::network::{Network, Place};
 use crate::options::{CLUSTER, GroupPlan, Options};
 use crate::rings::ring_config;

@@ -1,7 +1,6 @@
 //! Clients: sessions with a clock of their own, and their calls.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
 use client::{
@@ -17,25 +16,13 @@ use crate::check::{Verdict, liveness};
 use crate::clock::Clock;
 use crate::draft::{Draft, Drafts, as_executed};
 use crate::draw::Draw;
+use crate::identity::address;
 use crate::options::{GroupPlan, Load};
 use crate::service::RELAY;
-
-/// The port of node 1 is one higher.
-const PORT: u16 = 7_000;
 
 /// A client has no more connections, and no more in each of its lives.
 const CONNECTIONS: u64 = 1_000_000;
 const CONNECTIONS_OF_LIFE: u64 = 10_000;
-
-/// Where clients reach this node.
-pub fn address(node: usize) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, PORT + 1 + node as u16))
-}
-
-/// Which node has this address.
-pub fn node_at(address: SocketAddr) -> usize {
-    usize::from(address.port() - PORT - 1)
-}
 
 /// One client.
 pub struct Customer {

@@ -46,12 +46,15 @@ pub(crate) struct Taken {
     pub(crate) message: Option<Message>,
 }
 
+/// A node's link, with its wire and the end that it is.
+type Ending = ((At, LinkId), (usize, usize));
+
 /// All links.
 pub(crate) struct Wires {
     wires: Vec<Wire>,
     free: Vec<usize>,
-    /// Of each cell: its nodes' links in their order, each with its wire and which end it is.
-    of_cells: Vec<Vec<((At, LinkId), (usize, usize))>>,
+    /// Each cell's: its nodes' links in their order.
+    of_cells: Vec<Vec<Ending>>,
     /// From which cells to which nothing travels.
     cuts: BTreeSet<(usize, usize)>,
     latency: (Duration, Duration),

@@ -53,10 +53,13 @@ const BELOW: &[(&str, &str)] = &[
     ("proof/fixture", "steadfast"),
     ("proof/fuzz", "steadfast client engine node registry ring seal store wire"),
     ("proof/libfuzzer", "fuzz"),
-    ("proof/harness", "steadfast agent gateway history job node qos qosd rank tls wire"),
+    (
+        "proof/harness",
+        "steadfast admin agent cells gateway history job node qos qosd rank tls wire",
+    ),
     (
         "proof/lab",
-        "steadfast agent gateway harness history image job manager node qos qosd rank seal store wire",
+        "steadfast agent cells gateway harness history image job manager node qos qosd rank seal store wire",
     ),
     ("proof/papers", "steadfast client harness job manager node rank wire"),
     ("examples/client", "steadfast"),

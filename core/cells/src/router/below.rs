@@ -27,7 +27,7 @@ pub(super) struct Below {
     /// Renewals that are to be ordered, by the link that they came by.
     renewals: BTreeMap<Path, (Epoch, LinkId)>,
     since: Option<Time>,
-    /// What cells below are told of what is above, and by which links they know it.
+    /// The cells above, as those below are told, and the links by which they know it.
     above: Vec<Place>,
     told: BTreeMap<LinkId, bool>,
     /// When the end of leases was ordered last.

@@ -13,7 +13,10 @@ use wire::path::Path;
 pub(super) const BUSY: Duration = Duration::from_millis(20);
 
 /// Between two pings of another one.
-pub(super) const IDLE: Duration = Duration::from_millis(200);
+pub(super) const IDLE: Duration = Duration::from_millis(600);
+
+/// So long after a ping was due on an idle link it is silent.
+const LATE: Duration = Duration::from_millis(100);
 
 /// A link by which no call went for so long is idle.
 const BUSY_FOR: Duration = Duration::from_secs(1);
@@ -80,7 +83,7 @@ impl Link {
         let patience = match (&self.peer, self.every) {
             (None, _) => HELLO_WITHIN,
             (Some(_), every) if every <= BUSY => BUSY * 6,
-            (Some(_), every) => every * 2,
+            (Some(_), every) => every + LATE,
         };
         self.heard + patience + self.round_trip.bound()
     }
@@ -160,6 +163,12 @@ impl Links {
     pub(crate) fn version(&self, link: LinkId) -> u8 {
         let peer = self.up.get(&link).and_then(|link| link.peer.as_ref());
         peer.map_or(0, |peer| peer.version)
+    }
+
+    /// A round trip by this link hardly takes longer; `None`: nothing is known of it.
+    pub(crate) fn bound(&self, link: LinkId) -> Option<Duration> {
+        let round_trip = self.up.get(&link)?.round_trip;
+        round_trip.0.map(|_| round_trip.bound())
     }
 
     pub(crate) fn heard(&mut self, now: Time, link: LinkId) {

@@ -25,6 +25,11 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// Tries of one cell before it is the next one's turn.
 const TRIES: u32 = 2;
 
+/// A cell to which a link was lately up answers a dial within this time, and some round trips:
+/// handshakes, and first words. One that nothing is known of has the time that dialling takes.
+const DIAL_WITHIN: Duration = Duration::from_millis(60);
+const ROUND_TRIPS: u32 = 2;
+
 /// A cell that is attached elsewhere looks so often whether its parent is back.
 const LOOK_BACK: Duration = Duration::from_secs(1);
 
@@ -38,6 +43,8 @@ struct Way {
     to: Path,
     /// The other side has said who it is.
     is_up: bool,
+    /// It is given up then, if it is not up. `None`: when dialling ends.
+    until: Option<Time>,
 }
 
 /// The cells above, as the attaching one has said last by this link.
@@ -58,6 +65,10 @@ pub(super) struct Up {
     /// Which of the cells above is tried, and how often it was.
     level: usize,
     tries: u32,
+    /// The node that is dialled first: another one after each that was lost, or did not answer.
+    first: usize,
+    /// The cell that was linked last, and a round trip that hardly any exceeds.
+    round_trip: Option<(Path, Duration)>,
     dial_at: Time,
     look_back_at: Time,
     asked: Option<Time>,
@@ -117,7 +128,10 @@ impl Up {
         if !sight.links_up() {
             return None;
         }
-        let dial = self.way.is_none().then_some(self.dial_at);
+        let dial = match &self.way {
+            None => Some(self.dial_at),
+            Some(way) => way.until.filter(|_| !way.is_up),
+        };
         let seat = self.link().filter(|_| sight.is_seat()).map(|link| {
             let again = match self.is_attached(links.path_of(link), sight) {
                 true => self.renewed.map(|at| at + RENEW),
@@ -152,6 +166,11 @@ impl UpHandler<'_, '_> {
             }
             return;
         }
+        let is_late = |way: &mut Way| !way.is_up && way.until.is_some_and(|until| until <= now);
+        if let Some(way) = self.up.way.take_if(is_late) {
+            self.close(way.link);
+            self.failed(now);
+        }
         if self.up.way.is_none() && self.up.dial_at <= now {
             self.dial(now);
         }
@@ -161,8 +180,9 @@ impl UpHandler<'_, '_> {
             }
             self.dial(now);
         }
-        if self.up.link().is_none() {
-            return;
+        let Some(link) = self.up.link() else { return };
+        if let Some((path, bound)) = self.links.path_of(link).zip(self.links.bound(link)) {
+            self.up.round_trip = Some((path.clone(), bound));
         }
         if self.sight.is_seat()
             && self.up.level > 0
@@ -171,7 +191,7 @@ impl UpHandler<'_, '_> {
         {
             self.up.look_back_at = now + LOOK_BACK;
             let places = self.places();
-            self.up.back = places.first().and_then(|parent| self.make(parent));
+            self.up.back = places.first().and_then(|parent| self.make(now, parent));
         }
         if self.sight.is_seat() {
             self.attach(now);
@@ -207,22 +227,31 @@ impl UpHandler<'_, '_> {
         }
         let Some(way) = self.up.way.take_if(|way| way.link == link) else { return };
         if way.is_up {
-            // Its other node is tried at once.
-            (self.up.tries, self.up.dial_at) = (0, now);
+            // Its other node is tried at once: that is this cell's second try.
+            self.up.first += 1;
+            (self.up.tries, self.up.dial_at) = (1, now);
         } else {
-            self.up.tries += 1;
-            self.up.dial_at = now + AGAIN;
-            if self.up.tries >= TRIES && !self.up.planted.is(Bug::WaitForParent) {
-                self.up.tries = 0;
-                let count = self.places().len().max(1);
-                self.up.level = (self.up.level + 1) % count;
-                // A whole round without success is no reason to hurry.
-                let is_round = self.up.level == 0;
-                self.up.dial_at = if is_round { now + AGAIN * 4 } else { now };
-            }
+            self.failed(now);
         }
         if self.up.dial_at <= now {
             self.look(now);
+        }
+    }
+
+    /// A node of a cell above could not be reached in time.
+    fn failed(&mut self, now: Time) {
+        self.up.first += 1;
+        self.up.tries += 1;
+        self.up.dial_at = now + AGAIN;
+        if self.up.tries >= TRIES && !self.up.planted.is(Bug::WaitForParent) {
+            self.up.tries = 0;
+            let count = self.places().len().max(1);
+            self.up.level = (self.up.level + 1) % count;
+            // A whole round without success is no reason to hurry, and who answers late is given
+            // more time.
+            let is_round = self.up.level == 0;
+            self.up.dial_at = if is_round { now + AGAIN * 4 } else { now };
+            self.up.round_trip = self.up.round_trip.take().filter(|_| !is_round);
         }
     }
 
@@ -392,21 +421,23 @@ impl UpHandler<'_, '_> {
         // The others are where the seat has attached the cell.
         let chosen = attached.and_then(|to| places.iter().position(|it| it.path == to.path));
         self.up.level = chosen.unwrap_or(self.up.level % places.len());
-        self.up.way = self.make(&places[self.up.level]);
+        self.up.way = self.make(now, &places[self.up.level]);
     }
 
     /// Dials a cell's nodes, each carrier another one first.
-    fn make(&mut self, place: &Place) -> Option<Way> {
+    fn make(&mut self, now: Time, place: &Place) -> Option<Way> {
         let mut to: Vec<SocketAddr> = place.at.iter().copied().take(MAX_PLACES).collect();
         if to.is_empty() {
             return None;
         }
-        let first = (self.sight.rank.unwrap_or(0) + self.up.tries as usize) % to.len();
+        let first = (self.sight.rank.unwrap_or(0) + self.up.first) % to.len();
         to.rotate_left(first);
         let link = LinkId(*self.next_link);
         *self.next_link += 1;
         self.out.push(Output::Dial { link, to, cell: place.path.clone() });
-        Some(Way { link, to: place.path.clone(), is_up: false })
+        let known = self.up.round_trip.as_ref().filter(|(path, _)| *path == place.path);
+        let until = known.map(|(_, bound)| now + DIAL_WITHIN + *bound * ROUND_TRIPS);
+        Some(Way { link, to: place.path.clone(), is_up: false, until })
     }
 
     fn order(&mut self, command: Command) {

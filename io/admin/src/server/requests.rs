@@ -13,7 +13,7 @@ use wire::Duration;
 use super::answer::{Answered, answer, answer_done, refuse};
 use super::handler::{Done, Handler};
 use super::{backup, bench};
-use crate::cell::{CellAnswer, MAX_NEIGHBOURS, is_by_people};
+use crate::cell::{CellAnswer, MAX_NEIGHBOURS, Neighbour, is_by_people};
 use crate::events::{EventRecord, Interest};
 use crate::hex::{digest, hex};
 use crate::jobs::{AssignmentAnswer, JobsAnswer};
@@ -123,10 +123,7 @@ pub(super) fn answer_request(
         }
         Request::HandlerCalls { since, wait_ms } => handler_calls(node, stream, since, wait_ms),
         Request::EndHandlerCall(end) => done(stream, node.end_handler_call(end)),
-        Request::TellNeighbours(all) if all.len() > MAX_NEIGHBOURS => {
-            refuse(stream, "a node has fewer links")
-        }
-        Request::TellNeighbours(all) => done(stream, Ok(node.keep_neighbours(all))),
+        Request::TellNeighbours(all) => tell_neighbours(node, stream, all),
         Request::Bench(ask) => bench::run(node, stream, &ask),
     }
 }
@@ -231,6 +228,18 @@ fn handler_calls(
 ) -> io::Result<Answered> {
     wait_while(stream, wait_ms, |left| node.wait_for_handler_calls(since, left));
     answer_done(stream, Ok(node.handler_calls(since)))
+}
+
+fn tell_neighbours(
+    node: &dyn Handler,
+    stream: &mut Stream,
+    all: Vec<Neighbour>,
+) -> io::Result<Answered> {
+    if all.len() > MAX_NEIGHBOURS {
+        return refuse(stream, "a node has fewer links");
+    }
+    node.keep_neighbours(all);
+    done(stream, Ok(()))
 }
 
 fn tell_cell(

@@ -13,11 +13,13 @@ pub(super) const WINDOW: u32 = 1280 << 10;
 /// bind little memory.
 const FIRST_WINDOW: u32 = 16 << 10;
 
-/// A peer that says nothing for so long is gone.
-const IDLE: VarInt = VarInt::from_u32(5_000);
+/// A peer that says nothing for so long is gone. Those who use links find out sooner: see the pulse
+/// in docs/protocol/cells.md.
+const IDLE: VarInt = VarInt::from_u32(30_000);
 
-/// An idle connection says so often that it lives.
-const KEEP_ALIVE: Duration = Duration::from_secs(1);
+/// An idle connection says so often that it lives. A link has four, so this is most of what an idle
+/// link would cost.
+const KEEP_ALIVE: Duration = Duration::from_secs(8);
 
 /// Between hosts of a site and of neighbouring ones; the default is for the whole Internet. A first
 /// datagram that is lost is sent again after three times this.

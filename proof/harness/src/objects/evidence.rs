@@ -12,7 +12,6 @@ use serde_json::json;
 use super::clients::Book;
 use super::line;
 use crate::Outcome;
-use crate::cluster::Cluster;
 use crate::figures::quantile;
 
 /// The results of a run so far.
@@ -29,7 +28,7 @@ pub struct Tally {
 }
 
 /// The fault of a round, if there is one.
-pub(super) fn judge(book: &Book, tally: &mut Tally) -> Option<String> {
+pub(crate) fn judge(book: &Book, tally: &mut Tally) -> Option<String> {
     if let Some(nonsense) = &book.nonsense {
         return Some(format!("{nonsense}\n"));
     }
@@ -105,11 +104,11 @@ impl<T: std::fmt::Display> From<T> for Finding {
 }
 
 /// Leaves the histories of a round, the faults so far and what the nodes told in a folder.
-pub(super) fn leave(
+pub(crate) fn leave(
     folder: &Path,
     finding: &Finding,
     faults: &[String],
-    cluster: &Cluster,
+    copy_logs: impl FnOnce(&Path) -> Outcome<()>,
 ) -> Outcome<()> {
     fs::create_dir_all(folder)?;
     fs::write(folder.join("finding.txt"), &finding.text)?;
@@ -125,7 +124,7 @@ pub(super) fn leave(
     }
     let told: Vec<String> = faults.iter().map(|fault| format!("{fault}\n")).collect();
     fs::write(folder.join("faults.txt"), told.concat())?;
-    cluster.copy_logs(folder)
+    copy_logs(folder)
 }
 
 /// The verdict in words.

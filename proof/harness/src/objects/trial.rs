@@ -109,6 +109,6 @@ impl Trial {
 
     /// Leaves the evidence of a finding in this folder.
     pub fn leave(&self, folder: &Path, finding: &Finding) -> Outcome<()> {
-        leave(folder, finding, &self.deeds, &self.cluster)
+        leave(folder, finding, &self.deeds, |folder| self.cluster.copy_logs(folder))
     }
 }

@@ -1,4 +1,4 @@
-//! What the world `forest` takes for granted of its rings encloses what real rings do.
+//! Real rings do as the world `forest` takes for granted of its rings.
 //!
 //! Source: docs/protocol/cells.md, "How it is checked". The world `cells` measures its rings, where a
 //! ring is as it is modelled and nothing else is broken. A gap outside of the model's bounds is a

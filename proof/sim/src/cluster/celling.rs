@@ -1,7 +1,7 @@
 //! A cluster that is a cell of a system: its nodes host the cell's book, and each has a router. Its
 //! clients are the routers' executors of calls that come from callers of this cell and of others.
 //!
-//! What `io/celld` does between a node and its router is a thin adapter here:
+//! The work that `io/celld` does between a node and its router is a thin adapter here:
 //!
 //! - `seen.rs`: the book and the ranks as a node shows them
 //! - `book.rs`: the node's replica of the book
@@ -25,9 +25,9 @@ use wire::client::Targets;
 use wire::{Duration, Incarnation, Member, NodeId, Time};
 
 use crate::celled::{Drawn, Shape, address, book, router};
+use crate::check::licence::Gap;
 use crate::fabric::node_id;
 use crate::run::Plant;
-use gaps::Gaps;
 use seen::Seen;
 
 /// A cell, and what its nodes and its callers are told of the system.
@@ -56,7 +56,7 @@ pub(crate) struct Mail {
     pub(crate) letter: Letter,
 }
 
-/// What it is.
+/// The kind.
 pub(crate) enum Letter {
     Dial {
         link: LinkId,
@@ -141,17 +141,33 @@ struct Desk {
     executing: BTreeMap<usize, u64>,
 }
 
+/// A gap that is being measured.
+struct Open {
+    gap: Gap,
+    since: Time,
+    /// The one who goes or comes.
+    member: Member,
+}
+
+/// The gaps of one cell.
+#[derive(Default)]
+struct Gaps {
+    open: Option<Open>,
+    /// When something happened last.
+    disturbed: Time,
+    /// How many were measured.
+    measured: u64,
+}
+
 /// The cell.
 pub(super) struct Celling {
     plan: CellPlan,
     plant: Plant,
     desks: Vec<Desk>,
     mail: Vec<Mail>,
-    /// What the system lacks, as far as its world can see. At first that is not known.
+    /// The system lacks this, as far as its world can see. At first that is not known.
     unsettled: Option<String>,
     gaps: Gaps,
-    /// The views of each group so far: when each began.
-    views: BTreeMap<String, BTreeMap<u64, Time>>,
 }
 
 impl Desk {
@@ -195,7 +211,6 @@ impl Celling {
             mail: Vec::new(),
             unsettled: Some("nobody has looked at the whole yet".into()),
             gaps: Gaps::default(),
-            views: BTreeMap::new(),
         }
     }
 

@@ -7,7 +7,8 @@ use wire::{Caller, Duration, GroupId, Member};
 
 use super::{Brief, Cluster, Extra, Gateways, decode};
 use crate::check::{Verdict, bounded, liveness, multicast};
-use crate::customers::{Customer, node_at};
+use crate::customers::Customer;
+use crate::identity::node_at;
 use crate::options::GroupPlan;
 use crate::streams::{Piece, Stream, Way};
 

@@ -189,7 +189,7 @@ impl Gateways {
         Gateways { plan, programs, attempts, desks, served, draw }
     }
 
-    /// Of each caller, each node has a gateway: that is what a node's router makes calls by.
+    /// Each node has a gateway for each caller: a node's router makes calls by it.
     pub(super) fn be_at_each_node(&mut self) {
         let each = self.plan.each;
         for (client, desk) in self.desks.iter_mut().enumerate() {

@@ -13,7 +13,7 @@ use crate::check::{Verdict, demand};
 use crate::wires::{Due, Taken};
 
 /// A dial of a host that does not answer ends after this time.
-const NO_ANSWER: Duration = Duration::from_millis(200);
+const NO_ANSWER: Duration = Duration::from_secs(1);
 
 /// The node that answers at an address, if it does.
 fn answers(cells: &[CellModel], address: &SocketAddr) -> Option<At> {

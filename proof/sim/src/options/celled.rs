@@ -103,7 +103,7 @@ fn measured(phase: Duration) -> FaultPlan {
 }
 
 impl GroupPlan {
-    /// What groups do among themselves, and what befalls single services, is for other worlds.
+    /// Calls between groups, and faults of single services, are for other worlds.
     fn be_plain(&mut self, nodes: usize, draw: &mut Draw) {
         self.hosts = draw.distinct(self.hosts.len().min(nodes), nodes);
         self.padding = self.padding.min(1_000);

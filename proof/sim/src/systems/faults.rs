@@ -2,12 +2,8 @@
 
 use wire::Duration;
 
-use super::world::{Happening, System};
+use super::world::{Fault, Happening, System};
 use crate::wires::Due;
-
-/// A fault of ways that lasts until it is over: from which cells to which nothing travels.
-#[derive(Clone, Debug)]
-pub(super) struct Fault(Vec<(usize, usize)>);
 
 impl System {
     /// The next fault strikes.

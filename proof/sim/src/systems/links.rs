@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use cells::{LinkId, Message};
 use wire::{Duration, Incarnation, Time};
 
-use super::world::{Happening, System};
+use super::world::{Dial, Happening, System};
 use crate::celled::{At, place_of};
 use crate::check::{Verdict, demand};
 use crate::wires::{Due, Taken};
@@ -15,17 +15,6 @@ const DIAL: Duration = Duration::from_secs(1);
 
 /// A host that does not answer is asked again after this time, as transports do.
 const AGAIN: Duration = Duration::from_millis(50);
-
-/// A dial under way.
-pub(super) struct Dial {
-    from: At,
-    life: Incarnation,
-    link: LinkId,
-    to: Vec<SocketAddr>,
-    /// The address that is tried now, and until when.
-    next: usize,
-    until: Time,
-}
 
 impl System {
     pub(super) fn dial(

@@ -1,13 +1,12 @@
 //! The whole: cells, the links between them, and time, which they share.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use cells::{End, LinkId};
 use testkit::Queue;
-use wire::{Duration, Time};
+use wire::{Duration, Incarnation, Time};
 
-use super::faults::Fault;
-use super::links::Dial;
 use super::options::Options;
 use crate::celled::At;
 use crate::check::{Verdict, demand};
@@ -21,6 +20,21 @@ use crate::wires::Wires;
 
 /// How often it is looked whether the system is one tree, once all has healed.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// A fault of ways that lasts until it is over: from which cells to which nothing travels.
+#[derive(Clone, Debug)]
+pub(super) struct Fault(pub(super) Vec<(usize, usize)>);
+
+/// A dial under way.
+pub(super) struct Dial {
+    pub(super) from: At,
+    pub(super) life: Incarnation,
+    pub(super) link: LinkId,
+    pub(super) to: Vec<SocketAddr>,
+    /// The address that is tried now, and until when.
+    pub(super) next: usize,
+    pub(super) until: Time,
+}
 
 /// A happening between cells.
 pub(super) enum Happening {

@@ -113,7 +113,6 @@ impl Cluster {
 
     /// A node has something to show.
     pub(in crate::cluster) fn told_of_cell(&mut self, node: usize, event: &Event) -> Verdict {
-        let now = self.fabric.now();
         let by = self.fabric.member(node);
         let Some(celling) = &mut self.celling else { return Ok(()) };
         let is_news = matches!(
@@ -124,10 +123,6 @@ impl Cluster {
                 | Event::Moved { .. }
         );
         celling.desks[node].is_news |= is_news;
-        if let Event::View { name, view, .. } = event {
-            let views = celling.views.entry(name.clone()).or_default();
-            views.entry(view.0).or_insert(now);
-        }
         self.end_gap(by, event)
     }
 

@@ -5,6 +5,7 @@ use engine::Event;
 use wire::system::CELL_ID;
 use wire::{Duration, Member, Time};
 
+use super::{Gaps, Open};
 use crate::check::Verdict;
 use crate::check::licence::{Gap, within};
 use crate::cluster::Cluster;
@@ -12,24 +13,6 @@ use crate::strike::Strike;
 
 /// After something has happened to the ring, it is left alone for so long before it is measured.
 const REST: Duration = Duration::from_millis(250);
-
-/// A gap that is being measured.
-struct Open {
-    gap: Gap,
-    since: Time,
-    /// The one who goes or comes.
-    member: Member,
-}
-
-/// The gaps of one cell.
-#[derive(Default)]
-pub(super) struct Gaps {
-    open: Option<Open>,
-    /// When something happened last.
-    disturbed: Time,
-    /// How many were measured.
-    pub(super) measured: u64,
-}
 
 impl Cluster {
     /// Three nodes or more, a network that only takes time, memory alone, a token that rests: what

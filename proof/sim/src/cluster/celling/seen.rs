@@ -8,8 +8,8 @@ use wire::client::{Target, Targets};
 use wire::system::CELL;
 use wire::{Member, NodeId, Time, ViewNumber};
 
-use crate::customers::address;
 use crate::fabric::place_of;
+use crate::identity::address;
 
 /// The last that the node has shown.
 pub(super) struct Seen {

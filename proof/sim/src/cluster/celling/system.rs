@@ -1,4 +1,4 @@
-//! What a system sees of its cell, and does to it.
+//! A system sees this of its cell, and does this to it.
 
 use cells::{Cell, End, LinkId, Message, Path};
 use wire::{Duration, Incarnation, NodeId, Time};
@@ -44,7 +44,7 @@ impl Cluster {
         !host.powered || host.paused
     }
 
-    /// What the system lacks.
+    /// The system lacks this.
     pub(crate) fn set_unsettled(&mut self, lacks: Option<String>) {
         if let Some(celling) = &mut self.celling {
             celling.unsettled = lacks;
