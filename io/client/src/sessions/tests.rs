@@ -212,6 +212,14 @@ fn a_cell_whose_carriers_are_lost_is_asked_for_anew() {
     stage.pump();
     let home = stage.dialled[0].0;
     stage.bound(home, "line-a.porto:", Some(targets(5, &[6])));
+    // Those of before are asked first, and do not answer.
+    let end = stage.now + Duration::from_millis(500);
+    while stage.dialled.iter().all(|(_, address)| *address != at(6)) {
+        assert!(stage.now < end, "it is not asked where carriers are now");
+        stage.now = stage.sessions.next_timeout().expect("a call is under way");
+        stage.sessions.handle_timeout(stage.now);
+        stage.pump();
+    }
     stage.takes(6);
 }
 
