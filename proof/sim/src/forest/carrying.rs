@@ -13,7 +13,7 @@ use crate::check::{Verdict, demand};
 use crate::wires::{Due, Taken};
 
 /// A dial of a host that does not answer ends after this time.
-const NO_ANSWER: Duration = Duration::from_secs(1);
+const NO_ANSWER: Duration = Duration::from_millis(200);
 
 /// The node that answers at an address, if it does.
 fn answers(cells: &[CellModel], address: &SocketAddr) -> Option<At> {
@@ -60,7 +60,8 @@ impl Forest {
     }
 
     pub(super) fn send(&mut self, at: At, link: LinkId, message: Message) {
-        if let Message::CarryFor(_, carry) = &message {
+        // A call that has come down again has lost its caller's name.
+        if let Message::CarryFor(_, carry) | Message::Carry(carry) = &message {
             let to = self.net.other_end(at, link);
             let (number, course) = (carry.call.number, carry.course);
             self.calls.note_hops(&self.cells, carry);
