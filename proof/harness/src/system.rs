@@ -173,18 +173,9 @@ impl System {
         Ok(())
     }
 
-    /// Where callers in this cell call groups of any cell, by full names.
-    pub fn doors(&self, site: Site) -> Vec<SocketAddr> {
-        self.ports(site, plan::CALLS)
-    }
-
-    /// Where clients of this cell call its groups.
+    /// Where clients of this cell call its groups, and by full names those of others.
     pub fn clients(&self, site: Site) -> Vec<SocketAddr> {
-        self.ports(site, CLIENTS)
-    }
-
-    fn ports(&self, site: Site, port: u16) -> Vec<SocketAddr> {
-        (1..=self.nodes(site)).map(|host| (address(site, host), port).into()).collect()
+        (1..=self.nodes(site)).map(|host| (address(site, host), CLIENTS).into()).collect()
     }
 
     /// Does something on the host of a cell's callers: the threads that are started are there.

@@ -43,11 +43,11 @@ pub struct Load {
 impl Load {
     /// A call every `period`.
     pub fn start(system: &System, from: Site, to: Site, period: Duration) -> Outcome<Load> {
-        let (doors, tls) = (system.doors(from), system.tls(from));
+        let (nodes, tls) = (system.clients(from), system.tls(from));
         let name = format!("{}:{ECHO}", system.path(to));
         system.at_callers(from, || {
             let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-            let connecting = AsyncClient::builder().tls(tls).connect_async(doors);
+            let connecting = AsyncClient::builder().tls(tls).connect_async(nodes);
             let client = runtime.block_on(connecting)?;
             let (log, over) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
             let (noted, ends, handle) = (log.clone(), over.clone(), runtime.handle().clone());

@@ -32,7 +32,7 @@ pub const TREE: [(&str, usize); 7] = [
 ];
 
 /// The port at which each node takes its cell's callers of other cells.
-pub(super) const CALLS: u16 = 7_103;
+const CALLS: u16 = 7_103;
 
 /// The plan of a system.
 #[derive(Clone, Debug)]
@@ -124,6 +124,8 @@ impl Plan {
         config.resolve(&Folders::one(folder));
         if let Some(system) = &mut config.system {
             system.calls = Some((sites::address(site, host), CALLS).into());
+            // Links are measured, and not the network beside them.
+            system.direct = false;
         }
         if self.alone && site + 1 == self.cells.len() {
             config.system = None;

@@ -120,5 +120,5 @@ impl Trial {
 }
 
 fn connect(system: &System, from: Site) -> Outcome<Client> {
-    system.connect(from, system.doors(from))
+    system.connect(from, system.clients(from))
 }

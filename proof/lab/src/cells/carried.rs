@@ -41,7 +41,7 @@ pub(super) fn measure(options: &Options, run: &Run, system: &System) -> Outcome<
         let own = system.connect(leaf, system.clients(leaf))?;
         ways.push(call(own, ECHO.into(), "within the cell", 0));
         for (hops, site) in targets(system) {
-            let client = system.connect(leaf, system.doors(leaf))?;
+            let client = system.connect(leaf, system.clients(leaf))?;
             let name = format!("{}:{ECHO}", system.path(site));
             ways.push(call(client, name, system.path(site), hops));
         }
