@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use celld::{Carrying, Options, Security, Shape};
+use celld::{Carrying, Options, Security};
+use cells::Shape;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use steadfast::{NodeConfig, Tls};
 use tls::{Credentials, Denied, Server};

@@ -8,10 +8,10 @@ use core::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use wire::client::Targets;
 use wire::limits::MAX_NAME;
+use wire::path::{Name, Path};
 use wire::{Duration, Member, MethodId, Time};
 
 use crate::limits::{MAX_CHILDREN, MAX_EXPORTS};
-use wire::path::{Name, Path};
 
 /// An attachment of a cell to one above it: a later one is larger. 0: none.
 #[derive(

@@ -17,6 +17,7 @@ extern crate alloc;
 
 mod bug;
 mod cell;
+mod chosen;
 mod command;
 mod exports;
 pub mod limits;
@@ -29,6 +30,7 @@ mod router;
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;
 pub use cell::Cell;
+pub use chosen::{Chosen, Shape};
 pub use command::{
     Attached, Attachment, Carrier, ChildPicture, Command, Count, Epoch, Picture, Place, Record,
     Refusal, Verdict,

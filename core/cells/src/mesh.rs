@@ -8,13 +8,13 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use wire::Time;
+use wire::path::Path;
 
 use crate::cell::Cell;
 use crate::command::Place;
 use crate::limits::MAX_MEMBERS;
 use crate::message::MemberCell;
 use crate::overlay::Overlay;
-use wire::path::Path;
 
 /// The knowledge that one cell has of all.
 #[derive(Clone, Debug, Default)]

@@ -11,11 +11,11 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use wire::client::{Access, Refusal};
 use wire::limits::{MAX_BODY, MAX_NAME, MAX_REASON};
+use wire::path::{MAX_DEPTH, Name, Path};
 use wire::{ClientId, Duration, MethodId, NodeId};
 
 use crate::command::{Attached, Attachment, Count, Epoch, Place, Record};
 use crate::limits::{MAX_HOPS, MAX_MEMBERS, MAX_PLACES, MAX_REPORT};
-use wire::path::{MAX_DEPTH, Name, Path};
 
 /// The version that this program speaks, and the oldest that it understands.
 pub const VERSION: u8 = 2;

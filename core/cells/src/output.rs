@@ -5,11 +5,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
+use wire::path::Path;
 use wire::{Duration, NodeId};
 
 use crate::command::{Command, Epoch, Record};
 use crate::message::{Call, Class, End, Message, Origin};
-use wire::path::Path;
 
 /// A link of one node. Those that a router dials have numbers below [`LinkId::ACCEPTED`], in the
 /// order of the dials; its driver numbers those that it accepts, from there on.

@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use wire::Time;
+use wire::path::Path;
 
 use crate::cell::Cell;
 use crate::command::Place;
 use crate::message::MemberCell;
-use wire::path::Path;
 
 /// The ways of a system beyond its tree.
 ///

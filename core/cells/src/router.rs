@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use wire::client::Targets;
+use wire::path::{Name, Path};
 use wire::{Duration, NodeId, Time};
 
 use crate::bug::{Bug, Planted};
@@ -17,7 +18,6 @@ use crate::limits::MAX_LINKS;
 use crate::message::{End, Hello, Message, OLDEST, VERSION};
 use crate::output::{Event, LinkId, Output, Outputs};
 use crate::overlay::Overlay;
-use wire::path::{Name, Path};
 
 mod asks;
 mod below;

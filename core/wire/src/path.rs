@@ -189,6 +189,21 @@ pub struct Name {
     pub group: String,
 }
 
+impl Name {
+    /// The cell and the group of a full name, such as `line-a.porto:boards`. `None`: it is none.
+    pub fn full(text: &str) -> Option<(Path, String)> {
+        // Most names are short ones, and this is on the way of every call.
+        let (path, group) = text.split_once(':')?;
+        is_group(group).then_some(())?;
+        Some((path.parse().ok()?, group.into()))
+    }
+}
+
+/// Whether this can be a group's name.
+fn is_group(text: &str) -> bool {
+    (1..=MAX_NAME).contains(&text.len()) && !text.contains(':')
+}
+
 impl FromStr for Name {
     type Err = NameError;
 
@@ -198,7 +213,7 @@ impl FromStr for Name {
             Some(("*", group)) => (Scope::Nearest, group),
             Some((path, group)) => (Scope::Cell(path.parse()?), group),
         };
-        if group.is_empty() || group.len() > MAX_NAME || group.contains(':') {
+        if !is_group(group) {
             return Err(NameError::Group(group.chars().take(MAX_NAME).collect()));
         }
         Ok(Name { scope, group: group.into() })
@@ -294,8 +309,11 @@ mod tests {
             assert_eq!(name.to_string(), text);
         }
         for wrong in ["", ":a", "a:", "*:", "A:b", "a:b:c", "**:a"] {
-            assert!(wrong.parse::<Name>().is_err(), "{wrong}");
+            assert!(wrong.parse::<Name>().is_err() && Name::full(wrong).is_none(), "{wrong}");
         }
+        let full = Some((path("line-a.porto"), "boards".into()));
+        assert_eq!(Name::full("line-a.porto:boards"), full);
+        assert!(Name::full("boards").is_none() && Name::full("*:alarms").is_none());
         assert!(format!("*:{}", "x".repeat(MAX_NAME + 1)).parse::<Name>().is_err());
     }
 }

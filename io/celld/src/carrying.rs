@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use admin::cell::Neighbour;
-use cells::{End, Event, Output, Path, Router};
+use cells::{Chosen, End, Event, Output, Path, Router};
 use config::Rights;
 use os::clock::monotonic;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -15,7 +15,6 @@ use wire::Time;
 use wire::client::Targets;
 
 use crate::calls::Calls;
-use crate::chosen::Chosen;
 use crate::desk::Desk;
 use crate::door::{Door, News};
 use crate::groups::Groups;

@@ -15,7 +15,6 @@
 
 mod calls;
 mod carrying;
-mod chosen;
 mod desk;
 mod door;
 mod groups;
@@ -29,4 +28,4 @@ mod wires;
 
 pub use carrying::Carrying;
 pub use links::{LinksError, Security};
-pub use options::{CarryError, Options, Shape};
+pub use options::{CarryError, Options};

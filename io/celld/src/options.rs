@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cells::Shape;
 use config::Rights;
 use links::{LinksError, Security};
 
@@ -32,16 +33,6 @@ pub struct Options {
     pub parent: Vec<SocketAddr>,
     /// The cells that talk directly.
     pub shape: Shape,
-}
-
-/// The cells that talk directly.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shape {
-    /// Those above and below each other.
-    #[default]
-    Tree,
-    /// All.
-    Mesh,
 }
 
 /// Why the process cannot start.

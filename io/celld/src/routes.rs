@@ -41,6 +41,8 @@ pub(crate) struct Routes {
     routes: BTreeMap<Key, Route>,
     tokens: BTreeMap<u64, Key>,
     next: u64,
+    /// Nothing is due before: this is asked at each event.
+    due: Option<Time>,
     told: watch::Sender<Direct>,
     tell: Tell,
 }
@@ -54,8 +56,8 @@ struct Route {
 
 impl Routes {
     pub fn new(tell: Tell) -> Routes {
-        let (routes, tokens) = Default::default();
-        Routes { routes, tokens, next: 0, told: watch::Sender::default(), tell }
+        let (routes, tokens, due) = Default::default();
+        Routes { routes, tokens, next: 0, due, told: watch::Sender::default(), tell }
     }
 
     /// The groups that can be called directly, now and when that changes.
@@ -73,23 +75,29 @@ impl Routes {
             let token = self.next;
             self.tokens.insert(token, key.clone());
             self.routes.insert(key, Route { token, ask_at: now, wanted_until });
+            self.due = Some(now);
         }
     }
 
     /// The next group to ask for, if one is due.
     pub fn next_question(&mut self, now: Time) -> Option<(u64, Name)> {
+        self.due.filter(|due| *due <= now)?;
         while let Some((key, _)) = self.routes.iter().find(|(_, it)| it.wanted_until <= now) {
             let key = key.clone();
             self.forget(&key);
         }
-        let ((path, group), route) = self.routes.iter_mut().find(|(_, it)| it.ask_at <= now)?;
+        let next = self.routes.iter_mut().find(|(_, it)| it.ask_at <= now);
+        let Some(((path, group), route)) = next else {
+            self.due = self.routes.values().map(|it| it.ask_at.min(it.wanted_until)).min();
+            return None;
+        };
         route.ask_at = now + ASK_AGAIN;
         let scope = Scope::Cell(path.clone());
         Some((route.token, Name { scope, group: group.clone() }))
     }
 
     pub fn next_timeout(&self) -> Option<Time> {
-        self.routes.values().map(|route| route.ask_at.min(route.wanted_until)).min()
+        self.due
     }
 
     fn forget(&mut self, key: &Key) {

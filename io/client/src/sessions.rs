@@ -8,7 +8,7 @@
 
 use wire::client::{Frame, Targets};
 use wire::limits::MAX_CELLS;
-use wire::path::{Name, Path, Scope};
+use wire::path::{Name, Path};
 use wire::{ClientId, Time, fnv1a};
 
 use crate::output::CallId;
@@ -55,14 +55,6 @@ fn place(path: &Path) -> String {
     format!("{path}:")
 }
 
-/// The cell and the group that a full name is of. `None`: it is of the own cell.
-fn split(name: &str) -> Option<(Path, String)> {
-    match name.parse::<Name>().ok()? {
-        Name { scope: Scope::Cell(path), group } => Some((path, group)),
-        _ => None,
-    }
-}
-
 impl Sessions {
     /// Makes a client's sessions, which know only addresses of nodes of its own cell.
     pub fn new(config: Config, now: Time) -> Sessions {
@@ -82,7 +74,7 @@ impl Sessions {
 
     /// Begins a call. [`Output::Done`] tells how it ends, also if it could not be begun.
     pub fn call(&mut self, now: Time, mut invocation: Invocation<'_>) -> CallId {
-        let Some((path, group)) = split(&invocation.group) else {
+        let Some((path, group)) = Name::full(&invocation.group) else {
             return self.home.call(now, invocation);
         };
         let Some(index) = self.away(now, &path) else {
@@ -107,7 +99,7 @@ impl Sessions {
         // The same at each client of a session that several take part in.
         let text = format!("{}@{path}", self.config.client.0);
         let policies = self.config.group_policies.iter().filter_map(|(name, policy)| {
-            let (cell, group) = split(name)?;
+            let (cell, group) = Name::full(name)?;
             (cell == *path).then_some((group, *policy))
         });
         let config = Config {
@@ -237,7 +229,7 @@ impl Sessions {
     /// # Errors
     /// As there, or one cell too many.
     pub fn follow(&mut self, now: Time, name: &str) -> Result<(), CallError> {
-        match split(name) {
+        match Name::full(name) {
             None => self.home.follow(now, name),
             Some((path, group)) => {
                 let index = self.away(now, &path).ok_or(CallError::TooManyCalls)?;
@@ -248,7 +240,7 @@ impl Sessions {
 
     /// Ends [`follow`](Sessions::follow).
     pub fn unfollow(&mut self, name: &str) {
-        match split(name) {
+        match Name::full(name) {
             None => self.home.unfollow(name),
             Some((path, group)) => {
                 let away = self.away.iter_mut().find(|away| away.path == path);
@@ -259,7 +251,7 @@ impl Sessions {
 
     /// Tells what is known of a group that is followed.
     pub fn followed(&self, name: &str) -> Followed {
-        match split(name) {
+        match Name::full(name) {
             None => self.home.followed(name),
             Some((path, group)) => {
                 let away = self.away.iter().find(|away| away.path == path);

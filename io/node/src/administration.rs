@@ -29,7 +29,6 @@ use wire::ordered::Style;
 use wire::roster::Motion;
 use wire::{Duration, Member, NodeId, Time, ViewNumber};
 
-use crate::celling::wait_for;
 use crate::control::{ANSWER_WITHIN, Control};
 use crate::error::{GrowthRefused, StartError, Stopped};
 use crate::order::{BenchOutcome, Order};
@@ -353,7 +352,7 @@ impl Handler for Control {
     }
 
     fn wait_for_handler_calls(&self, since: u64, timeout: Duration) -> bool {
-        wait_for(&self.away, since, timeout)
+        self.away.wait_while(timeout, |calls| !calls.has_beyond(since))
     }
 
     fn end_handler_call(&self, ended: HandlerCallEnd) -> Done<()> {

@@ -5,5 +5,5 @@
 mod away;
 mod service;
 
-pub(crate) use away::{SharedCalls, wait_for};
+pub(crate) use away::SharedCalls;
 pub(crate) use service::{CellService, SharedBook};

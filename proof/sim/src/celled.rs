@@ -3,8 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use cells::{Cell, MemberCell, Mesh, Overlay, Path, Place, Router, Tree};
-use wire::{NodeId, Time};
+use cells::{Cell, Chosen, Path, Router, Shape};
+use wire::NodeId;
 
 use crate::plant::Plant;
 
@@ -13,61 +13,6 @@ use crate::plant::Plant;
 pub(crate) struct At {
     pub(crate) cell: usize,
     pub(crate) node: NodeId,
-}
-
-/// Which cells talk directly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// Along the tree.
-    Tree,
-    /// Every one with every other.
-    Mesh,
-}
-
-/// The overlay that the seed has drawn.
-#[derive(Clone, Debug)]
-pub(crate) enum Drawn {
-    Tree(Tree),
-    Mesh(Mesh),
-}
-
-impl From<Shape> for Drawn {
-    fn from(shape: Shape) -> Drawn {
-        match shape {
-            Shape::Tree => Drawn::Tree(Tree),
-            Shape::Mesh => Drawn::Mesh(Mesh::default()),
-        }
-    }
-}
-
-impl Drawn {
-    fn overlay(&mut self) -> &mut dyn Overlay {
-        match self {
-            Drawn::Tree(tree) => tree,
-            Drawn::Mesh(mesh) => mesh,
-        }
-    }
-}
-
-impl Overlay for Drawn {
-    fn shortcut(&mut self, now: Time, to: &Path) -> Option<Place> {
-        self.overlay().shortcut(now, to)
-    }
-
-    fn handle_own(&mut self, wall: Time, cell: &Cell, at: &dyn Fn() -> Vec<SocketAddr>) {
-        self.overlay().handle_own(wall, cell, at);
-    }
-
-    fn handle_members(&mut self, now: Time, members: Vec<MemberCell>) -> Vec<MemberCell> {
-        self.overlay().handle_members(now, members)
-    }
-
-    fn members(&self) -> Vec<MemberCell> {
-        match self {
-            Drawn::Tree(tree) => tree.members(),
-            Drawn::Mesh(mesh) => mesh.members(),
-        }
-    }
 }
 
 /// Where a carrier's links are taken.
@@ -111,7 +56,7 @@ pub(crate) fn tree(cells: usize, fan_out: usize) -> Vec<(Path, Option<usize>)> {
 
 /// A node's router, with the mistake.
 #[cfg(feature = "planted-bugs")]
-pub(crate) fn router(node: NodeId, shape: Shape, plant: Plant) -> Router<Drawn> {
+pub(crate) fn router(node: NodeId, shape: Shape, plant: Plant) -> Router<Chosen> {
     match plant.cells {
         Some(bug) => Router::with_bug(node, shape.into(), bug),
         None => Router::new(node, shape.into()),
@@ -120,7 +65,7 @@ pub(crate) fn router(node: NodeId, shape: Shape, plant: Plant) -> Router<Drawn> 
 
 /// A node's router.
 #[cfg(not(feature = "planted-bugs"))]
-pub(crate) fn router(node: NodeId, shape: Shape, _: Plant) -> Router<Drawn> {
+pub(crate) fn router(node: NodeId, shape: Shape, _: Plant) -> Router<Chosen> {
     Router::new(node, shape.into())
 }
 

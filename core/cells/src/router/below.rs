@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use wire::path::Path;
 use wire::{Duration, Time};
 
 use super::asks::{Asks, Back};
@@ -13,7 +14,6 @@ use crate::command::{Attachment, Command, Count, Epoch, Place, Refusal, Verdict}
 use crate::limits::MAX_CHILDREN;
 use crate::message::Message;
 use crate::output::{LinkId, Outputs};
-use wire::path::Path;
 
 /// Renewals that come within this time are ordered together.
 const TOGETHER: Duration = Duration::from_millis(100);

@@ -7,6 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use wire::path::Path;
 use wire::{ClientId, Duration, GroupId, Time};
 
 use super::links::Links;
@@ -16,7 +17,6 @@ use crate::bug::{Bug, Planted};
 use crate::limits::{MAX_CARRIED, MAX_HOPS};
 use crate::message::{Call, Carry, Class, Course, End, Message, ORIGINS, Origin};
 use crate::output::{LinkId, Output, Outputs};
-use wire::path::Path;
 
 /// A call that finds no way is tried again so much later, and then twice as much, as long as its
 /// caller waits; and whenever a link comes up.

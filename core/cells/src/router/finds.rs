@@ -9,6 +9,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::client::Targets;
+use wire::path::{Name, Path, Scope};
 use wire::{Duration, Time};
 
 use super::asks::Asks;
@@ -20,7 +21,6 @@ use crate::command::{Command, Record};
 use crate::limits::{MAX_CARRIED, MAX_HOPS};
 use crate::message::{Course, Find, Message};
 use crate::output::{LinkId, Output, Outputs};
-use wire::path::{Name, Path, Scope};
 
 /// A question of this cell's own that has no answer is asked again after this time.
 const PATIENCE: Duration = Duration::from_millis(500);

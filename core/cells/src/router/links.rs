@@ -2,12 +2,12 @@
 
 use alloc::collections::BTreeMap;
 
+use wire::path::Path;
 use wire::{Duration, NodeId, Time};
 
 use crate::bug::{Bug, Planted};
 use crate::message::Message;
 use crate::output::{LinkId, Outputs};
-use wire::path::Path;
 
 /// Between two pings of a link by which calls go.
 pub(super) const BUSY: Duration = Duration::from_millis(20);

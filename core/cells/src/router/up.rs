@@ -7,6 +7,7 @@
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
+use wire::path::Path;
 use wire::{Duration, Time};
 
 use super::asks::Asks;
@@ -17,7 +18,6 @@ use crate::command::{Attached, Attachment, Command, Epoch, Place};
 use crate::limits::{MAX_PLACES, RENEW};
 use crate::message::Message;
 use crate::output::{Event, LinkId, Output, Outputs};
-use wire::path::Path;
 
 /// After a cell's nodes could not be reached, it is tried again.
 const AGAIN: Duration = Duration::from_millis(50);

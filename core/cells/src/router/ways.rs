@@ -2,11 +2,12 @@
 
 use alloc::vec::Vec;
 
+use wire::path::Path;
+
 use super::links::Links;
 use super::sight::Sight;
 use crate::message::Course;
 use crate::output::LinkId;
-use wire::path::Path;
 
 /// The course of what came so, when it goes on by this link.
 pub(super) fn course_by(course: Course, link: LinkId, sight: &Sight<'_>, links: &Links) -> Course {

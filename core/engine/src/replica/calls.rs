@@ -19,7 +19,7 @@ use wire::limits::{
 use wire::ordered::{
     End, KeptReply, NestedEnd, Origin, Request, asked, nested_client, nested_number, nested_parts,
 };
-use wire::path::{Name, Path, Scope};
+use wire::path::{Name, Path};
 use wire::system::is_closed;
 use wire::{ClientId, Duration, GroupId, Lane, Time};
 
@@ -408,8 +408,5 @@ fn away(callee: &str) -> Result<Option<(Path, String)>, NestedError> {
     if !callee.contains(':') {
         return Ok(None);
     }
-    match callee.parse() {
-        Ok(Name { scope: Scope::Cell(path), group }) => Ok(Some((path, group))),
-        _ => Err(NestedError::NoSuchGroup),
-    }
+    Name::full(callee).map(Some).ok_or(NestedError::NoSuchGroup)
 }

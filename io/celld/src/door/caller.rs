@@ -141,7 +141,7 @@ impl Caller {
         loop {
             while let Some(frame) = Frame::take(&mut buffer).map_err(|error| error.to_string())? {
                 match frame {
-                    Frame::Bind(bind) if self.groups.len() < MAX_GROUPS => self.bind(bind).await,
+                    Frame::Bind(bind) if self.has_room(&bind.name) => self.bind(bind).await,
                     Frame::Watch(Watch { group, .. }) => {
                         self.groups.entry(group).and_modify(|known| known.watches = true);
                         let direct = routes.borrow_and_update().clone();
@@ -173,6 +173,10 @@ impl Caller {
     async fn say(&self, frame: Frame) {
         // A caller that has gone is found out by reading.
         let _ = self.out.send(frame.encode()).await;
+    }
+
+    fn has_room(&self, name: &str) -> bool {
+        self.groups.len() < MAX_GROUPS || self.groups.contains_key(&GroupId::of(name))
     }
 
     /// Calls of the group are carried from all doors of this cell. The targets are of no view, so

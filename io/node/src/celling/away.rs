@@ -7,9 +7,9 @@ use std::sync::Arc;
 use admin::cell::HandlerCall;
 use cells::{Call, End, Reading};
 use engine::{AwayCall, AwayWait};
+use wire::Time;
 use wire::client::Refusal;
 use wire::ordered::{End as NestedEnd, KeptReply};
-use wire::{Duration, Time};
 
 use crate::shared::Shared;
 
@@ -78,15 +78,10 @@ fn as_of_client(call: &AwayCall) -> Call {
     Call { client, number, unanswered, group, method, json, reading, priority, body }
 }
 
-/// The wait of a thread that asks for calls beyond a number.
-pub(crate) fn wait_for(calls: &SharedCalls, since: u64, timeout: Duration) -> bool {
-    calls.wait_while(timeout, |calls| !calls.has_beyond(since))
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use wire::{ClientId, GroupId, MethodId};
+    use wire::{ClientId, Duration, GroupId, MethodId};
 
     use super::*;
 

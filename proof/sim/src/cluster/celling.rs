@@ -20,11 +20,11 @@ mod system;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use cells::{Call, Cell, End, LinkId, Message, Path, Router, Sight};
+use cells::{Call, Cell, Chosen, End, LinkId, Message, Path, Router, Shape, Sight};
 use wire::client::Targets;
 use wire::{Duration, Incarnation, Member, NodeId, Time};
 
-use crate::celled::{Drawn, Shape, address, book, router};
+use crate::celled::{address, book, router};
 use crate::check::licence::Gap;
 use crate::fabric::node_id;
 use crate::run::Plant;
@@ -119,7 +119,7 @@ pub(super) enum Celled {
 
 /// A node's part of the cell.
 struct Desk {
-    router: Router<Drawn>,
+    router: Router<Chosen>,
     /// Its replica of the book.
     book: Cell,
     seen: Seen,
@@ -194,7 +194,7 @@ impl Desk {
         &mut self,
         parents_at: &[SocketAddr],
         wall: Time,
-        give: impl FnOnce(&mut Router<Drawn>, &Sight<'_>) -> T,
+        give: impl FnOnce(&mut Router<Chosen>, &Sight<'_>) -> T,
     ) -> T {
         self.is_touched = true;
         give(&mut self.router, &self.seen.sight(parents_at, wall))

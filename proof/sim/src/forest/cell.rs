@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use cells::{
-    Carrier, Cell, Command, End, LinkId, Made, Message, Output, Path, Router, Sight, Verdict,
+    Carrier, Cell, Chosen, Command, End, LinkId, Made, Message, Output, Path, Router, Shape, Sight,
+    Verdict,
 };
 use wire::client::{Target, Targets};
 use wire::ordered::Style;
 use wire::{ClientId, Duration, Incarnation, Member, NodeId, Time, ViewNumber};
 
 use super::options::{CARRIERS, Options};
-use crate::celled::{Drawn, Shape, address, book, router};
+use crate::celled::{address, book, router};
 use crate::plant::Plant;
 
 /// One carrier.
@@ -19,7 +20,7 @@ struct Node {
     life: u64,
     runs: bool,
     stopped: bool,
-    router: Router<Drawn>,
+    router: Router<Chosen>,
     wake: Option<Time>,
     located: BTreeSet<String>,
 }
@@ -183,7 +184,7 @@ impl CellModel {
         &mut self,
         id: NodeId,
         now: Time,
-        give: impl FnOnce(&mut Router<Drawn>, &Sight<'_>) -> T,
+        give: impl FnOnce(&mut Router<Chosen>, &Sight<'_>) -> T,
     ) -> Option<T> {
         let rank = self.rank(id);
         let CellModel { book, order, parents_at, nodes, count, .. } = self;

@@ -1,8 +1,8 @@
 //! The draws of a seed.
 
+use cells::Shape;
 use wire::Duration;
 
-use crate::celled::Shape;
 use crate::draw::Draw;
 
 /// So much happens at one moment of one system, and no more.

@@ -1,8 +1,9 @@
 //! The draws of a seed.
 
+use cells::Shape;
 use wire::{Duration, NodeId};
 
-use crate::celled::{Shape, address, tree};
+use crate::celled::{address, tree};
 use crate::cluster::CellPlan;
 use crate::draw::Draw;
 use crate::options::Options as Cluster;

@@ -1,16 +1,33 @@
-//! The overlay that the configuration has chosen.
+//! The overlay of a system, where it is chosen at the start.
 
-use std::net::SocketAddr;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
 
-use cells::{Cell, MemberCell, Mesh, Overlay, Path, Place, Tree};
 use wire::Time;
+use wire::path::Path;
 
-use crate::options::Shape;
+use crate::cell::Cell;
+use crate::command::Place;
+use crate::mesh::Mesh;
+use crate::message::MemberCell;
+use crate::overlay::{Overlay, Tree};
+
+/// The cells that talk directly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// Those above and below each other.
+    #[default]
+    Tree,
+    /// All.
+    Mesh,
+}
 
 /// One of the overlays.
 #[derive(Clone, Debug)]
-pub(crate) enum Chosen {
+pub enum Chosen {
+    /// For [`Shape::Tree`].
     Tree(Tree),
+    /// For [`Shape::Mesh`].
     Mesh(Mesh),
 }
 
