@@ -86,7 +86,7 @@ impl Experiment for Options {
         let delay = Duration::from_secs_f64(self.delay_ms / 1e3);
         let plan = Plan { objects: vec![CELLS[0].0], ..self.place.plan(&CELLS, delay) };
         let system = System::start(&plan)?;
-        let habit = Habit { deadlines_ms: &[10_000], ..Habit::default() };
+        let habit = Habit::patient();
         let leaf = CELLS.len() - 1;
         let trial = Trial::start(system, (leaf, GROUP), self.clients, habit, seed)?;
         let mut course = Course { run, trial, gaps: Vec::new(), ways: [(0, 1), (1, leaf)] };

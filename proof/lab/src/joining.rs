@@ -89,7 +89,7 @@ impl Options {
         let alone = self.style.runs_at_the_primary_alone();
         let subject = Subject { group, replicas: self.nodes, alone };
         let mut trial = Trial::new(Cluster::start(plan)?, subject)?;
-        trial.call(self.clients, Habit::default(), seed)?;
+        trial.call(self.clients, Habit::patient(), seed)?;
         match self.grow(run, &mut trial) {
             Ok(longest) => Ok(longest),
             Err(finding) => {

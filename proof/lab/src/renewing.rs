@@ -55,7 +55,7 @@ impl Experiment for Options {
         let plan = Plan { protect: Protect::All, ..Plan::of(self.nodes, self.nodes, &[GROUP]) };
         let subject = Subject { group: GROUP, replicas: self.nodes, alone: false };
         let mut trial = Trial::new(Cluster::start(plan)?, subject)?;
-        trial.call(self.clients, Habit::default(), seed)?;
+        trial.call(self.clients, Habit::patient(), seed)?;
         let done = self.renew_and_deny(&mut trial);
         let (waits, outs) = match done {
             Ok(figures) => figures,
