@@ -24,11 +24,15 @@ pub const MAX_PLACES: usize = 8;
 /// Nodes that carry.
 pub const MAX_CARRIERS: usize = wire::limits::MAX_MEMBERS;
 
-/// An attachment that is not renewed so long has ended.
-pub const LEASE: Duration = Duration::from_secs(3);
+/// An attachment that is not renewed so long has ended. Nothing waits for that but the names of a
+/// cell that is lost: its neighbours see by their links that it is gone.
+pub const LEASE: Duration = Duration::from_secs(9);
 
-/// It is renewed so often.
-pub const RENEW: Duration = Duration::from_secs(1);
+/// It is renewed so often, with the next ping: each renewal is ordered in the cell above.
+pub const RENEW: Duration = Duration::from_secs(3);
+
+/// An address that does not answer a dial holds up those behind it for so long.
+pub const DIAL: Duration = Duration::from_millis(500);
 
 /// A name that is nowhere is looked for again after this time.
 pub const NOWHERE_FOR: Duration = Duration::from_millis(100);

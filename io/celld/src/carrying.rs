@@ -31,8 +31,8 @@ const BATCH: usize = 64;
 /// Corrections of the book that were not taken are given again after this time.
 const CORRECT_AGAIN: wire::Duration = wire::Duration::from_millis(250);
 
-/// How often the node is told of the links.
-const TELL_AGAIN: wire::Duration = wire::Duration::from_secs(1);
+/// How often the node is told of the links' round trips. It is told of other links at once.
+const TELL_AGAIN: wire::Duration = wire::Duration::from_secs(10);
 
 /// A timer that is due again at once waits so long.
 const BREATH: wire::Duration = wire::Duration::from_millis(1);

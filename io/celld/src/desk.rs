@@ -24,7 +24,7 @@ const CLERKS: usize = 4;
 const MAX_WAITING: usize = 1_024;
 
 /// A poll lasts so long. Then the thread looks whether it is still needed.
-const POLL: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_secs(5);
 
 /// A node that does not answer is asked again after this time.
 const AGAIN: Duration = Duration::from_millis(100);

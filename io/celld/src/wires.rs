@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::Duration;
 
+use cells::limits::DIAL;
 use cells::{Class, LinkId, Message, Path};
 use links::{Event, Expect, Limits, Links, LinksError, Options, SendError, Transports};
 use tls::{Identity, Role};
 use wire::NodeId;
 
 use crate::inbound::{Inbound, Tell};
-
-/// An address that does not answer holds up those behind it for so long.
-const DIAL: Duration = Duration::from_secs(1);
 
 /// All links of this process.
 #[derive(Debug)]

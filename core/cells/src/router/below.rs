@@ -139,12 +139,12 @@ impl BelowHandler<'_, '_> {
 
     /// This cell with its nodes that carry now, and the cells above it, are as they are now.
     fn look_above(&mut self) {
-        let (cell, at) = (self.sight.cell, self.sight.links_at());
+        let cell = self.sight.cell;
         let is_so = self.below.above.split_first().is_some_and(|(own, above)| {
-            own.path == *cell.path() && own.at == at && above == cell.above()
+            own.path == *cell.path() && self.sight.links_are(&own.at) && above == cell.above()
         });
         if !is_so {
-            let own = Place { path: cell.path().clone(), at };
+            let own = Place { path: cell.path().clone(), at: self.sight.links_at() };
             self.below.above = core::iter::once(own).chain(cell.above().iter().cloned()).collect();
             self.below.told.values_mut().for_each(|is_told| *is_told = false);
         }

@@ -13,7 +13,7 @@ use crate::output::{LinkId, Outputs};
 pub(super) const BUSY: Duration = Duration::from_millis(20);
 
 /// Between two pings of another one.
-pub(super) const IDLE: Duration = Duration::from_millis(600);
+pub(super) const IDLE: Duration = Duration::from_millis(650);
 
 /// So long after a ping was due on an idle link it is silent.
 const LATE: Duration = Duration::from_millis(100);
@@ -73,8 +73,9 @@ pub(crate) struct Link {
     heard: Time,
     /// The other side pings so often, or this one.
     every: Duration,
-    /// When to ping next, if this side does.
+    /// When this side pings next and has pinged last, if it does.
     ping_at: Option<Time>,
+    pinged: Option<Time>,
     called: Option<Time>,
 }
 
@@ -117,6 +118,7 @@ impl Links {
                 heard: now,
                 every: IDLE,
                 ping_at: link.is_dialled().then_some(now),
+                pinged: None,
                 called: None,
             },
         );
@@ -232,11 +234,16 @@ impl Links {
                 // Nobody could hear more often until now.
                 link.heard = now;
             }
-            (link.every, link.ping_at) = (every, Some(now + every));
+            (link.every, link.ping_at, link.pinged) = (every, Some(now + every), Some(now));
             let every_ms = u16::try_from(every.as_millis()).unwrap_or(u16::MAX);
             out.control(*id, Message::Ping { at: now.0, every_ms });
         }
         self.soonest = self.up.values().filter_map(|link| self.due(link)).min();
+    }
+
+    /// A ping goes by it at this moment: more costs no datagram.
+    pub(crate) fn is_pinged(&self, now: Time, link: LinkId) -> bool {
+        self.up.get(&link).is_some_and(|link| link.pinged == Some(now))
     }
 
     /// When there may be something to do: now and then there is nothing yet.

@@ -39,7 +39,16 @@ impl Sight<'_> {
 
     /// Where the links of this cell are taken, the seat's node first.
     pub(super) fn links_at(&self) -> Vec<SocketAddr> {
+        self.places().collect()
+    }
+
+    /// They are taken there.
+    pub(super) fn links_are(&self, at: &[SocketAddr]) -> bool {
+        self.places().eq(at.iter().copied())
+    }
+
+    fn places(&self) -> impl Iterator<Item = SocketAddr> {
         let carriers = self.order.iter().filter_map(|node| self.cell.carrier(*node));
-        carriers.map(|carrier| carrier.links).take(MAX_PLACES).collect()
+        carriers.map(|carrier| carrier.links).take(MAX_PLACES)
     }
 }

@@ -27,8 +27,13 @@ const TRIES: u32 = 2;
 
 /// A cell to which a link was lately up answers a dial within this time, and some round trips:
 /// handshakes, and first words. One that nothing is known of has the time that dialling takes.
-const DIAL_WITHIN: Duration = Duration::from_millis(60);
+/// Whoever answers later loses little: the next one above attaches the cell, until it looks back.
+const DIAL_WITHIN: Duration = Duration::from_millis(40);
 const ROUND_TRIPS: u32 = 2;
+
+/// A node that has no place among the carriers for so long closes its ways: a change of the view
+/// takes milliseconds, and calls travel on meanwhile.
+const BLIND_FOR: Duration = Duration::from_millis(500);
 
 /// A cell that is attached elsewhere looks so often whether its parent is back.
 const LOOK_BACK: Duration = Duration::from_secs(1);
@@ -62,6 +67,8 @@ pub(super) struct Up {
     way: Option<Way>,
     /// A link to the parent, while another cell has attached this one.
     back: Option<Way>,
+    /// A link to the next cell above, while the one that was linked is tried once more.
+    spare: Option<Way>,
     /// Which of the cells above is tried, and how often it was.
     level: usize,
     tries: u32,
@@ -79,6 +86,8 @@ pub(super) struct Up {
     told: Option<(Vec<SocketAddr>, u16)>,
     /// The attachment was ended from above.
     is_shunned: bool,
+    /// Since then the node has had no place among the carriers.
+    blind: Option<Time>,
     /// Links that are wanted no more.
     given_up: Vec<LinkId>,
     planted: Planted,
@@ -111,7 +120,7 @@ impl Up {
 
     /// The cell that is dialled by this link.
     pub(super) fn expects(&self, link: LinkId) -> Option<&Path> {
-        [&self.way, &self.back]
+        [&self.way, &self.back, &self.spare]
             .into_iter()
             .flatten()
             .find(|way| way.link == link)
@@ -126,19 +135,21 @@ impl Up {
 
     pub(super) fn next_timeout(&self, links: &Links, sight: &Sight<'_>) -> Option<Time> {
         if !sight.links_up() {
-            return None;
+            let is_any = self.way.is_some() || self.back.is_some() || self.spare.is_some();
+            return self.blind.map(|since| since + BLIND_FOR).filter(|_| is_any);
         }
         let dial = match &self.way {
             None => Some(self.dial_at),
             Some(way) => way.until.filter(|_| !way.is_up),
         };
         let seat = self.link().filter(|_| sight.is_seat()).map(|link| {
-            let again = match self.is_attached(links.path_of(link), sight) {
-                true => self.renewed.map(|at| at + RENEW),
-                false => self.asked.map(|at| at + REPEAT),
-            };
-            again.unwrap_or(Time::ZERO)
+            match self.is_attached(links.path_of(link), sight) {
+                // It goes with a ping, which is due at a time of its own.
+                true => self.renewed.map_or(Some(Time::ZERO), |_| None),
+                false => Some(self.asked.map_or(Time::ZERO, |at| at + REPEAT)),
+            }
         });
+        let seat = seat.flatten();
         let reported = self.reported.map(|(_, at)| at + REPEAT);
         let reported = reported.filter(|_| sight.is_seat() && self.link().is_some());
         let learn = self.unlearned(sight).map(|heard| heard.ordered + REPEAT);
@@ -160,10 +171,15 @@ impl Up {
 impl UpHandler<'_, '_> {
     /// Does what is due, and what the book asks for.
     pub(super) fn look(&mut self, now: Time) {
+        match self.sight.rank {
+            None if *self.up.blind.get_or_insert(now) + BLIND_FOR > now => return,
+            None => {}
+            Some(_) => self.up.blind = None,
+        }
         if !self.sight.links_up() {
-            for way in [self.up.way.take(), self.up.back.take()].into_iter().flatten() {
-                self.close(way.link);
-            }
+            let Up { way, back, spare, .. } = &mut *self.up;
+            let ways = [way, back, spare].map(Option::take);
+            ways.into_iter().flatten().for_each(|way| self.close(way.link));
             return;
         }
         let is_late = |way: &mut Way| !way.is_up && way.until.is_some_and(|until| until <= now);
@@ -210,19 +226,32 @@ impl UpHandler<'_, '_> {
             self.up.way = self.up.back.take();
             self.up.level = 0;
         }
+        if let Some(spare) = self.up.spare.as_mut().filter(|way| way.link == link) {
+            spare.is_up = true;
+        }
         if let Some(way) = self.up.way.as_mut().filter(|way| way.link == link) {
             way.is_up = true;
-            (self.up.tries, self.up.asked, self.up.renewed, self.up.reported) =
-                (0, None, None, None);
-            self.up.look_back_at = now + LOOK_BACK;
-            self.look(now);
+            self.begin(now);
         }
+    }
+
+    /// The way is up.
+    fn begin(&mut self, now: Time) {
+        (self.up.tries, self.up.asked, self.up.renewed, self.up.reported) = (0, None, None, None);
+        self.up.look_back_at = now + LOOK_BACK;
+        if let Some(spare) = self.up.spare.take() {
+            self.close(spare.link);
+        }
+        self.look(now);
     }
 
     /// A link that was dialled or was up is gone.
     pub(super) fn lost(&mut self, now: Time, link: LinkId) {
         if self.up.back.as_ref().is_some_and(|way| way.link == link) {
             self.up.back = None;
+            return;
+        }
+        if self.up.spare.take_if(|way| way.link == link).is_some() {
             return;
         }
         let Some(way) = self.up.way.take_if(|way| way.link == link) else { return };
@@ -235,6 +264,18 @@ impl UpHandler<'_, '_> {
         }
         if self.up.dial_at <= now {
             self.look(now);
+        }
+        if way.is_up {
+            self.prepare(now);
+        }
+    }
+
+    /// If the whole cell is lost, the next one above has answered by the time that this is known.
+    fn prepare(&mut self, now: Time) {
+        let places = self.places();
+        let next = places.get((self.up.level + 1) % places.len().max(1));
+        if self.sight.is_seat() && self.up.spare.is_none() && places.len() > 1 {
+            self.up.spare = next.and_then(|place| self.make(now, place));
         }
     }
 
@@ -336,19 +377,24 @@ impl UpHandler<'_, '_> {
             }
             return;
         }
-        if self.up.renewed.is_none() {
-            // A new link, or a new seat: the cell above learns where the cell's nodes are.
+        if self.up.renewed.is_none() || !self.is_told() {
+            // A new link, a new seat, or other nodes: the cell above learns where they are.
             self.up.renewed = Some(now);
             self.ask(link);
-        } else if self.up.renewed.is_some_and(|at| at + RENEW <= now) {
+        } else if self.up.renewed.is_some_and(|at| at + RENEW <= now)
+            && self.links.is_pinged(now, link)
+        {
             self.up.renewed = Some(now);
-            let nodes = (self.sight.links_at(), self.sight.nodes);
-            match self.up.told == Some(nodes) {
-                true => self.out.control(link, Message::Renew(cell.epoch())),
-                // That renews it, too.
-                false => self.ask(link),
-            }
+            self.out.control(link, Message::Renew(cell.epoch()));
         }
+    }
+
+    /// The cell above knows the cell's nodes as they are now.
+    fn is_told(&self) -> bool {
+        let told = |(at, nodes): &(Vec<SocketAddr>, u16)| {
+            *nodes == self.sight.nodes && self.sight.links_are(at)
+        };
+        self.up.told.as_ref().is_some_and(told)
     }
 
     /// Asks for an attachment, or tells of the cell's nodes.
@@ -421,7 +467,17 @@ impl UpHandler<'_, '_> {
         // The others are where the seat has attached the cell.
         let chosen = attached.and_then(|to| places.iter().position(|it| it.path == to.path));
         self.up.level = chosen.unwrap_or(self.up.level % places.len());
-        self.up.way = self.make(now, &places[self.up.level]);
+        let place = &places[self.up.level];
+        match self.up.spare.take_if(|spare| spare.to == place.path) {
+            Some(spare) => {
+                let is_up = spare.is_up;
+                self.up.way = Some(spare);
+                if is_up {
+                    self.begin(now);
+                }
+            }
+            None => self.up.way = self.make(now, place),
+        }
     }
 
     /// Dials a cell's nodes, each carrier another one first.

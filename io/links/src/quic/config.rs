@@ -17,9 +17,9 @@ const FIRST_WINDOW: u32 = 16 << 10;
 /// in docs/protocol/cells.md.
 const IDLE: VarInt = VarInt::from_u32(30_000);
 
-/// An idle connection says so often that it lives. A link has four, so this is most of what an idle
-/// link would cost.
-const KEEP_ALIVE: Duration = Duration::from_secs(8);
+/// An idle connection says so often that it lives, in time for a second try. A link has four, three
+/// of which are idle as a rule.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
 /// Between hosts of a site and of neighbouring ones; the default is for the whole Internet. A first
 /// datagram that is lost is sent again after three times this.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use cells::limits::DIAL;
 use cells::{LinkId, Message};
 use wire::Duration;
 
@@ -11,9 +12,6 @@ use super::world::Forest;
 use crate::celled::{At, place_of};
 use crate::check::{Verdict, demand};
 use crate::wires::{Due, Taken};
-
-/// A dial of a host that does not answer ends after this time.
-const NO_ANSWER: Duration = Duration::from_millis(200);
 
 /// The node that answers at an address, if it does.
 fn answers(cells: &[CellModel], address: &SocketAddr) -> Option<At> {
@@ -30,7 +28,7 @@ impl Forest {
             let is_silent = self.net.is_cut(at.cell, cell)
                 || self.cells.get(cell).is_some_and(|it| it.runs(node) && !it.acts(node));
             if is_silent {
-                took += NO_ANSWER;
+                took += DIAL;
                 continue;
             }
             took += latency * 2;
