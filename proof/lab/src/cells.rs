@@ -8,6 +8,7 @@ use harness::system::{Plan, System, TREE};
 use harness::{Experiment, Outcome, Run};
 
 mod carried;
+mod direct;
 mod finding;
 mod idle;
 mod joins;
@@ -28,6 +29,14 @@ impl Experiment for Options {
     }
 
     fn run(&self, run: &Run) -> Outcome<()> {
+        let has = |part| self.part.is_empty() || self.part.contains(&part);
+        if has(Part::Direct) {
+            run.begin(&format!("two cells; {}", self.place.build()));
+            direct::measure(self, run)?;
+        }
+        if self.part == [Part::Direct] {
+            return Ok(());
+        }
         let tree: &[_] = run.sized(&TREE, &SMALL);
         let cells = [tree, &[ALONE]].concat();
         let plan = Plan { alone: true, ..self.place.plan(&cells, self.delay()) };
@@ -38,7 +47,6 @@ impl Experiment for Options {
             tree.len(),
             self.place.build()
         ));
-        let has = |part| self.part.is_empty() || self.part.contains(&part);
         if has(Part::Idle) {
             idle::measure(self, run, &system)?;
         }

@@ -43,6 +43,9 @@ pub struct Plan {
     pub alone: bool,
     /// One way between two cells.
     pub delay: Duration,
+    /// Callers of other cells go to the nodes there. Without it links are measured, and not the
+    /// network beside them.
+    pub direct: bool,
     /// The cells with a group of [`OBJECTS`], on disk.
     pub objects: Vec<&'static str>,
     /// A folder is made here, with all files of all nodes.
@@ -91,6 +94,7 @@ impl Place {
             cells: cells.to_vec(),
             alone: false,
             delay,
+            direct: false,
             objects: Vec::new(),
             storage: self.storage.clone(),
             program: self.program(),
@@ -124,8 +128,7 @@ impl Plan {
         config.resolve(&Folders::one(folder));
         if let Some(system) = &mut config.system {
             system.calls = Some((sites::address(site, host), CALLS).into());
-            // Links are measured, and not the network beside them.
-            system.direct = false;
+            system.direct = self.direct;
         }
         if self.alone && site + 1 == self.cells.len() {
             config.system = None;

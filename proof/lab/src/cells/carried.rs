@@ -60,12 +60,15 @@ pub(super) fn measure(options: &Options, run: &Run, system: &System) -> Outcome<
 }
 
 fn call(client: Client, group: String, name: &str, hops: usize) -> Way {
-    let round = move || {
-        let body = Bytes::from_static(&[7; SIZE]);
-        client.call(Invocation::new(&group, "echo").body(body))?;
-        Ok(())
-    };
+    let round = move || echoed(&client, &group);
     Way { name: name.into(), hops, round: Box::new(round), times: Times::default() }
+}
+
+/// One call.
+pub(super) fn echoed(client: &Client, group: &str) -> Outcome<()> {
+    let body = Bytes::from_static(&[7; SIZE]);
+    client.call(Invocation::new(group, "echo").body(body))?;
+    Ok(())
 }
 
 /// All that is said on a connection comes back, as long as the process lives.

@@ -49,6 +49,8 @@ pub(super) enum Part {
     Lost,
     /// One call at a time, by the number of links on its way.
     Carried,
+    /// One call at a time to another cell's node, by callers of another cell and of that one.
+    Direct,
     /// A name is found in another cell.
     Find,
     /// Nobody calls.
