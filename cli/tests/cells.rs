@@ -126,12 +126,23 @@ struct Running {
 
 impl Running {
     fn start(path: &'static str, nodes: usize, above: Option<&Running>) -> Running {
+        Running::with(path, nodes, above, "")
+    }
+
+    /// With further lines in `[system]`.
+    fn with(
+        path: &'static str,
+        nodes: usize,
+        above: Option<&Running>,
+        system: &'static str,
+    ) -> Running {
         let free = steadfast::free_ring_addresses(2 * nodes);
         let (rings, links) = free.split_at(nodes);
         let node = |index: usize| {
             let place = (path, index, above);
             Daemon::with(|folder| {
                 text(&folder.join("node.sock"), place, rings, links[index])
+                    + system
                     + "[[replica]]\ngroup = \"counter\"\nservice = \"counter\"\n"
             })
         };
@@ -353,6 +364,29 @@ fn a_cell_whose_parent_is_gone_attaches_to_the_one_above() {
     assert!(why.contains("line-a.north.porto would be a root for good"), "{why}");
     line.said(&["promote", "--yes"]);
     assert!(line.said(&["tree"]).starts_with("line-a.north.porto  the root;"));
+}
+
+#[test]
+fn cells_of_a_mesh_call_each_other_without_the_one_above() {
+    // Carried, so that it is the routers' link that counts.
+    let start = |path, above| Running::with(path, 1, above, "overlay = \"mesh\"\ndirect = false\n");
+    let mut root = start("porto", None);
+    let (here, there) = (start("line-a.porto", Some(&root)), start("line-b.porto", Some(&root)));
+    root.attaches(&here, 1);
+    root.attaches(&there, 1);
+    let mut client = here.client();
+    let end = Instant::now() + TIMEOUT;
+    loop {
+        add(&mut client, "line-b.porto:counter", 0);
+        let mut node = admin::Client::connect(here.any().socket()).expect("its socket");
+        let neighbours = node.cell(None, Duration::ZERO).expect("it answers").neighbours;
+        if neighbours.iter().any(|it| it.cell.as_str() == "line-b.porto") {
+            break;
+        }
+        assert!(Instant::now() < end, "no link to the other leaf: {neighbours:?}");
+    }
+    root.kill(0);
+    assert_eq!(add(&mut client, "line-b.porto:counter", 4), 4);
 }
 
 #[test]

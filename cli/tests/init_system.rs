@@ -206,9 +206,12 @@ fn what_cannot_be_is_refused_with_the_remedy() {
         (vec!["--system", "porto", "--cells", "porto:3,x.a.porto:3", "--local"], "add a.porto:3"),
         (vec!["--cells", "3", "--local"], "--system"),
         (vec!["--system", "porto", "--cells", "1", "--local", "--link-port", "7100"], "of its own"),
-        (cell(&["--cell", "porto"]), "--system porto --cell porto"),
+        (cell(&["--cell", "porto"]), "steadfast cell found porto --out"),
         (cell(&["--system", "porto", "--cell", "a.lisboa"]), "no cell of the system porto"),
-        (cell(&["--system", "porto", "--cell", "a.porto"]), "make it first, with --cell porto"),
+        (
+            cell(&["--system", "porto", "--cell", "a.porto"]),
+            "make it first, by `steadfast cell found porto",
+        ),
         (vec!["--system", "porto", "--cell", "porto"], "a cell has 3 to 32"),
         (cell(&["--cluster", "cell.porto"]), "--system NAME --cell PATH"),
         (vec!["--cluster", "porto", "--local"], "--local 3"),
@@ -221,12 +224,54 @@ fn what_cannot_be_is_refused_with_the_remedy() {
     for (arguments, remedy) in [
         (cell(&["--system", "lisboa", "--cell", "a.lisboa"]), "that of the system porto"),
         (cell(&["--cell", "a.porto"]), "other ports (--ring-port"),
-        (cell(&["--cell", "x.a.porto"]), "make it first, with --cell a.porto"),
+        (cell(&["--cell", "x.a.porto"]), "make it first, by `steadfast cell found a.porto"),
         (vec!["--cell", "a.porto", "--renew"], "was not made by"),
     ] {
         let why = refused(&arguments, &out);
         assert!(why.contains(remedy), "{arguments:?}: {why}");
     }
+}
+
+/// Runs `steadfast cell`; its output, or why it refused.
+fn grow(command: &str, out: &Path, arguments: &[&str]) -> Result<String, String> {
+    let mut program = program();
+    program.args(["cell", command, "--out"]).arg(out).args(arguments);
+    let output = program.output().expect("the program can be run");
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+#[test]
+fn a_system_grows_by_cells_and_by_hosts_that_are_given_a_place() {
+    let (_kept, out) = plant();
+    let why = grow("join", &out, &["10.0.0.4"]).unwrap_err();
+    assert!(why.contains("steadfast cell found porto"), "{why}");
+    let text = grow("found", &out, &["porto", "1=10.0.0.1", "2=10.0.0.2", "3=10.0.0.3"]).unwrap();
+    assert!(text.contains("made 3 nodes, client-app, admin-ops"), "{text}");
+    let line = ["line-a.porto", "1=10.1.0.1", "2=10.1.0.2", "3=10.1.0.3", "4=10.1.0.4"];
+    grow("found", &out, &line).unwrap();
+    let below = config(&out.join("line-a.porto/node-4")).system.unwrap();
+    assert_eq!(below.parent[2], "10.0.0.3:7102".parse().unwrap());
+
+    // The smallest cell first; where it is said, below another one.
+    let text = grow("join", &out, &["10.9.0.1"]).unwrap();
+    assert!(text.contains("made node-4:") && text.contains("porto/node-4.token"), "{text}");
+    assert_eq!(config(&out.join("porto/node-4")).nodes.len(), 4);
+    grow("join", &out, &["10.9.0.2", "--under", "line-a.porto"]).unwrap();
+    assert!(out.join("line-a.porto/node-5.token").exists());
+
+    // Where no cell has room, three found another.
+    let fives = ["10.9.0.3", "10.9.0.4", "10.9.0.5", "10.9.0.6", "--room", "5"];
+    let why = grow("join", &out, &[&fives[..3], &fives[4..]].concat()).unwrap_err();
+    assert!(why.contains("no cell has room for 10.9.0.4, 10.9.0.5"), "{why}");
+    assert!(!out.join("porto/node-5").exists(), "nothing is made");
+    let json = grow("join", &out, &[&fives[..], &["--json"]].concat()).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["cells"][0]["path"], "cell-1.line-a.porto");
+    assert_eq!(report["cells"][0]["nodes"][2]["links"], "10.9.0.6:7102");
+    assert_eq!(report["cells"][1]["path"], "porto");
+    let founded = config(&out.join("cell-1.line-a.porto/node-1"));
+    assert_eq!(founded.system.unwrap().parent.len(), 5);
 }
 
 #[test]

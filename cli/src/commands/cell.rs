@@ -13,11 +13,14 @@ use super::{Failure, finish, print};
 mod course;
 mod demo;
 mod find;
+mod grow;
 mod tree;
 
 const EXAMPLES: &str = "\
 Examples:
   steadfast cell demo
+  steadfast cell found line-a.porto --out porto 1=10.1.0.1 2=10.1.0.2 3=10.1.0.3
+  steadfast cell join --out porto 10.1.0.4 10.1.0.5
   steadfast cell tree --config node.toml
   steadfast cell tree --json | jq '.below[].path'
   steadfast cell explain line-a.porto
@@ -34,7 +37,7 @@ Exit codes:
   1  it failed: standard error has the reason and the remedy
   2  the command line or the configuration is wrong";
 
-/// Shows the cells of a system, and changes what a cell exports.
+/// Shows the cells of a system, makes further ones, and changes what a cell exports.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Args {
@@ -45,6 +48,8 @@ pub struct Args {
 #[derive(Subcommand)]
 enum What {
     Demo(demo::Args),
+    Found(grow::FoundArgs),
+    Join(grow::JoinArgs),
     /// Shows the node's cell, the cells above it, and those attached below it.
     #[command(after_help = "Examples:\n  steadfast cell tree --config node.toml")]
     Tree {
@@ -108,6 +113,8 @@ struct How {
 pub fn run(args: &Args) -> ExitCode {
     finish(match &args.what {
         What::Demo(args) => demo::run(args),
+        What::Found(args) => grow::found(args),
+        What::Join(args) => grow::join(args),
         What::Tree { how } => tree(how),
         What::Explain { path, how } => explain(path, how),
         What::Find { name, how } => find(name, how),

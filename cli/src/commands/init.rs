@@ -7,16 +7,20 @@ mod make;
 mod node_file;
 mod plan;
 mod report;
+mod seating;
 mod system;
 mod system_report;
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use self::cells::Cells;
 use self::files::Folder;
 use self::make::{Changes, People};
-use self::plan::{NodeSpec, Plan, Ports};
+pub use self::plan::NodeSpec;
+use self::plan::{Plan, Ports};
+pub use self::seating::Rules as Seating;
 use self::system::System;
 use super::{Failure, finish, print};
 
@@ -64,6 +68,9 @@ const RING_PORT: u16 = 7201;
 const CLIENT_PORT: u16 = 7100;
 const ADMIN_PORT: u16 = 7101;
 const LINK_PORT: u16 = 7102;
+
+const PORTS: Ports =
+    Ports { ring: RING_PORT, client: CLIENT_PORT, admin: ADMIN_PORT, links: LINK_PORT };
 
 /// Makes keys, certificates and configurations for a cluster, or for a system of cells.
 #[derive(clap::Args)]
@@ -144,8 +151,7 @@ pub fn run(args: &Args) -> ExitCode {
 /// Makes the files, and gives the report's text.
 fn files_of(args: &Args) -> Result<String, Failure> {
     if args.system.is_some() || args.cell.is_some() {
-        let report = of_system(args)?;
-        return if args.json { report.json() } else { Ok(report.text()) };
+        return text_of(of_system(args)?, args.json);
     }
     let folder = Folder::new(&args.out, args.force);
     let report = match (args.nodes.is_empty(), args.local) {
@@ -228,6 +234,41 @@ fn of_system(args: &Args) -> Result<system_report::SystemReport, Failure> {
     }
 }
 
+/// A cell of a system, of which the root's begins it: for `steadfast cell found`.
+pub fn cell(out: &Path, path: &str, nodes: &[NodeSpec], is_json: bool) -> Result<String, Failure> {
+    let name = tls::parent_of(path).is_none().then(|| path.to_owned());
+    text_of(existing(out, name)?.found_cell(path, nodes)?, is_json)
+}
+
+/// Nodes for these hosts, in cells of a system that was made before: for `steadfast cell join`.
+pub fn join(
+    out: &Path,
+    hosts: &[IpAddr],
+    seating: &Seating,
+    is_json: bool,
+) -> Result<String, Failure> {
+    text_of(existing(out, None)?.join(hosts, seating)?, is_json)
+}
+
+fn text_of(report: system_report::SystemReport, is_json: bool) -> Result<String, Failure> {
+    if is_json { report.json() } else { Ok(report.text()) }
+}
+
+/// A system with the ports of its first cell, if it has one.
+fn existing(out: &Path, name: Option<String>) -> Result<System, Failure> {
+    let cells = if out.exists() { Folder::new(out, false).cells()? } else { Vec::new() };
+    let cells = cells.iter().filter(|plan| plan.links.is_some());
+    let first = cells.min_by_key(|plan| plan.cluster.len());
+    Ok(System {
+        out: out.to_owned(),
+        force: false,
+        name,
+        ports: first.map_or(PORTS, Plan::ports),
+        grpc: first.and_then(|plan| plan.grpc_port),
+        people: People::default().or_default(),
+    })
+}
+
 fn ports(args: &Args) -> Ports {
     Ports {
         ring: args.ring_port,
@@ -243,9 +284,8 @@ fn people(args: &Args) -> People {
 
 /// All that a cluster of so many nodes on this machine needs, for the demo.
 pub fn trial(out: &Path, cluster: &str, nodes: u8) -> Result<(), Failure> {
-    let ports = Ports { ring: RING_PORT, client: CLIENT_PORT, admin: ADMIN_PORT, links: LINK_PORT };
     let nodes = (1..=nodes).map(NodeSpec::local).collect();
-    let plan = Plan::new(cluster.to_owned(), nodes, ports, None)?;
+    let plan = Plan::new(cluster.to_owned(), nodes, PORTS, None)?;
     make::found_cluster(&Folder::new(out, false), &plan, &People::default().or_default(), true)
         .map(drop)
 }

@@ -31,8 +31,9 @@ pub const LEASE: Duration = Duration::from_secs(9);
 /// It is renewed so often, with the next ping: each renewal is ordered in the cell above.
 pub const RENEW: Duration = Duration::from_secs(3);
 
-/// An address that does not answer a dial holds up those behind it for so long.
-pub const DIAL: Duration = Duration::from_millis(500);
+/// An address that does not answer a dial holds up those behind it for so long, at least and at
+/// most: four round trips, which handshakes over TCP take, and some time for them.
+pub const DIAL: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(4));
 
 /// A name that is nowhere is looked for again after this time.
 pub const NOWHERE_FOR: Duration = Duration::from_millis(100);

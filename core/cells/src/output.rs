@@ -37,6 +37,8 @@ pub enum Output {
         to: Vec<SocketAddr>,
         /// The cell that the certificate of the other side must name.
         cell: Path,
+        /// So long for each address.
+        patience: Duration,
     },
     /// End it. The router knows it no more.
     Close(LinkId),

@@ -14,7 +14,7 @@ use wire::{Duration, NodeId, Time};
 
 use crate::bug::{Bug, Planted};
 use crate::command::{Place, Refusal, Verdict};
-use crate::limits::MAX_LINKS;
+use crate::limits::{DIAL, MAX_LINKS};
 use crate::message::{End, Hello, Message, OLDEST, VERSION};
 use crate::output::{Event, LinkId, Output, Outputs};
 use crate::overlay::Overlay;
@@ -113,7 +113,9 @@ impl<O: Overlay> Router<O> {
             self.end_link(now, link, true, sight);
         }
         self.links.ping(now, &mut self.out);
+        let way = self.up.link();
         self.up(sight).look(now);
+        self.retry_by_other(way, now, sight);
         self.below(sight).look(now);
         self.calls(sight).look(now);
         self.finds(sight).look(now);
@@ -269,12 +271,19 @@ impl<O: Overlay> Router<O> {
             known.peer = Some(Peer { path: path.clone(), node, version });
         }
         self.out.event(Event::LinkUp { path, node });
-        self.calls(sight).retry(now);
         let members = self.overlay.members();
         if !members.is_empty() {
             self.out.control(link, Message::Members(members));
         }
         self.up(sight).hello(now, link);
+        self.calls(sight).retry(now);
+    }
+
+    /// The way up is another one than this: calls that wait for one are tried.
+    fn retry_by_other(&mut self, way: Option<LinkId>, now: Time, sight: &Sight<'_>) {
+        if self.up.link() != way {
+            self.calls(sight).retry(now);
+        }
     }
 
     fn misbehave(&mut self, now: Time, link: LinkId, why: &'static str, sight: &Sight<'_>) {
@@ -292,8 +301,10 @@ impl<O: Overlay> Router<O> {
         }
         self.shortcuts.remove(&link);
         self.below.lost(link);
+        let way = self.up.link();
         self.up(sight).lost(now, link);
         self.calls(sight).lost(now, link);
+        self.retry_by_other(way, now, sight);
         self.finds(sight).lost(now, link);
     }
 
@@ -319,15 +330,15 @@ impl<O: Overlay> Router<O> {
         self.join_at = now + JOIN_AGAIN;
         let seat = seat.and_then(|node| sight.cell.carrier(*node));
         if let Some(seat) = seat {
-            self.dial(own.clone(), alloc::vec![seat.links]);
+            self.dial(own.clone(), alloc::vec![seat.links], DIAL.0);
         }
     }
 
-    fn dial(&mut self, cell: Path, to: Vec<SocketAddr>) {
+    fn dial(&mut self, cell: Path, to: Vec<SocketAddr>, patience: Duration) {
         let link = LinkId(self.next_link);
         self.next_link += 1;
         self.shortcuts.insert(link, cell.clone());
-        self.out.push(Output::Dial { link, to, cell });
+        self.out.push(Output::Dial { link, to, cell, patience });
     }
 
     /// Makes a direct link to a cell, where the overlay knows one.
@@ -339,7 +350,8 @@ impl<O: Overlay> Router<O> {
         if let Some(Place { path, at }) = place
             && self.links.len() + self.shortcuts.len() < MAX_LINKS
         {
-            self.dial(path, at);
+            // Calls go another way meanwhile.
+            self.dial(path, at, DIAL.1);
         }
     }
 

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
+use bytes::Bytes;
 use steadfast_cells::{
-    Attached, Attachment, Carrier, Cell, Command, Epoch, Hello, LinkId, Message, Output, Path,
-    Place, Router, Sight, Tree, VERSION,
+    Attached, Attachment, Call, Carrier, Cell, Command, Epoch, Hello, LinkId, Made, Message,
+    Output, Path, Place, Reading, Router, Sight, Tree, VERSION,
 };
-use wire::{Duration, Incarnation, Member, NodeId, Time};
+use wire::{ClientId, Duration, Incarnation, Member, MethodId, NodeId, Time};
 
 const BEGIN: Time = Time(1_700_000_000_000_000_000);
 
@@ -55,10 +56,36 @@ impl Seat {
         rises(self.with(|router, sight| router.look(now, sight)))
     }
 
+    /// Makes a call; the links that it is sent by.
+    fn call(&mut self, now: Time, to: &str) -> Vec<LinkId> {
+        let call = Call {
+            client: ClientId(7),
+            number: 1,
+            unanswered: 1,
+            group: "boards".into(),
+            method: MethodId(1),
+            json: false,
+            reading: Reading::No,
+            priority: 0,
+            body: Bytes::new(),
+        };
+        let made = Made { to: path(to), call, left: Duration::from_secs(9), caller: None };
+        carried(&self.with(|router, sight| router.call(now, 1, made, sight)))
+    }
+
     fn apply(&mut self, mut orders: Vec<Command>) {
         let only = orders.pop().filter(|_| orders.is_empty()).expect("one order");
         self.book.apply(BEGIN, only).expect("it is possible");
     }
+}
+
+/// The links that calls are sent by.
+fn carried(outputs: &[Output]) -> Vec<LinkId> {
+    let link = |output: &Output| match output {
+        Output::Send { link, message: Message::Carry(_), .. } => Some(*link),
+        _ => None,
+    };
+    outputs.iter().filter_map(link).collect()
 }
 
 fn rises(outputs: Vec<Output>) -> Vec<Command> {
@@ -240,17 +267,21 @@ fn a_parent_that_was_linked_and_answers_no_dial_is_soon_passed_over() {
     seat.hear(now, above, Message::Hello(hello));
     let until = lost + Duration::from_millis(40 + 2 * 60);
     seat.hear(until, above, Message::Pong { at: now.0 });
+    assert_eq!(seat.call(until, "other.porto"), [], "it waits for a way");
     let mut look = |now| -> Vec<LinkId> {
         let outputs = seat.with(|router, sight| router.look(now, sight));
         let attaches = |output| match output {
-            Output::Send { link, message: Message::Attach(_), .. } => Some(link),
+            Output::Send { link, message: Message::Attach(_) | Message::Carry(_), .. } => {
+                Some(link)
+            }
             Output::Close(link) => Some(link),
             _ => None,
         };
         outputs.into_iter().filter_map(attaches).collect()
     };
     assert_eq!(look(Time(until.0 - 1)), []);
-    assert_eq!(look(until), [above, other], "dialling would go on for each address");
+    // It attaches there, sends the call, and dials no more where nobody answers.
+    assert_eq!(look(until), [above, above, other]);
 }
 
 #[test]
@@ -272,6 +303,24 @@ fn a_parent_whose_other_node_answers_stays_the_parent() {
     assert_eq!((closed, outputs.iter().filter(asks).count()), (1, 1), "{outputs:?}");
 }
 
+#[test]
+fn a_call_that_waits_for_a_way_goes_when_the_first_one_is_up() {
+    let mut seat = Seat::new();
+    let outputs = seat.with(|router, sight| router.look(BEGIN, sight));
+    let link = outputs.iter().find_map(|output| match output {
+        Output::Dial { link, .. } => Some(*link),
+        _ => None,
+    });
+    let link = link.unwrap();
+    assert_eq!(seat.call(BEGIN, "other.porto"), []);
+    seat.with(|router, sight| router.handle_link_up(BEGIN, link, None, sight));
+    let hello = Hello { version: VERSION, path: path("north.porto"), node: NodeId(1) };
+    let outputs = seat.with(|router, sight| {
+        router.handle_message(BEGIN, link, Message::Hello(hello), sight);
+    });
+    assert_eq!(carried(&outputs), [link]);
+}
+
 /// A view changes: a second carrier that closed its link then left its callers without a way for
 /// some round trips, at the moment when the seat was lost.
 #[test]
@@ -286,10 +335,14 @@ fn a_node_that_loses_its_place_for_a_moment_keeps_its_links() {
         seat.router.handle_message(now, link, heard, &sight);
         seat.router.look(now, &sight);
         let due = seat.router.next_timeout(now, &sight);
-        let outputs = std::iter::from_fn(|| seat.router.poll_output());
-        (outputs.filter(|it| matches!(it, Output::Close(_))).count(), due.is_some())
+        let outputs: Vec<Output> = std::iter::from_fn(|| seat.router.poll_output()).collect();
+        let count = |is: fn(&Output) -> bool| outputs.iter().filter(|it| is(it)).count();
+        let asks = |it: &Output| matches!(it, Output::Send { message: Message::Attach(_), .. });
+        assert_eq!(count(asks), usize::from(rank == Some(0)), "a seat asks how things are by now");
+        (count(|it| matches!(it, Output::Close(_))), due.is_some())
     };
     assert_eq!(closed(None, 10), (0, true));
+    assert_eq!(closed(Some(0), 20), (0, true));
     assert_eq!(closed(Some(1), 200), (0, true));
     assert_eq!(closed(None, 600), (0, true));
     assert_eq!(closed(None, 1_099), (0, true));

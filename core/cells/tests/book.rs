@@ -95,8 +95,9 @@ fn an_older_attachment_is_shunned_and_renews_nothing() {
     let second = attach(&mut porto, 1_000, "a.porto", Epoch(0));
     assert!(second.epoch > first.epoch);
     let shunned = Verdict::Renewed { shunned: vec![path("a.porto")] };
-    assert_eq!(renew(&mut porto, 3_900, "a.porto", first.epoch), shunned);
-    porto.apply(at(4_000), Command::Tick).expect("nothing is refused");
+    let end = 1_000 + LEASE.as_millis() as u64;
+    assert_eq!(renew(&mut porto, end - 100, "a.porto", first.epoch), shunned);
+    porto.apply(at(end), Command::Tick).expect("nothing is refused");
     assert_eq!(porto.child(&path("a.porto")), None, "its lease was not renewed");
 }
 

@@ -145,7 +145,7 @@ struct Task {
     correct_at: Time,
     /// When the node is told of the links, and what it knows of them.
     tell_at: Time,
-    told: Vec<(Path, wire::NodeId)>,
+    told: Vec<(Path, wire::NodeId, bool)>,
 }
 
 impl Task {
@@ -185,7 +185,11 @@ impl Task {
                 let (status, book) = *seen_now;
                 seen.see(status, book);
             }
-            Inbound::Blind => seen.lose_sight(),
+            Inbound::Blind => {
+                // Another life of the node knows nothing of the links.
+                self.told = Vec::new();
+                seen.lose_sight();
+            }
             Inbound::Links(event) => match wires.take(event) {
                 Some(wires::News::Up(link, proven)) => {
                     router.handle_link_up(now, link, proven, &seen.sight());
@@ -247,7 +251,11 @@ impl Task {
     /// Tells the node which links there are: at once if there are others, else now and then.
     fn tell_neighbours(&mut self, now: Time) {
         let neighbours = self.router.neighbours();
-        let ends: Vec<_> = neighbours.iter().map(|(path, node, _)| (path.clone(), *node)).collect();
+        // A round trip is news when it is measured first.
+        let end = |(path, node, round_trip): &(Path, wire::NodeId, Duration)| {
+            (path.clone(), *node, !round_trip.is_zero())
+        };
+        let ends: Vec<_> = neighbours.iter().map(end).collect();
         if ends == self.told && now < self.tell_at {
             return;
         }
@@ -256,15 +264,20 @@ impl Task {
             node,
             round_trip_us: u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX),
         });
-        self.desk.tell_neighbours(told.collect());
-        (self.told, self.tell_at) = (ends, now + TELL_AGAIN);
+        let is_told = self.desk.tell_neighbours(told.collect());
+        self.tell_at = now + if is_told { TELL_AGAIN } else { CORRECT_AGAIN };
+        if is_told {
+            self.told = ends;
+        }
     }
 
     /// Does what the router wants done.
     fn act(&mut self) {
         while let Some(output) = self.router.poll_output() {
             match output {
-                Output::Dial { link, to, cell } => self.wires.dial(link, to, &cell),
+                Output::Dial { link, to, cell, patience } => {
+                    self.wires.dial(link, to, (&cell, patience));
+                }
                 Output::Close(link) => self.wires.close(link),
                 Output::Send { link, class, message } => {
                     if !self.wires.send(link, class, &message) {

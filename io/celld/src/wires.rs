@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use cells::limits::DIAL;
 use cells::{Class, LinkId, Message, Path};
 use links::{Event, Expect, Limits, Links, LinksError, Options, SendError, Transports};
 use tls::{Identity, Role};
@@ -43,7 +43,7 @@ impl Wires {
             security,
             insecure,
             transports: Transports::Both,
-            limits: Limits { dial: DIAL, ..Limits::default() },
+            limits: Limits::default(),
         };
         // Nobody listens any more when the process ends.
         let links = Links::start(options, move |event| {
@@ -63,9 +63,14 @@ impl Wires {
         &self.links
     }
 
-    pub fn dial(&mut self, number: LinkId, to: Vec<SocketAddr>, cell: &Path) {
+    pub fn dial(
+        &mut self,
+        number: LinkId,
+        to: Vec<SocketAddr>,
+        (cell, patience): (&Path, Duration),
+    ) {
         let expect = (!self.insecure).then(|| Expect::Cluster(cell.cluster()));
-        let id = self.links.dial(to, expect);
+        let id = self.links.dial_within(to, expect, patience);
         self.add(id, number);
     }
 

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
+use std::time::Duration;
 
 use bytes::Bytes;
 use wire::limits::MAX_LINK_MESSAGE;
@@ -80,10 +81,30 @@ impl Links {
     /// sent at once: they wait until it is up. Without an expectation, any node of this node's own
     /// cluster may be there.
     pub fn dial(&self, to: Vec<SocketAddr>, expect: Option<Expect>) -> LinkId {
+        self.begin(to, expect, None)
+    }
+
+    /// As [`dial`](Links::dial), with a time for each address of your own instead of
+    /// [`Limits::dial`](crate::Limits::dial).
+    pub fn dial_within(
+        &self,
+        to: Vec<SocketAddr>,
+        expect: Option<Expect>,
+        patience: Duration,
+    ) -> LinkId {
+        self.begin(to, expect, Some(patience))
+    }
+
+    fn begin(
+        &self,
+        to: Vec<SocketAddr>,
+        expect: Option<Expect>,
+        patience: Option<Duration>,
+    ) -> LinkId {
         let shared = &self.owner.shared;
         let link = shared.new_link();
         shared.open(link, Gauge::default());
-        shared.command(Command::Dial { link, to, expect });
+        shared.command(Command::Dial { link, to, expect, patience });
         link
     }
 

@@ -115,7 +115,10 @@ impl Plane {
         let some = !commands.is_empty();
         for command in commands.drain(..) {
             match command {
-                Command::Dial { link, to, expect } => self.dial(link, to, expect, now),
+                Command::Dial { link, to, expect, patience } => {
+                    let dial = patience.unwrap_or(self.limits.dial);
+                    self.dial(link, to, (expect, Limits { dial, ..self.limits }), now);
+                }
                 Command::Send { link, class, message } => self.send(link, class, message),
                 Command::Close(link) => self.down(link, Down::Closed, now),
             }

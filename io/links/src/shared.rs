@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use bytes::Bytes;
 use os::waker::Waker;
@@ -20,7 +21,7 @@ use crate::security::Expect;
 /// Something to do for the thread.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Dial { link: LinkId, to: Vec<SocketAddr>, expect: Option<Expect> },
+    Dial { link: LinkId, to: Vec<SocketAddr>, expect: Option<Expect>, patience: Option<Duration> },
     Send { link: LinkId, class: Class, message: Bytes },
     Close(LinkId),
 }

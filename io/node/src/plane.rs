@@ -5,6 +5,7 @@
 //! before it accuses others), and does all that the stack asks for. Nothing here blocks but the
 //! wait.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -94,6 +95,8 @@ pub(crate) struct Plane {
 /// How other threads learn that something has changed that they look at.
 pub(crate) struct Changes {
     pub count: Arc<AtomicU64>,
+    /// The changes that all have been told of.
+    turns: u64,
     /// `None`: this node has no part in the registry.
     pub registry: Option<SharedRegistry>,
     /// `None`: this node has no part in the book of jobs.
@@ -107,6 +110,7 @@ impl Changes {
     pub fn of(control: &Control) -> Changes {
         Changes {
             count: control.changes.clone(),
+            turns: 0,
             registry: control.registry.clone(),
             jobs: control.jobs.clone(),
             cell: control.cell.clone(),
@@ -114,8 +118,10 @@ impl Changes {
         }
     }
 
-    fn publish(&self, count: u64) {
-        if self.count.swap(count, Ordering::Relaxed) != count {
+    /// The manager looks at the count; all others wait for more than a host's load to change.
+    fn publish(&mut self, count: u64, turns: u64) {
+        self.count.store(count, Ordering::Relaxed);
+        if mem::replace(&mut self.turns, turns) != turns {
             self.registry.iter().for_each(Shared::nudge);
             self.jobs.iter().for_each(Shared::nudge);
             self.cell.iter().for_each(Shared::nudge);
@@ -169,7 +175,7 @@ impl Plane {
             if let Some((path, news)) = self.pacing.learn() {
                 self.events.push(wall_clock(), Event::Reserve { path, news });
             }
-            self.changes.publish(self.stack.changes());
+            self.changes.publish(self.stack.changes(), self.stack.turns());
         }
         Ok(())
     }

@@ -35,6 +35,7 @@ const SECRET: u32 = 0o600;
 const PUBLIC: u32 = 0o644;
 
 /// The folder.
+#[derive(Clone)]
 pub struct Folder {
     path: PathBuf,
     force: bool,

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use tls::Identity;
 use tls::issue::Authority;
-use wire::NodeId;
 
 use super::files::{Folder, new_cluster_key};
 use super::node_file;
@@ -125,6 +124,21 @@ fn context(plan: &Plan, people: &People) -> Result<Context, Failure> {
 
 /// More for a cluster that was made before.
 pub fn extend(folder: &Folder, changes: &Changes) -> Result<Report, Failure> {
+    prepare(folder, changes.clone())?.make()
+}
+
+/// Changes of a cluster that are possible.
+pub struct Extension {
+    folder: Folder,
+    authority: Authority,
+    /// With the changes.
+    plan: Plan,
+    is_local: bool,
+    changes: Changes,
+}
+
+/// Finds out what is in the way of changes, before anything is written.
+pub fn prepare(folder: &Folder, changes: Changes) -> Result<Extension, Failure> {
     let mut plan = folder.read_plan()?;
     if changes.cluster.as_ref().is_some_and(|cluster| *cluster != plan.cluster) {
         return Err(Failure::Usage(format!(
@@ -135,32 +149,38 @@ pub fn extend(folder: &Folder, changes: &Changes) -> Result<Report, Failure> {
     }
     let authority = folder.authority(&plan.cluster)?;
     let is_local = plan.is_local();
-    let new: Vec<NodeId> = changes.add.iter().map(|node| node.id).collect();
     plan.retire(&changes.retired)?;
     plan.add(&changes.add)?;
     node_file::check(&plan)?;
     let mut wanted = changes.people.of(&plan.cluster)?;
-    wanted.extend(new.iter().map(|id| plan.identity(*id)));
+    wanted.extend(changes.add.iter().map(|node| plan.identity(node.id)));
     folder.expect_free(&wanted)?;
+    Ok(Extension { folder: folder.clone(), authority, plan, is_local, changes })
+}
 
-    let mut report = Report::new(folder.path(), &plan, is_local);
-    if changes.renew {
-        for owner in folder.owners(&plan.cluster)? {
-            folder.renew(&authority, &owner, &plan.addresses(&owner))?;
-            report.renewed(&owner);
+impl Extension {
+    /// Makes what changes.
+    pub fn make(self) -> Result<Report, Failure> {
+        let Extension { folder, authority, plan, is_local, changes } = self;
+        let mut report = Report::new(folder.path(), &plan, is_local);
+        if changes.renew {
+            for owner in folder.owners(&plan.cluster)? {
+                folder.renew(&authority, &owner, &plan.addresses(&owner))?;
+                report.renewed(&owner);
+            }
         }
+        for NodeSpec { id, .. } in changes.add {
+            let name = plan.identity(id);
+            folder.issue(&authority, &name, &plan.addresses(&name))?;
+            folder.write_secret(name.label(), "cluster.key", &folder.cluster_key(&plan)?)?;
+            folder.write_config(&plan, id, is_local)?;
+            let token = folder.write_token(&plan, id)?;
+            report.add_later(id, token);
+        }
+        issue_people(&folder, &authority, &plan, &changes.people, &mut report)?;
+        folder.write_plan(&plan)?;
+        Ok(report)
     }
-    for id in new {
-        let name = plan.identity(id);
-        folder.issue(&authority, &name, &plan.addresses(&name))?;
-        folder.write_secret(name.label(), "cluster.key", &folder.cluster_key(&plan)?)?;
-        folder.write_config(&plan, id, is_local)?;
-        let token = folder.write_token(&plan, id)?;
-        report.add_later(id, token);
-    }
-    issue_people(folder, &authority, &plan, &changes.people, &mut report)?;
-    folder.write_plan(&plan)?;
-    Ok(report)
 }
 
 fn issue_people(

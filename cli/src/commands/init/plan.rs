@@ -150,6 +150,16 @@ impl Plan {
         Ok(plan)
     }
 
+    /// The ports of all nodes.
+    pub fn ports(&self) -> Ports {
+        Ports {
+            ring: self.ring_port,
+            client: self.client_port,
+            admin: self.admin_port,
+            links: self.links.as_ref().map_or(0, |links| links.port),
+        }
+    }
+
     /// All nodes are on this machine.
     pub fn is_local(&self) -> bool {
         self.nodes.iter().all(|node| node.address.is_loopback())

@@ -116,11 +116,20 @@ impl Report {
 
     /// The created files, in short.
     pub fn summary(&self) -> String {
-        let folders = [&self.clients[..], &self.admins].concat().join(", ");
+        let people = [&self.clients[..], &self.admins].concat();
         match &self.renewed[..] {
-            [] => format!("made {} nodes, {folders}:", self.nodes.len()),
+            [] if self.adds() => {
+                let folders: Vec<&str> = self.nodes.iter().map(|node| &*node.folder).collect();
+                format!("made {}:", folders.join(", "))
+            }
+            [] => format!("made {} nodes, {}:", self.nodes.len(), people.join(", ")),
             renewed => format!("renewed {} certificates:", renewed.len()),
         }
+    }
+
+    /// It is of nodes that come to a cluster that was made before.
+    pub fn adds(&self) -> bool {
+        !self.tokens.is_empty()
     }
 
     pub fn steps(&self) -> Vec<String> {
@@ -141,7 +150,7 @@ impl Report {
                 token.display()
             ));
         }
-        if !self.nodes.is_empty() && self.tokens.is_empty() {
+        if !self.nodes.is_empty() && !self.adds() {
             self.start(&mut steps);
         }
         if !self.renewed.is_empty() {
@@ -161,7 +170,8 @@ impl Report {
         if !self.local {
             steps.push(format!(
                 "Take {out}/authority/authority.key offline, to a safe place: whoever has it can make \
-                 nodes and administrators. It is needed only for --add, --client, --admin and --renew."
+                 nodes and administrators. It is needed only for new certificates: --add, --client, \
+                 --admin, --renew, and `steadfast cell join`."
             ));
         }
         steps

@@ -1,12 +1,13 @@
 //! A system of cells: its authority, and one cell after the other.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use super::cells::Cells;
 use super::files::Folder;
 use super::make::{self, Changes, People};
 use super::plan::{NodeSpec, Plan, Ports};
+use super::seating::{Rules, Seats, seat};
 use super::system_report::SystemReport;
 use crate::commands::Failure;
 
@@ -59,8 +60,28 @@ impl System {
         let home = Folder::new(&self.out, false);
         let made_before = home.read_system()?;
         let name = self.agree(made_before.as_deref())?;
-        check_cell(path, &name)?;
         let cells = if made_before.is_some() { home.cells()? } else { Vec::new() };
+        let plan = self.plan_cell((path, nodes), &name, &cells)?;
+        let authority = match made_before {
+            Some(_) => home.system_authority(&name)?,
+            None => home.found_system(&name)?,
+        };
+        let folder = self.folder(path);
+        let own = folder.found_cell((&home, &authority), path, false)?;
+        let local = plan.is_local();
+        let mut report = SystemReport::new(&self.out, &name, local);
+        report.add(path, make::found(&folder, &plan, &self.people, &own, local)?);
+        Ok(report)
+    }
+
+    /// The plan of a further cell, after all checks that need no key.
+    fn plan_cell(
+        &self,
+        (path, nodes): (&str, &[NodeSpec]),
+        name: &str,
+        cells: &[Plan],
+    ) -> Result<Plan, Failure> {
+        check_cell(path, name)?;
         let parent = match tls::parent_of(path) {
             None => Vec::new(),
             Some(above) => {
@@ -69,18 +90,41 @@ impl System {
             }
         };
         let plan = Plan::cell(path, nodes.to_vec(), self.ports, self.grpc, parent)?;
-        expect_apart(&plan, &cells)?;
+        expect_apart(&plan, cells)?;
         let folder = self.folder(path);
         folder.expect_no_authority()?;
         make::check(&folder, &plan, &self.people)?;
-        let authority = match made_before {
-            Some(_) => home.system_authority(&name)?,
-            None => home.found_system(&name)?,
-        };
-        let own = folder.found_cell((&home, &authority), path, false)?;
-        let local = plan.is_local();
+        Ok(plan)
+    }
+
+    /// A node for each of these hosts, in cells that are there, or in new ones where none has room.
+    pub fn join(&self, hosts: &[IpAddr], rules: &Rules) -> Result<SystemReport, Failure> {
+        let home = Folder::new(&self.out, false);
+        let made_before = home.read_system()?;
+        let name = self.agree(made_before.as_deref())?;
+        let cells = home.cells()?;
+        let seats = seat(&cells, hosts, rules)?;
+        let (new, grown): (Vec<Seats>, Vec<Seats>) = seats.into_iter().partition(|it| it.is_new);
+        // All that may be in the way is found out before anything is made.
+        for Seats { path, nodes, .. } in &new {
+            self.plan_cell((path, nodes), &name, &cells)?;
+        }
+        if !new.is_empty() {
+            home.system_authority(&name)?;
+        }
+        let mut extensions = Vec::new();
+        for Seats { path, nodes, .. } in grown {
+            let changes = Changes { add: nodes, ..Changes::default() };
+            extensions.push((make::prepare(&self.folder(&path), changes)?, path));
+        }
+        let local = hosts.iter().all(IpAddr::is_loopback);
         let mut report = SystemReport::new(&self.out, &name, local);
-        report.add(path, make::found(&folder, &plan, &self.people, &own, local)?);
+        for Seats { path, nodes, .. } in new {
+            report.join(self.found_cell(&path, &nodes)?);
+        }
+        for (extension, path) in extensions {
+            report.add(&path, extension.make()?);
+        }
         Ok(report)
     }
 
@@ -109,21 +153,22 @@ impl System {
         let out = self.out.display();
         match (self.name.as_deref(), made_before) {
             (Some(given), Some(found)) if given != found => Err(Failure::Usage(format!(
-                "{out} is that of the system {found}: leave --system out, or give another --out"
+                "{out} is that of the system {found}: a path ends in it; for another, give another --out"
             ))),
             (_, Some(name)) => Ok(name.to_owned()),
             (Some(name), None) => check_name(name).map(|()| name.to_owned()),
             (None, None) => Err(Failure::Usage(format!(
-                "{out} has no system: begin with its root, such as `--system porto --cell porto \
-                 1=10.0.0.1 2=10.0.0.2 3=10.0.0.3`, or give the --out of one"
+                "{out} has no system: begin with its root, such as `steadfast cell found porto --out \
+                 {out} 1=10.0.0.1 2=10.0.0.2 3=10.0.0.3`, or give the --out of one"
             ))),
         }
     }
 
     fn make_first(&self, above: &str) -> Failure {
         Failure::Usage(format!(
-            "the cell above, {above}, is not in {}: make it first, with --cell {above}",
-            self.out.display()
+            "the cell above, {above}, is not in {out}: make it first, by `steadfast cell found {above} \
+             --out {out}` with its nodes",
+            out = self.out.display()
         ))
     }
 }

@@ -36,6 +36,11 @@ impl SystemReport {
         self.cells.push(CellReport { path: path.to_owned(), made });
     }
 
+    /// Adds the cells of another report of the system.
+    pub fn join(&mut self, other: SystemReport) {
+        self.cells.extend(other.cells);
+    }
+
     pub fn json(mut self) -> Result<String, Failure> {
         self.next = self.steps();
         let json = serde_json::to_string_pretty(&self).map_err(Failure::failed)?;
@@ -58,14 +63,16 @@ impl SystemReport {
 
     fn steps(&self) -> Vec<String> {
         let out = self.out.display();
+        let grows = self.cells.iter().any(|cell| cell.made.adds());
         let mut steps = match &self.cells[..] {
-            [cell] => cell.made.steps(),
-            _ => self.start_all(),
+            [_, _, ..] if !grows && self.local => self.start_all(),
+            cells => cells.iter().flat_map(|cell| cell.made.steps()).collect(),
         };
-        if !self.local {
+        let founds = self.cells.iter().any(|cell| !cell.made.adds());
+        if !self.local && founds {
             steps.push(format!(
                 "Take {out}/authority/authority.key, that of the system, offline when all cells are \
-                 made: whoever has it can make any cell. It is needed only for --cell."
+                 made: whoever has it can make any cell. It is needed only for new cells."
             ));
         }
         steps

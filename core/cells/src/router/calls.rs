@@ -243,13 +243,14 @@ impl CallHandler<'_, '_> {
             let end = if carried.is_open { End::Lost } else { End::NoWay };
             return self.end(id, end);
         }
+        if carried.again_at.is_some() {
+            // It was tried before its time, for a link came up.
+            return;
+        }
         let at = now + carried.again;
         carried.again = (carried.again * 2).min(AGAIN_AT_MOST);
         if at < carried.until {
-            let before = carried.again_at.replace(at);
-            if let Some(before) = before {
-                self.calls.ends.remove(&(before, id));
-            }
+            carried.again_at = Some(at);
             self.calls.wait(id, at);
         }
     }
@@ -313,11 +314,11 @@ impl CallHandler<'_, '_> {
         {
             self.calls.ends.pop_first();
             let Some(carried) = self.calls.under_way.get_mut(&id) else { continue };
+            carried.again_at.take_if(|again| *again == at);
             if carried.until <= now {
                 let is_open = carried.is_open || carried.by.is_some();
                 self.end(id, if is_open { End::Lost } else { End::NoWay });
             } else if carried.by.is_none() {
-                carried.again_at = None;
                 self.send(now, id);
             }
         }

@@ -13,7 +13,7 @@ use crate::output::{LinkId, Outputs};
 pub(super) const BUSY: Duration = Duration::from_millis(20);
 
 /// Between two pings of another one.
-pub(super) const IDLE: Duration = Duration::from_millis(650);
+pub(super) const IDLE: Duration = Duration::from_millis(700);
 
 /// So long after a ping was due on an idle link it is silent.
 const LATE: Duration = Duration::from_millis(100);
@@ -73,7 +73,8 @@ pub(crate) struct Link {
     heard: Time,
     /// The other side pings so often, or this one.
     every: Duration,
-    /// When this side pings next and has pinged last, if it does.
+    /// When this side pings next, and has pinged last. One that did not dial does so at first, and
+    /// when a first call goes.
     ping_at: Option<Time>,
     pinged: Option<Time>,
     called: Option<Time>,
@@ -117,7 +118,7 @@ impl Links {
                 round_trip: RoundTrip::default(),
                 heard: now,
                 every: IDLE,
-                ping_at: link.is_dialled().then_some(now),
+                ping_at: Some(now),
                 pinged: None,
                 called: None,
             },
@@ -196,15 +197,19 @@ impl Links {
         self.look_at(link);
     }
 
-    /// A call goes by it: from now on it is pinged often.
-    pub(crate) fn called(&mut self, now: Time, link: LinkId) {
-        if let Some(link) = self.up.get_mut(&link) {
-            if !link.is_busy(now) && link.ping_at.is_some() {
+    /// A call goes by it: from now on the side that dialled pings it often. The other one pings once,
+    /// so that a silent link is found as soon, whichever way the first call goes.
+    pub(crate) fn called(&mut self, now: Time, id: LinkId) {
+        if let Some(link) = self.up.get_mut(&id) {
+            if !link.is_busy(now) {
                 link.ping_at = Some(now);
+                if !id.is_dialled() && link.round_trip.0.is_some() {
+                    (link.every, link.heard) = (BUSY, now);
+                }
             }
             link.called = Some(now);
         }
-        self.look_at(link);
+        self.look_at(id);
     }
 
     /// The links that nothing came by for too long.
@@ -229,12 +234,18 @@ impl Links {
             if link.ping_at.is_none_or(|at| at > now) {
                 continue;
             }
-            let every = if link.is_busy(now) { BUSY } else { IDLE };
-            if every < link.every {
-                // Nobody could hear more often until now.
-                link.heard = now;
+            link.pinged = Some(now);
+            let mut every = IDLE;
+            if id.is_dialled() {
+                every = if link.is_busy(now) { BUSY } else { IDLE };
+                if every < link.every {
+                    // Nobody could hear more often until now.
+                    link.heard = now;
+                }
+                (link.every, link.ping_at) = (every, Some(now + every));
+            } else {
+                link.ping_at = None;
             }
-            (link.every, link.ping_at, link.pinged) = (every, Some(now + every), Some(now));
             let every_ms = u16::try_from(every.as_millis()).unwrap_or(u16::MAX);
             out.control(*id, Message::Ping { at: now.0, every_ms });
         }

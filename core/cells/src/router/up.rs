@@ -15,7 +15,7 @@ use super::links::Links;
 use super::sight::Sight;
 use crate::bug::{Bug, Planted};
 use crate::command::{Attached, Attachment, Command, Epoch, Place};
-use crate::limits::{MAX_PLACES, RENEW};
+use crate::limits::{DIAL, MAX_PLACES, RENEW};
 use crate::message::Message;
 use crate::output::{Event, LinkId, Output, Outputs};
 
@@ -27,9 +27,12 @@ const TRIES: u32 = 2;
 
 /// A cell to which a link was lately up answers a dial within this time, and some round trips:
 /// handshakes, and first words. One that nothing is known of has the time that dialling takes.
-/// Whoever answers later loses little: the next one above attaches the cell, until it looks back.
+/// A later answer costs little: the next one above attaches the cell, until it looks back.
 const DIAL_WITHIN: Duration = Duration::from_millis(40);
 const ROUND_TRIPS: u32 = 2;
+
+/// Handshakes take so long beside round trips: QUIC has that much of a start before TCP.
+const HANDSHAKES: Duration = Duration::from_millis(250);
 
 /// A node that has no place among the carriers for so long closes its ways: a change of the view
 /// takes milliseconds, and calls travel on meanwhile.
@@ -72,6 +75,10 @@ pub(super) struct Up {
     /// Which of the cells above is tried, and how often it was.
     level: usize,
     tries: u32,
+    /// Rounds of all of them in vain, before any was linked.
+    rounds: u32,
+    /// The longest round trip so far to any of them.
+    longest: Option<Duration>,
     /// The node that is dialled first: another one after each that was lost, or did not answer.
     first: usize,
     /// The cell that was linked last, and a round trip that hardly any exceeds.
@@ -171,6 +178,11 @@ impl Up {
 impl UpHandler<'_, '_> {
     /// Does what is due, and what the book asks for.
     pub(super) fn look(&mut self, now: Time) {
+        if !self.sight.is_seat() {
+            // When it is the seat again, the cell above is asked how things are by then.
+            (self.up.asked, self.up.renewed, self.up.reported) = (None, None, None);
+            self.up.heard = None;
+        }
         match self.sight.rank {
             None if *self.up.blind.get_or_insert(now) + BLIND_FOR > now => return,
             None => {}
@@ -198,6 +210,7 @@ impl UpHandler<'_, '_> {
         }
         let Some(link) = self.up.link() else { return };
         if let Some((path, bound)) = self.links.path_of(link).zip(self.links.bound(link)) {
+            self.up.longest = self.up.longest.max(Some(bound));
             self.up.round_trip = Some((path.clone(), bound));
         }
         if self.sight.is_seat()
@@ -207,7 +220,8 @@ impl UpHandler<'_, '_> {
         {
             self.up.look_back_at = now + LOOK_BACK;
             let places = self.places();
-            self.up.back = places.first().and_then(|parent| self.make(now, parent));
+            // Nothing waits for it.
+            self.up.back = places.first().and_then(|parent| self.make(now, parent, DIAL.1));
         }
         if self.sight.is_seat() {
             self.attach(now);
@@ -237,7 +251,8 @@ impl UpHandler<'_, '_> {
 
     /// The way is up.
     fn begin(&mut self, now: Time) {
-        (self.up.tries, self.up.asked, self.up.renewed, self.up.reported) = (0, None, None, None);
+        (self.up.tries, self.up.rounds) = (0, 0);
+        (self.up.asked, self.up.renewed, self.up.reported) = (None, None, None);
         self.up.look_back_at = now + LOOK_BACK;
         if let Some(spare) = self.up.spare.take() {
             self.close(spare.link);
@@ -275,7 +290,7 @@ impl UpHandler<'_, '_> {
         let places = self.places();
         let next = places.get((self.up.level + 1) % places.len().max(1));
         if self.sight.is_seat() && self.up.spare.is_none() && places.len() > 1 {
-            self.up.spare = next.and_then(|place| self.make(now, place));
+            self.up.spare = next.and_then(|place| self.make(now, place, self.patience()));
         }
     }
 
@@ -289,10 +304,11 @@ impl UpHandler<'_, '_> {
             let count = self.places().len().max(1);
             self.up.level = (self.up.level + 1) % count;
             // A whole round without success is no reason to hurry, and who answers late is given
-            // more time.
-            let is_round = self.up.level == 0;
+            // more time. Others than the seat try one cell alone.
+            let is_round = self.up.level == 0 || !self.sight.is_seat();
             self.up.dial_at = if is_round { now + AGAIN * 4 } else { now };
             self.up.round_trip = self.up.round_trip.take().filter(|_| !is_round);
+            self.up.rounds += u32::from(is_round);
         }
     }
 
@@ -476,12 +492,23 @@ impl UpHandler<'_, '_> {
                     self.begin(now);
                 }
             }
-            None => self.up.way = self.make(now, place),
+            None => {
+                self.up.way = self.make(now, place, self.patience());
+            }
         }
     }
 
+    /// The time for each address. Where nothing is known of round trips, it grows with each round.
+    fn patience(&self) -> Duration {
+        let needed = match self.up.longest {
+            Some(round_trip) => HANDSHAKES + round_trip * 4,
+            None => DIAL.0 * (1 << self.up.rounds.min(8)),
+        };
+        needed.clamp(DIAL.0, DIAL.1)
+    }
+
     /// Dials a cell's nodes, each carrier another one first.
-    fn make(&mut self, now: Time, place: &Place) -> Option<Way> {
+    fn make(&mut self, now: Time, place: &Place, patience: Duration) -> Option<Way> {
         let mut to: Vec<SocketAddr> = place.at.iter().copied().take(MAX_PLACES).collect();
         if to.is_empty() {
             return None;
@@ -490,7 +517,7 @@ impl UpHandler<'_, '_> {
         to.rotate_left(first);
         let link = LinkId(*self.next_link);
         *self.next_link += 1;
-        self.out.push(Output::Dial { link, to, cell: place.path.clone() });
+        self.out.push(Output::Dial { link, to, cell: place.path.clone(), patience });
         let known = self.up.round_trip.as_ref().filter(|(path, _)| *path == place.path);
         let until = known.map(|(_, bound)| now + DIAL_WITHIN + *bound * ROUND_TRIPS);
         Some(Way { link, to: place.path.clone(), is_up: false, until })

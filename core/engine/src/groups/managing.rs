@@ -16,8 +16,9 @@ use crate::groups::shedding::Sheds;
 pub(crate) struct Load {
     /// The last report of each member.
     usages: BTreeMap<Member, Told>,
-    /// Counts the changes that a manager looks at.
+    /// Counts the changes that a manager looks at, and those of them that are no load report.
     changes: u64,
+    turns: u64,
     /// Refused priorities, and the classes of callers here.
     pub(crate) sheds: Sheds,
 }
@@ -26,6 +27,11 @@ impl Load {
     /// Returns how often something has changed that a manager looks at.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
+    }
+
+    /// Returns how often something else than a host's load has changed.
+    pub(crate) fn turns(&self) -> u64 {
+        self.turns
     }
 
     /// Returns the last report of each member.
@@ -41,6 +47,7 @@ impl Load {
     /// Counts a change that a manager looks at.
     pub(crate) fn changed(&mut self) {
         self.changes += 1;
+        self.turns += 1;
     }
 
     /// Returns the load that a node's host has reported last.

@@ -350,6 +350,12 @@ impl<O: Ordering> Stack<O> {
         self.groups.load.changes()
     }
 
+    /// Returns a number that grows whenever the [picture](Stack::picture) may have changed in more
+    /// than the load of hosts, which tell of it several times a second.
+    pub fn turns(&self) -> u64 {
+        self.groups.load.turns()
+    }
+
     /// Returns each member's last load report, and when it came.
     pub fn usages(&self) -> impl Iterator<Item = (Member, &Usage, Time)> + '_ {
         self.groups.load.told().map(|(member, told)| (member, &told.usage, told.at))

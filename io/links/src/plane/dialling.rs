@@ -13,6 +13,7 @@ use crate::class::{CLASSES, Class, LinkId, Pipe, Way};
 use crate::counters::count;
 use crate::event::{Down, Event};
 use crate::greeting::{Greeting, Token, take_answer};
+use crate::options::Limits;
 use crate::race::{Race, Step};
 use crate::refusal::Malformed;
 use crate::security::Expect;
@@ -22,7 +23,7 @@ impl Plane {
         &mut self,
         link: LinkId,
         to: Vec<SocketAddr>,
-        expect: Option<Expect>,
+        (expect, limits): (Option<Expect>, Limits),
         now: Instant,
     ) {
         let dialled = self.links.values().filter(|link| link.token.is_none()).count();
@@ -31,7 +32,7 @@ impl Plane {
             (self.tell)(Event::Down { link, reason: Down::TooMany });
             return;
         }
-        let race = Race::new(to, self.transports, self.limits, now);
+        let race = Race::new(to, self.transports, limits, now);
         let (lanes, peers, early) = Default::default();
         self.dials.insert(link, Dial { race, expect, lanes, peers, early });
         self.go_on(link, now);

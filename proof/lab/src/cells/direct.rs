@@ -29,12 +29,15 @@ pub(super) fn measure(options: &Options, run: &Run) -> Outcome<()> {
     })?;
     let other = system.connect(from, system.clients(from))?;
     let group = format!("{ROOT}:{ECHO}");
-    wait_until_direct(&system, other.clone(), &group, to)?;
     let (mut within, mut direct) = (Times::default(), Times::default());
-    for round in 0..options.calls + COLD {
-        within.measure_if(round >= COLD, 1, || echoed(&own, ECHO))?;
-        direct.measure_if(round >= COLD, 1, || echoed(&other, &group))?;
-    }
+    system.at_callers(from, || {
+        wait_until_direct(&system, &other, &group, to)?;
+        for round in 0..options.calls + COLD {
+            within.measure_if(round >= COLD, 1, || echoed(&own, ECHO))?;
+            direct.measure_if(round >= COLD, 1, || echoed(&other, &group))?;
+        }
+        Ok(())
+    })?;
     let both = within.summary().zip(direct.summary());
     let (within, direct): (Summary, Summary) = both.ok_or("no calls")?;
     let more = (direct.p50 / within.p50 - 1.0) * 1e2;
@@ -54,13 +57,13 @@ pub(super) fn measure(options: &Options, run: &Run) -> Outcome<()> {
 }
 
 /// Calls until the client has a connection to a node of that cell.
-fn wait_until_direct(system: &System, client: Client, group: &str, site: Site) -> Outcome<()> {
+fn wait_until_direct(system: &System, client: &Client, group: &str, site: Site) -> Outcome<()> {
     let hosts = 1..=system.nodes(site);
     let nodes: Vec<IpAddr> = hosts.map(|host: Host| address(site, host).into()).collect();
     let is_there = |at: SocketAddr| nodes.contains(&at.ip());
     let end = Instant::now() + TIMEOUT;
     while Instant::now() < end {
-        echoed(&client, group)?;
+        echoed(client, group)?;
         let there =
             |(_, event)| matches!(event, Event::Connected { address, .. } if is_there(address));
         if client.take_events().into_iter().any(there) {

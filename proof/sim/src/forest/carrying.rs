@@ -1,10 +1,10 @@
 //! Links are dialled, carry messages, and end.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use cells::limits::DIAL;
 use cells::{LinkId, Message};
-use wire::Duration;
+use wire::{Duration, Time};
 
 use super::cell::CellModel;
 use super::happening::Happening;
@@ -19,26 +19,57 @@ fn answers(cells: &[CellModel], address: &SocketAddr) -> Option<At> {
     cells.get(at.cell).filter(|model| model.acts(at.node)).map(|_| at)
 }
 
+/// A datagram that nobody answers is sent again after this time, as that of a dial is at first.
+const AGAIN: Duration = Duration::from_millis(150);
+
+/// A link that is being dialled.
+pub(super) struct Dial {
+    pub(super) at: At,
+    life: u64,
+    link: LinkId,
+    /// Those that are left, of which the first is tried.
+    to: VecDeque<SocketAddr>,
+    patience: Duration,
+    until: Time,
+}
+
 impl Forest {
-    pub(super) fn dial(&mut self, at: At, life: u64, link: LinkId, to: &[SocketAddr]) {
-        let (mut took, mut found) = (Duration::ZERO, None);
-        for address in to {
-            let At { cell, node } = place_of(address);
-            let latency = self.net.latency(at.cell, cell);
-            let is_silent = self.net.is_cut(at.cell, cell)
-                || self.cells.get(cell).is_some_and(|it| it.runs(node) && !it.acts(node));
-            if is_silent {
-                took += DIAL;
-                continue;
-            }
-            took += latency * 2;
-            found = answers(&self.cells, address);
-            if found.is_some() {
-                break;
-            }
+    pub(super) fn dial(
+        &mut self,
+        at: At,
+        link: LinkId,
+        (to, patience): (Vec<SocketAddr>, Duration),
+    ) {
+        let (life, until) = (self.cells[at.cell].life(at.node), self.now() + patience);
+        self.dial_on(Dial { at, life, link, to: to.into(), patience, until });
+    }
+
+    /// Tries the first address, once more or for the first time.
+    pub(super) fn dial_on(&mut self, mut dial: Dial) {
+        let now = self.now();
+        let Dial { at, life, link, .. } = dial;
+        let Some(address) = dial.to.front() else {
+            return self.queue.push(now, Happening::Dialled { at, life, link, to: None });
+        };
+        let At { cell, node } = place_of(address);
+        let round_trip = self.net.latency(at.cell, cell) * 2;
+        let is_silent = self.net.is_cut(at.cell, cell)
+            || self.cells.get(cell).is_some_and(|it| it.runs(node) && !it.acts(node));
+        let found = answers(&self.cells, address);
+        if !is_silent && found.is_some() {
+            let happening = Happening::Dialled { at, life, link, to: found };
+            return self.queue.push(now + round_trip, happening);
         }
-        let happening = Happening::Dialled { at, life, link, to: found };
-        self.queue.push(self.now() + took, happening);
+        let next = if !is_silent {
+            now + round_trip
+        } else if now + AGAIN < dial.until {
+            return self.queue.push(now + AGAIN, Happening::Dial(dial));
+        } else {
+            dial.until
+        };
+        dial.to.pop_front();
+        dial.until = next + dial.patience;
+        self.queue.push(next, Happening::Dial(dial));
     }
 
     pub(super) fn dialled(&mut self, at: At, life: u64, link: LinkId, to: Option<At>) {

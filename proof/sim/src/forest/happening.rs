@@ -3,6 +3,7 @@
 use cells::{Command, LinkId};
 use wire::Time;
 
+use super::carrying::Dial;
 use super::faults::Fault;
 use crate::celled::At;
 
@@ -10,6 +11,8 @@ use crate::celled::At;
 pub(super) enum Happening {
     /// A router's timer is due.
     Wake(At),
+    /// A dial goes on.
+    Dial(Dial),
     /// A dialled link is up, or is not.
     Dialled { at: At, life: u64, link: LinkId, to: Option<At> },
     /// The next message of a link arrives at this end.
@@ -46,7 +49,8 @@ impl Happening {
     /// The node that is told of it.
     pub(super) fn at(&self) -> Option<At> {
         match self {
-            Happening::Dialled { at, .. }
+            Happening::Dial(Dial { at, .. })
+            | Happening::Dialled { at, .. }
             | Happening::Order { at, .. }
             | Happening::Execute { at, .. }
             | Happening::Locate { at, .. } => Some(*at),

@@ -127,6 +127,7 @@ impl Forest {
         }
         match happening {
             Happening::Wake(at) => self.wake(at),
+            Happening::Dial(dial) => self.dial_on(dial),
             Happening::Dialled { at, life, link, to } => self.dialled(at, life, link, to),
             Happening::Arrive { wire, end } => self.arrive(wire, end)?,
             Happening::Order { at, life, ask, command } => self.order(at, life, ask, *command)?,
@@ -213,7 +214,7 @@ impl Forest {
     pub(super) fn carry_out(&mut self, at: At, output: Output) {
         let (now, life) = (self.now(), self.cells[at.cell].life(at.node));
         match output {
-            Output::Dial { link, to, .. } => self.dial(at, life, link, &to),
+            Output::Dial { link, to, patience, .. } => self.dial(at, link, (to, patience)),
             Output::Close(link) => self.close(at, link),
             Output::Send { link, message, .. } => self.send(at, link, message),
             Output::Order { ask, command } => {

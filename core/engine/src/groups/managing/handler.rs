@@ -20,7 +20,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
     /// Stores a host's load report until its next one. Reports are part of no history.
     pub(crate) fn usage_told(&mut self, now: Time, sender: Member, usage: Usage) {
         let Usage { used, capacity, above, .. } = usage;
-        self.groups.load.changed();
+        self.groups.load.changes += 1;
         let before = self.groups.load.usages.insert(sender, Told { usage, at: now });
         let was_above = before.is_some_and(|before| before.usage.above);
         match (was_above, above) {
