@@ -1,13 +1,12 @@
 //! Links are dialled, carry messages, and end.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use cells::{LinkId, Message};
-use wire::{Duration, Time};
+use wire::Duration;
 
 use super::cell::CellModel;
-use super::happening::Happening;
+use super::happening::{Dial, Happening};
 use super::world::Forest;
 use crate::celled::{At, place_of};
 use crate::check::{Verdict, demand};
@@ -21,17 +20,6 @@ fn answers(cells: &[CellModel], address: &SocketAddr) -> Option<At> {
 
 /// A datagram that nobody answers is sent again after this time, as that of a dial is at first.
 const AGAIN: Duration = Duration::from_millis(150);
-
-/// A link that is being dialled.
-pub(super) struct Dial {
-    pub(super) at: At,
-    life: u64,
-    link: LinkId,
-    /// Those that are left, of which the first is tried.
-    to: VecDeque<SocketAddr>,
-    patience: Duration,
-    until: Time,
-}
 
 impl Forest {
     pub(super) fn dial(

@@ -1,11 +1,24 @@
 //! The happenings of this world, and where they are.
 
-use cells::{Command, LinkId};
-use wire::Time;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
 
-use super::carrying::Dial;
+use cells::{Command, LinkId};
+use wire::{Duration, Time};
+
 use super::faults::Fault;
 use crate::celled::At;
+
+/// A link that is being dialled.
+pub(super) struct Dial {
+    pub(super) at: At,
+    pub(super) life: u64,
+    pub(super) link: LinkId,
+    /// Those that are left, of which the first is tried.
+    pub(super) to: VecDeque<SocketAddr>,
+    pub(super) patience: Duration,
+    pub(super) until: Time,
+}
 
 /// A happening to come.
 pub(super) enum Happening {
