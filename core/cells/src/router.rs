@@ -40,6 +40,9 @@ use up::{Up, UpHandler};
 /// After the seat could not be reached, it is tried again.
 const JOIN_AGAIN: Duration = Duration::from_millis(250);
 
+/// A cell below whose second link comes back to this node keeps it for so long.
+const SPREAD_AGAIN: Duration = Duration::from_secs(10);
+
 /// The router of one node.
 #[derive(Clone, Debug)]
 pub struct Router<O> {
@@ -56,6 +59,8 @@ pub struct Router<O> {
     out: Outputs,
     next_link: u64,
     join_at: Time,
+    /// When a link of these cells was closed last, as their seat has its own to this node.
+    spread: BTreeMap<Path, Time>,
     planted: Planted,
 }
 
@@ -85,6 +90,7 @@ impl<O: Overlay> Router<O> {
             out: Outputs::default(),
             next_link: 1,
             join_at: Time::ZERO,
+            spread: BTreeMap::new(),
             planted,
         }
     }
@@ -165,14 +171,16 @@ impl<O: Overlay> Router<O> {
                 self.out.control(link, Message::Pong { at });
             }
             Message::Pong { at } => self.links.ponged(now, link, at),
-            Message::Attach(wanted) => {
-                if let Err(why) = self.below(sight).attach(link, wanted) {
-                    self.misbehave(now, link, why, sight);
-                }
-            }
+            Message::Attach(wanted) => match self.below(sight).attach(link, wanted) {
+                Ok(()) => self.spread(now, link, sight),
+                Err(why) => self.misbehave(now, link, why, sight),
+            },
             Message::Attached(attached) => self.up(sight).attached(now, link, attached),
             Message::Refused(reason) => self.up(sight).refused(now, link, reason),
-            Message::Renew(epoch) => self.below(sight).renew(now, link, epoch),
+            Message::Renew(epoch) => {
+                self.below(sight).renew(now, link, epoch);
+                self.spread(now, link, sight);
+            }
             Message::Shunned => self.up(sight).shunned(now, link),
             Message::Report { epoch, upto, counts } => {
                 self.below(sight).report(link, epoch, upto, counts);
@@ -339,6 +347,28 @@ impl<O: Overlay> Router<O> {
         self.next_link += 1;
         self.shortcuts.insert(link, cell.clone());
         self.out.push(Output::Dial { link, to, cell, patience });
+    }
+
+    /// The two links of a cell below are to end at different nodes here, so that it loses one of them
+    /// at most. The seat's stays; the other one's node dials on, and may come back if it finds none.
+    fn spread(&mut self, now: Time, seats: LinkId, sight: &Sight<'_>) {
+        let Some(path) = self.links.path_of(seats).cloned() else { return };
+        let is_recent = |at: &Time| now < *at + SPREAD_AGAIN;
+        if sight.order.len() < LINKING || self.spread.get(&path).is_some_and(is_recent) {
+            return;
+        }
+        let is_other = |id: LinkId| id != seats && !id.is_dialled();
+        let others = self.links.to(&path).filter(|id| is_other(*id));
+        let others: Vec<LinkId> = others.collect();
+        if others.is_empty() {
+            return;
+        }
+        self.spread.retain(|_, at| is_recent(at));
+        self.spread.insert(path, now);
+        for other in others {
+            self.out.push(Output::Close(other));
+            self.end_link(now, other, false, sight);
+        }
     }
 
     /// Makes a direct link to a cell, where the overlay knows one.

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use steadfast_cells::{
-    Call, Carrier, Carry, Cell, Command, Course, End, Event, Hello, LinkId, Made, Message, OLDEST,
-    Origin, Output, Path, Reading, Router, Sight, Tree, VERSION,
+    Call, Carrier, Carry, Cell, Command, Course, End, Epoch, Event, Hello, LinkId, Made, Message,
+    OLDEST, Origin, Output, Path, Reading, Router, Sight, Tree, VERSION,
 };
 use wire::{ClientId, Duration, Incarnation, Member, MethodId, NodeId, Time};
 
@@ -100,6 +100,36 @@ fn two_groups(seat: &mut Seat) -> (LinkId, Executed, Executed) {
     calls[1].id = 2;
     let [one, other] = calls.map(|carry| executed(&seat.hear(link, Message::Carry(carry))));
     (link, one, other)
+}
+
+#[test]
+fn the_two_links_of_a_cell_below_end_at_two_nodes() {
+    let mut seat = Seat::new();
+    let at = SocketAddr::from(([127, 0, 0, 1], 2));
+    let member = Member { node: NodeId(2), incarnation: Incarnation(1) };
+    seat.book.apply(BEGIN, Command::Carry(Carrier { member, links: at, calls: at })).unwrap();
+    let (first, other) =
+        (seat.linked("a.line.porto", VERSION), seat.linked("b.line.porto", VERSION));
+    let renew = |seat: &mut Seat, order: &[NodeId], ms: u64, link| -> Vec<LinkId> {
+        let (now, parent) = (BEGIN + Duration::from_millis(ms), &[]);
+        let sight = Sight { cell: &seat.book, rank: Some(0), order, parent, nodes: 2, wall: BEGIN };
+        seat.router.handle_message(now, link, Message::Renew(Epoch(1)), &sight);
+        let outputs = std::iter::from_fn(|| seat.router.poll_output());
+        let closed = outputs.filter_map(|output| match output {
+            Output::Close(link) => Some(link),
+            _ => None,
+        });
+        closed.collect()
+    };
+    let both = [NodeId(1), NodeId(2)];
+    assert_eq!(renew(&mut seat, &both, 0, first), [], "each cell has one");
+    let second = seat.linked("a.line.porto", VERSION);
+    assert_eq!(renew(&mut seat, &[NodeId(1)], 1, first), [], "there is no other node");
+    assert_eq!(renew(&mut seat, &both, 2, first), [second]);
+    let again = seat.linked("a.line.porto", VERSION);
+    assert_eq!(renew(&mut seat, &both, 3, first), [], "it has found no other");
+    assert_eq!(renew(&mut seat, &both, 10_002, first), [again]);
+    assert_eq!(renew(&mut seat, &both, 10_003, other), []);
 }
 
 #[test]

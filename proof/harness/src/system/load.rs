@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use steadfast::{AsyncClient, Invocation};
+use steadfast::{AsyncClient, Invocation, RetryBudget};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{ECHO, System, TIMEOUT};
@@ -47,7 +47,10 @@ impl Load {
         let name = format!("{}:{ECHO}", system.path(to));
         system.at_callers(from, || {
             let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-            let connecting = AsyncClient::builder().tls(tls).connect_async(nodes);
+            // Faults strike each second here: without it, retries would be spent after some.
+            let budget = RetryBudget::default().per_thousand(1_000);
+            let builder = AsyncClient::builder().tls(tls).retry_budget(budget);
+            let connecting = builder.connect_async(nodes);
             let client = runtime.block_on(connecting)?;
             let (log, over) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
             let (noted, ends, handle) = (log.clone(), over.clone(), runtime.handle().clone());
