@@ -24,12 +24,11 @@ pub const MAX_PLACES: usize = 8;
 /// Nodes that carry.
 pub const MAX_CARRIERS: usize = wire::limits::MAX_MEMBERS;
 
-/// An attachment that is not renewed so long has ended. Nothing waits for that but the names of a
-/// cell that is lost: its neighbours see by their links that it is gone.
-pub const LEASE: Duration = Duration::from_secs(9);
+/// An attachment that is not renewed so long has ended.
+pub const LEASE: Duration = Duration::from_secs(3);
 
-/// It is renewed so often, with the next ping: each renewal is ordered in the cell above.
-pub const RENEW: Duration = Duration::from_secs(3);
+/// It is renewed so often, with the next ping.
+pub const RENEW: Duration = Duration::from_secs(1);
 
 /// An address that does not answer a dial holds up those behind it for so long, at least and at
 /// most: four round trips, which handshakes over TCP take, and some time for them.

@@ -135,7 +135,7 @@ fn news_that_come_before_the_book_has_the_attachment_are_learned_after_it() {
 #[test]
 fn the_cell_above_is_told_of_other_nodes_at_once_and_with_a_ping_that_the_cell_lives() {
     let (mut seat, link) = linked();
-    let (lease, above) = (Duration::from_secs(9), vec![place("north.porto")]);
+    let (lease, above) = (Duration::from_secs(3), vec![place("north.porto")]);
     let attached = Attached { epoch: Epoch(5), lease, seen: 0, above };
     let rise = seat.hear(BEGIN, link, Message::Attached(attached));
     seat.apply(rise);
@@ -155,12 +155,12 @@ fn the_cell_above_is_told_of_other_nodes_at_once_and_with_a_ping_that_the_cell_l
         });
         (pings, told)
     };
-    assert_eq!(told(1, 2_900), (true, None), "it is not due");
-    assert_eq!(told(1, 3_100), (false, None), "it waits for a ping");
-    assert_eq!(told(1, 3_600), (true, Some((Epoch(5), 0))));
-    assert_eq!(told(2, 3_700), (false, Some((Epoch(5), 2))));
-    assert_eq!(told(2, 4_300), (true, None));
-    assert_eq!(told(2, 6_800), (true, Some((Epoch(5), 0))));
+    assert_eq!(told(1, 900), (true, None), "it is not due");
+    assert_eq!(told(1, 1_100), (false, None), "it waits for a ping");
+    assert_eq!(told(1, 1_600), (true, Some((Epoch(5), 0))));
+    assert_eq!(told(2, 1_700), (false, Some((Epoch(5), 2))));
+    assert_eq!(told(2, 2_300), (true, None));
+    assert_eq!(told(2, 3_000), (true, Some((Epoch(5), 0))));
 }
 
 /// Seed 273 of the world `forest`: the parent's next attachment had the number of the former one, and
@@ -220,10 +220,10 @@ fn the_end_of_a_lease_is_ordered_until_the_book_has_it() {
         let is_tick = |it: &Output| matches!(it, Output::Order { command: Command::Tick, .. });
         (outputs.filter(is_tick).count(), due > now)
     };
-    assert_eq!(ticks(8_999), (0, true));
-    assert_eq!(ticks(9_000), (1, true));
-    assert_eq!(ticks(9_100), (0, true), "it is under way");
-    assert_eq!(ticks(9_250), (1, true), "it was lost");
+    assert_eq!(ticks(2_999), (0, true));
+    assert_eq!(ticks(3_000), (1, true));
+    assert_eq!(ticks(3_100), (0, true), "it is under way");
+    assert_eq!(ticks(3_250), (1, true), "it was lost");
 }
 
 /// The cells that are dialled.
@@ -239,7 +239,7 @@ fn dialled(outputs: &[Output]) -> Vec<String> {
 /// any round trip exceeds 60 ms: 20, and four spreads of 10.
 fn lost() -> (Seat, Time, Vec<Output>) {
     let (mut seat, link) = linked();
-    let (lease, above) = (Duration::from_secs(9), vec![place("north.porto"), place("porto")]);
+    let (lease, above) = (Duration::from_secs(3), vec![place("north.porto"), place("porto")]);
     let attached = Attached { epoch: Epoch(5), lease, seen: 0, above };
     let rise = seat.hear(BEGIN, link, Message::Attached(attached));
     seat.apply(rise);
