@@ -357,8 +357,7 @@ impl<O: Overlay> Router<O> {
         if sight.order.len() < LINKING || self.spread.get(&path).is_some_and(is_recent) {
             return;
         }
-        let is_other = |id: LinkId| id != seats && !id.is_dialled();
-        let others = self.links.to(&path).filter(|id| is_other(*id));
+        let others = self.links.to(&path).filter(|id| *id != seats && !id.is_dialled());
         let others: Vec<LinkId> = others.collect();
         if others.is_empty() {
             return;

@@ -62,7 +62,6 @@ pub fn seat(cells: &[Plan], hosts: &[IpAddr], rules: &Rules) -> Result<Vec<Seats
         is_new: false,
         nodes: cell.new,
     });
-    // New cells need the system's key, and come first: without it nothing is made.
     Ok(founded.into_iter().chain(grown).collect())
 }
 

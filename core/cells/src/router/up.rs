@@ -150,14 +150,13 @@ impl Up {
             None => Some(self.dial_at),
             Some(way) => way.until.filter(|_| !way.is_up),
         };
-        let seat = self.link().filter(|_| sight.is_seat()).map(|link| {
+        let seat = self.link().filter(|_| sight.is_seat()).and_then(|link| {
             match self.is_attached(links.path_of(link), sight) {
                 // It goes with a ping, which is due at a time of its own.
                 true => self.renewed.map_or(Some(Time::ZERO), |_| None),
                 false => Some(self.asked.map_or(Time::ZERO, |at| at + REPEAT)),
             }
         });
-        let seat = seat.flatten();
         let reported = self.reported.map(|(_, at)| at + REPEAT);
         let reported = reported.filter(|_| sight.is_seat() && self.link().is_some());
         let learn = self.unlearned(sight).map(|heard| heard.ordered + REPEAT);

@@ -16,13 +16,7 @@ impl UpHandler<'_, '_> {
     /// Attaches the cell, and renews that.
     pub(super) fn attach(&mut self, now: Time) {
         let Some(link) = self.up.link() else { return };
-        let (cell, to) = (self.sight.cell, self.links.path_of(link).cloned());
-        let attached = cell.above().first().map(|place| &place.path);
-        let is_attached = cell.epoch().0 > 0
-            && attached == to.as_ref()
-            && attached.is_some()
-            && !self.up.is_shunned;
-        if !is_attached {
+        if !self.up.is_attached(self.links.path_of(link), self.sight) {
             if self.up.asked.is_none_or(|at| at + REPEAT <= now) {
                 self.up.asked = Some(now);
                 self.ask(link);
@@ -37,7 +31,7 @@ impl UpHandler<'_, '_> {
             && self.links.is_pinged(now, link)
         {
             self.up.renewed = Some(now);
-            self.out.control(link, Message::Renew(cell.epoch()));
+            self.out.control(link, Message::Renew(self.sight.cell.epoch()));
         }
     }
 
