@@ -9,6 +9,7 @@ use super::{Finding, Tree};
 /// Each folder with a crate, and those of ours that it may see, without `steadfast-`.
 const BELOW: &[(&str, &str)] = &[
     ("core/wire", ""),
+    ("core/named", ""),
     ("core/qos", "wire"),
     ("core/manager", "qos wire"),
     ("core/registry", "wire"),
@@ -38,7 +39,7 @@ const BELOW: &[(&str, &str)] = &[
         "admin cells client config engine job manager monitor os qos qosd registry ring seal store supervisor tls wire",
     ),
     ("steadfast/macros", ""),
-    ("steadfast", "admin client config macros node os rank registry tls wire"),
+    ("steadfast", "admin client config macros named node os rank registry tls wire"),
     ("steadfast/gateway", "steadfast client config monitor registry tls wire"),
     (
         "cli",

@@ -1,0 +1,142 @@
+//! Why a value cannot be written or read, and where.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{de, ser};
+
+/// Why a value cannot be written, or bytes are not of its type. It names the field: ``missing field
+/// `credit`, in `Account.limits[2]` ``.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Inner {
+    reason: String,
+    kind: Kind,
+    /// From the inside out.
+    path: Vec<Step>,
+}
+
+/// What a sampler learns from a refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Other,
+    /// A field is needed.
+    Missing(&'static str),
+    /// One of these is needed.
+    Variant(&'static [&'static str]),
+    /// The value has more than the bound.
+    TooLarge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Field(String),
+    Index(usize),
+    Type(&'static str),
+}
+
+impl Error {
+    pub(crate) fn new(reason: impl Into<String>) -> Error {
+        Error(Box::new(Inner { reason: reason.into(), kind: Kind::Other, path: Vec::new() }))
+    }
+
+    fn of_kind(reason: String, kind: Kind) -> Error {
+        Error(Box::new(Inner { reason, kind, path: Vec::new() }))
+    }
+
+    pub(crate) fn cut() -> Error {
+        Error::new("the bytes end too early")
+    }
+
+    pub(crate) fn too_deep(depth: usize) -> Error {
+        Error::new(format!("it nests deeper than {depth} levels"))
+    }
+
+    pub(crate) fn too_large(bytes: usize) -> Error {
+        Error::of_kind(format!("it has more than {bytes} bytes"), Kind::TooLarge)
+    }
+
+    pub(crate) fn changed() -> Error {
+        Error::new(
+            "it reads back as another value: a variant of an `untagged` enum takes the values of a \
+             later one, or `serialize` and `deserialize` of a type do not fit each other",
+        )
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.0.kind
+    }
+
+    /// The value is larger than the bound that was given; nothing else is known of it.
+    pub fn is_too_large(&self) -> bool {
+        self.0.kind == Kind::TooLarge
+    }
+
+    #[cold]
+    pub(crate) fn in_field(mut self, name: &str) -> Error {
+        self.0.path.push(Step::Field(name.to_string()));
+        self
+    }
+
+    #[cold]
+    pub(crate) fn at_index(mut self, index: usize) -> Error {
+        self.0.path.push(Step::Index(index));
+        self
+    }
+
+    #[cold]
+    pub(crate) fn in_type(mut self, name: &'static str) -> Error {
+        if !matches!(self.0.path.last(), Some(Step::Type(_))) {
+            self.0.path.push(Step::Type(name));
+        }
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.reason)?;
+        let mut path = String::new();
+        for step in self.0.path.iter().rev() {
+            match step {
+                Step::Field(name) if path.is_empty() => path += name,
+                Step::Field(name) => path += &format!(".{name}"),
+                Step::Index(index) => path += &format!("[{index}]"),
+                Step::Type(name) if path.is_empty() => path += name,
+                Step::Type(_) => {}
+            }
+        }
+        if path.is_empty() { Ok(()) } else { write!(f, ", in `{path}`") }
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl ser::Error for Error {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Error::new(message.to_string())
+    }
+}
+
+impl de::Error for Error {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Error::new(message.to_string())
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Error::of_kind(format!("missing field `{field}`"), Kind::Missing(field))
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        let reason = match expected {
+            [] => format!("unknown variant `{variant}`, there are none"),
+            _ => format!("unknown variant `{variant}`, expected one of `{}`", expected.join("`, `")),
+        };
+        Error::of_kind(reason, Kind::Variant(expected))
+    }
+}

@@ -1,0 +1,130 @@
+//! An encoding for serde that gives back what it was given, whatever attributes a type has.
+//!
+//! States and typed calls are in it (`docs/decisions/0080-named-encoding.md`). It is binary, and
+//! describes itself: structs have the names of their fields, enums those of their variants, numbers
+//! their types. So `skip_serializing_if`, `flatten`, `untagged`, `tag`, `default` and `alias` work
+//! as in JSON, and a type may get, lose, rename and reorder fields between two versions of a
+//! program. Unlike in JSON nothing is approximated: every float, number of 128 bits, `Some(None)`
+//! and map key comes back as it was.
+//!
+//! ```text
+//! | MARK 12 | value | table | length of the table, 4 |
+//! ```
+//!
+//! All is little-endian; lengths, and numbers of 16 to 64 bits, are varints of 7 bits a byte, signed
+//! ones zigzag. A value begins with its [tag](tag). The table has the names, and the *shapes* of
+//! structs: the names of the fields that were written. A struct names its shape, so that a million
+//! structs of one type carry their names once.
+//!
+//! [`to_vec`] and [`from_slice`] write and read; [`tried`] does both, and compares. [`sample`] makes
+//! values of a type that serde can read, so that a type is tried before there is a value of it.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod error;
+mod number;
+mod read;
+//mod sample;
+mod table;
+mod tag;
+mod write;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use error::Error;
+//pub use sample::{Trial, sample};
+
+/// The first bytes: what no other encoding of the same type begins with. Eleven bytes of ones are
+/// no text's length and no number in postcard, and the encodings that could have them are shorter.
+pub const MARK: [u8; 12] = *b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+
+/// Levels of nesting that a call's arguments and result may have: each takes a part of the stack
+/// of the thread that reads them.
+pub const MAX_CALL_DEPTH: usize = 128;
+
+/// Dropped fields that a reader lists; it counts no further ones.
+const MAX_DROPPED: usize = 32;
+
+/// The value's bytes.
+///
+/// # Errors
+/// The type's own `Serialize` fails.
+pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
+    write::to_vec(value, Bounds::NONE)
+}
+
+/// The value's bytes, within bounds.
+///
+/// # Errors
+/// The type's own `Serialize` fails, or the value is beyond a bound.
+pub fn to_vec_within<T: Serialize + ?Sized>(value: &T, bounds: Bounds) -> Result<Vec<u8>, Error> {
+    write::to_vec(value, bounds)
+}
+
+/// The value that these bytes have.
+///
+/// # Errors
+/// The bytes are no `T`; the error names the place.
+pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    Ok(read::from_slice(bytes, Bounds::NONE)?.value)
+}
+
+/// As [`from_slice`], within bounds, and with what was left out.
+///
+/// # Errors
+/// The bytes are no `T`, or nest deeper than the bound.
+pub fn read<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<Reading<T>, Error> {
+    read::from_slice(bytes, bounds)
+}
+
+/// The value's bytes, which were read back and found the same.
+///
+/// # Errors
+/// They cannot be written or read, or the value that is read is another one.
+pub fn tried<T: Serialize + DeserializeOwned>(value: &T, bounds: Bounds) -> Result<Vec<u8>, Error> {
+    let bytes = to_vec_within(value, bounds)?;
+    let back: T = read(&bytes, bounds)?.value;
+    if to_vec_within(&back, bounds)? != bytes {
+        return Err(Error::changed());
+    }
+    Ok(bytes)
+}
+
+/// Whether these bytes are in this encoding.
+pub fn is_named(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MARK[..11])
+}
+
+/// How much is written or read at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Levels of nesting.
+    pub depth: usize,
+    /// Bytes.
+    pub bytes: usize,
+}
+
+impl Bounds {
+    /// There are none: for one's own data.
+    pub const NONE: Bounds = Bounds { depth: usize::MAX, bytes: usize::MAX };
+    /// Those of a call's arguments and result.
+    pub const CALL: Bounds = Bounds { depth: MAX_CALL_DEPTH, bytes: usize::MAX };
+}
+
+/// A value that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading<T> {
+    /// The value.
+    pub value: T,
+    /// Fields that the bytes have and the type does not know, as `Type.field`.
+    pub dropped: Vec<String>,
+    /// The type asked for a value without saying which (`flatten`, `untagged`, `tag`): what comes
+    /// of it may depend on the value.
+    pub is_dynamic: bool,
+}
