@@ -111,6 +111,7 @@ mod hosting;
 #[cfg(feature = "job")]
 pub mod job;
 pub mod registry;
+mod returned;
 #[cfg(feature = "node")]
 mod serve;
 #[cfg(feature = "node")]
@@ -327,8 +328,11 @@ pub mod __private {
     pub use serde;
 
     pub use crate::contract::schema::{by_schema, documented};
+    pub use crate::returned::{IsResult, NoResult, Returned, text_of_part};
     #[cfg(feature = "node")]
-    pub use crate::serve::{answer, answer_fallible, no_such_method, not_read_only};
+    pub use crate::serve::{
+        answer, answer_fallible, answer_returned, no_such_method, not_read_only,
+    };
     #[cfg(feature = "async")]
     pub use crate::stub::AsyncStub;
     #[cfg(feature = "node")]

@@ -1,6 +1,8 @@
 //! The functions that the generated adapters call: from a request's bytes to the trait's method and
 //! back.
 
+use std::convert::Infallible;
+
 use bytes::Bytes;
 use node::{Call, ServiceOutcome};
 use serde::Serialize;
@@ -9,9 +11,10 @@ use wire::client::Refusal;
 use wire::limits::MAX_REASON;
 
 use crate::encoding::Encoding;
+use crate::returned::Returned;
 
 /// Executes a method that cannot fail.
-pub fn answer<A: DeserializeOwned, T: Serialize>(
+pub fn answer<A: DeserializeOwned, T: Serialize + DeserializeOwned>(
     call: &Call<'_>,
     signature: &str,
     run: impl FnOnce(A) -> T,
@@ -23,15 +26,57 @@ pub fn answer<A: DeserializeOwned, T: Serialize>(
 }
 
 /// Executes a method that returns a `Result`.
-pub fn answer_fallible<A: DeserializeOwned, T: Serialize, E: Serialize>(
+pub fn answer_fallible<A, T, E>(
     call: &Call<'_>,
     signature: &str,
     run: impl FnOnce(A) -> Result<T, E>,
-) -> ServiceOutcome {
+) -> ServiceOutcome
+where
+    A: DeserializeOwned,
+    T: Serialize + DeserializeOwned,
+    E: Serialize + DeserializeOwned,
+{
     match arguments(call, signature).map(run) {
         Ok(Ok(result)) => encoded(call, signature, &result, ServiceOutcome::Ok),
         Ok(Err(error)) => encoded(call, signature, &error, ServiceOutcome::Error),
         Err(refused) => refused,
+    }
+}
+
+/// Executes a method whose result has a name that may stand for a `Result`.
+pub fn answer_returned<A, R, const IS_RESULT: bool>(
+    call: &Call<'_>,
+    signature: &str,
+    run: impl FnOnce(A) -> R,
+) -> ServiceOutcome
+where
+    A: DeserializeOwned,
+    R: Returned<IS_RESULT>,
+    R::Ok: Serialize + DeserializeOwned,
+    R: Failure<IS_RESULT>,
+{
+    match arguments(call, signature).map(run).map(R::split) {
+        Ok(Ok(result)) => encoded(call, signature, &result, ServiceOutcome::Ok),
+        Ok(Err(error)) => R::failed(call, signature, &error),
+        Err(refused) => refused,
+    }
+}
+
+/// How the own error of a service is told.
+pub trait Failure<const IS_RESULT: bool>: Returned<IS_RESULT> {
+    /// The outcome of a call with this error.
+    fn failed(call: &Call<'_>, signature: &str, error: &Self::Error) -> ServiceOutcome;
+}
+
+impl<T, E: Serialize + DeserializeOwned> Failure<true> for Result<T, E> {
+    fn failed(call: &Call<'_>, signature: &str, error: &E) -> ServiceOutcome {
+        encoded(call, signature, error, ServiceOutcome::Error)
+    }
+}
+
+impl<T> Failure<false> for T {
+    fn failed(_: &Call<'_>, _: &str, error: &Infallible) -> ServiceOutcome {
+        match *error {}
     }
 }
 
@@ -49,7 +94,7 @@ pub fn not_read_only(signature: &str) -> ServiceOutcome {
 }
 
 fn arguments<A: DeserializeOwned>(call: &Call<'_>, signature: &str) -> Result<A, ServiceOutcome> {
-    Encoding::of_call(call.json).decode(call.body).map_err(|error| {
+    Encoding::of_call(call.json, call.body).decode(call.body).map_err(|error| {
         let remedy = if call.json {
             "give an array of exactly these arguments in order, or an object by their names"
         } else {
@@ -59,13 +104,13 @@ fn arguments<A: DeserializeOwned>(call: &Call<'_>, signature: &str) -> Result<A,
     })
 }
 
-fn encoded<T: Serialize>(
+fn encoded<T: Serialize + DeserializeOwned>(
     call: &Call<'_>,
     signature: &str,
     value: &T,
     outcome: fn(Bytes) -> ServiceOutcome,
 ) -> ServiceOutcome {
-    match Encoding::of_call(call.json).encode(value) {
+    match Encoding::of_call(call.json, call.body).encode(value) {
         Ok(bytes) => outcome(bytes.into()),
         Err(error) => refused(
             Refusal::Failed,
@@ -98,6 +143,10 @@ mod tests {
     #[test]
     fn a_call_by_hand_is_answered_by_hand() {
         assert_eq!(double(true, b"[21]"), ServiceOutcome::Ok("42".into()));
+        let named = |n: u64| named::to_vec(&(n,)).expect("plain data");
+        let doubled = named::to_vec(&42u64).expect("plain data");
+        assert_eq!(double(false, &named(21)), ServiceOutcome::Ok(doubled.into()));
+        // From a client that was built before.
         assert_eq!(double(false, &[21]), ServiceOutcome::Ok(Bytes::from_static(&[42])));
     }
 
@@ -118,7 +167,7 @@ mod tests {
     #[test]
     fn an_error_of_the_service_is_not_a_refusal() {
         let outcome =
-            answer_fallible(&call(true, b"[]"), "fail()", |_: [u8; 0]| Err::<(), _>("full"));
+            answer_fallible(&call(true, b"[]"), "fail()", |_: [u8; 0]| Err::<(), _>("full".to_owned()));
         assert_eq!(outcome, ServiceOutcome::Error("\"full\"".into()));
     }
 

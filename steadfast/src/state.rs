@@ -1,16 +1,22 @@
 //! A replica's state as bytes.
 
+use std::fmt::Display;
+
+use named::Bounds;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::BoxError;
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, written};
 
 /// How the state of a service is taken from one replica and given to another.
 ///
-/// Every type that serde can write and read has it already, as postcard. Implement it by hand on a
-/// type that keeps things outside the state (open files, caches), or that has a better form. Such a
-/// type does not implement `Serialize`.
+/// Every type that serde can write and read has it already, with names and types: each attribute of
+/// serde works, and the next version of a program may add fields with a default, remove, rename
+/// (`alias`), reorder and nest them (`docs/changing.md`). What serde writes alike is one state: a
+/// field with `skip`, or two variants of an `untagged` enum with the same content. Implement the
+/// trait by hand on a type that keeps things outside the state (open files, caches), or that has a
+/// better form. Such a type does not implement `Serialize`.
 ///
 /// Two replicas that executed the same requests should give the same bytes, so that `steadfast`
 /// can compare their digests: keep maps as `BTreeMap`, because the order of a `HashMap` differs
@@ -109,11 +115,37 @@ pub trait State {
     /// Why it cannot be taken, for the node's log: the replica that asked stays without the state.
     fn snapshot(&self) -> Result<Vec<u8>, BoxError>;
 
+    /// The state, if it has no more bytes than this: a replica tries small states now and then, and
+    /// calls wait meanwhile. By default the whole one is made, and looked at.
+    ///
+    /// # Errors
+    /// As [`snapshot`](Self::snapshot).
+    fn snapshot_within(&self, bytes: usize) -> Result<Option<Vec<u8>>, BoxError> {
+        Ok(Some(self.snapshot()?).filter(|state| state.len() <= bytes))
+    }
+
     /// Replaces the state by one that another replica's [`snapshot`](Self::snapshot) gave.
     ///
     /// # Errors
     /// Why it cannot be read, for the node's log: this replica stays without the state.
     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError>;
+
+    /// As [`restore`](Self::restore), and tells which fields of the given state were left out because
+    /// this version of the service does not know them, as `Type.field`: for the operator.
+    ///
+    /// # Errors
+    /// As `restore`.
+    fn restore_telling(&mut self, state: &[u8], dropped: &mut Vec<String>) -> Result<(), BoxError> {
+        let _ = dropped;
+        self.restore(state)
+    }
+
+    /// Whether two states are the same but for the order of what a hash map has in them. A replica
+    /// tries its own state now and then: what reads back as another is an alarm. By default they
+    /// must have the same bytes, in whatever order.
+    fn is_same(&self, one: &[u8], other: &[u8]) -> bool {
+        node::has_same_bytes(one, other)
+    }
 
     /// Returns the changes since the last call of this function, or since the state came. Only the
     /// primary of a [warm passive](crate::Style::WarmPassive) group is asked. `None`, the default:
@@ -138,15 +170,40 @@ pub trait State {
 
 impl<T: Serialize + DeserializeOwned> State for T {
     fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
-        Ok(Encoding::Postcard.encode(self)?)
+        Ok(written(self, Bounds::NONE)?)
+    }
+
+    fn snapshot_within(&self, bytes: usize) -> Result<Option<Vec<u8>>, BoxError> {
+        match named::to_vec_within(self, Bounds { bytes, ..Bounds::NONE }) {
+            Ok(state) => Ok(Some(state)),
+            Err(error) if error.is_too_large() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
-        *self = Encoding::Postcard
-            .decode(state)
-            .map_err(|error| format!("not a state of this service: {error}"))?;
+        self.restore_telling(state, &mut Vec::new())
+    }
+
+    fn restore_telling(&mut self, state: &[u8], dropped: &mut Vec<String>) -> Result<(), BoxError> {
+        if !named::is_named(state) {
+            // Of a program that was built before.
+            *self = Encoding::Postcard.decode(state).map_err(not_a_state)?;
+            return Ok(());
+        }
+        let read = named::read(state, Bounds::NONE).map_err(not_a_state)?;
+        *self = read.value;
+        dropped.extend(read.dropped);
         Ok(())
     }
+
+    fn is_same(&self, one: &[u8], other: &[u8]) -> bool {
+        named::same(one, other)
+    }
+}
+
+fn not_a_state(error: impl Display) -> String {
+    format!("not a state of this service: {error}")
 }
 
 #[cfg(test)]

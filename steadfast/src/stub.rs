@@ -4,7 +4,6 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +14,7 @@ use wire::MethodId;
 
 use crate::CallError;
 use crate::encoding::Encoding;
+use crate::returned::Returned;
 
 #[cfg(feature = "async")]
 mod asynchronous;
@@ -22,7 +22,7 @@ mod attempt;
 #[cfg(feature = "node")]
 mod nested;
 
-use attempt::{Attempt, offers_json};
+use attempt::{Attempt, Spoken, other_encoding};
 
 #[cfg(feature = "async")]
 pub use asynchronous::AsyncStub;
@@ -36,8 +36,7 @@ pub struct Over<C> {
     group: Arc<str>,
     deadline: Duration,
     reading: Reading,
-    /// The replicas take JSON: the caller says so, or the group has refused postcard.
-    in_json: Arc<AtomicBool>,
+    spoken: Arc<Spoken>,
 }
 
 /// Behind a sync client.
@@ -51,7 +50,7 @@ impl<C: Clone> Over<C> {
             group: group.into(),
             deadline: DEFAULT_DEADLINE,
             reading: Reading::default(),
-            in_json: Arc::default(),
+            spoken: Arc::default(),
         }
     }
 
@@ -67,12 +66,11 @@ impl<C: Clone> Over<C> {
 
     /// The same in JSON from the first call on, for replicas in other languages.
     pub fn in_json(&self) -> Self {
-        Over { in_json: Arc::new(AtomicBool::new(true)), ..self.clone() }
+        Over { spoken: Arc::new(Spoken::of(Encoding::Json)), ..self.clone() }
     }
 
     fn ordered<'a, A>(&'a self, method: MethodId, arguments: &'a A) -> Attempt<'a, A> {
-        let (group, in_json) = (&*self.group, &*self.in_json);
-        Attempt::new(group, method, arguments, self.deadline, in_json)
+        Attempt::new(&self.group, method, arguments, self.deadline, &self.spoken)
     }
 
     fn reads<'a, A>(&'a self, method: MethodId, arguments: &'a A) -> Attempt<'a, A> {
@@ -91,7 +89,7 @@ impl<C> fmt::Debug for Over<C> {
 
 impl Stub {
     /// Calls a method that cannot fail.
-    pub fn call<A: Serialize, T: DeserializeOwned>(
+    pub fn call<A: Serialize + DeserializeOwned, T: DeserializeOwned>(
         &self,
         method: MethodId,
         arguments: &A,
@@ -100,7 +98,7 @@ impl Stub {
     }
 
     /// Calls a method that returns a `Result`.
-    pub fn call_fallible<A: Serialize, T: DeserializeOwned, E: DeserializeOwned>(
+    pub fn call_fallible<A: Serialize + DeserializeOwned, T: DeserializeOwned, E: DeserializeOwned>(
         &self,
         method: MethodId,
         arguments: &A,
@@ -109,7 +107,7 @@ impl Stub {
     }
 
     /// Calls a method that changes nothing and cannot fail.
-    pub fn read<A: Serialize, T: DeserializeOwned>(
+    pub fn read<A: Serialize + DeserializeOwned, T: DeserializeOwned>(
         &self,
         method: MethodId,
         arguments: &A,
@@ -118,7 +116,7 @@ impl Stub {
     }
 
     /// Calls a method that changes nothing and returns a `Result`.
-    pub fn read_fallible<A: Serialize, T: DeserializeOwned, E: DeserializeOwned>(
+    pub fn read_fallible<A: Serialize + DeserializeOwned, T: DeserializeOwned, E: DeserializeOwned>(
         &self,
         method: MethodId,
         arguments: &A,
@@ -126,21 +124,50 @@ impl Stub {
         self.ask(self.reads(method, arguments), own_error)
     }
 
-    fn ask<A: Serialize, T: DeserializeOwned, E>(
+    /// Calls a method whose result may be a `Result` by another name.
+    pub fn call_returned<A, R, const IS_RESULT: bool>(
+        &self,
+        method: MethodId,
+        arguments: &A,
+    ) -> Result<R::Ok, CallError<R::Error>>
+    where
+        A: Serialize + DeserializeOwned,
+        R: Returned<IS_RESULT>,
+        R::Ok: DeserializeOwned,
+    {
+        self.ask(self.ordered(method, arguments), R::read_error)
+    }
+
+    /// The same for one that changes nothing.
+    pub fn read_returned<A, R, const IS_RESULT: bool>(
+        &self,
+        method: MethodId,
+        arguments: &A,
+    ) -> Result<R::Ok, CallError<R::Error>>
+    where
+        A: Serialize + DeserializeOwned,
+        R: Returned<IS_RESULT>,
+        R::Ok: DeserializeOwned,
+    {
+        self.ask(self.reads(method, arguments), R::read_error)
+    }
+
+    fn ask<A: Serialize + DeserializeOwned, T: DeserializeOwned, E>(
         &self,
         attempt: Attempt<'_, A>,
         service_error: ReadError<E>,
     ) -> Result<T, CallError<E>> {
         let encoding = attempt.encoding();
         let answer = self.client.call(attempt.invocation(encoding)?);
-        if !attempt.is_refused_in(encoding, &answer)
-            || !offers_json(&self.client.call(attempt.description()))
-        {
+        if !attempt.is_refused_in(encoding, &answer) {
             return decoded(encoding, answer, service_error);
         }
-        let answer = self.client.call(attempt.invocation(Encoding::Json)?);
-        attempt.learn(&answer);
-        decoded(Encoding::Json, answer, service_error)
+        let Some(other) = other_encoding(&self.client.call(attempt.description())) else {
+            return decoded(encoding, answer, service_error);
+        };
+        let answer = self.client.call(attempt.invocation(other)?);
+        attempt.learn(other, &answer);
+        decoded(other, answer, service_error)
     }
 }
 

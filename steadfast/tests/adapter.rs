@@ -112,3 +112,58 @@ fn the_adapter_takes_and_restores_the_implementations_state() {
     Service::restore(&mut coach, &state).expect("its own state");
     assert_eq!(call(&mut coach, "passengers", "[]"), ok(r#"["Ada"]"#));
 }
+
+/// As many crates have it, under a name that no macro knows.
+type Outcome<T> = Result<T, BookingError>;
+type Booked = Outcome<u32>;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Seat(u32);
+
+#[steadfast::service]
+trait Aliased {
+    fn generic(&mut self, fails: bool) -> Outcome<Seat>;
+    fn plain(&self, fails: bool) -> Booked;
+    fn seat(&self) -> Seat;
+}
+
+impl Aliased for () {
+    fn generic(&mut self, fails: bool) -> Outcome<Seat> {
+        if fails { Err(BookingError::Full { seats: 1 }) } else { Ok(Seat(7)) }
+    }
+
+    fn plain(&self, fails: bool) -> Booked {
+        if fails { Err(BookingError::Full { seats: 2 }) } else { Ok(7) }
+    }
+
+    fn seat(&self) -> Seat {
+        Seat(8)
+    }
+}
+
+#[test]
+fn a_result_behind_an_alias_is_a_result() {
+    let mut service = AliasedService::new(());
+    let full = |seats: u32| ServiceOutcome::Error(format!(r#"{{"Full":{{"seats":{seats}}}}}"#).into());
+    assert_eq!(call(&mut service, "generic", "[true]"), full(1));
+    assert_eq!(call(&mut service, "generic", "[false]"), ok("7"));
+    assert_eq!(call(&mut service, "plain", "[true]"), full(2));
+    assert_eq!(call(&mut service, "plain", "[false]"), ok("7"));
+    assert_eq!(call(&mut service, "seat", "[]"), ok("8"));
+    let told: Vec<_> = AliasedService::<()>::contract()
+        .methods
+        .into_iter()
+        .map(|method| (method.result, method.error))
+        .collect();
+    let error = Some("BookingError".to_owned());
+    let results = [("Seat", error.clone()), ("u32", error), ("Seat", None)];
+    assert_eq!(told, results.map(|(result, error)| (result.to_owned(), error)));
+    // What a Rust client is given.
+    fn typed(client: &AliasedClient) -> [Option<steadfast::CallError<BookingError>>; 2] {
+        [client.generic(true).err(), client.plain(true).err()]
+    }
+    fn seat(client: &AliasedClient) -> Result<Seat, steadfast::CallError> {
+        client.seat()
+    }
+    let _ = (typed, seat);
+}

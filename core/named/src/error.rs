@@ -61,7 +61,8 @@ impl Error {
         Error::of_kind(format!("it has more than {bytes} bytes"), Kind::TooLarge)
     }
 
-    pub(crate) fn changed() -> Error {
+    /// The value reads back as another one.
+    pub fn changed() -> Error {
         Error::new(
             "it reads back as another value: a variant of an `untagged` enum takes the values of a \
              later one, or `serialize` and `deserialize` of a type do not fit each other",

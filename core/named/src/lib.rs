@@ -23,6 +23,7 @@
 
 extern crate alloc;
 
+mod compare;
 mod error;
 mod number;
 mod read;
@@ -37,6 +38,7 @@ use alloc::vec::Vec;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use compare::same;
 pub use error::Error;
 //pub use sample::{Trial, sample};
 
@@ -90,7 +92,7 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<Reading
 pub fn tried<T: Serialize + DeserializeOwned>(value: &T, bounds: Bounds) -> Result<Vec<u8>, Error> {
     let bytes = to_vec_within(value, bounds)?;
     let back: T = read(&bytes, bounds)?.value;
-    if to_vec_within(&back, bounds)? != bytes {
+    if !same(&to_vec_within(&back, bounds)?, &bytes) {
         return Err(Error::changed());
     }
     Ok(bytes)

@@ -27,16 +27,7 @@ pub fn from_slice<T: DeserializeOwned>(
         return Err(Error::new("another program, or a newer version of this library, wrote it"));
     }
     let table = Table::take(&mut input)?;
-    let mut reader = Reader {
-        input,
-        table: &table,
-        given: None,
-        field: None,
-        depth: 0,
-        bounds,
-        dropped: Vec::new(),
-        is_dynamic: false,
-    };
+    let mut reader = Reader::new(input, &table, bounds);
     let value = T::deserialize(&mut reader)?;
     if !reader.input.is_empty() {
         return Err(Error::new(format!("{} bytes too many", reader.input.len())));
@@ -45,10 +36,10 @@ pub fn from_slice<T: DeserializeOwned>(
 }
 
 pub struct Reader<'t, 'de> {
-    input: &'de [u8],
-    table: &'t Table<'de>,
+    pub input: &'de [u8],
+    pub table: &'t Table<'de>,
     /// The tag of the next value, which it shares with its neighbours.
-    given: Option<u8>,
+    pub given: Option<u8>,
     /// The field whose value comes next: its type and name.
     field: Option<(&'static str, &'de str)>,
     depth: usize,
@@ -58,8 +49,14 @@ pub struct Reader<'t, 'de> {
 }
 
 impl<'t, 'de> Reader<'t, 'de> {
+    pub fn new(input: &'de [u8], table: &'t Table<'de>, bounds: Bounds) -> Self {
+        let (given, field, depth) = (None, None, 0);
+        let (dropped, is_dynamic) = (Vec::new(), false);
+        Reader { input, table, given, field, depth, bounds, dropped, is_dynamic }
+    }
+
     #[inline]
-    fn tag(&mut self) -> Result<u8, Error> {
+    pub fn tag(&mut self) -> Result<u8, Error> {
         if let Some(tag) = self.given.take() {
             return Ok(tag);
         }
@@ -69,12 +66,12 @@ impl<'t, 'de> Reader<'t, 'de> {
     }
 
     /// The next value's tag, which stays.
-    fn peek(&self) -> Result<u8, Error> {
+    pub fn peek(&self) -> Result<u8, Error> {
         self.given.or_else(|| self.input.first().copied()).ok_or_else(Error::cut)
     }
 
     #[inline]
-    fn varint(&mut self) -> Result<u64, Error> {
+    pub fn varint(&mut self) -> Result<u64, Error> {
         number::take(&mut self.input).ok_or_else(Error::cut)
     }
 
@@ -105,18 +102,27 @@ impl<'t, 'de> Reader<'t, 'de> {
         core::str::from_utf8(self.bytes()?).map_err(|_| Error::new("a text is not UTF-8"))
     }
 
-    fn name(&mut self) -> Result<&'de str, Error> {
+    pub fn name(&mut self) -> Result<&'de str, Error> {
         let number = self.varint()?;
         self.table.name(number).ok_or_else(|| Error::new("a name is not in the table"))
     }
 
-    fn shape(&mut self) -> Result<(usize, usize), Error> {
+    pub fn shape(&mut self) -> Result<(usize, usize), Error> {
         let short = u16::from_le_bytes(self.fixed()?);
         let number = match short {
             u16::MAX => u32::from_le_bytes(self.fixed()?),
             _ => short.into(),
         };
         self.table.shape(number).ok_or_else(|| Error::new("a shape is not in the table"))
+    }
+
+    /// The tag that the elements of a sequence share.
+    pub fn shared_tag(&mut self) -> Result<Option<u8>, Error> {
+        match self.fixed()? {
+            [tag::MIXED] => Ok(None),
+            [shared] if tag::is_shared(shared) => Ok(Some(shared)),
+            _ => Err(Error::new("the elements share a tag that cannot be shared")),
+        }
     }
 
     fn char(&mut self) -> Result<char, Error> {
@@ -223,7 +229,7 @@ impl<'t, 'de> Reader<'t, 'de> {
     }
 
     /// Passes over a value.
-    fn skip(&mut self) -> Result<(), Error> {
+    pub fn skip(&mut self) -> Result<(), Error> {
         match self.tag()? {
             tag::UNIT | tag::FALSE | tag::TRUE | tag::NONE => {}
             tag::U8 | tag::I8 => drop(self.fixed::<1>()?),

@@ -223,6 +223,14 @@ fn flattened_structs() {
     });
 }
 
+#[test]
+fn the_order_of_hashes_is_no_part_of_a_value() {
+    let map: HashMap<u32, BTreeSet<char>> = (0..100).map(|n| (n, BTreeSet::from(['x']))).collect();
+    tried(&(map.clone(), map), steadfast_named::Bounds::NONE).expect("the same in another order");
+    assert!(steadfast_named::same(&to_vec(&[1, 2]).unwrap(), &to_vec(&[2, 1]).unwrap()));
+    assert!(!steadfast_named::same(&to_vec(&[1, 2]).unwrap(), &to_vec(&[2, 2]).unwrap()));
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Wide {
     #[serde(flatten)]

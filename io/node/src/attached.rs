@@ -29,16 +29,16 @@ use connection::Incoming;
 /// replica no more.
 ///
 /// # Errors
-/// No node has started this program, it does not let it serve, or the connection broke.
+/// No node has started this program, it does not let it serve, or the connection broke; or the
+/// service's initial state does not come back as it was when another replica is given it.
 pub fn attach<S: Service + 'static>(
     make: impl Fn() -> S + Send + 'static,
 ) -> Result<(), AttachError> {
-    let mut node = Incoming::connect()?;
+    let node = Incoming::connect()?;
     let begins = in_order::begins();
     let group = env::var(GROUP_VARIABLE).unwrap_or_default();
-    node.introduce(&group)?;
     let make: Factory = Box::new(move || Box::new(make()));
-    in_order::serve(node, GroupId::of(&group), make, begins)
+    in_order::serve(node, &group, make, begins)
 }
 
 /// As [`attach`], for a stateless group: normal, critical and alarm calls have a thread and a

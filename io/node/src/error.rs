@@ -294,6 +294,9 @@ pub enum HostError {
     /// There is no replica of this group here.
     #[error("this node hosts no replica of group \"{0}\"")]
     NotHosted(String),
+    /// The state that the service begins with would not arrive whole at another replica.
+    #[error("the service's state cannot be kept: {0}")]
+    State(String),
     /// The service cannot give its state.
     #[error("the service cannot give its state: {0}")]
     Snapshot(String),

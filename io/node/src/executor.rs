@@ -23,6 +23,7 @@ mod replica;
 mod report;
 mod standby;
 mod threads;
+mod trial;
 
 pub(crate) use process::Process;
 use replica::bytes_of;
@@ -32,6 +33,7 @@ pub(crate) use report::{Asked, Done, Report, StateReply};
 pub(crate) use standby::Standby;
 pub(crate) use threads::Results;
 use threads::{Plan, Threads};
+pub(crate) use trial::Notice;
 
 /// A replica's service, wherever it runs.
 pub(crate) struct Executor {
@@ -67,16 +69,13 @@ impl Executor {
         make: Factory,
         options: HostOptions,
         results: Results,
-    ) -> std::io::Result<Executor> {
+    ) -> Result<Executor, HostError> {
         let serial = next_serial();
         let place = match options.execution {
-            Execution::Inline => Place::Inline(Box::new(Replica::new(
-                group,
-                serial,
-                make,
-                options.group.style,
-                None,
-            ))),
+            Execution::Inline => {
+                let replica = Replica::new(group, serial, make, options.group.style, None);
+                Place::Inline(Box::new(replica.map_err(HostError::State)?))
+            }
             Execution::Thread | Execution::Lanes => {
                 let make = Arc::new(Mutex::new(make));
                 let plan = Plan { name: name.into(), make, options, results };
@@ -157,7 +156,7 @@ impl Executor {
 
     /// Another executor for the same replica, with a service in its initial state, if it runs in a
     /// thread.
-    pub fn anew(&self) -> Option<std::io::Result<(String, GroupOptions, Executor)>> {
+    pub fn anew(&self) -> Option<Result<(String, GroupOptions, Executor), HostError>> {
         let Place::Threads(threads) = &self.place else { return None };
         let plan = threads.plan();
         let (name, options) = (plan.name.clone(), plan.options.group);

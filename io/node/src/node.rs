@@ -286,8 +286,7 @@ impl Node {
         let make = Box::new(move || -> Box<dyn Service> { Box::new(make()) });
         let id = GroupId::of(group);
         let results = self.results.clone().ok_or(Stopped::Stopped)?;
-        let executor =
-            Executor::start(id, group, make, options, results).map_err(HostError::Thread)?;
+        let executor = Executor::start(id, group, make, options, results)?;
         self.control.ask_hosting(|reply| Order::Host {
             name: group.into(),
             options: options.group,

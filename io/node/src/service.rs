@@ -44,11 +44,36 @@ pub trait Service: Send {
     /// Why it cannot be taken, in words.
     fn snapshot(&self) -> Result<Vec<u8>, BoxError>;
 
+    /// The whole state, if it has no more bytes than this: a replica tries small states now and
+    /// then, and calls wait meanwhile. By default the whole one is made, and looked at.
+    ///
+    /// # Errors
+    /// As [`snapshot`](Self::snapshot).
+    fn snapshot_within(&self, bytes: usize) -> Result<Option<Vec<u8>>, BoxError> {
+        Ok(Some(self.snapshot()?).filter(|state| state.len() <= bytes))
+    }
+
     /// Replaces the whole state by what another replica's `snapshot` gave.
     ///
     /// # Errors
     /// Why the bytes are not a state, in words. The replica then stays without state.
     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError>;
+
+    /// As [`restore`](Self::restore), and tells which fields of the given state were left out because
+    /// this version of the service does not know them.
+    ///
+    /// # Errors
+    /// As `restore`.
+    fn restore_telling(&mut self, state: &[u8], dropped: &mut Vec<String>) -> Result<(), BoxError> {
+        let _ = dropped;
+        self.restore(state)
+    }
+
+    /// Whether two states are the same, but for the order of what a hash map has in them. By
+    /// default they must have the same bytes, in whatever order.
+    fn is_same_state(&self, one: &[u8], other: &[u8]) -> bool {
+        has_same_bytes(one, other)
+    }
 
     /// Only for the primary of a warm passive group: what the calls have changed since this was
     /// asked last, or since the state came, in words that [`apply`](Self::apply) understands.
@@ -70,6 +95,16 @@ pub trait Service: Send {
         let _ = delta;
         Err("this service takes no deltas: the group's primary runs another version of it".into())
     }
+}
+
+/// The same bytes, in whatever order: hash maps of equal content are written in different ones.
+pub fn has_same_bytes(one: &[u8], other: &[u8]) -> bool {
+    let counts = |bytes: &[u8]| {
+        let mut counts = [0usize; 256];
+        bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+        counts
+    };
+    one == other || (one.len() == other.len() && counts(one) == counts(other))
 }
 
 /// Makes a service in its initial state: at hosting, and when a replica has to begin anew.

@@ -36,6 +36,7 @@ mod slow;
 mod states;
 mod stubs;
 mod suspicion;
+mod versions;
 mod ways_in;
 
 use std::process::ExitCode;
@@ -68,6 +69,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<many::Options>(),
     Entry::of::<renewing::Options>(),
     Entry::of::<rolling::Options>(),
+    Entry::of::<versions::Options>(),
     Entry::of::<poison::Options>(),
     Entry::of::<qos::Options>(),
     Entry::of::<neighbour::Options>(),

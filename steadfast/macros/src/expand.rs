@@ -7,10 +7,10 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Error, ItemTrait};
+use syn::{Error, ItemTrait, Type};
 
 use crate::given::Given;
-use crate::model::{self, Method};
+use crate::model::{self, Method, Output};
 use crate::options::Options;
 
 mod contract;
@@ -79,6 +79,8 @@ fn expand(item: &ItemTrait, methods: &[Method], given: Given) -> TokenStream {
         #types
         #[allow(dead_code, deprecated, non_camel_case_types, non_upper_case_globals)]
         const _: () = {
+            #[allow(unused_imports)]
+            use ::steadfast::__private::NoResult as _;
             #(#arguments)*
             #(#ids)*
             #collisions
@@ -291,11 +293,33 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
                 ::steadfast::State::snapshot(&self.implementation)
             }
 
+            fn snapshot_within(
+                &self,
+                bytes: usize,
+            ) -> ::core::result::Result<
+                ::core::option::Option<::std::vec::Vec<u8>>,
+                ::steadfast::BoxError,
+            > {
+                ::steadfast::State::snapshot_within(&self.implementation, bytes)
+            }
+
             fn restore(
                 &mut self,
                 state: &[u8],
             ) -> ::core::result::Result<(), ::steadfast::BoxError> {
                 ::steadfast::State::restore(&mut self.implementation, state)
+            }
+
+            fn restore_telling(
+                &mut self,
+                state: &[u8],
+                dropped: &mut ::std::vec::Vec<::std::string::String>,
+            ) -> ::core::result::Result<(), ::steadfast::BoxError> {
+                ::steadfast::State::restore_telling(&mut self.implementation, state, dropped)
+            }
+
+            fn is_same_state(&self, one: &[u8], other: &[u8]) -> bool {
+                ::steadfast::State::is_same(&self.implementation, one, other)
             }
 
             fn delta(
@@ -331,8 +355,13 @@ fn arm(service: &Ident, method: &Method, reads: bool) -> TokenStream {
     let context = method.context.then(|| quote! { context, });
     let fields = method.arguments.iter().map(|argument| &argument.ident);
     let answer = match method.output.error {
-        None => at_result(method, "answer"),
-        Some(_) => at_result(method, "answer_fallible"),
+        None if method.output.may_be_result => {
+            let (name, ty) = (at_result(method, "answer_returned"), &method.output.ok);
+            let is_result = is_result(ty);
+            quote! { #name::<#arguments, #ty, #is_result> }
+        }
+        None => at_result(method, "answer").to_token_stream(),
+        Some(_) => at_result(method, "answer_fallible").to_token_stream(),
     };
     quote! {
         #id => ::steadfast::__private::#answer(&call, #signature, |arguments: #arguments| {
@@ -346,6 +375,25 @@ fn arm(service: &Ident, method: &Method, reads: bool) -> TokenStream {
 /// cannot send it.
 fn at_result(method: &Method, name: &str) -> Ident {
     Ident::new(name, method.output.ok.span())
+}
+
+/// Whether the type is a `Result`, as the compiler knows it.
+fn is_result(ty: &Type) -> TokenStream {
+    quote! { { ::steadfast::__private::IsResult::<#ty>::YES } }
+}
+
+/// The types that a caller gets: the result, and the service's own error.
+fn returned(method: &Method) -> (TokenStream, TokenStream) {
+    let Output { ok, error, may_be_result } = &method.output;
+    let part = |name: TokenStream| {
+        let is_result = is_result(ok);
+        quote! { <#ok as ::steadfast::__private::Returned<#is_result>>::#name }
+    };
+    match error {
+        Some(error) => (ok.to_token_stream(), error.to_token_stream()),
+        None if *may_be_result => (part(quote! { Ok }), part(quote! { Error })),
+        None => (ok.to_token_stream(), quote! { ::core::convert::Infallible }),
+    }
 }
 
 fn client(item: &ItemTrait, methods: &[Method], client: &Ident, kind: Kind) -> TokenStream {
@@ -426,18 +474,20 @@ fn client_method(item: &ItemTrait, method: &Method, kind: Kind) -> TokenStream {
     let (id, arguments) = (id_name(method), argument_type_name(method));
     let fields: Vec<_> = method.arguments.iter().map(|argument| &argument.ident).collect();
     let types = method.arguments.iter().map(|argument| &argument.ty);
-    let ok = &method.output.ok;
+    let (ok, error) = returned(method);
     // A nested call has a place in the order, even if it changes nothing.
     let reads = method.reads && kind != Kind::Nested;
-    let (error, call) = match &method.output.error {
-        None => {
-            let name = if reads { "read" } else { "call" };
-            (quote! { ::core::convert::Infallible }, at_result(method, name))
+    let verb = if reads { "read" } else { "call" };
+    let call = match &method.output {
+        Output { error: Some(_), .. } => {
+            at_result(method, &format!("{verb}_fallible")).to_token_stream()
         }
-        Some(error) => {
-            let name = if reads { "read_fallible" } else { "call_fallible" };
-            (error.to_token_stream(), at_result(method, name))
+        Output { ok, may_be_result: true, .. } => {
+            let (name, is_result) =
+                (at_result(method, &format!("{verb}_returned")), is_result(ok));
+            quote! { #name::<#arguments, #ok, #is_result> }
         }
+        _ => at_result(method, verb).to_token_stream(),
     };
     let (keyword, wait) = if kind == Kind::Async {
         (quote! { async }, quote! { .await })

@@ -41,6 +41,18 @@ pub struct Argument {
 pub struct Output {
     pub ok: Type,
     pub error: Option<Type>,
+    /// `ok` is a name that may stand for a `Result`: the compiler finds out.
+    pub may_be_result: bool,
+}
+
+/// Types that no `Result` hides behind.
+const PLAIN: &str = "bool char u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 String \
+                     Vec VecDeque Option Box Arc BTreeMap BTreeSet HashMap HashSet Duration Bytes";
+
+fn may_be_result(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    let last = path.path.segments.last().map(|last| last.ident.to_string());
+    last.is_some_and(|last| !PLAIN.split(' ').any(|plain| plain == last))
 }
 
 impl Method {
@@ -258,7 +270,7 @@ fn argument(input: &FnArg, faults: &mut Faults) -> Option<Argument> {
 
 fn output(output: &ReturnType, faults: &mut Faults) -> Option<Output> {
     let ReturnType::Type(_, ty) = output else {
-        return Some(Output { ok: parse_quote!(()), error: None });
+        return Some(Output { ok: parse_quote!(()), error: None, may_be_result: false });
     };
     check_type(ty, "a result", faults);
     let result = match &**ty {
@@ -266,7 +278,8 @@ fn output(output: &ReturnType, faults: &mut Faults) -> Option<Output> {
         _ => None,
     };
     let Some(result) = result else {
-        return Some(Output { ok: (**ty).clone(), error: None });
+        let may_be_result = may_be_result(ty);
+        return Some(Output { ok: (**ty).clone(), error: None, may_be_result });
     };
     let types: Vec<&Type> = match &result.arguments {
         PathArguments::AngleBracketed(arguments) => arguments
@@ -280,7 +293,10 @@ fn output(output: &ReturnType, faults: &mut Faults) -> Option<Output> {
         _ => Vec::new(),
     };
     match types[..] {
-        [ok, error] => Some(Output { ok: ok.clone(), error: Some(error.clone()) }),
+        [ok, error] => {
+            let (ok, error) = (ok.clone(), Some(error.clone()));
+            Some(Output { ok, error, may_be_result: false })
+        }
         _ => {
             faults.add(
                 ty,

@@ -51,6 +51,7 @@ const BELOW: &[(&str, &str)] = &[
         "cells channel client engine history image job manager ring seal store testkit wire",
     ),
     ("proof/testkit", "wire"),
+    ("proof/types", "named steadfast"),
     ("proof/fixture", "steadfast"),
     ("proof/fuzz", "steadfast client engine node registry ring seal store wire"),
     ("proof/libfuzzer", "fuzz"),

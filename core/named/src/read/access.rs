@@ -28,12 +28,7 @@ pub struct Elements<'r, 't, 'de> {
 
 impl<'r, 't, 'de> Elements<'r, 't, 'de> {
     pub fn begin(reader: &'r mut Reader<'t, 'de>) -> Result<Self, Error> {
-        let [shared] = reader.fixed()?;
-        let shared = match shared {
-            tag::MIXED => None,
-            shared if tag::is_shared(shared) => Some(shared),
-            _ => return Err(Error::new("the elements share a tag that cannot be shared")),
-        };
+        let shared = reader.shared_tag()?;
         let left = reader.varint()?;
         Ok(Elements { reader, shared, left, index: 0 })
     }

@@ -38,6 +38,9 @@ pub enum AttachError {
     /// The node does not let it in, or needs it no more for a reason that should be looked at.
     #[error("the node says: {0}")]
     Dismissed(String),
+    /// The state that the service begins with would not arrive whole at another replica.
+    #[error("this service's state cannot be kept: {0}")]
+    State(String),
     /// Ordered calls have one order.
     #[error(
         "group \"{0}\" orders its calls, and only stateless groups have lanes: use attach, or style = \"stateless\""

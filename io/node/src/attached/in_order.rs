@@ -25,16 +25,20 @@ use crate::service::{Factory, Line};
 const BATCH: usize = 64 << 10;
 const HELD_BACK: Duration = Duration::from_micros(50);
 
-/// Serves until the node is gone, or needs the replica no more.
+/// Introduces the program, once its state has been tried, and serves until the node is gone or needs
+/// the replica no more.
 pub(super) fn serve(
     node: Incoming,
-    group: GroupId,
+    group: &str,
     make: Factory,
     begins: Option<File>,
 ) -> Result<(), AttachError> {
     let (output, waiting) = (BytesMut::new(), VecDeque::new());
     let link = Arc::new(Shared(Mutex::new(Link { node, output, waiting })));
-    let replica = Replica::new(group, 0, make, Style::default(), Some(link.clone()));
+    let replica =
+        Replica::new(GroupId::of(group), 0, make, Style::default(), Some(link.clone()));
+    let replica = replica.map_err(AttachError::State)?;
+    link.lock().node.introduce(group)?;
     Server { link, replica, arriving: Vec::new(), begins }.serve()
 }
 

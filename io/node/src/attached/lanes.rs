@@ -83,6 +83,7 @@ pub(super) fn serve(
     for lane in Lane::ALL {
         let line = outward.clone();
         let replica = Replica::new(group, 0, make(), Style::Stateless, Some(line.clone()));
+        let replica = replica.expect("no state is tried here");
         let (give, queue) = channel();
         let lane_thread = thread::Builder::new().name(format!("lane {lane:?}"));
         threads.push(lane_thread.spawn(move || work(replica, &queue, &line))?);

@@ -14,6 +14,7 @@ use wire::ordered::Style;
 use wire::{Duration, GroupId};
 
 use super::report::{Done, StateReply};
+use super::trial::{Notice, Trials, dropped};
 use crate::error::HostError;
 use crate::heavy;
 use crate::service::{BoxError, Call, Context, Factory, Line, Outside, Service};
@@ -40,20 +41,32 @@ pub(crate) struct Replica {
     changes: Option<Changes>,
     /// Its last call was.
     pub quick: bool,
+    trials: Trials,
+    /// What is to be told of the state.
+    notices: Vec<Notice>,
 }
 
 impl Replica {
+    /// Makes the service, and tries its initial state.
+    ///
+    /// # Errors
+    /// Why the state would not come back as it is.
     pub fn new(
         group: GroupId,
         serial: u64,
         make: Factory,
         style: Style,
         line: Option<Arc<dyn Line>>,
-    ) -> Replica {
+    ) -> Result<Replica, String> {
         // A panic here is the caller's of `host`, on its own thread.
         let service = (style != Style::ColdPassive).then(&make);
         let changes = (style == Style::WarmPassive).then(Changes::default);
-        Replica { group, serial, make, line, service, changes, quick: false }
+        let mut trials = Trials::default();
+        if let Some(service) = service.as_ref().filter(|_| style.has_state()) {
+            trials.begin(&**service, &make)?;
+        }
+        let (quick, notices) = (false, Vec::new());
+        Ok(Replica { group, serial, make, line, service, changes, quick, trials, notices })
     }
 
     /// Executes a command; `Start`, `Style`, `Reset` and `Stop` have no outcome.
@@ -83,10 +96,12 @@ impl Replica {
             Command::Snapshot { ticket } => {
                 let current = self.changes.as_ref().and_then(Changes::current).cloned();
                 let state = current.map_or_else(|| self.snapshot().map(heavy::bytes), Ok);
+                self.trials.seen(state.as_ref().map_or(0, Bytes::len));
                 (ticket, (Executed::Snapshot(state), false))
             }
             Command::Restore { ticket, state } => {
                 let restored = self.restore(&state);
+                self.trials.seen(state.len());
                 if let (Some(changes), Ok(())) = (&mut self.changes, &restored) {
                     changes.restored(state);
                 }
@@ -137,7 +152,15 @@ impl Replica {
             let reason = "the service panicked in this call; the logs of its nodes say where";
             ServiceOutcome::Refused(Refusal::Failed, reason.into())
         });
+        if let Some(service) = self.service.as_ref().filter(|_| !read) {
+            self.notices.extend(self.trials.executed(&**service, &self.make));
+        }
         (Executed::Reply(limited(outcome)), panicked)
+    }
+
+    /// What has been found out of the state, to be told once.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
     }
 
     fn snapshot(&self) -> Result<Vec<u8>, String> {
@@ -147,7 +170,10 @@ impl Replica {
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
         let service = self.service.as_mut().ok_or("the service could not be made")?;
-        ask("restore", || service.restore(state))
+        let mut fields = Vec::new();
+        ask("restore", || service.restore_telling(state, &mut fields))?;
+        self.notices.extend(dropped(fields));
+        Ok(())
     }
 
     /// Returns what the calls have changed since the last time.
@@ -215,7 +241,7 @@ fn guarded<T>(what: &str, run: impl FnOnce() -> T) -> Result<T, ()> {
 }
 
 /// Returns a service's answer about its state, with errors and panics as text.
-fn ask<T>(what: &str, run: impl FnOnce() -> Result<T, BoxError>) -> Result<T, String> {
+pub(super) fn ask<T>(what: &str, run: impl FnOnce() -> Result<T, BoxError>) -> Result<T, String> {
     match guarded(what, run) {
         Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(()) => Err(format!("the service panicked in its {what}")),

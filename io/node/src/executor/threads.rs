@@ -12,6 +12,7 @@ use os::waker::Waker;
 use wire::{GroupId, Lane};
 
 use super::replica::Replica;
+use crate::error::HostError;
 use super::report::{Asked, Report, StateReply};
 use crate::managing::Clocks;
 use crate::service::{Factory, HostOptions, Line};
@@ -53,7 +54,7 @@ pub(super) struct Plan {
 }
 
 impl Threads {
-    pub fn start(group: GroupId, serial: u64, plan: Plan) -> std::io::Result<Threads> {
+    pub fn start(group: GroupId, serial: u64, plan: Plan) -> Result<Threads, HostError> {
         let lanes: &[Lane] = match plan.options.execution {
             Execution::Lanes => &Lane::ALL,
             Execution::Thread | Execution::Inline => &[Lane::Alarm],
@@ -111,22 +112,24 @@ impl Plan {
         (group, serial): (GroupId, u64),
         lane: Lane,
         lives: Arc<()>,
-    ) -> std::io::Result<Sender<Job>> {
+    ) -> Result<Sender<Job>, HostError> {
         let mut results = self.results.clone();
         results.priority = priority(results.priority, lane);
         let line = Arc::new(Outward { group, serial, results: results.clone() });
         let (make, style) = (shared(self.make.clone()), self.options.group.style);
         let replica = Replica::new(group, serial, make, style, Some(line));
+        let replica = replica.map_err(HostError::State)?;
         let (jobs, queue) = channel();
         // Linux shows 15 bytes of a thread's name.
         let name = format!("replica {}", self.name.replace('\0', ""));
-        thread::Builder::new().name(name).spawn(move || {
+        let spawned = thread::Builder::new().name(name).spawn(move || {
             let clocks = results.clocks.clone();
             clocks.iter().for_each(|clocks| clocks.enter(group, (serial, lane)));
             work(replica, queue, results);
             clocks.iter().for_each(|clocks| clocks.leave(group, (serial, lane)));
             drop(lives);
-        })?;
+        });
+        spawned.map_err(HostError::Thread)?;
         Ok(jobs)
     }
 }

@@ -3,9 +3,9 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
-use syn::{ItemTrait, Type};
+use syn::{ItemTrait, Type, parse_quote};
 
-use crate::model::{Method, attributes};
+use crate::model::{Method, Output, attributes, written};
 use crate::schema::{documentation, text_of};
 
 /// Writes `__contract`: one function, whatever implements the trait.
@@ -23,7 +23,7 @@ pub fn function(item: &ItemTrait, methods: &[Method], proto: Option<TokenStream>
             ::steadfast::Contract {
                 service: ::std::string::String::from(#service),
                 docs: #docs,
-                encodings: ::std::vec!["postcard".into(), "json".into()],
+                encodings: ::std::vec!["named".into(), "postcard".into(), "json".into()],
                 methods,
                 types: types.finish(),
                 proto: #proto,
@@ -44,14 +44,7 @@ fn method(method: &Method) -> TokenStream {
             }
         }
     });
-    let result = in_types(&method.output.ok);
-    let error = match &method.output.error {
-        Some(error) => {
-            let error = in_types(error);
-            quote! { ::core::option::Option::Some(#error) }
-        }
-        None => quote! { ::core::option::Option::None },
-    };
+    let (result, error) = outcome(&method.output);
     quote! {
         ::steadfast::contract::MethodContract {
             name: ::std::string::String::from(#name),
@@ -61,6 +54,39 @@ fn method(method: &Method) -> TokenStream {
             result: #result,
             error: #error,
         }
+    }
+}
+
+/// The texts of the result and of the service's own error.
+fn outcome(output: &Output) -> (TokenStream, TokenStream) {
+    let Output { ok, error, may_be_result } = output;
+    match error {
+        Some(error) => {
+            let error = in_types(error);
+            (in_types(ok), quote! { ::core::option::Option::Some(#error) })
+        }
+        None if *may_be_result => {
+            let (is_result, written) = (super::is_result(ok), written(ok));
+            let part = |name: TokenStream| -> Type {
+                parse_quote! { <#ok as ::steadfast::__private::Returned<#is_result>>::#name }
+            };
+            let (result, error) = (part(quote! { Ok }), part(quote! { Error }));
+            let (result, error) = (named_by(&result, &written), named_by(&error, &written));
+            let is_result = quote! { ::steadfast::__private::IsResult::<#ok>::YES };
+            (result, quote! { #is_result.then(|| #error) })
+        }
+        None => (in_types(ok), quote! { ::core::option::Option::None }),
+    }
+}
+
+/// The text of a type that nobody has written out.
+fn named_by(ty: &Type, written: &str) -> TokenStream {
+    quote! {
+        ::steadfast::__private::text_of_part::<#ty>(
+            (&::steadfast::__private::by_schema::Probe::<#ty>(::core::marker::PhantomData))
+                .text(&mut types, ""),
+            #written,
+        )
     }
 }
 

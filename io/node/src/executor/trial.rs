@@ -1,0 +1,209 @@
+//! A replica's state is tried before it is needed.
+//!
+//! The service writes its state, another instance reads it and writes it again. What does not come
+//! back the same would be found at the next fail-over otherwise, when the last good copy is gone.
+//! The initial state is tried at once, then the state after 1, 2, 4, ... calls, and later once a
+//! minute; one that takes long, less often. A large one is not tried, because calls wait meanwhile:
+//! it is read back when it is transferred.
+
+use os::clock::monotonic;
+use wire::limits::MAX_REASON;
+use wire::{Duration, Time};
+
+use super::replica::{ask, cut};
+use crate::service::{Factory, Service};
+
+/// Between two trials.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// A trial takes at most one part of so many of a replica's time.
+const SHARE: u64 = 1_000;
+
+/// Trials after so many calls come without a wait, if the last one was quick.
+const FIRST_CALLS: u64 = 1_024;
+const QUICK: Duration = Duration::from_millis(1);
+
+/// A state that is larger is not tried.
+const LARGE: usize = 1 << 20;
+
+/// What is to be told of a replica's state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// It cannot be written, or reads back as another one: why.
+    Unreadable(String),
+    /// All is well with it again.
+    Readable,
+    /// The state that was given has these fields, which the service does not know.
+    Dropped(String),
+}
+
+/// When the next trial is due, and what the last one told.
+#[derive(Debug)]
+pub struct Trials {
+    calls: u64,
+    /// The number of calls after which the next early trial comes.
+    after: u64,
+    /// The time from which on a trial may come.
+    from: Time,
+    /// The last trial failed.
+    is_failed: bool,
+    /// The state was too large when it was last seen.
+    is_large: bool,
+}
+
+
+impl Default for Trials {
+    fn default() -> Self {
+        Trials { calls: 0, after: 1, from: Time(0), is_failed: false, is_large: false }
+    }
+}
+
+impl Trials {
+    /// Tries the initial state: what is wrong with its type mostly shows there.
+    ///
+    /// # Errors
+    /// Why the state cannot be kept.
+    pub fn begin(&mut self, service: &dyn Service, make: &Factory) -> Result<(), String> {
+        self.is_large = !try_state(service, make)?;
+        Ok(())
+    }
+
+    /// Tries the state, if that is due after one more call.
+    #[inline]
+    pub fn executed(&mut self, service: &dyn Service, make: &Factory) -> Option<Notice> {
+        self.calls += 1;
+        if self.calls < self.after {
+            return None;
+        }
+        self.due(service, make)
+    }
+
+    #[cold]
+    fn due(&mut self, service: &dyn Service, make: &Factory) -> Option<Notice> {
+        let now = monotonic();
+        if now < self.from || self.is_large {
+            // Looking at the clock costs something, too.
+            self.after = self.calls + FIRST_CALLS / 16;
+            return None;
+        }
+        let told = self.tried(service, make);
+        let took = monotonic().since(now);
+        let early = self.calls < FIRST_CALLS && took < QUICK;
+        self.after = if early { self.calls * 2 } else { self.calls + 1 };
+        let rest = Duration::from_nanos(took.as_nanos() as u64 * SHARE);
+        self.from = now + if early { Duration::ZERO } else { rest.max(EVERY) };
+        told
+    }
+
+    /// Tries the state now.
+    pub fn tried(&mut self, service: &dyn Service, make: &Factory) -> Option<Notice> {
+        let result = try_state(service, make).map(|is_small| self.is_large = !is_small);
+        let was_failed = std::mem::replace(&mut self.is_failed, result.is_err());
+        match result {
+            Err(reason) => Some(Notice::Unreadable(reason)),
+            Ok(()) if was_failed => Some(Notice::Readable),
+            Ok(()) => None,
+        }
+    }
+
+    /// The state has so many bytes.
+    pub fn seen(&mut self, bytes: usize) {
+        self.is_large = bytes > LARGE;
+    }
+}
+
+/// Writes, reads and writes the state, unless it is large: whether it is small, or what is wrong.
+fn try_state(service: &dyn Service, make: &Factory) -> Result<bool, String> {
+    let Some(state) = snapshot(service)? else { return Ok(false) };
+    let mut other = ask("factory", || Ok(make()))?;
+    ask("restore", || other.restore(&state))
+        .map_err(|reason| format!("it cannot be read back: {reason}"))?;
+    let again = ask("snapshot", || other.snapshot())?;
+    match service.is_same_state(&state, &again) {
+        true => Ok(true),
+        false => Err("it reads back as another state: look for values that `serialize` and \
+                      `deserialize` treat differently"
+            .into()),
+    }
+}
+
+fn snapshot(service: &dyn Service) -> Result<Option<Vec<u8>>, String> {
+    ask("snapshot", || service.snapshot_within(LARGE))
+}
+
+/// The fields of a state that were left out, as one text.
+pub fn dropped(fields: Vec<String>) -> Option<Notice> {
+    if fields.is_empty() {
+        return None;
+    }
+    let text = fields.join(", ");
+    Some(Notice::Dropped(if text.len() > MAX_REASON { cut(text) } else { text }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::service::{BoxError, Call, Context};
+    use engine::ServiceOutcome;
+
+    /// Loses what is above its limit when it is read.
+    struct Lossy {
+        value: u8,
+        limit: u8,
+        snapshots: Arc<AtomicU32>,
+    }
+
+    impl Service for Lossy {
+        fn call(&mut self, _: &Context, _: Call<'_>) -> ServiceOutcome {
+            unreachable!("nobody calls it")
+        }
+
+        fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
+            self.snapshots.fetch_add(1, Ordering::Relaxed);
+            Ok(vec![self.value])
+        }
+
+        fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
+            self.value = state[0].min(self.limit);
+            if state[0] == 255 { Err("no such value".into()) } else { Ok(()) }
+        }
+    }
+
+    fn lossy(value: u8) -> (Lossy, Factory, Arc<AtomicU32>) {
+        let snapshots = Arc::new(AtomicU32::new(0));
+        let (of_one, of_other) = (snapshots.clone(), snapshots.clone());
+        let make =
+            move || -> Box<dyn Service> { Box::new(Lossy { value: 0, limit: 9, snapshots: of_other.clone() }) };
+        (Lossy { value, limit: 9, snapshots: of_one }, Box::new(make), snapshots)
+    }
+
+    #[test]
+    fn what_reads_back_as_another_state_is_told_until_all_is_well_again() {
+        let (mut service, make, _) = lossy(7);
+        let mut trials = Trials::default();
+        assert_eq!(trials.tried(&service, &make), None);
+        service.value = 10;
+        let told = trials.tried(&service, &make);
+        assert!(matches!(told, Some(Notice::Unreadable(reason)) if reason.contains("another")));
+        service.value = 255;
+        let told = trials.tried(&service, &make);
+        assert!(matches!(told, Some(Notice::Unreadable(why)) if why.contains("no such value")));
+        service.value = 9;
+        assert_eq!(trials.tried(&service, &make), Some(Notice::Readable));
+        assert_eq!(trials.tried(&service, &make), None);
+    }
+
+    #[test]
+    fn early_calls_are_tried_often_and_later_ones_seldom() {
+        let (service, make, snapshots) = lossy(7);
+        let mut trials = Trials::default();
+        for _ in 0..100_000 {
+            assert_eq!(trials.executed(&service, &make), None);
+        }
+        // Two snapshots each: after 1, 2, 4, .. 1,024 calls, and not again within a minute.
+        assert_eq!(snapshots.load(Ordering::Relaxed), 2 * 11);
+    }
+}
