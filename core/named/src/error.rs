@@ -16,21 +16,9 @@ pub struct Error(Box<Inner>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Inner {
     reason: String,
-    kind: Kind,
+    is_too_large: bool,
     /// From the inside out.
     path: Vec<Step>,
-}
-
-/// What a sampler learns from a refusal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Other,
-    /// A field is needed.
-    Missing(&'static str),
-    /// One of these is needed.
-    Variant(&'static [&'static str]),
-    /// The value has more than the bound.
-    TooLarge,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,11 +30,7 @@ enum Step {
 
 impl Error {
     pub(crate) fn new(reason: impl Into<String>) -> Error {
-        Error(Box::new(Inner { reason: reason.into(), kind: Kind::Other, path: Vec::new() }))
-    }
-
-    fn of_kind(reason: String, kind: Kind) -> Error {
-        Error(Box::new(Inner { reason, kind, path: Vec::new() }))
+        Error(Box::new(Inner { reason: reason.into(), is_too_large: false, path: Vec::new() }))
     }
 
     pub(crate) fn cut() -> Error {
@@ -58,7 +42,9 @@ impl Error {
     }
 
     pub(crate) fn too_large(bytes: usize) -> Error {
-        Error::of_kind(format!("it has more than {bytes} bytes"), Kind::TooLarge)
+        let mut error = Error::new(format!("it has more than {bytes} bytes"));
+        error.0.is_too_large = true;
+        error
     }
 
     /// The value reads back as another one.
@@ -69,13 +55,9 @@ impl Error {
         )
     }
 
-    pub(crate) fn kind(&self) -> &Kind {
-        &self.0.kind
-    }
-
     /// The value is larger than the bound that was given; nothing else is known of it.
     pub fn is_too_large(&self) -> bool {
-        self.0.kind == Kind::TooLarge
+        self.0.is_too_large
     }
 
     #[cold]
@@ -127,17 +109,5 @@ impl ser::Error for Error {
 impl de::Error for Error {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Error::new(message.to_string())
-    }
-
-    fn missing_field(field: &'static str) -> Self {
-        Error::of_kind(format!("missing field `{field}`"), Kind::Missing(field))
-    }
-
-    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        let reason = match expected {
-            [] => format!("unknown variant `{variant}`, there are none"),
-            _ => format!("unknown variant `{variant}`, expected one of `{}`", expected.join("`, `")),
-        };
-        Error::of_kind(reason, Kind::Variant(expected))
     }
 }

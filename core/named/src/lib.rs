@@ -16,8 +16,7 @@
 //! structs: the names of the fields that were written. A struct names its shape, so that a million
 //! structs of one type carry their names once.
 //!
-//! [`to_vec`] and [`from_slice`] write and read; [`tried`] does both, and compares. [`sample`] makes
-//! values of a type that serde can read, so that a type is tried before there is a value of it.
+//! [`to_vec`] and [`from_slice`] write and read; [`tried`] does both, and compares.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -27,7 +26,6 @@ mod compare;
 mod error;
 mod number;
 mod read;
-//mod sample;
 mod table;
 mod tag;
 mod write;
@@ -40,7 +38,6 @@ use serde::de::DeserializeOwned;
 
 pub use compare::same;
 pub use error::Error;
-//pub use sample::{Trial, sample};
 
 /// The first bytes: what no other encoding of the same type begins with. Eleven bytes of ones are
 /// no text's length and no number in postcard, and the encodings that could have them are shorter.

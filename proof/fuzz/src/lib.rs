@@ -10,6 +10,7 @@
 mod machines;
 mod parsers;
 mod source;
+mod values;
 
 pub use source::Source;
 
@@ -23,7 +24,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 16] = [
+pub const ALL: [Target; 17] = [
     Target { name: "datagram", run: parsers::datagram },
     Target { name: "ordered", run: parsers::ordered },
     Target { name: "frame", run: parsers::frame },
@@ -33,6 +34,7 @@ pub const ALL: [Target; 16] = [
     Target { name: "config", run: parsers::config },
     Target { name: "admin", run: parsers::admin },
     Target { name: "contract", run: parsers::contract },
+    Target { name: "named", run: values::named },
     Target { name: "sealed", run: parsers::sealed },
     Target { name: "ring", run: machines::ring },
     Target { name: "schedule", run: machines::schedule },

@@ -79,6 +79,6 @@ macro_rules! targets {
 }
 
 targets!(
-    datagram ordered frame attach rank agents config admin contract sealed ring schedule stack session
+    datagram ordered frame attach rank agents config admin contract named sealed ring schedule stack session
     store registry
 );

@@ -74,13 +74,16 @@ impl Experiment for Options {
             let callers: Vec<_> = (0..self.clients)
                 .map(|account| {
                     let (client, seen) = (&client, &seen);
-                    scope.spawn(move || self.call(client, account, seen))
+                    // An error of an experiment stays in its thread; its text does not.
+                    scope.spawn(move || {
+                        self.call(client, account, seen).map_err(|error| error.to_string())
+                    })
                 })
                 .collect();
             let ended = self.change(run, &cluster, &seen);
             seen.over.store(true, Ordering::Relaxed);
             let called = callers.into_iter().map(|it| it.join().expect("it does not panic"));
-            called.collect::<Outcome<Vec<()>>>()?;
+            called.collect::<Result<Vec<()>, String>>()?;
             ended
         })
     }
@@ -108,7 +111,7 @@ impl Options {
         let reason = until(TIMEOUT, LOOK, || {
             Ok(status(cluster)?
                 .and_then(|it| it.undone)
-                .map(|undone| undone.to_string())
+                .map(|undone| serde_json::to_string(&undone).expect("it is plain data"))
                 .ok_or_else(|| "the version that does not fit is not refused".to_owned()))
         })?;
         let took = began.elapsed();

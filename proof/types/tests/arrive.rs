@@ -1,6 +1,6 @@
 //! Values of random types are states, arguments and results: they arrive as they were, or are
 //! refused where they are written. Another value arrives never.
-#![allow(clippy::all)]
+#![allow(missing_docs, unused_parens, clippy::all)]
 
 use std::fmt::Debug;
 
@@ -55,9 +55,10 @@ fn as_state<T: State>(value: &T, mut other: T) -> Result<T, String> {
 }
 
 /// As a client writes it, a service takes and returns it, and a client reads the result.
-fn as_argument<T: Serialize + DeserializeOwned>(value: &T) -> Result<T, String> {
-    let body = named::tried(&(value,), named::Bounds::CALL)
-        .or_else(|error| Err(error.to_string()))?;
+fn as_argument<T: Clone + Serialize + DeserializeOwned>(value: &T) -> Result<T, String> {
+    let arguments = (value.clone(),);
+    let body =
+        named::tried(&arguments, named::Bounds::CALL).map_err(|error| error.to_string())?;
     let call = Call { method: MethodId::of("echo"), json: false, body: &body };
     match answer(&call, "echo", |(value,): (T,)| value) {
         ServiceOutcome::Ok(result) => named::from_slice(&result).map_err(|error| error.to_string()),

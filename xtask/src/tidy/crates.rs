@@ -53,7 +53,7 @@ const BELOW: &[(&str, &str)] = &[
     ("proof/testkit", "wire"),
     ("proof/types", "named steadfast"),
     ("proof/fixture", "steadfast"),
-    ("proof/fuzz", "steadfast client engine node registry ring seal store wire"),
+    ("proof/fuzz", "steadfast client engine named node registry ring seal store wire"),
     ("proof/libfuzzer", "fuzz"),
     (
         "proof/harness",
