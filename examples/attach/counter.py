@@ -85,8 +85,8 @@ class Counter:
         self.sum = 0
 
     def add(self, n):
-        if type(n) is not int:
-            raise TypeError("n is not a whole number")
+        if type(n) is not int or not -(2**63) <= n < 2**63:
+            raise TypeError("n is not a whole number of 64 bits")
         if not -(2**63) <= self.sum + n < 2**63:
             raise ServiceError(f"the counter stands at {self.sum} and cannot take that much more")
         self.sum += n

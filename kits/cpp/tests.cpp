@@ -2,6 +2,9 @@
 // and errors of many forms, by which `steadfast conform` tries the kit.
 #include "steadfast.hpp"
 
+#include <fstream>
+#include <iterator>
+
 using steadfast::Form;
 using steadfast::Json;
 
@@ -40,6 +43,27 @@ class Store {
   Items items_;
   Notes notes_;
   std::uint64_t last_ = 0;
+};
+
+// The example of the README.
+struct Account {
+  std::string owner;
+  std::uint64_t balance = 0, credit = 0;
+};
+template <>
+struct steadfast::Form<Account> {
+  static std::string name() { return "Account"; }
+  static Account read(const Json& json) {
+    Account account;
+    Fields fields(json, "Account");
+    fields.read(account.owner, {"owner"});
+    fields.read(account.balance, {"balance", "amount"});  // renamed: states with amount are read
+    fields.read(account.credit, {"credit"}, 0);           // added: it needs a default
+    return account;
+  }
+  static Json write(const Account& account) {
+    return Json::Object{{"owner", account.owner}, {"balance", account.balance}, {"credit", account.credit}};
+  }
 };
 
 static int failures = 0;
@@ -146,6 +170,22 @@ static void fields_are_added_removed_and_renamed() {
   steadfast::detail::restoring() = {};
 }
 
+static std::string file(const std::string& name) {
+  const std::string here = __FILE__;
+  std::ifstream in(here.substr(0, here.rfind('/') + 1) + name);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+static void the_readme_shows_a_next_version() {
+  Account account = Form<Account>::read(Json::parse_state(R"({"amount": 5, "owner": "Ada"})"));
+  expect(account.owner == "Ada" && account.balance == 5 && account.credit == 0, "the README's account");
+  std::string code = file("README.md");
+  code.erase(0, code.find("## How the state changes"));
+  code.erase(0, code.find("```cpp\n") + 7);
+  code.resize(code.find("```"));
+  expect(file("tests.cpp").find(code) != std::string::npos, "the README has another example:\n" + code);
+}
+
 int main() {
   if (std::getenv("STEADFAST_ATTACH"))
     return steadfast::Service<Store>("Store")
@@ -160,5 +200,6 @@ int main() {
   what_callers_cannot_read_is_not_written();
   states_come_back_as_they_were();
   fields_are_added_removed_and_renamed();
+  the_readme_shows_a_next_version();
   return failures == 0 ? 0 : 1;
 }

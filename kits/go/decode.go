@@ -21,7 +21,8 @@ type decoder struct {
 
 func (d *decoder) value(n node, v reflect.Value) error {
 	of := v.Type()
-	if of.Kind() != reflect.Pointer && (of == numberType || has(of, unmarshaler)) {
+	its := traitsOf(of)
+	if its.reads {
 		return json.Unmarshal(n.raw, v.Addr().Interface())
 	}
 	if n.kind == 'n' {
@@ -32,7 +33,7 @@ func (d *decoder) value(n node, v reflect.Value) error {
 		}
 		return fmt.Errorf("null is no %v", of)
 	}
-	if of.Kind() != reflect.Pointer && has(of, textUnmarshaler) {
+	if its.readsText {
 		return json.Unmarshal(n.raw, v.Addr().Interface())
 	}
 	switch of.Kind() {
@@ -232,7 +233,10 @@ func (d *decoder) fields(n node, v reflect.Value) error {
 	fields := fieldsOf(v.Type())
 	there := make([]bool, len(fields))
 	for i, name := range n.names {
-		at := d.find(fields, name)
+		at := i // most are in order
+		if at >= len(fields) || fields[at].name != name {
+			at = d.find(fields, name)
+		}
 		if at < 0 && !d.isState {
 			return fmt.Errorf("%v has no field %q", v.Type(), cut(name))
 		}

@@ -1,7 +1,6 @@
 package steadfast
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -158,9 +158,24 @@ func (e *encoder) text(text string) error {
 		e.out = append(e.out, '"')
 		return nil
 	}
+	if isPlain(text) {
+		e.out = append(append(append(e.out, '"'), text...), '"')
+		return nil
+	}
 	told, err := json.Marshal(text)
 	e.out = append(e.out, told...)
 	return err
+}
+
+// Whether a text stands in JSON as it is.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		switch letter := text[i]; {
+		case letter < ' ' || letter >= utf8.RuneSelf, letter == '"', letter == '\\', letter == '<', letter == '>', letter == '&':
+			return false
+		}
+	}
+	return true
 }
 
 // Bytes that are no text are written as the halves of surrogate pairs that no text has.
@@ -217,7 +232,7 @@ func (e *encoder) table(v reflect.Value) error {
 		}
 		entries = append(entries, entry{name, v.MapIndex(key)})
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare([]byte(a.key), []byte(b.key)) })
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
 	e.out = append(e.out, '{')
 	for i, entry := range entries {
 		if i > 0 {
@@ -272,8 +287,7 @@ func (e *encoder) fields(v reflect.Value) error {
 			e.out = append(e.out, ',')
 		}
 		comma = true
-		name, _ := json.Marshal(its.name)
-		e.out = append(append(e.out, name...), ':')
+		e.out = append(e.out, its.told...)
 		if err := e.field(its, value); err != nil {
 			return fmt.Errorf("field `%s`: %w", its.name, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Depths to which arrays and objects are nested at most: those of calls, and those of states.
@@ -18,6 +19,7 @@ const (
 // A field of a struct as JSON has it.
 type field struct {
 	name, goName string
+	told         []byte   // the name in JSON, and a colon
 	was          []string // former names: `steadfast:"was=old"`
 	index        []int
 	of           reflect.Type
@@ -42,18 +44,37 @@ func has(of, method reflect.Type) bool {
 	return of.Implements(method) || of.Kind() != reflect.Pointer && reflect.PointerTo(of).Implements(method)
 }
 
-// Whether a type writes itself.
-func ownJSON(of reflect.Type) bool {
-	return of == numberType || has(of, marshaler) || has(of, textMarshaler)
+// How a type writes and reads itself; asking for that takes longer than to write a number.
+type traits struct {
+	writes, reads, readsText bool
+	fields                   []field
 }
 
-var formsOf = map[reflect.Type][]field{}
+var known sync.Map // of *traits by reflect.Type
+
+func traitsOf(of reflect.Type) *traits {
+	if found, there := known.Load(of); there {
+		return found.(*traits)
+	}
+	made := &traits{
+		writes:    of == numberType || has(of, marshaler) || has(of, textMarshaler),
+		reads:     of.Kind() != reflect.Pointer && (of == numberType || has(of, unmarshaler)),
+		readsText: of.Kind() != reflect.Pointer && has(of, textUnmarshaler),
+	}
+	if of.Kind() == reflect.Struct {
+		made.fields = listFields(of)
+	}
+	known.Store(of, made)
+	return made
+}
+
+// Whether a type writes itself.
+func ownJSON(of reflect.Type) bool { return traitsOf(of).writes }
 
 // The fields of a struct, those of embedded structs among them.
-func fieldsOf(of reflect.Type) []field {
-	if known, there := formsOf[of]; there {
-		return known
-	}
+func fieldsOf(of reflect.Type) []field { return traitsOf(of).fields }
+
+func listFields(of reflect.Type) []field {
 	var fields []field
 	for i := range of.NumField() {
 		its := of.Field(i)
@@ -88,10 +109,11 @@ func fieldsOf(of reflect.Type) []field {
 			}
 		}
 		made.defaultValue = value
+		quoted, _ := json.Marshal(made.name)
+		made.told = append(quoted, ':')
 		made.optional = given || made.omits || its.Type.Kind() == reflect.Pointer
 		fields = append(fields, made)
 	}
-	formsOf[of] = fields
 	return fields
 }
 

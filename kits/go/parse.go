@@ -3,6 +3,7 @@ package steadfast
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -91,7 +92,7 @@ func (p *parser) inner(made *node) error {
 	}
 	end := made.kind + 2 // ] behind [, } behind {
 	p.at++
-	known := map[string]bool{}
+	var known map[string]bool
 	for !p.ends(end) {
 		p.blanks()
 		if made.kind == '{' {
@@ -99,10 +100,12 @@ func (p *parser) inner(made *node) error {
 			if err != nil {
 				return err
 			}
-			if known[name] {
+			if known[name] || len(made.names) < few && slices.Contains(made.names, name) {
 				return fmt.Errorf("the name %q comes twice", name)
 			}
-			known[name] = true
+			if len(made.names) >= few {
+				known = noted(known, made.names, name)
+			}
 			made.names = append(made.names, name)
 			p.blanks()
 			p.at++ // the colon
@@ -117,9 +120,31 @@ func (p *parser) inner(made *node) error {
 	return nil
 }
 
+// Objects of so many members are looked through; larger ones have a table.
+const few = 16
+
+func noted(known map[string]bool, names []string, name string) map[string]bool {
+	if known == nil {
+		known = map[string]bool{}
+		for _, name := range names {
+			known[name] = true
+		}
+	}
+	known[name] = true
+	return known
+}
+
 func (p *parser) string() (string, error) {
 	p.at++
-	var out []byte
+	from := p.at
+	for p.body[p.at] != '"' && p.body[p.at] != '\\' && p.body[p.at] < utf8.RuneSelf {
+		p.at++
+	}
+	if p.body[p.at] == '"' {
+		p.at++
+		return string(p.body[from : p.at-1]), nil
+	}
+	out := append([]byte(nil), p.body[from:p.at]...)
 	for {
 		letter := p.body[p.at]
 		switch {

@@ -131,7 +131,8 @@ def plain(value: Any, way: Way) -> Any:
         way.deeper()
         for key in value:
             if type(key) is not str:
-                raise TypeError(f"JSON would make the key {key!r} a text: annotate it, or use text")
+                what = f"the key {key}" if type(key) in (int, bool) else f"a key: {shown(key)}"
+                raise TypeError(f"JSON would make {what} a text: annotate it, or use text")
         table = {text(key, way): plain(item, way) for key, item in value.items()}
         way.depth -= 1
         return table

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,8 @@ from steadfast_client._service import Replica
 
 HELLO, WELCOME, EXECUTE, SNAPSHOT, RESTORE, RESET = 1, 2, 3, 4, 5, 6
 ANSWER, STATE, FAILED, RESTORED, FAREWELL = 7, 8, 9, 10, 11
-COUNTER = Path(__file__).with_name("counter.py")
+TESTS = Path(__file__).parent
+COUNTER = TESTS / "counter.py"
 
 
 #: What leaves a state that JSON would change, and the reason.
@@ -400,6 +402,19 @@ class Versions(unittest.TestCase):
         other.kept.restore(served.kept.snapshot())
         self.assertEqual(vars(other.kept.object), vars(served.kept.object))
         self.assertEqual(other.kept.snapshot(), served.kept.snapshot())
+
+    def test_the_readme_shows_a_next_version(self):
+        text = (TESTS.parent / "README.md").read_text().split("### How the state changes")[1]
+        # Under a name, as hints of dataclasses are looked up in their module.
+        module = types.ModuleType("readme")
+        sys.modules["readme"] = module
+        self.addCleanup(sys.modules.pop, "readme")
+        exec(text.split("```python")[1].split("```")[0], vars(module))
+        served = replica(module.Bank)
+        served.kept.restore(b'{"accounts": {"1": {"amount": 5, "owner": "Ada", "note": ""}}}')
+        bank = served.kept.object
+        self.assertEqual(bank.accounts, {"1": module.Account("Ada", 5, 0)})
+        self.assertEqual((bank.limit, served.kept.notices), (1000, [(3, "`Account.note`")]))
 
     def test_calls_have_no_former_names(self):
         @service
