@@ -10,7 +10,15 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ._types import Form, of_field, placed
-from ._values import Way, is_small, plain, read_state, written_state
+from ._values import (
+    STATE_DEPTH,
+    WRITTEN_DEPTH,
+    Way,
+    is_small,
+    plain,
+    read_state,
+    written_state,
+)
 
 #: Codes of a notice.
 FAULT, WELL, DROPPED = 1, 2, 3
@@ -126,7 +134,8 @@ class Kept:
             self.notices.append((FAULT, reason))
 
     def _read_back(self) -> None:
-        state = self._written(self.object)
+        # Strict in its depth, so that it warns while the state can still be given.
+        state = self._written(self.object, STATE_DEPTH)
         self._trial.size = len(state)
         if len(state) > _TRIED_BYTES:
             return
@@ -150,14 +159,14 @@ class Kept:
         if self._shape.is_plain and is_small(list(self._attributes().values())):
             self._good = self._written(self.object)
 
-    def _written(self, of: Any) -> bytes:
+    def _written(self, of: Any, most: int = WRITTEN_DEPTH) -> bytes:
         if not self._shape.is_plain:
             return bytes(of.snapshot())
         values = vars(of)
         missing = [name for name in self._kinds if name not in values]
         if missing:
             raise TypeError(f"self.{missing[0]} was deleted: set it to None instead")
-        told = {name: self._kept(name, value) for name, value in values.items()}
+        told = {name: self._kept(name, value, most) for name, value in values.items()}
         free = [name for name, value in values.items() if self._is_free(name, value)]
         return written_state({**told, _FREE: free} if free else told)
 
@@ -166,8 +175,8 @@ class Kept:
             return False
         return name not in self._kinds or not _fits(self._kinds[name], value)
 
-    def _kept(self, name: str, value: Any) -> Any:
-        form, way = self._shape.fields.get(name), Way(is_state=True)
+    def _kept(self, name: str, value: Any, most: int) -> Any:
+        form, way = self._shape.fields.get(name), Way(is_state=True, most=most)
         way.depth = 1
         try:
             return form.encode(value, way) if form else plain(value, way)

@@ -14,7 +14,7 @@ CALL_DEPTH = 64
 #: The same of a state; a call that exceeds it is refused.
 STATE_DEPTH = 100
 # A state that was too large to be looked at after each call is written all the same.
-_WRITTEN_DEPTH = 200
+WRITTEN_DEPTH = 200
 
 #: A state of at most so many values, and so many letters, is tried after each call.
 SMALL_VALUES, SMALL_TEXT = 128, 16 * 1024
@@ -34,10 +34,10 @@ class Way:
 
     __slots__ = ("is_state", "depth", "most", "dropped")
 
-    def __init__(self, is_state: bool = False) -> None:
+    def __init__(self, is_state: bool = False, most: int = 0) -> None:
         self.is_state = is_state
         self.depth = 0
-        self.most = _WRITTEN_DEPTH if is_state else CALL_DEPTH
+        self.most = most or (WRITTEN_DEPTH if is_state else CALL_DEPTH)
         #: Fields that were read and that nobody knows.
         self.dropped: List[str] = []
 

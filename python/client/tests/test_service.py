@@ -55,6 +55,9 @@ class Odd:
         for _ in range(200):
             self.values = {"within": self.values}
 
+    def wrap(self) -> None:
+        self.values = {"within": self.values, "beside": list(range(200))}
+
     def wind(self) -> None:
         self.values["itself"] = self.values
 
@@ -292,6 +295,16 @@ class States(unittest.TestCase):
             execute(served, "keep", '["tuple", 1]')
             served.kept.try_state()
         self.assertEqual(served.kept.notices[1:], [(2, "")])
+
+    def test_deep_states_are_told_while_they_can_still_be_given(self):
+        served = replica(Odd)
+        served.kept.object.values = {"large": list(range(200))}
+        for _ in range(120):
+            execute(served, "wrap", "[]")
+        self.assertIn(b"within", served.kept.snapshot())
+        served.kept.try_state()
+        self.assertEqual(served.kept.notices, [(1, served.kept.notices[0][1])])
+        self.assertIn("nested more than 100 deep", served.kept.notices[0][1])
 
     def test_a_state_is_tried_after_the_first_calls_and_then_now_and_then(self):
         served = replica(Odd)

@@ -27,7 +27,7 @@ pub enum Broken {
     Io(#[from] std::io::Error),
 }
 
-/// What a program says of its state, at any time: frame 128.
+/// A program says how its state is, at any time: frame 128.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Notice {
     pub code: u8,

@@ -147,7 +147,7 @@ impl Session {
         self.answer(self.number, &odd)
     }
 
-    /// What the program has said of its state so far, each once.
+    /// The program's words on its state so far, each once.
     pub fn notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.link.notices)
     }

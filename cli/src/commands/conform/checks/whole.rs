@@ -259,7 +259,7 @@ impl Form {
         )
     }
 
-    /// What was taken is there as it was given.
+    /// A value that was taken is there as it was given.
     fn has(&mut self, name: &str, value: &Value, place: impl Display) -> Result<(), Flaw> {
         let state = self.session.snapshot()?;
         let seen = serde_json::from_slice::<Value>(&state).map(|it| it[name].clone());
