@@ -14,6 +14,8 @@ from ._values import (
     STATE_DEPTH,
     WRITTEN_DEPTH,
     Way,
+    given,
+    has_labels,
     is_small,
     plain,
     read_state,
@@ -166,7 +168,11 @@ class Kept:
         missing = [name for name in self._kinds if name not in values]
         if missing:
             raise TypeError(f"self.{missing[0]} was deleted: set it to None instead")
-        told = {name: self._kept(name, value, most) for name, value in values.items()}
+        way = Way(is_state=True, most=most)
+        told = {name: self._kept(name, value, way) for name, value in values.items()}
+        if way.shared:
+            way = way.labelled()
+            told = {name: self._kept(name, value, way) for name, value in values.items()}
         free = [name for name, value in values.items() if self._is_free(name, value)]
         return written_state({**told, _FREE: free} if free else told)
 
@@ -175,8 +181,8 @@ class Kept:
             return False
         return name not in self._kinds or not _fits(self._kinds[name], value)
 
-    def _kept(self, name: str, value: Any, most: int) -> Any:
-        form, way = self._shape.fields.get(name), Way(is_state=True, most=most)
+    def _kept(self, name: str, value: Any, way: Way) -> Any:
+        form = self._shape.fields.get(name)
         way.depth = 1
         try:
             return form.encode(value, way) if form else plain(value, way)
@@ -197,15 +203,19 @@ class Kept:
         free, fields = told.pop(_FREE, []), self._shape.fields
         known = {**vars(fresh), **fields, **dict.fromkeys(free)}
         values = placed(told, self._shape.name, self._shape.former, known, way)
-        way.depth = 1
+        way.depth, way.is_labelled = 1, has_labels(state)
         for name, value in values.items():
-            if name in fields:
-                value = of_field(name, fields[name], value, way)
-            elif name not in free and not _fits(_kind(vars(fresh)[name]), value):
+            form = fields.get(name, _FORM)
+            value = of_field(name, form, value, way)
+            if form is _FORM and name not in free and not _fits(_kind(vars(fresh)[name]), value):
                 kind = type(vars(fresh)[name]).__name__
                 raise TypeError(f"field `{name}`: a value of type {type(value).__name__} is no {kind}")
             setattr(fresh, name, value)
         return fresh
+
+
+#: That of attributes without a hint.
+_FORM = Form("Json", plain, given)
 
 
 def _kind(value: Any) -> Any:

@@ -12,7 +12,7 @@ import sys
 import typing
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple, Union
 
-from ._values import Way, integer, number, plain, shown, text
+from ._values import Way, given, integer, number, plain, shown, text
 
 _NONE = type(None)
 _UNIONS: List[Any] = [Union]
@@ -63,7 +63,7 @@ _ATOMS: Dict[Any, Form] = {
     str: _atom("String", text),
     bool: _atom("bool", _exactly(bool)),
     _NONE: _atom("()", _exactly(_NONE)),
-    Any: _atom("Json", plain),
+    Any: Form("Json", plain, given),
 }
 
 
@@ -100,7 +100,7 @@ class Forms:
             return Form("Bytes", lambda value, way: list(_exactly(bytes)(value, way)), _bytes)
         if hint in (list, dict):
             exactly = _exactly(hint)
-            return Form("Json", plain, lambda value, way: plain(exactly(value, way), way))
+            return Form("Json", plain, lambda value, way: exactly(given(value, way), way))
         if dataclasses.is_dataclass(hint) and isinstance(hint, type):
             return self._struct(hint)
         if isinstance(hint, type) and issubclass(hint, enum.Enum):
@@ -125,16 +125,17 @@ class Forms:
     def _list(self, form: Form) -> Form:
         exactly = _exactly(list)
 
-        def each(change: Callable[[Any, Way], Any]) -> Callable[[Any, Way], Any]:
-            def changed(value: Any, way: Way) -> Any:
-                way.deeper()
-                told = [change(item, way) for item in exactly(value, way)]
-                way.depth -= 1
-                return told
+        def encode(value: Any, way: Way) -> Any:
+            exactly(value, way)
+            return way.wrap(value, lambda: [form.encode(item, way) for item in value])
 
-            return changed
+        def inner(told: Any, way: Way) -> Any:
+            way.deeper()
+            made = [form.decode(item, way) for item in exactly(told, way)]
+            way.depth -= 1
+            return made
 
-        return Form(f"Vec<{form.name}>", each(form.encode), each(form.decode))
+        return Form(f"Vec<{form.name}>", encode, lambda told, way: way.unwrap(told, inner))
 
     def _tuple(self, forms: List[Form]) -> Form:
         def pairs(value: Any, kind: type, way: Way) -> Any:
@@ -162,15 +163,16 @@ class Forms:
         if key not in (str, int):
             raise TypeError(f"a dictionary's keys are str or int, and not {key!r}")
 
-        def encode(told: Any, way: Way) -> Any:
-            way.deeper()
-            made = {
-                str(keys.encode(k, way)): values.encode(v, way) for k, v in table(told, way).items()
-            }
-            way.depth -= 1
-            return made
+        def encode(value: Any, way: Way) -> Any:
+            table(value, way)
+            return way.wrap(
+                value,
+                lambda: {
+                    str(keys.encode(k, way)): values.encode(v, way) for k, v in value.items()
+                },
+            )
 
-        def decode(told: Any, way: Way) -> Any:
+        def inner(told: Any, way: Way) -> Any:
             way.deeper()
             made = {
                 keys.decode(_key(key, k), way): values.decode(v, way)
@@ -179,7 +181,8 @@ class Forms:
             way.depth -= 1
             return made
 
-        return Form(f"Map<{keys.name}, {values.name}>", encode, decode)
+        name = f"Map<{keys.name}, {values.name}>"
+        return Form(name, encode, lambda told, way: way.unwrap(told, inner))
 
     def _struct(self, kind: Any) -> Form:
         # A type may have fields of itself: it is known before its fields are.
@@ -190,12 +193,13 @@ class Forms:
         def encode(value: Any, way: Way) -> Any:
             exactly(value, way)
             _no_more(kind, fields, value)
-            way.deeper()
-            told = {name: form.encode(getattr(value, name), way) for name, form in fields.items()}
-            way.depth -= 1
-            return told
+            return way.wrap(
+                value,
+                lambda: {n: form.encode(getattr(value, n), way) for n, form in fields.items()},
+            )
 
-        form = self._name(kind, encode, functools.partial(_made, kind, fields, former))
+        inner = functools.partial(_made, kind, fields, former)
+        form = self._name(kind, encode, lambda told, way: way.unwrap(told, inner))
         hints = typing.get_type_hints(kind, include_extras=True)
         for field in dataclasses.fields(kind):
             if not field.init:

@@ -7,7 +7,7 @@ infinities and large numbers are written in a way that Python reads alike.
 
 import json
 import math
-from typing import Any, Dict, List, NoReturn, Tuple
+from typing import Any, Callable, Dict, List, NoReturn, Set, Tuple
 
 #: How deep arrays and objects of arguments, results and errors are nested at most.
 CALL_DEPTH = 64
@@ -29,10 +29,18 @@ _encode_call = json.JSONEncoder(
 _encode_state = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
-class Way:
-    """How values become JSON and come from it: as those of calls, or as those of a state."""
+#: In a state: the number of a value that stands in several places, and in the first the value.
+_SHARED, _VALUE = "$", "of"
 
-    __slots__ = ("is_state", "depth", "most", "dropped")
+
+class Way:
+    """How values become JSON and come from it: as those of calls, or as those of a state.
+
+    A list, dictionary or dataclass of a state may stand in several places. JSON would make several
+    values of it, of which a later call changes only one.
+    """
+
+    __slots__ = ("is_state", "depth", "most", "dropped", "shared", "is_labelled", "_met", "_made")
 
     def __init__(self, is_state: bool = False, most: int = 0) -> None:
         self.is_state = is_state
@@ -40,6 +48,55 @@ class Way:
         self.most = most or (WRITTEN_DEPTH if is_state else CALL_DEPTH)
         #: Fields that were read and that nobody knows.
         self.dropped: List[str] = []
+        #: Values that were met more than once; they are labelled when all is written again.
+        self.shared: Set[int] = set()
+        self.is_labelled = False
+        self._met: Dict[int, int] = {}
+        self._made: Dict[Any, Any] = {}
+
+    def labelled(self) -> "Way":
+        """The way to write the same values again, each of the shared ones once."""
+        again = Way(self.is_state, self.most)
+        again.shared, again.is_labelled = self.shared, True
+        return again
+
+    def wrap(self, value: Any, told: Callable[[], Any]) -> Any:
+        """What stands for a list, a dictionary or a dataclass."""
+        self.deeper()
+        made = told() if not self.is_state else self._of_state(value, told)
+        self.depth -= 1
+        return made
+
+    def _of_state(self, value: Any, told: Callable[[], Any]) -> Any:
+        place = id(value)
+        if not self.is_labelled:
+            if place in self._met or type(value) is dict and _SHARED in value:
+                self.shared.add(place)
+                if place in self._met:
+                    return None
+            self._met[place] = 0
+            return told()
+        if place not in self.shared:
+            return told()
+        if place in self._met:
+            if place not in self._made:
+                raise TypeError("a value contains itself")
+            return {_SHARED: self._met[place]}
+        number = self._met[place] = len(self._met) + 1
+        made = {_SHARED: number, _VALUE: told()}
+        self._made[place] = True
+        return made
+
+    def unwrap(self, told: Any, decode: Callable[[Any, "Way"], Any]) -> Any:
+        """The value of what `wrap` has made, by what reads one that stands in one place."""
+        if not (self.is_labelled and type(told) is dict and _SHARED in told):
+            return decode(told, self)
+        number = told[_SHARED]
+        if _VALUE in told:
+            self._made[number] = decode(told[_VALUE], self)
+        if number not in self._made:
+            raise TypeError("its value stood in a field that is not known any more")
+        return self._made[number]
 
     def deeper(self) -> None:
         """Enters an array or an object; `depth` is decreased at its end."""
@@ -78,6 +135,11 @@ def read(body: bytes) -> Any:
     except UnicodeEncodeError as error:
         _no_unicode(error)
     return told
+
+
+def has_labels(state: bytes) -> bool:
+    """Whether values of this state may stand in several places."""
+    return b'{"$":' in state
 
 
 def read_state(state: bytes) -> Any:
@@ -123,20 +185,29 @@ def plain(value: Any, way: Way) -> Any:
     if kind is float:
         return number(value, way)
     if kind is list:
-        way.deeper()
-        items = [plain(item, way) for item in value]
-        way.depth -= 1
-        return items
+        return way.wrap(value, lambda: [plain(item, way) for item in value])
     if kind is dict:
-        way.deeper()
         for key in value:
             if type(key) is not str:
                 what = f"the key {key}" if type(key) in (int, bool) else f"a key: {shown(key)}"
                 raise TypeError(f"JSON would make {what} a text: annotate it, or use text")
-        table = {text(key, way): plain(item, way) for key, item in value.items()}
-        way.depth -= 1
-        return table
+        return way.wrap(value, lambda: {key: plain(item, way) for key, item in value.items()})
     raise TypeError(f"JSON would not give back {shown(value)}: annotate it, or use plain values")
+
+
+def given(value: Any, way: Way) -> Any:
+    """A value without a hint, out of JSON."""
+    if not way.is_state:
+        return plain(value, way)
+    return way.unwrap(value, _inner_given) if way.is_labelled else value
+
+
+def _inner_given(value: Any, way: Way) -> Any:
+    if type(value) is list:
+        return [given(item, way) for item in value]
+    if type(value) is dict:
+        return {key: given(item, way) for key, item in value.items()}
+    return value
 
 
 def text(value: Any, way: Way) -> str:
