@@ -17,6 +17,9 @@ import (
 type decoder struct {
 	isState bool
 	dropped []string // fields of a state that its type does not know
+	// Whether values may stand in several places, and those that were read: see shares.
+	isLabelled bool
+	made       map[string]reflect.Value
 }
 
 func (d *decoder) value(n node, v reflect.Value) error {
@@ -36,6 +39,36 @@ func (d *decoder) value(n node, v reflect.Value) error {
 	if its.readsText {
 		return json.Unmarshal(n.raw, v.Addr().Interface())
 	}
+	if (of.Kind() == reflect.Pointer || of.Kind() == reflect.Map) && d.isLabelled && n.kind == '{' &&
+		len(n.names) > 0 && n.names[0] == "$" && n.items[0].kind == '0' {
+		return d.shared(n, v)
+	}
+	return d.inner(n, v)
+}
+
+// A value that stands in several places.
+func (d *decoder) shared(n node, v reflect.Value) error {
+	number := n.items[0].text
+	if len(n.items) == 2 {
+		if err := d.inner(n.items[1], v); err != nil {
+			return err
+		}
+		if d.made == nil {
+			d.made = map[string]reflect.Value{}
+		}
+		d.made[number] = reflect.ValueOf(v.Interface())
+		return nil
+	}
+	made, there := d.made[number]
+	if !there || made.Type() != v.Type() {
+		return errors.New("its value stood in a field that is not known any more")
+	}
+	v.Set(made)
+	return nil
+}
+
+func (d *decoder) inner(n node, v reflect.Value) error {
+	of := v.Type()
 	switch of.Kind() {
 	case reflect.Pointer:
 		held := reflect.New(of.Elem())

@@ -20,7 +20,16 @@ type encoder struct {
 	isState bool
 	depth   int
 	most    int // bytes, 0 for no limit
-	above   map[pointer]bool
+	shares
+}
+
+// Pointers and maps of a state that stand in several places: JSON would make several values of one,
+// of which a later call changes only one. So the first place has {"$":1,"of":value}, the others
+// {"$":1}. Which they are is known when all is written once.
+type shares struct {
+	met, shared map[pointer]bool
+	labels      map[pointer]int // nil when it is written first
+	done        map[pointer]bool
 }
 
 // A struct and its first field have one address.
@@ -29,10 +38,62 @@ type pointer struct {
 	of reflect.Type
 }
 
-func encode(value any, isState bool) ([]byte, error) {
-	e := &encoder{isState: isState}
+func encode(value any, isState bool) ([]byte, error) { return encodeAtMost(value, isState, 0) }
+
+func encodeAtMost(value any, isState bool, most int) ([]byte, error) {
+	e := &encoder{isState: isState, most: most}
 	err := e.value(reflect.ValueOf(value))
+	if err == nil && len(e.shared) > 0 {
+		again := &encoder{isState: isState, most: most}
+		again.shared, again.labels, again.done = e.shared, map[pointer]int{}, map[pointer]bool{}
+		err = again.value(reflect.ValueOf(value))
+		return again.out, err
+	}
 	return e.out, err
+}
+
+// Writes what a pointer or a map leads to, in the first of its places.
+func (e *encoder) share(at pointer, always bool, write func() error) error {
+	if e.labels == nil {
+		if e.met[at] || always && e.isState {
+			if e.shared == nil {
+				e.shared = map[pointer]bool{}
+			}
+			e.shared[at] = true
+		}
+		if e.met[at] && e.isState {
+			e.out = append(e.out, "null"...)
+			return nil
+		}
+		if e.met[at] {
+			return fmt.Errorf("a value of type %v leads to itself", at.of)
+		}
+		if e.met == nil {
+			e.met = map[pointer]bool{}
+		}
+		e.met[at] = true
+		err := write()
+		if !e.isState { // callers may be told a value twice
+			delete(e.met, at)
+		}
+		return err
+	}
+	if !e.shared[at] {
+		return write()
+	}
+	if number, there := e.labels[at]; there {
+		if !e.done[at] {
+			return fmt.Errorf("a value of type %v leads to itself", at.of)
+		}
+		e.out = fmt.Appendf(e.out, `{"$":%d}`, number)
+		return nil
+	}
+	e.labels[at] = len(e.labels) + 1
+	e.out = fmt.Appendf(e.out, `{"$":%d,"of":`, e.labels[at])
+	err := write()
+	e.out = append(e.out, '}')
+	e.done[at] = true
+	return err
 }
 
 func (e *encoder) deeper() error {
@@ -78,7 +139,7 @@ func (e *encoder) value(v reflect.Value) error {
 		if of.Kind() == reflect.Interface {
 			return e.value(v.Elem())
 		}
-		return e.pointed(v)
+		return e.share(pointer{v.Pointer(), of}, false, func() error { return e.value(v.Elem()) })
 	case reflect.Slice:
 		if v.IsNil() {
 			e.out = append(e.out, "null"...)
@@ -94,28 +155,18 @@ func (e *encoder) value(v reflect.Value) error {
 	case reflect.Array:
 		return e.list(v)
 	case reflect.Map:
-		return e.table(v)
+		if v.IsNil() {
+			e.out = append(e.out, "null"...)
+			return nil
+		}
+		marked := of.Key().Kind() == reflect.String && v.MapIndex(reflect.ValueOf("$").Convert(of.Key())).IsValid()
+		return e.share(pointer{v.Pointer(), of}, marked, func() error { return e.table(v) })
 	case reflect.Struct:
 		return e.fields(v)
 	default:
 		return fmt.Errorf("JSON has no %v", of)
 	}
 	return nil
-}
-
-// Pointers in a circle have no JSON.
-func (e *encoder) pointed(v reflect.Value) error {
-	at := pointer{v.Pointer(), v.Type()}
-	if e.above[at] {
-		return fmt.Errorf("a pointer to %v leads to itself", v.Type().Elem())
-	}
-	if e.above == nil {
-		e.above = map[pointer]bool{}
-	}
-	e.above[at] = true
-	err := e.value(v.Elem())
-	delete(e.above, at)
-	return err
 }
 
 func (e *encoder) own(v reflect.Value) error {
@@ -213,10 +264,6 @@ func (e *encoder) list(v reflect.Value) error {
 }
 
 func (e *encoder) table(v reflect.Value) error {
-	if v.IsNil() {
-		e.out = append(e.out, "null"...)
-		return nil
-	}
 	if err := e.deeper(); err != nil {
 		return err
 	}

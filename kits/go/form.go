@@ -175,6 +175,9 @@ func checkStruct(of reflect.Type, place string, seen map[reflect.Type]bool) erro
 	var names []string
 	for _, its := range fieldsOf(of) {
 		for _, name := range append([]string{its.name}, its.was...) {
+			if name == "$" {
+				return fmt.Errorf("%s: the name \"$\" is taken: states mark with it what stands in several places", place)
+			}
 			if slices.Contains(names, name) {
 				return fmt.Errorf("%s: two fields have the name %q in JSON: JSON would lose one", place, name)
 			}

@@ -119,16 +119,15 @@ func (s *service) look() error {
 	if !s.keeping.needsLook {
 		return nil
 	}
-	e := &encoder{isState: true, most: smallState}
-	err := e.value(reflect.ValueOf(s.state))
+	small, err := encodeAtMost(s.state, true, smallState)
 	if errors.Is(err, errLarge) {
 		return nil
 	}
 	if err == nil {
-		err = s.returns(e.out)
+		err = s.returns(small)
 	}
 	if err == nil {
-		s.keeping.good = e.out
+		s.keeping.good = small
 	}
 	return err
 }
@@ -182,7 +181,7 @@ func (s *service) read(state []byte, dropped *[]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{isState: true}
+	d := &decoder{isState: true, isLabelled: bytes.Contains(state, []byte(`{"$":`))}
 	if err := d.value(n, reflect.ValueOf(fresh).Elem()); err != nil {
 		return nil, err
 	}

@@ -184,6 +184,50 @@ func TestACallWhoseStateCannotBeGivenIsUndoneAndRefused(t *testing.T) {
 	}
 }
 
+type sharing struct {
+	All      map[string]*inner
+	Last     *inner
+	One, Two map[string]int
+	Counts   []map[string]int
+	None     *struct{}
+}
+
+func (s *sharing) open() {
+	s.Last = &inner{Text: "x"}
+	s.All = map[string]*inner{"a": s.Last, "$": s.Last, "other": {}}
+	s.One = map[string]int{"$": 1, "of": 2}
+	s.Two, s.Counts = s.One, []map[string]int{s.One, {}}
+}
+
+func (s *sharing) pay(n int) {
+	s.Last.Mean += float64(n)
+	s.Two["n"] += n
+}
+
+func TestAValueInSeveralPlacesComesBackAsOne(t *testing.T) {
+	fresh := func() *service {
+		return newService("Sharing", func() any { return new(sharing) },
+			[]Handler{Method("open", (*sharing).open), Method("pay", (*sharing).pay, "n")})
+	}
+	first, second := fresh(), fresh()
+	if err := first.checkState(); err != nil {
+		t.Fatal(err)
+	}
+	call(first, "open", 1, "[]")
+	state, err := first.snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.restore(state); err != nil {
+		t.Fatalf("%v: %s", err, state)
+	}
+	call(first, "pay", 1, "[5]")
+	call(second, "pay", 1, "[5]")
+	if s := second.state.(*sharing); !reflect.DeepEqual(s, first.state) || s.All["$"].Mean != 5 || s.Counts[0]["n"] != 5 {
+		t.Errorf("%+v", s)
+	}
+}
+
 type owned struct{ fails bool }
 
 func (o *owned) Snapshot() ([]byte, error) {
