@@ -197,6 +197,9 @@ func (e *encoder) float(number float64, bits int) error {
 		form = 'e'
 	}
 	e.out = strconv.AppendFloat(e.out, number, form, -1, bits)
+	if n := len(e.out); form == 'e' && e.out[n-4] == 'e' && e.out[n-2] == '0' { // e-09 is e-9 in JSON
+		e.out = append(e.out[:n-2], e.out[n-1])
+	}
 	return nil
 }
 

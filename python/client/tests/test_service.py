@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import random
 import socket
 import struct
 import subprocess
@@ -325,6 +326,31 @@ class States(unittest.TestCase):
         self.assertEqual(vars(first.kept.object), vars(second.kept.object))
         self.assertEqual(second.kept.object.any, {"$": [[1, 5], {"of": 1}], "more": [5]})
         self.assertEqual(first.kept.snapshot(), second.kept.snapshot())
+
+    def test_random_states_come_back_as_they_were(self):
+        dice = random.Random(7)
+        texts = ["", "\ud83d", "\ude00\ud83d", "\U0001f600", "\0\x7f\u2028", '"\\', "$", "of", "$free"]
+        numbers = [0, -1, 2**63, -(2**90), 0.1, -0.0, 5e-324, 1.7e308, float("inf"), float("nan")]
+
+        def value(depth, made):
+            kind = dice.randrange(9 if depth < 5 else 5)
+            if kind == 8 and made:
+                return dice.choice(made)
+            if kind < 5:
+                return dice.choice([None, True, dice.choice(texts), dice.choice(numbers), depth])
+            items = [value(depth + 1, made) for _ in range(dice.randrange(4))]
+            one = items if kind % 2 else {dice.choice(texts): item for item in items}
+            made.append(one)
+            return one
+
+        for _ in range(500):
+            first, second = replica(Odd), replica(Odd)
+            first.kept.object.values = {"all": value(0, []), "typed": value(0, [])}
+            state = first.kept.snapshot()
+            second.kept.restore(state)
+            self.assertEqual(second.kept.snapshot(), state)
+            # Which of the values are one is a part of that, and NaN is not equal to itself.
+            self.assertEqual(repr(second.kept.object.values), repr(first.kept.object.values))
 
     def test_deep_states_are_told_while_they_can_still_be_given(self):
         served = replica(Odd)
