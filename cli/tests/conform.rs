@@ -9,7 +9,7 @@ use daemon::{program, run};
 use serde_json::Value;
 
 /// Each mistake of planted.py, and the check that is there to find it.
-const MISTAKES: [(&str, &str); 13] = [
+const MISTAKES: [(&str, &str); 21] = [
     ("order", "order"),
     ("number", "numbers"),
     ("total", "snapshot"),
@@ -22,6 +22,14 @@ const MISTAKES: [(&str, &str); 13] = [
     ("begun", "begun"),
     ("optional", "optional-frames"),
     ("half-frame", "half-frame"),
+    ("half-pair", "odd-arguments"),
+    ("cut-text", "odd-values"),
+    ("fault", "odd-values"),
+    ("order-of-names", "state-form"),
+    ("nameless", "state-form"),
+    ("half-restored", "state-form"),
+    ("rounding", "state-form"),
+    ("silent", "state-form"),
     // Its own check is the first one: nothing else can be tried.
     ("hello", "hello"),
 ];

@@ -35,6 +35,25 @@ def method_id(name):
     return (value ^ value >> 32) % 2**32
 
 
+def once(pairs):
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a name comes twice")
+    return dict(pairs)
+
+
+def read(text):
+    """JSON without what other languages would read otherwise."""
+    try:
+        return json.loads(text.decode(), object_pairs_hook=once)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def reason(error):
+    """At most 512 bytes of text, whatever the caller's words in it are."""
+    return str(error).encode(errors="backslashreplace")[:512].decode(errors="ignore").encode()
+
+
 # What callers are told: docs/protocol/attach.md, "Contract".
 DESCRIBE = "steadfast.describe"
 CONTRACT = {
@@ -66,8 +85,8 @@ class Counter:
         self.sum = 0
 
     def add(self, n):
-        if type(n) is not int:
-            raise TypeError("n is not a whole number")
+        if type(n) is not int or not -(2**63) <= n < 2**63:
+            raise TypeError("n is not a whole number of 64 bits")
         if not -(2**63) <= self.sum + n < 2**63:
             raise ServiceError(f"the counter stands at {self.sum} and cannot take that much more")
         self.sum += n
@@ -131,13 +150,13 @@ class Replica:
         if is_read and not method["reads"]:
             return REFUSED, NOT_READ_ONLY, b"add(n) changes the sum: do not call it as a read"
         try:
-            function, arguments = getattr(self.service, method["name"]), json.loads(body)
+            function, arguments = getattr(self.service, method["name"]), read(body)
             # In order, or by name.
             result = function(**arguments) if isinstance(arguments, dict) else function(*arguments)
         except ServiceError as error:
             return ERROR, 0, json.dumps(str(error)).encode()
         except (TypeError, ValueError) as error:
-            return REFUSED, BAD_ARGUMENTS, str(error).encode()[:512]
+            return REFUSED, BAD_ARGUMENTS, reason(error)
         return OK, 0, json.dumps(result).encode()
 
     def give_state(self, number):
@@ -152,9 +171,12 @@ class Replica:
             return
         state, self.arriving = self.arriving, b""
         try:
-            self.service.sum = int(json.loads(state))
+            sum = read(state)
+            if type(sum) is not int:
+                raise TypeError("cannot read the state: it is not a whole number")
+            self.service.sum = sum
         except (TypeError, ValueError) as error:
-            self.send(FAILED, struct.pack("<Q", number) + str(error).encode()[:512])
+            self.send(FAILED, struct.pack("<Q", number) + reason(error))
         else:
             self.send(RESTORED, struct.pack("<Q", number))
 

@@ -14,12 +14,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <memory>
@@ -39,6 +41,40 @@ namespace steadfast {
 struct BadJson : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+// How deep arrays and objects are nested at most: in calls, and in states.
+constexpr int call_depth = 64, state_depth = 1000;
+
+namespace detail {
+
+// The length of the character of UTF-8 that begins there; 0 if none does.
+inline std::size_t character(std::string_view text, std::size_t at) {
+  auto byte = [&](std::size_t place) { return static_cast<unsigned char>(text[place]); };
+  unsigned char first = byte(at);
+  if (first < 0x80) return 1;
+  std::size_t more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
+  if (first < 0xc2 || first > 0xf4 || at + more >= text.size()) return 0;
+  std::uint32_t code = first & (0x3f >> more);
+  for (std::size_t i = 1; i <= more; ++i) {
+    if ((byte(at + i) & 0xc0) != 0x80) return 0;
+    code = code << 6 | (byte(at + i) & 0x3f);
+  }
+  static constexpr std::uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+  bool is = code >= least[more] && code <= 0x10ffff && (code < 0xd800 || code >= 0xe000);
+  return is ? more + 1 : 0;
+}
+
+// Whether a state is being read, and its fields that nobody asked for.
+struct Restoring {
+  bool now = false;
+  std::vector<std::string> dropped;
+};
+inline Restoring& restoring() {
+  static Restoring restoring;
+  return restoring;
+}
+
+}  // namespace detail
 
 // A value. Objects are sorted by name, so that every replica writes the same text.
 class Json {
@@ -74,36 +110,54 @@ class Json {
     if (auto* n = std::get_if<std::int64_t>(&value_)) return static_cast<double>(*n);
     return get<double>("a number");
   }
+  // Whether a whole number is this one: double has not all of them.
+  bool is_exactly(double number) const {
+    if (auto* n = std::get_if<std::uint64_t>(&value_))
+      return number < 18446744073709551616.0 && static_cast<std::uint64_t>(number) == *n;
+    if (auto* n = std::get_if<std::int64_t>(&value_)) return static_cast<std::int64_t>(number) == *n;
+    return true;
+  }
   template <class T>
   T integer() const {
     if (auto* n = std::get_if<std::uint64_t>(&value_); n && *n <= static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
       return static_cast<T>(*n);
     if (auto* n = std::get_if<std::int64_t>(&value_); n && std::is_signed_v<T> && *n >= static_cast<std::int64_t>(std::numeric_limits<T>::min()))
       return static_cast<T>(*n);
-    throw BadJson("a whole number that fits is wanted, not " + text());
+    throw BadJson("a whole number that fits is wanted, not " + state_text().substr(0, 40));
   }
   // The member of an object.
   const Json& at(const std::string& name) const {
     auto found = object().find(name);
-    if (found == object().end()) throw BadJson("the member " + name + " is missing");
+    if (found == object().end()) throw BadJson("field `" + name + "` is missing, and has no default");
     return found->second;
   }
 
+  // What callers read. Throws std::domain_error for bytes that are no UTF-8, NaN, infinities, and
+  // for what is nested too deep.
   std::string text() const {
-    std::string out;
-    write(out);
-    return out;
+    Writer writer{false};
+    writer.write(*this);
+    return std::move(writer.out);
   }
+  static Json parse(std::string_view text) { return parse(text, false); }
 
-  static Json parse(std::string_view text) {
-    Reader reader{text};
+  // What this kit alone reads: all of the above come back as they were. Only depth is limited.
+  std::string state_text() const {
+    Writer writer{true};
+    writer.write(*this);
+    return std::move(writer.out);
+  }
+  static Json parse_state(std::string_view text) { return parse(text, true); }
+
+ private:
+  static Json parse(std::string_view text, bool is_state) {
+    Reader reader{text, is_state};
     Json value = reader.value(0);
     reader.blanks();
     if (reader.at != text.size()) throw reader.wrong("something follows the value");
     return value;
   }
 
- private:
   template <class T>
   T& get(const char* wanted) { return const_cast<T&>(std::as_const(*this).template get<T>(wanted)); }
   template <class T>
@@ -114,6 +168,7 @@ class Json {
 
   struct Reader {
     std::string_view text;
+    bool is_state = false;
     std::size_t at = 0;
 
     BadJson wrong(const char* why) const { return BadJson(std::string(why) + ", at byte " + std::to_string(at)); }
@@ -128,11 +183,15 @@ class Json {
     }
 
     Json value(int depth) {
-      if (depth > 128) throw wrong("it is nested too deep");
       if (takes("null")) return nullptr;
       if (takes("true")) return true;
       if (takes("false")) return false;
+      if (is_state && takes("NaN")) return std::numeric_limits<double>::quiet_NaN();
+      if (is_state && takes("Infinity")) return std::numeric_limits<double>::infinity();
+      if (is_state && takes("-Infinity")) return -std::numeric_limits<double>::infinity();
       if (takes("\"")) return string();
+      bool is_within = at < text.size() && (text[at] == '[' || text[at] == '{');
+      if (is_within && depth == (is_state ? state_depth : call_depth)) throw wrong("it is nested too deep");
       if (takes("[")) {
         Array array;
         if (takes("]")) return array;
@@ -173,7 +232,9 @@ class Json {
       };
       if (auto number = whole(std::uint64_t{})) return *number;
       if (auto number = whole(std::int64_t{})) return *number;
-      if (auto number = whole(double{})) return *number;
+      // A whole number is not rounded.
+      bool is_whole = word.find_first_of(".eE") == std::string_view::npos;
+      if (auto number = is_whole ? std::nullopt : whole(double{})) return *number;
       throw wrong("a number is not right, or too large");
     }
 
@@ -188,25 +249,17 @@ class Json {
         if (letter < 0x20) throw wrong("a control character in a text");
         if (letter == '\\') escape(out);
         else if (letter < 0x80) out += text[at];
-        else letters(out, letter);
+        else letters(out);
       }
       throw wrong("a text has no end");
     }
 
     // Copies a character of several bytes in UTF-8, if it is one.
-    void letters(std::string& out, unsigned char first) {
-      int more = first >= 0xf0 && first < 0xf5 ? 3 : first >= 0xe0 ? 2 : 1;
-      if (first < 0xc2 || first > 0xf4 || at + more >= text.size()) throw wrong("a text is not UTF-8");
-      std::uint32_t code = first & (0x3f >> more);
-      for (int i = 1; i <= more; ++i) {
-        unsigned char next = static_cast<unsigned char>(text[at + i]);
-        if ((next & 0xc0) != 0x80) throw wrong("a text is not UTF-8");
-        code = code << 6 | (next & 0x3f);
-      }
-      static constexpr std::uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-      if (code < least[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) throw wrong("a text is not UTF-8");
-      out.append(text, at, static_cast<std::size_t>(more) + 1);
-      at += static_cast<std::size_t>(more);
+    void letters(std::string& out) {
+      std::size_t length = detail::character(text, at);
+      if (length == 0) throw wrong("a text is not UTF-8");
+      out.append(text, at, length);
+      at += length - 1;
     }
 
     void escape(std::string& out) {
@@ -221,6 +274,10 @@ class Json {
         at += 2;
         std::uint32_t low = hexadecimal();
         code = low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00) : code;
+      }
+      if (is_state && code >= 0xdc80 && code < 0xdd00 && letter == 'u') {
+        out += static_cast<char>(code & 0xff);  // a byte that is no text: see quote
+        return;
       }
       if (code >= 0xd800 && code < 0xe000) throw wrong("an escape stands for nothing");
       if (code < 0x80) out += static_cast<char>(code);
@@ -242,47 +299,75 @@ class Json {
     }
   };
 
-  static void quote(std::string& out, const std::string& text) {
-    static constexpr char digits[] = "0123456789abcdef";
-    out += '"';
-    for (char letter : text) {
-      if (letter == '"' || letter == '\\') (out += '\\') += letter;
-      else if (static_cast<unsigned char>(letter) >= 0x20) out += letter;
-      else ((out += "\\u00") += digits[letter >> 4]) += digits[letter & 15];
-    }
-    out += '"';
-  }
+  struct Writer {
+    bool is_state;
+    std::string out{};
+    int depth = 0;
 
-  void write(std::string& out) const {
-    if (is_null()) out += "null";
-    else if (auto* flag = std::get_if<bool>(&value_)) out += *flag ? "true" : "false";
-    else if (auto* text = std::get_if<std::string>(&value_)) quote(out, *text);
-    else if (auto* array = std::get_if<Array>(&value_)) {
-      const char* before = "[";
-      for (const Json& value : *array) {
-        out += std::exchange(before, ",");
-        value.write(out);
+    void quote(const std::string& text) {
+      static constexpr char digits[] = "0123456789abcdef";
+      out += '"';
+      for (std::size_t at = 0; at < text.size();) {
+        auto letter = static_cast<unsigned char>(text[at]);
+        std::size_t length = detail::character(text, at);
+        if (length == 0 && !is_state) throw std::domain_error("a text is not UTF-8, at its byte " + std::to_string(at));
+        // Bytes that are no text are written as the halves of surrogate pairs that no text has.
+        if (length == 0) ((out += "\\udc") += digits[letter >> 4]) += digits[letter & 15];
+        else if (letter == '"' || letter == '\\') (out += '\\') += text[at];
+        else if (letter >= 0x20) out.append(text, at, length);
+        else ((out += "\\u00") += digits[letter >> 4]) += digits[letter & 15];
+        at += std::max<std::size_t>(length, 1);
       }
-      out += array->empty() ? "[]" : "]";
-    } else if (auto* object = std::get_if<Object>(&value_)) {
-      const char* before = "{";
-      for (const auto& [name, value] : *object) {
-        out += std::exchange(before, ",");
-        quote(out, name);
-        out += ':';
-        value.write(out);
-      }
-      out += object->empty() ? "{}" : "}";
-    } else {
-      if (auto* number = std::get_if<double>(&value_); number && !std::isfinite(*number))
-        throw std::domain_error("JSON has no infinite number");
-      char room[32];
-      auto put = [&](auto number) { out.append(room, std::to_chars(room, room + sizeof room, number).ptr); };
-      if (auto* natural = std::get_if<std::uint64_t>(&value_)) put(*natural);
-      else if (auto* whole = std::get_if<std::int64_t>(&value_)) put(*whole);
-      else put(std::get<double>(value_));
+      out += '"';
     }
-  }
+
+    void number(double number) {
+      if (!is_state && !std::isfinite(number)) throw std::domain_error("JSON has no NaN and no infinite number");
+      if (std::isnan(number)) out += "NaN";
+      else if (std::isinf(number)) out += number < 0 ? "-Infinity" : "Infinity";
+      else if (number == 0 && std::signbit(number)) out += "-0.0";
+      else put(number);
+    }
+    template <class T>
+    void put(T number) {
+      char room[32];
+      out.append(room, std::to_chars(room, room + sizeof room, number).ptr);
+    }
+
+    void deeper() {
+      if (++depth > (is_state ? state_depth : call_depth)) throw std::domain_error("it is nested too deep");
+    }
+
+    void write(const Json& json) {
+      if (json.is_null()) out += "null";
+      else if (auto* flag = std::get_if<bool>(&json.value_)) out += *flag ? "true" : "false";
+      else if (auto* text = std::get_if<std::string>(&json.value_)) quote(*text);
+      else if (auto* natural = std::get_if<std::uint64_t>(&json.value_)) put(*natural);
+      else if (auto* whole = std::get_if<std::int64_t>(&json.value_)) put(*whole);
+      else if (auto* real = std::get_if<double>(&json.value_)) number(*real);
+      else if (auto* array = std::get_if<Array>(&json.value_)) {
+        deeper();
+        const char* before = "[";
+        for (const Json& value : *array) {
+          out += std::exchange(before, ",");
+          write(value);
+        }
+        out += array->empty() ? "[]" : "]";
+        --depth;
+      } else {
+        deeper();
+        const char* before = "{";
+        for (const auto& [name, value] : json.object()) {
+          out += std::exchange(before, ",");
+          quote(name);
+          out += ':';
+          write(value);
+        }
+        out += json.object().empty() ? "{}" : "}";
+        --depth;
+      }
+    }
+  };
 
   std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, double, std::string, Array, Object> value_;
 };
@@ -319,7 +404,12 @@ struct Form<T, std::enable_if_t<std::is_integral_v<T>>> {
 template <class T>
 struct Form<T, std::enable_if_t<std::is_floating_point_v<T>>> {
   static std::string name() { return sizeof(T) == 4 ? "f32" : "f64"; }
-  static T read(const Json& json) { return static_cast<T>(json.number()); }
+  static T read(const Json& json) {
+    double number = json.number();
+    if (!json.is_exactly(number)) throw BadJson("a number would be rounded");
+    if (std::isfinite(number) && !std::isfinite(static_cast<T>(number))) throw BadJson("a number is too large");
+    return static_cast<T>(number);
+  }
   static Json write(T value) { return value; }
 };
 template <class T>
@@ -359,6 +449,57 @@ struct Form<std::map<std::string, T>> {
   }
 };
 
+// Reads an object's fields into variables. Each may have former names and a default. A field of a
+// state that nobody asked for is told to the node when this ends:
+//     steadfast::Fields fields(state);
+//     fields.read(balance_, {"balance", "amount"});    // formerly amount
+//     fields.read(credit_, {"credit"}, 7);             // 7 in states of versions without it
+class Fields {
+ public:
+  explicit Fields(const Json& object, std::string name = "state") : left_(object.object()), name_(std::move(name)) {}
+  ~Fields() {
+    if (!detail::restoring().now) return;
+    auto& dropped = detail::restoring().dropped;
+    for (const auto& [field, value] : left_)
+      if (std::string full = name_ + "." + field; std::find(dropped.begin(), dropped.end(), full) == dropped.end())
+        dropped.push_back(full);
+  }
+  Fields(const Fields&) = delete;
+  Fields& operator=(const Fields&) = delete;
+
+  template <class T>
+  void read(T& into, std::initializer_list<const char*> names) {
+    if (!found(into, names)) throw BadJson("field `" + std::string(*names.begin()) + "` is missing, and has no default");
+  }
+  template <class T, class D>
+  void read(T& into, std::initializer_list<const char*> names, const D& otherwise) {
+    if (!found(into, names)) into = otherwise;
+  }
+
+ private:
+  template <class T>
+  bool found(T& into, std::initializer_list<const char*> names) {
+    bool is = false;
+    for (const char* name : names) {
+      auto field = left_.find(name);
+      if (field == left_.end()) continue;
+      const std::string words = "field `" + std::string(*names.begin()) + "`";
+      if (is) throw BadJson(words + " comes twice: as " + name + " and by another name");
+      try {
+        into = Form<T>::read(field->second);
+      } catch (const BadJson& error) {
+        throw BadJson(words + ": " + error.what());
+      }
+      left_.erase(field);
+      is = true;
+    }
+    return is;
+  }
+
+  Json::Object left_;
+  std::string name_;
+};
+
 // An error of the service: the caller gets the value. Any other exception is a failed handler.
 struct Error {
   Json value;
@@ -389,11 +530,14 @@ namespace detail {
 
 enum Kind : std::uint8_t {
   hello = 1, welcome, execute, snapshot, restore, reset,
-  answer, state, failed, restored, farewell, first_optional = 128
+  answer, state, failed, restored, farewell, first_optional = 128, notice = 128
 };
+enum Notice : char { fault = 1, well, dropped };
 enum Refusal : std::uint8_t { no_such_method = 3, bad_arguments, panicked, too_large = 7, not_read_only = 10 };
 constexpr std::size_t max_body = 1 << 20, max_frame = max_body + 4096, piece = 256 << 10;
 constexpr std::uint64_t max_state = std::uint64_t{2} << 30;
+// A state of more bytes is not tried beside the calls.
+constexpr std::size_t tried_state = 1 << 20;
 constexpr const char* describe = "steadfast.describe";
 
 struct Outcome {
@@ -401,8 +545,13 @@ struct Outcome {
   std::string body;
 };
 
-// The beginning of a text that ends between characters.
+// The beginning of a text that ends between characters; what is no text within becomes "?".
 inline std::string cut(std::string text, std::size_t most) {
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t length = character(text, at);
+    if (length == 0) text[at] = '?';
+    at += std::max<std::size_t>(length, 1);
+  }
   if (text.size() > most) {
     while (most > 0 && (text[most] & 0xc0) == 0x80) --most;
     text.resize(most);
@@ -477,6 +626,16 @@ class Link {
     if (out_.size() > (64 << 10)) flush();
   }
 
+  // A node that is gone reads nothing: the next receive sees the end.
+  void flush() {
+    for (std::size_t sent = 0; sent < out_.size();) {
+      ssize_t put = ::send(socket_, out_.data() + sent, out_.size() - sent, MSG_NOSIGNAL);
+      if (put < 0 && errno != EINTR) break;
+      sent += static_cast<std::size_t>(std::max<ssize_t>(put, 0));
+    }
+    out_.clear();
+  }
+
   // False at the end of the connection.
   bool receive(std::uint8_t& kind, std::string& body) {
     if (!fill(8)) {
@@ -508,19 +667,33 @@ class Link {
     return true;
   }
 
-  // A node that is gone reads nothing: the next receive sees the end.
-  void flush() {
-    for (std::size_t sent = 0; sent < out_.size();) {
-      ssize_t put = ::send(socket_, out_.data() + sent, out_.size() - sent, MSG_NOSIGNAL);
-      if (put < 0 && errno != EINTR) break;
-      sent += static_cast<std::size_t>(std::max<ssize_t>(put, 0));
-    }
-    out_.clear();
-  }
-
   int socket_ = -1, begins_ = -1;
   std::string in_, out_;
   std::size_t used_ = 0;
+};
+
+// When a state is tried: after calls 1, 2, 4, 8 and so on, then once a minute at most, and in at
+// most a thousandth of the time. That differs between replicas: so it only tells.
+class Schedule {
+  using Clock = std::chrono::steady_clock;
+
+ public:
+  std::size_t size = 0;  // of the last state
+  void changed() { ++calls_; }
+  bool is_due() const {
+    return calls_ != tried_ && size <= tried_state && (calls_ >= next_ || Clock::now() >= due_);
+  }
+  void begins() { began_ = Clock::now(); }
+  void ends(bool is_well) {
+    auto now = Clock::now();
+    Clock::duration pause = std::chrono::seconds(is_well ? 60 : 1);
+    due_ = now + std::max(pause, (is_well ? 1000 : 100) * (now - began_));
+    for (tried_ = calls_; next_ <= calls_;) next_ *= 2;
+  }
+
+ private:
+  std::uint64_t calls_ = 0, next_ = 1, tried_ = 0;
+  Clock::time_point began_{}, due_{};
 };
 
 }  // namespace detail
@@ -528,6 +701,7 @@ class Link {
 // A service of the class S, which has the members
 //     Json snapshot() const;         the whole state
 //     void restore(const Json&);     takes a state on; throws if it cannot be read
+// It is tried before it is needed: at the start, after the first calls, and now and then.
 template <class S>
 class Service {
  public:
@@ -552,6 +726,11 @@ class Service {
   // Serves until the node needs the replica no more. The result is the program's exit status.
   int serve() {
     try {
+      try {
+        read_back();
+      } catch (const std::exception& error) {
+        throw std::runtime_error(std::string("the initial state cannot be kept: ") + error.what());
+      }
       detail::Link node;
       std::uint8_t kind = 0;
       std::string body;
@@ -680,6 +859,8 @@ class Service {
       auto done = execute(body);
       const char head[] = {static_cast<char>(done.outcome), static_cast<char>(done.refusal), static_cast<char>(done.flags), 0};
       node.send(detail::answer, number + std::string(head, 4) + done.body);
+      schedule_.changed();
+      if (schedule_.is_due()) try_state(node);
     } else if (kind == detail::snapshot) {
       give_state(node, number);
     } else {
@@ -690,10 +871,12 @@ class Service {
   void give_state(detail::Link& node, const std::string& number) {
     std::string state;
     try {
-      state = state_->snapshot().text();
+      state = state_->snapshot().state_text();
     } catch (const std::exception& error) {
-      return node.send(detail::failed, number + detail::cut(error.what(), 512));
+      node.send(detail::failed, number + detail::cut(error.what(), 512));
+      return fails(node, error.what());
     }
+    schedule_.size = state.size();
     if (state.size() > detail::max_state) return node.send(detail::failed, number + "the state is larger than 2 GiB");
     for (std::size_t from = 0; from < state.size(); from += detail::piece)
       node.send(detail::state, number + detail::bytes_of<std::uint64_t>(state.size()) + state.substr(from, detail::piece));
@@ -704,21 +887,69 @@ class Service {
     arriving_ += part;
     if (arriving_.size() > total || total > detail::max_state) throw std::runtime_error("the node's state is malformed");
     if (arriving_.size() < total) return;
+    auto& restoring = detail::restoring();
+    restoring.dropped.clear();
     try {
-      auto fresh = std::make_unique<S>(make_());
-      fresh->restore(Json::parse(std::exchange(arriving_, {})));
-      state_ = std::move(fresh);
-      node.send(detail::restored, number);
+      state_ = read_state(std::exchange(arriving_, {}));
     } catch (const std::exception& error) {
-      node.send(detail::failed, number + detail::cut(error.what(), 512));
+      return node.send(detail::failed, number + detail::cut(std::string("cannot read the state: ") + error.what(), 512));
     }
+    node.send(detail::restored, number);
+    schedule_.changed();
+    std::string names;
+    for (const auto& name : restoring.dropped) names += (names.empty() ? "`" : ", `") + name + "`";
+    if (!names.empty()) tell(node, detail::dropped, names);
+  }
+
+  std::unique_ptr<S> read_state(const std::string& text) {
+    struct Now {
+      Now() { detail::restoring().now = true; }
+      ~Now() { detail::restoring().now = false; }
+    } now;
+    auto fresh = std::make_unique<S>(make_());
+    fresh->restore(Json::parse_state(text));
+    return fresh;
+  }
+
+  // Writes the state, reads it back and writes it again.
+  void read_back() {
+    std::string state = state_->snapshot().state_text();
+    schedule_.size = state.size();
+    if (state.size() > detail::tried_state) return;
+    if (read_state(state)->snapshot().state_text() != state)
+      throw std::runtime_error("restore() does not give back what snapshot() wrote");
+  }
+
+  void try_state(detail::Link& node) {
+    node.flush();  // no caller waits for it
+    schedule_.begins();
+    try {
+      read_back();
+      if (!fault_.empty()) tell(node, detail::well, "");
+      fault_.clear();
+    } catch (const std::exception& error) {
+      fails(node, error.what());
+    }
+    schedule_.ends(fault_.empty());
+  }
+
+  // Each reason is told once.
+  void fails(detail::Link& node, std::string reason) {
+    if (reason == fault_) return;
+    fault_ = std::move(reason);
+    tell(node, detail::fault, fault_);
+  }
+
+  static void tell(detail::Link& node, detail::Notice code, const std::string& text) {
+    node.send(detail::notice, std::string(1, code) + std::string(7, '\0') + detail::cut(text, 512));
   }
 
   std::function<S()> make_;
   std::unique_ptr<S> state_;
   Json contract_;
   std::map<std::uint32_t, Method> methods_;
-  std::string arriving_;
+  std::string arriving_, fault_;
+  detail::Schedule schedule_;
 };
 
 }  // namespace steadfast

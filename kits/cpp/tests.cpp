@@ -2,6 +2,9 @@
 // and errors of many forms, by which `steadfast conform` tries the kit.
 #include "steadfast.hpp"
 
+#include <fstream>
+#include <iterator>
+
 using steadfast::Form;
 using steadfast::Json;
 
@@ -28,9 +31,10 @@ class Store {
     return Json::Object{{"items", Form<Items>::write(items_)}, {"last", last_}, {"notes", Form<Notes>::write(notes_)}};
   }
   void restore(const Json& state) {
-    items_ = Form<Items>::read(state.at("items"));
-    last_ = state.at("last").integer<std::uint64_t>();
-    notes_ = Form<Notes>::read(state.at("notes"));
+    steadfast::Fields fields(state);
+    fields.read(items_, {"items"});
+    fields.read(last_, {"last"});
+    fields.read(notes_, {"notes"});
   }
 
  private:
@@ -39,6 +43,27 @@ class Store {
   Items items_;
   Notes notes_;
   std::uint64_t last_ = 0;
+};
+
+// The example of the README.
+struct Account {
+  std::string owner;
+  std::uint64_t balance = 0, credit = 0;
+};
+template <>
+struct steadfast::Form<Account> {
+  static std::string name() { return "Account"; }
+  static Account read(const Json& json) {
+    Account account;
+    Fields fields(json, "Account");
+    fields.read(account.owner, {"owner"});
+    fields.read(account.balance, {"balance", "amount"});  // renamed: states with amount are read
+    fields.read(account.credit, {"credit"}, 0);           // added: it needs a default
+    return account;
+  }
+  static Json write(const Account& account) {
+    return Json::Object{{"owner", account.owner}, {"balance", account.balance}, {"credit", account.credit}};
+  }
 };
 
 static int failures = 0;
@@ -60,7 +85,8 @@ static void json_is_read_and_written() {
 static void wrong_json_is_refused() {
   for (std::string text : {"", "nul", "[", "[1", "[1,]", "{\"a\"}", "{\"a\":1,\"a\":2}", "{1:2}", "01", "-", "+1", "1.", "1e", "1e999",
                            "inf", "nan", "0x1", "\"", "\"\\", "\"\\u12", "\"\\u12g4\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"",
-                           "\"\xff\"", "\"\xc3", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf5\x80\x80\x80\"", "\"\n\"", "1 2", "'a'"}) {
+                           "\"\xff\"", "\"\xc3", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf5\x80\x80\x80\"", "\"\n\"", "1 2", "'a'", "18446744073709551616",
+                           "[NaN]", "[-Infinity]", "\"\\udc83\"", "\"\\ud83d\\ud83d\""}) {
     try {
       expect(false, text + " is " + Json::parse(text).text());
     } catch (const steadfast::BadJson&) {
@@ -85,6 +111,81 @@ static void numbers_fit_or_are_refused() {
   }
 }
 
+// The words of what is thrown, or nothing.
+template <class F>
+static std::string thrown(F function) {
+  try {
+    function();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+static Json nested(int depth) {
+  Json json = 1;
+  while (depth-- > 0) json = Json::Array{json};
+  return json;
+}
+
+static void what_callers_cannot_read_is_not_written() {
+  for (const Json& json : {Json("cut \xc3"), Json(Json::Object{{"\xff", 1}}), Json(0.0 / 0.0), Json(1.0 / 0.0), nested(65)})
+    expect(thrown([&] { json.text(); }) != "", json.state_text());
+  expect(Json::parse(nested(64).text()).text() == nested(64).text(), "64 deep");
+  expect(thrown([] { Json::parse(nested(65).state_text()); }) != "", "65 deep");
+  for (const char* text : {"9007199254740993", "18446744073709551615", "-9223372036854775807"})
+    expect(thrown([&] { Form<double>::read(Json::parse(text)); }) != "", text);
+  for (const char* text : {"9007199254740992", "18446744073709549568", "-9223372036854775808"})
+    expect(thrown([&] { Form<double>::read(Json::parse(text)); }) == "", text);
+  expect(thrown([] { Form<float>::read(Json::parse("1e300")); }) != "", "1e300 as a float");
+}
+
+static void states_come_back_as_they_were() {
+  const std::string odd = "\xff\xc3 \xed\xa0\xbd\xed\xb8\x80 \xf0\x9f\x98\x80\"\\\n\xe6\x9d";
+  const double inf = std::numeric_limits<double>::infinity();
+  Json state = Json::Object{{odd, Json::Array{odd, -inf, inf, -0.0, 1e300, 0.1, true, nullptr}}, {"deep", nested(900)}};
+  Json again = Json::parse_state(state.state_text());
+  expect(again.state_text() == state.state_text(), state.state_text().substr(0, 200));
+  const Json::Array& values = again.at(odd).array();
+  expect(values[0].string() == odd && values[1].number() == -inf && values[4].number() == 1e300, "values");
+  expect(std::signbit(values[3].number()), "-0.0");
+  expect(std::isnan(Json::parse_state(Json(0.0 / 0.0).state_text()).number()), "NaN");
+  expect(thrown([] { nested(1001).state_text(); }) != "", "1001 deep");
+}
+
+static void fields_are_added_removed_and_renamed() {
+  std::uint64_t balance = 0, credit = 0;
+  auto read = [&](const char* text) {
+    steadfast::Fields fields(Json::parse_state(text), "account");
+    fields.read(balance, {"balance", "amount"});
+    fields.read(credit, {"credit"}, 7);
+  };
+  steadfast::detail::restoring().now = true;
+  expect(thrown([&] { read(R"({"amount": 5, "note": "x"})"); }) == "" && balance == 5 && credit == 7, "read");
+  auto& dropped = steadfast::detail::restoring().dropped;
+  expect(dropped == std::vector<std::string>{"account.note"}, "dropped");
+  expect(thrown([&] { read(R"({"credit": 5})"); }) == "field `balance` is missing, and has no default", "missing");
+  expect(thrown([&] { read(R"({"balance": -5})"); }).find("field `balance`: a whole number") == 0, "another type");
+  expect(thrown([&] { read(R"({"balance": 1, "amount": 2})"); }).find("field `balance` comes twice") == 0, "twice");
+  steadfast::detail::restoring() = {};
+}
+
+static std::string file(const std::string& name) {
+  const std::string here = __FILE__;
+  std::ifstream in(here.substr(0, here.rfind('/') + 1) + name);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+static void the_readme_shows_a_next_version() {
+  Account account = Form<Account>::read(Json::parse_state(R"({"amount": 5, "owner": "Ada"})"));
+  expect(account.owner == "Ada" && account.balance == 5 && account.credit == 0, "the README's account");
+  std::string code = file("README.md");
+  code.erase(0, code.find("## How the state changes"));
+  code.erase(0, code.find("```cpp\n") + 7);
+  code.resize(code.find("```"));
+  expect(file("tests.cpp").find(code) != std::string::npos, "the README has another example:\n" + code);
+}
+
 int main() {
   if (std::getenv("STEADFAST_ATTACH"))
     return steadfast::Service<Store>("Store")
@@ -96,5 +197,9 @@ int main() {
   json_is_read_and_written();
   wrong_json_is_refused();
   numbers_fit_or_are_refused();
+  what_callers_cannot_read_is_not_written();
+  states_come_back_as_they_were();
+  fields_are_added_removed_and_renamed();
+  the_readme_shows_a_next_version();
   return failures == 0 ? 0 : 1;
 }

@@ -16,6 +16,7 @@ const (
 	frameHello, frameWelcome, frameExecute, frameSnapshot, frameRestore, frameReset = 1, 2, 3, 4, 5, 6
 	frameAnswer, frameState, frameFailed, frameRestored, frameFarewell              = 7, 8, 9, 10, 11
 	firstOptional                                                                   = 128 // these are skipped if unknown
+	frameNotice                                                                     = 128
 )
 
 // Limits of the protocol, in bytes.
@@ -31,6 +32,9 @@ const (
 // the program, or the connection is not as it should be.
 func Serve[S any](name string, initial func() *S, handlers ...Handler) error {
 	service := newService(name, func() any { return initial() }, handlers)
+	if err := service.checkState(); err != nil {
+		return err
+	}
 	node, err := attach()
 	if err != nil {
 		return err
@@ -143,6 +147,10 @@ func (n *link) serve(service *service) error {
 		if err := n.handle(service, kind, body); err != nil {
 			return err
 		}
+		for _, told := range service.keeping.notices {
+			n.send(frameNotice, []byte{told.code, 0, 0, 0, 0, 0, 0, 0}, cut(told.text))
+		}
+		service.keeping.notices = nil
 	}
 }
 
@@ -151,7 +159,7 @@ var least = map[byte]int{frameExecute: 48, frameSnapshot: 8, frameRestore: 16}
 
 func (n *link) handle(service *service, kind byte, body []byte) error {
 	if kind == frameReset {
-		service.state = service.initial()
+		service.reset()
 		return nil
 	}
 	shortest, known := least[kind]
@@ -167,6 +175,13 @@ func (n *link) handle(service *service, kind byte, body []byte) error {
 	case frameExecute:
 		done := service.execute(body[8:])
 		n.send(frameAnswer, number, []byte{done.outcome, done.refusal, done.flags, 0}, done.body)
+		if service.isTrialDue() {
+			// No caller waits for it.
+			if err := n.out.Flush(); err != nil {
+				return err
+			}
+			service.tryState()
+		}
 	case frameSnapshot:
 		n.giveState(service, number)
 	case frameRestore:

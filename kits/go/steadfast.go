@@ -9,11 +9,10 @@ package steadfast
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
+	"slices"
 )
 
 // Context is what a handler may know beside the state and its arguments. A handler takes it as its
@@ -31,7 +30,8 @@ type Error struct{ Value any }
 
 func (e Error) Error() string { return fmt.Sprint(e.Value) }
 
-// Snapshotter is for states that are not the JSON of their exported fields.
+// Snapshotter is for states that are not the JSON of their exported fields. Without it, Serve
+// refuses a state of which JSON would lose something.
 type Snapshotter interface {
 	Snapshot() ([]byte, error)
 	Restore([]byte) error
@@ -151,6 +151,7 @@ type service struct {
 	state    any
 	methods  map[uint32]Handler
 	contract []byte
+	keeping  keeping
 }
 
 func newService(name string, initial func() any, handlers []Handler) *service {
@@ -167,62 +168,65 @@ func newService(name string, initial func() any, handlers []Handler) *service {
 	return s
 }
 
-// Executes a call: the body of an Execute frame behind its number.
-func (s *service) execute(body []byte) (result outcome) {
+// Runs a call's handler: the body of an Execute frame behind its number. It also says whether the
+// state may be another one now.
+func (s *service) run(body []byte) (result outcome, changes bool) {
 	word := binary.LittleEndian.Uint64
 	context := &Context{Now: word(body), Seed: word(body[8:]), Client: word(body[16:]), Number: word(body[24:])}
 	method, flags, arguments := binary.LittleEndian.Uint32(body[32:]), body[36], body[40:]
 	if flags&1 == 0 {
-		return refusal(badArguments, "this service takes JSON")
+		return refusal(badArguments, "this service takes JSON"), false
 	}
 	if method == methodID(describe) {
-		return outcome{ok, 0, 0, s.contract}
+		return outcome{ok, 0, 0, s.contract}, false
 	}
 	handler, known := s.methods[method]
 	if !known {
-		return refusal(noSuchMethod, "no such method: `steadfast describe` lists those of this service")
+		return refusal(noSuchMethod, "no such method: `steadfast describe` lists those of this service"), false
 	}
 	if flags&2 != 0 && !handler.reads {
-		return refusal(notReadOnly, "%s may change the state: do not call it as a read", handler.name)
+		return refusal(notReadOnly, "%s may change the state: do not call it as a read", handler.name), false
 	}
 	values, err := handler.decode(arguments)
 	if err != nil {
-		return refusal(badArguments, "%s: %v", handler.name, err)
+		return refusal(badArguments, "%s: %v", handler.name, err), false
 	}
 	defer func() {
 		if reason := recover(); reason != nil {
 			result = refusal(panicked, "%s panicked: %v", handler.name, reason)
-			result.flags = 1
+			result.flags, changes = 1, !handler.reads
 		}
 	}()
 	in := []reflect.Value{reflect.ValueOf(s.state)}
 	if _, withContext := handler.arguments(); withContext {
 		in = append(in, reflect.ValueOf(context))
 	}
-	return handler.encode(handler.function.Call(append(in, values...)))
+	return handler.encode(handler.function.Call(append(in, values...))), !handler.reads
 }
 
 // Reads the arguments: an array in order, or an object by their names.
 func (h Handler) decode(body []byte) ([]reflect.Value, error) {
-	var given []json.RawMessage
-	if trimmed := bytes.TrimSpace(body); len(trimmed) > 0 && trimmed[0] == '{' {
-		var named map[string]json.RawMessage
-		if err := json.Unmarshal(trimmed, &named); err != nil {
-			return nil, err
-		}
+	n, err := parse(body, false)
+	if err != nil {
+		return nil, err
+	}
+	given := n.items
+	if n.kind == '{' {
+		given = nil
 		for _, name := range h.names {
-			value, there := named[name]
-			if !there {
-				value = json.RawMessage("null")
+			value := node{kind: 'n', raw: []byte("null")}
+			if at := slices.Index(n.names, name); at >= 0 {
+				value = n.items[at]
 			}
 			given = append(given, value)
-			delete(named, name)
 		}
-		for name := range named {
-			return nil, fmt.Errorf("no argument is named %q", name)
+		for _, name := range n.names {
+			if !slices.Contains(h.names, name) {
+				return nil, fmt.Errorf("no argument is named %q", cut(name))
+			}
 		}
-	} else if err := json.Unmarshal(trimmed, &given); err != nil {
-		return nil, err
+	} else if n.kind != '[' {
+		return nil, errors.New("give an array in order, or an object by names")
 	}
 	types, _ := h.arguments()
 	if len(given) != len(types) {
@@ -230,15 +234,14 @@ func (h Handler) decode(body []byte) ([]reflect.Value, error) {
 	}
 	values := make([]reflect.Value, len(types))
 	for i, of := range types {
-		value := reflect.New(of)
 		// Go takes null for any type; a caller who leaves something out is told so.
-		if string(given[i]) == "null" && of.Kind() != reflect.Pointer && of.Kind() != reflect.Interface {
+		if given[i].kind == 'n' && of.Kind() != reflect.Pointer && of.Kind() != reflect.Interface {
 			return nil, fmt.Errorf("argument %s is missing", h.names[i])
 		}
-		if err := json.Unmarshal(given[i], value.Interface()); err != nil {
-			return nil, fmt.Errorf("argument %s: %v", h.names[i], err)
+		values[i] = reflect.New(of).Elem()
+		if err := new(decoder).value(given[i], values[i]); err != nil {
+			return nil, fmt.Errorf("argument %s: %w", h.names[i], err)
 		}
-		values[i] = value.Elem()
 	}
 	return values, nil
 }
@@ -262,7 +265,7 @@ func (h Handler) encode(out []reflect.Value) outcome {
 }
 
 func encoded(kind byte, value any) outcome {
-	body, err := json.Marshal(value)
+	body, err := encode(value, false)
 	// An empty list is told as one: a nil slice or map would be null, which no caller expects.
 	switch of := reflect.ValueOf(value); {
 	case of.Kind() == reflect.Slice && of.IsNil() && of.Type().Elem().Kind() != reflect.Uint8:
@@ -277,32 +280,4 @@ func encoded(kind byte, value any) outcome {
 		return refusal(tooLarge, "the result has %d bytes, at most %d are sent", len(body), maxBody)
 	}
 	return outcome{kind, 0, 0, body}
-}
-
-func (s *service) snapshot() ([]byte, error) {
-	if own, is := s.state.(Snapshotter); is {
-		return own.Snapshot()
-	}
-	return json.Marshal(s.state)
-}
-
-// Reads a state into a new value, so that an unreadable one leaves the old as it is.
-func (s *service) restore(state []byte) error {
-	fresh := s.initial()
-	if own, is := fresh.(Snapshotter); is {
-		if err := own.Restore(state); err != nil {
-			return err
-		}
-	} else {
-		decoder := json.NewDecoder(bytes.NewReader(state))
-		decoder.DisallowUnknownFields()
-		if err := decoder.Decode(fresh); err != nil {
-			return err
-		}
-		if _, err := decoder.Token(); err != io.EOF {
-			return errors.New("something follows the state")
-		}
-	}
-	s.state = fresh
-	return nil
 }

@@ -2,6 +2,8 @@ package steadfast
 
 import (
 	"encoding/binary"
+	"errors"
+	"math"
 	"strings"
 	"testing"
 )
@@ -35,6 +37,54 @@ func TestArgumentsAreTakenOrRefused(t *testing.T) {
 	} {
 		if done := call(s, "add", 1, arguments); done.refusal != refusal {
 			t.Errorf("%s: refusal %d, %s", arguments, done.refusal, done.body)
+		}
+	}
+}
+
+type forms struct{}
+
+func (forms) take(text string, number float64, any any, item map[int8]item) any { return any }
+
+type item struct {
+	Name string `json:"name"`
+	Size [2]bool
+}
+
+func (forms) cut(text string, n int) string { return text[:n] }
+func (forms) mean() []float64               { return []float64{math.NaN()} }
+func (forms) deep() any {
+	var value any
+	for range 65 {
+		value = []any{value}
+	}
+	return value
+}
+func (forms) fails() error { return errors.New("cut \xc3") }
+
+func TestOddTextsNumbersAndNestingAreRefused(t *testing.T) {
+	s := newService("Forms", func() any { return new(forms) }, []Handler{
+		Method("take", (*forms).take, "text", "number", "any", "item"), Method("cut", (*forms).cut, "text", "n"),
+		Method("mean", (*forms).mean), Method("deep", (*forms).deep), Method("fails", (*forms).fails)})
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for arguments, refusal := range map[string]byte{
+		`["\ud83d\ude00", 1e3, {"a": [null, true]}, {"-7": {"name": "x", "Size": [true, false]}}]`: 0,
+		`["\ud83d", 1, 1, {}]`: badArguments, `["\ud83dx", 1, 1, {}]`: badArguments, `["\udc83", 1, 1, {}]`: badArguments,
+		"[\"\xff\", 1, 1, {}]": badArguments, `["", 1e999, 1, {}]`: badArguments,
+		`["", 9007199254740993, 1, {}]`: badArguments, `["", 1, 9007199254740993, {}]`: badArguments,
+		`["", 1, {"a": 1, "a": 2}, {}]`: badArguments, `["", 1, {"\ud83d": 1}, {}]`: badArguments,
+		`["", 1, ` + deep(64) + `, {}]`: badArguments, `["", 1, ` + deep(63) + `, {}]`: 0, `["", -0.0, 1, {}]`: 0,
+		`["", 1, ` + deep(496) + `, {}]`: badArguments, `["", 1, ` + deep(50_000) + `, {}]`: badArguments,
+		`["", 1, 1, {"7": {"Size": [true, false]}, "07": {}}]`: badArguments, `["", 1, 1, {"128": {}}]`: badArguments,
+		`["", 1, 1, {"7": {"nam": "x"}}]`: badArguments, `["", 1, 1, {"7": {"Size": [true]}}]`: badArguments,
+		`["", 1, 1, {"7": {"name": null}}]`: badArguments,
+	} {
+		if done := call(s, "take", 1, arguments); done.refusal != refusal {
+			t.Errorf("%.60s: refusal %d, %s", arguments, done.refusal, done.body)
+		}
+	}
+	for method, arguments := range map[string]string{"cut": `["\u00fc", 1]`, "mean": "[]", "deep": "[]", "fails": "[]"} {
+		if done := call(s, method, 1, arguments); done.refusal != panicked {
+			t.Errorf("%s: %s", method, done.body)
 		}
 	}
 }

@@ -18,6 +18,7 @@ use super::{Failure, finish};
 mod check;
 mod checks;
 mod link;
+mod odd;
 mod plan;
 mod process;
 mod report;
@@ -37,6 +38,11 @@ Examples:
 The command starts the program once or twice for each check, gives it the commands that a node
 gives, and compares its answers with the protocol (docs/protocol/attach.md). No node is needed. The
 calls follow from the program's contract; a program that tells none needs --call.
+
+Three checks are of what arrives whole. odd-arguments calls with text that is not Unicode, numbers
+that do not fit and deep nesting, all of which are refused. odd-values gives the state that each
+call leaves to a second program. state-form gives the state with fields in another order, missing,
+of another type and unknown, as another version of the program might.
 
 Exit codes:
   0  no check failed; those that could not be tried are listed with the reason

@@ -12,6 +12,7 @@ import time
 
 HELLO, WELCOME, EXECUTE, SNAPSHOT, RESTORE, RESET = 1, 2, 3, 4, 5, 6
 ANSWER, STATE, FAILED, RESTORED, FAREWELL = 7, 8, 9, 10, 11
+NOTICE, FAULT, DROPPED = 128, 1, 3
 OK, REFUSED = 1, 3
 NO_SUCH_METHOD, BAD_ARGUMENTS, NOT_READ_ONLY = 3, 4, 10
 LONGEST, PIECE = (1 << 20) + 4096, 256 << 10
@@ -24,6 +25,14 @@ METHODS = {
     "get": ([], "u64", True),
 }
 TYPES = {"u64": int, "String": str}
+
+
+def strict(body):
+    """JSON as other languages read it, too."""
+    told = json.loads(body.decode())
+    if PLANTED != "half-pair":
+        json.dumps(told, ensure_ascii=False).encode()
+    return told
 
 
 def method_id(name):
@@ -48,7 +57,7 @@ class Visitors:
         self.names = set()
 
     def add(self, n):
-        self.sum += n
+        self.sum = (self.sum + n) % 2**64
         return int(time.time()) if PLANTED == "clock" else self.sum
 
     def enter(self, name):
@@ -66,14 +75,27 @@ class Visitors:
             names = list(self.names | {"Ada", "Bo", "Cleo", "Dan", "Eve", "Finn", "Gus"})
         else:
             names = sorted(self.names)
-        return json.dumps([self.sum, names]).encode()
+        if PLANTED == "cut-text":
+            names = [name.encode()[:10].decode() for name in names]
+        return json.dumps({"names": names, "sum": self.sum}).encode()
 
     def restore(self, state):
+        """Takes a state on; gives the fields that nobody knows."""
         if PLANTED == "unreadable":
             self.__init__()
-        total, names = json.loads(state)
+        told = json.loads(state)
+        if PLANTED == "order-of-names":
+            told = dict(zip(("names", "sum"), told.values()))
+        for name, kind in (("names", list), ("sum", int)):
+            if type(told.get(name)) is not kind:
+                raise ValueError("the state does not fit" if PLANTED == "nameless" else f"field {name}")
+            if PLANTED == "half-restored":
+                self.sum = 0
         if PLANTED != "restore":
-            self.sum, self.names = total, set(names)
+            self.sum, self.names = told.pop("sum"), set(told.pop("names"))
+        if PLANTED == "rounding":
+            self.sum = int(float(self.sum))
+        return "" if PLANTED == "silent" else ", ".join(told)
 
 
 class Stream:
@@ -138,14 +160,16 @@ class Replica:
         if flags & 2 and not reads and PLANTED != "read-allowed":
             return REFUSED, NOT_READ_ONLY, b"it changes the state"
         try:
-            values = json.loads(body)
+            values = strict(body)
             if isinstance(values, dict):
                 values = [values.pop(name) for name, _ in arguments] + list(values)
             for (_, ty), value in zip(arguments, values, strict=True):
                 if not isinstance(value, TYPES[ty]):
                     raise TypeError(f"{value!r} is no {ty}")
-        except (KeyError, TypeError, ValueError) as error:
-            return REFUSED, BAD_ARGUMENTS, repr(error).encode()
+                if ty == "u64" and not 0 <= value < 2**64:
+                    raise TypeError(f"{value!r} does not fit")
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            return REFUSED, BAD_ARGUMENTS, repr(error)[:200].encode()
         return OK, 0, json.dumps(getattr(self.service, name)(*values)).encode()
 
     def execute(self, body):
@@ -173,11 +197,15 @@ class Replica:
             return
         state, self.arriving = self.arriving, b""
         try:
-            self.service.restore(state)
+            dropped = self.service.restore(state)
         except ValueError as error:
             self.stream.send(FAILED, struct.pack("<Q", number) + repr(error)[:200].encode())
         else:
             self.stream.send(RESTORED, struct.pack("<Q", number))
+            if dropped:
+                self.stream.send(NOTICE, struct.pack("<B7x", DROPPED) + dropped.encode())
+            if PLANTED == "fault":
+                self.stream.send(NOTICE, struct.pack("<B7x", FAULT) + b"it has a hole")
 
     def serve(self):
         commands = {EXECUTE: self.execute, SNAPSHOT: self.give_state, RESTORE: self.take_state}

@@ -25,6 +25,7 @@ from ._errors import (
     VersionMismatch,
 )
 from ._service import raises, read, serve, service
+from ._types import Was
 
 if TYPE_CHECKING:
     from ._asyncio import AsyncClient
@@ -49,6 +50,7 @@ __all__ = [
     "TooManyCalls",
     "Unreachable",
     "VersionMismatch",
+    "Was",
     "raises",
     "read",
     "serve",

@@ -1,6 +1,5 @@
 """The program's side of docs/protocol/attach.md: frames, order, states in pieces."""
 
-import json
 import os
 import socket
 import struct
@@ -9,11 +8,13 @@ from collections import deque
 from typing import Any, Callable, Deque, NamedTuple, NoReturn, Optional, Tuple
 
 from ._errors import NestedError, Refused, ServiceError, SteadfastError
+from ._values import Way, plain, read, written
 
 HELLO, WELCOME, EXECUTE, SNAPSHOT, RESTORE, RESET = 1, 2, 3, 4, 5, 6
 ANSWER, STATE, FAILED, RESTORED, FAREWELL, CALL, CALLED = 7, 8, 9, 10, 11, 12, 13
 #: Frames of kinds from here on may be skipped.
 OPTIONAL = 128
+NOTICE = 128
 
 OK, ERROR, REFUSED = 1, 2, 3
 NO_SUCH_METHOD, BAD_ARGUMENTS, FAILED_HANDLER, REPLY_TOO_LARGE, NOT_READ_ONLY = 3, 4, 5, 7, 10
@@ -34,6 +35,7 @@ _CALL = struct.Struct("<QIIBxH")
 _CALLED = struct.Struct("<QBBBx")
 _WELCOME = struct.Struct("<BBHI")
 _NUMBER = struct.Struct("<Q")
+_NOTICE = struct.Struct("<B7x")
 
 MAX_BODY = 1 << 20
 MAX_FRAME = MAX_BODY + 4096
@@ -85,6 +87,11 @@ def method_id(name: str) -> int:
 
 def _cut(reason: bytes) -> bytes:
     return reason[:MAX_REASON].decode(errors="ignore").encode()
+
+
+def _words(error: object) -> bytes:
+    """A reason: whatever it has of others' texts, it is text."""
+    return _cut(str(error).encode(errors="backslashreplace"))
 
 
 class Connection:
@@ -231,6 +238,7 @@ class Program:
                 frame = self._next()
                 if frame is None or not self._handle(*frame):
                     return
+                self._tell()
                 if self._node.is_due() and not self._node.flush():
                     return self._last_words()
         except _Gone:
@@ -268,7 +276,7 @@ class Program:
         elif kind == RESTORE:
             self._take_piece(body)
         elif kind == RESET:
-            self._replica.reset()
+            self._replica.kept.reset()
         elif kind == FAREWELL:
             return self._handle_farewell(kind, body)
         else:
@@ -289,6 +297,16 @@ class Program:
             told = _cut(told)
         head = _ANSWER.pack(number, outcome.outcome, outcome.refusal, outcome.panicked)
         self._node.put(ANSWER, head + told)
+        if self._replica.kept.is_trial_due():
+            # No caller waits for it.
+            self._node.flush()
+            self._replica.kept.try_state()
+
+    def _tell(self) -> None:
+        """Tells the node how the state is."""
+        for code, text in self._replica.kept.notices:
+            self._node.put(NOTICE, _NOTICE.pack(code) + _words(text))
+        self._replica.kept.notices.clear()
 
     def _nested(self, number: int) -> Callable[..., Any]:
         def call(
@@ -296,7 +314,7 @@ class Program:
         ) -> Any:
             if arguments and named:
                 raise TypeError("give all arguments in order, or all by name")
-            body = json.dumps(named or arguments, separators=(",", ":"), allow_nan=False).encode()
+            body = written(plain(_listed(named or arguments), Way()))
             if len(body) > MAX_BODY:
                 raise NestedError("TooLarge", f"{len(body)} bytes of arguments do not fit")
             most = 2**32 - 1
@@ -324,9 +342,9 @@ class Program:
             _not_understood(CALLED)
         body = frame[1][_CALLED.size :]
         if outcome == OK:
-            return json.loads(body)
+            return read(body)
         if outcome == ERROR:
-            raise ServiceError(json.loads(body))
+            raise ServiceError(read(body))
         text = body.decode(errors="replace")
         if error == 0:
             raise Refused(_name(_REFUSALS, refusal), text)
@@ -335,9 +353,9 @@ class Program:
     def _give_state(self, number: int) -> None:
         self._begins.note(number)
         try:
-            state = self._replica.snapshot()
+            state = self._replica.kept.snapshot()
         except Exception as error:
-            return self._node.put(FAILED, _NUMBER.pack(number) + _cut(str(error).encode()))
+            return self._node.put(FAILED, _NUMBER.pack(number) + _words(error))
         for start in range(0, len(state), PIECE) or [0]:
             head = _PIECE.pack(number, len(state))
             self._node.put(STATE, head + state[start : start + PIECE])
@@ -353,12 +371,21 @@ class Program:
         self._arriving.clear()
         self._begins.note(number)
         try:
-            self._replica.restore(state)
+            self._replica.kept.restore(state)
         except Exception as error:
-            reason = f"the state cannot be read: {error}"
-            self._node.put(FAILED, _NUMBER.pack(number) + _cut(reason.encode()))
+            reason = f"cannot read the state: {error}"
+            self._node.put(FAILED, _NUMBER.pack(number) + _words(reason))
         else:
             self._node.put(RESTORED, _NUMBER.pack(number))
+
+
+def _listed(value: Any) -> Any:
+    """Tuples are arrays in what another group is given."""
+    if isinstance(value, (list, tuple)):
+        return [_listed(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in value.items()}
+    return value
 
 
 def _name(names: Any, number: int) -> str:

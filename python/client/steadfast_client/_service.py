@@ -5,7 +5,6 @@ the state, the arguments and the `Context`: no clock, no random numbers of its o
 """
 
 import inspect
-import json
 import sys
 import traceback
 import typing
@@ -28,7 +27,10 @@ from ._attach import (
 from ._context import Context
 from ._contract import DESCRIBE
 from ._errors import ServiceError
-from ._types import Form, Forms, plain
+from ._kept import Kept, Shape
+from ._types import Form, Forms, was
+from ._values import Way, plain, written
+from ._values import read as read_json
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,8 +40,6 @@ _RAISES = "__steadfast_raises__"
 _SERVICE = "__steadfast_service__"
 #: Names of a class that are no methods of its service.
 _OWN = ("snapshot", "restore", "serve")
-
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
 
 
 def read(method: F) -> F:
@@ -130,9 +130,7 @@ class Method(NamedTuple):
     def arguments(self, body: bytes) -> Dict[str, Any]:
         """Raises BadArguments."""
         try:
-            told = json.loads(body.decode(), parse_constant=_no_number)
-        except RecursionError:
-            raise BadArguments("the arguments are nested too deeply") from None
+            told = read_json(body)
         except ValueError as error:
             raise BadArguments(f"the arguments are not JSON ({error})") from None
         if isinstance(told, list):
@@ -145,13 +143,15 @@ class Method(NamedTuple):
         missing = [name for name in missing if name not in told]
         if missing:
             raise BadArguments(f"{self} is not given {missing[0]}")
-        return {name: self._argument(name, value) for name, value in told.items()}
+        way = Way()
+        way.deeper()
+        return {name: self._argument(name, value, way) for name, value in told.items()}
 
-    def _argument(self, name: str, value: Any) -> Any:
+    def _argument(self, name: str, value: Any, way: Way) -> Any:
         if name not in self.parameters:
             raise BadArguments(f"{self} has no argument {name}")
         try:
-            return self.parameters[name].decode(value)
+            return self.parameters[name].decode(value, way)
         except (TypeError, ValueError, RecursionError) as error:
             raise BadArguments(f"{self}, {name}: {error}") from None
 
@@ -162,10 +162,6 @@ class Method(NamedTuple):
         error = {"error": self.error.name} if self.error else {}
         head = {"name": self.name, "reads": self.reads, **docs, "arguments": arguments}
         return {**head, "result": self.result.name, **error}
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is no number in JSON")
 
 
 class Service:
@@ -181,25 +177,23 @@ class Service:
         functions.sort(key=lambda function: function.__code__.co_firstlineno)
         try:
             self.methods = {method_id(f.__name__): Method.of(f, forms) for f in functions}
-            hints = typing.get_type_hints(cls)
-            self.fields: Dict[str, Form] = {
-                name: forms.of(hint)
-                for name, hint in hints.items()
-                if typing.get_origin(hint) is not typing.ClassVar
-            }
+            hints = typing.get_type_hints(cls, include_extras=True)
+            hints = {n: it for n, it in hints.items() if typing.get_origin(it) is not typing.ClassVar}
+            fields = {name: forms.of(hint) for name, hint in hints.items()}
+            former = {old: name for name, hint in hints.items() for old in was(hint)}
         except (NameError, TypeError) as error:
             raise TypeError(f"service {cls.__name__}: {error}") from None
         if len(self.methods) < len(functions):
             raise TypeError(f"service {cls.__name__}: two methods have one number: rename one")
         if hasattr(cls, "snapshot") != hasattr(cls, "restore"):
             raise TypeError(f"service {cls.__name__}: give both snapshot and restore, or none")
-        self.is_plain = not hasattr(cls, "snapshot")
         self.name = cls.__name__
+        self.shape = Shape(self.name, not hasattr(cls, "snapshot"), fields, former)
         docs = {"docs": inspect.getdoc(cls)} if cls.__doc__ else {}
         types = {"types": forms.types} if forms.types else {}
         methods = [method.described() for method in self.methods.values()]
         contract = {"service": self.name, **docs, "encodings": ["json"], "methods": methods, **types}
-        self.contract = _encode(contract).encode()
+        self.contract = written(contract)
 
     def listed(self) -> str:
         """The methods, for those who call another one."""
@@ -210,19 +204,14 @@ class Replica:
     """A service's object under its node."""
 
     def __init__(self, service: Service, make: Callable[[], Any]) -> None:
-        self._service, self._make = service, make
-        self._object = make()
-        self._names = list(vars(self._object)) if service.is_plain else []
+        self._service = service
+        #: The object and its state.
+        self.kept = Kept(service.shape, make)
         # A state that cannot be given is found at the start, and not when a node is lost.
         try:
-            if service.is_plain:
-                self.restored(self.snapshot())
+            self.kept.begin()
         except Exception as error:
             raise AttachError(f"the initial state of {service.name} cannot be kept: {error}") from None
-
-    def reset(self) -> None:
-        """Begins anew."""
-        self._object = self._make()
 
     def execute(self, call: Execute, nested: Callable[..., Any]) -> Outcome:
         """The outcome of a call; the same at every replica, texts included."""
@@ -242,9 +231,14 @@ class Replica:
             return _refused(BAD_ARGUMENTS, str(error))
         if method.with_context:
             arguments["context"] = Context(call.now, call.seed, call.client, call.call, nested)
+        outcome = self._run(method, arguments)
+        reason = None if method.reads else self.kept.after_call()
+        return _undone(method, reason) if reason is not None else outcome
+
+    def _run(self, method: Method, arguments: Dict[str, Any]) -> Outcome:
         try:
-            result = getattr(self._object, method.name)(**arguments)
-            return Outcome(OK, 0, _encode(method.result.encode(result)).encode())
+            result = getattr(self.kept.object, method.name)(**arguments)
+            return Outcome(OK, 0, written(method.result.encode(result, Way())))
         except ServiceError as error:
             return self._own_error(method, error)
         except MemoryError:
@@ -256,50 +250,19 @@ class Replica:
     def _own_error(self, method: Method, error: ServiceError) -> Outcome:
         encode = method.error.encode if method.error else plain
         try:
-            return Outcome(ERROR, 0, _encode(encode(error.value)).encode())
+            return Outcome(ERROR, 0, written(encode(error.value, Way())))
         except (TypeError, ValueError) as wrong:
             return _failed(method, wrong)
 
-    def snapshot(self) -> bytes:
-        """The state. Raises what tells why there is none."""
-        if not self._service.is_plain:
-            return bytes(self._object.snapshot())
-        values = vars(self._object)
-        missing = [name for name in self._names if name not in values]
-        if missing:
-            raise TypeError(f"self.{missing[0]} was deleted: set it to None instead")
-        return _encode({name: self._kept(name, value) for name, value in values.items()}).encode()
-
-    def _kept(self, name: str, value: Any) -> Any:
-        form = self._service.fields.get(name)
-        try:
-            return form.encode(value) if form else plain(value)
-        except TypeError as error:
-            raise TypeError(
-                f"self.{name}: {error}; or give the class snapshot() and restore()"
-            ) from None
-
-    def restored(self, state: bytes) -> Any:
-        """An object that has this state. Raises what tells why there is none."""
-        fresh = self._make()
-        if not self._service.is_plain:
-            fresh.restore(state)
-            return fresh
-        told = json.loads(state.decode())
-        if not isinstance(told, dict):
-            raise TypeError("the state is no object of attributes")
-        fields = self._service.fields
-        for name, value in told.items():
-            setattr(fresh, name, fields[name].decode(value) if name in fields else value)
-        return fresh
-
-    def restore(self, state: bytes) -> None:
-        """Takes this state on, or keeps its own and raises."""
-        self._object = self.restored(state)
-
 
 def _refused(refusal: int, reason: str) -> Outcome:
-    return Outcome(REFUSED, refusal, reason.encode())
+    return Outcome(REFUSED, refusal, reason.encode(errors="backslashreplace"))
+
+
+def _undone(method: Method, reason: str) -> Outcome:
+    told = f"{method.name} was undone, since its state could not be given to other replicas: {reason}"
+    print(told, file=sys.stderr)
+    return _refused(FAILED_HANDLER, told)._replace(panicked=True)
 
 
 def _failed(method: Method, error: Exception) -> Outcome:

@@ -4,25 +4,72 @@ import contextlib
 import io
 import json
 import os
+import random
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Set, Tuple, Union
+from typing import Annotated, Any, Dict, List, Optional, Set, Tuple, Union
 
 from bank import Bank
-from steadfast_client import CallError, service
+from steadfast_client import CallError, Was, service
 from steadfast_client._attach import Execute, method_id
 from steadfast_client._calls import decoded
 from steadfast_client._service import Replica
 
 HELLO, WELCOME, EXECUTE, SNAPSHOT, RESTORE, RESET = 1, 2, 3, 4, 5, 6
 ANSWER, STATE, FAILED, RESTORED, FAREWELL = 7, 8, 9, 10, 11
-COUNTER = Path(__file__).with_name("counter.py")
+TESTS = Path(__file__).parent
+COUNTER = TESTS / "counter.py"
+
+
+#: What leaves a state that JSON would change, and the reason.
+ODD_CALLS = {
+    "number": "self.values: .*key 1 .*snapshot",
+    "tuple": "a value of type tuple",
+    "nest": "nested more than 100 deep",
+    "wind": "(nested more than 100 deep|contains itself)",
+    "drop": "self.values was deleted",
+}
+
+
+@service
+class Odd:
+    def __init__(self):
+        self.values = {}
+
+    def keep(self, name: str, value: Any) -> None:
+        self.values[name] = value
+
+    def number(self) -> None:
+        self.values[1] = 1
+
+    def tuple(self) -> None:
+        self.values["tuple"] = (1, 2)
+
+    def nest(self) -> None:
+        for _ in range(200):
+            self.values = {"within": self.values}
+
+    def wrap(self) -> None:
+        self.values = {"within": self.values, "beside": list(range(200))}
+
+    def wind(self) -> None:
+        self.values["itself"] = self.values
+
+    def drop(self) -> None:
+        del self.values
+
+    def spoil(self) -> None:
+        self.values["text"] = "\ud83d\ude00 \ud83d"
+        self.values["mean"] = float("inf") - float("inf")
+        self.values["least"] = float("-inf")
+        self.values["large"] = 2**70
 
 
 def replica(cls):
@@ -107,6 +154,15 @@ class Values(unittest.TestCase):
             def raw(self, value: bytes) -> bytes:
                 return value * 2
 
+            def any(self, value):
+                return value
+
+            def cut(self) -> str:
+                return "\ud83d"
+
+            def huge(self) -> Any:
+                return [2**64, float("nan")]
+
             def wrong(self) -> int:
                 return "text"
 
@@ -138,13 +194,35 @@ class Values(unittest.TestCase):
             ("point", '[{"x": NaN}]'),
             ("nested", '[{"seven": []}]'),
             ("nested", '[{"7": [[true]]}]'),
+            ("nested", '[{"7": [], "07": []}]'),
+            ("nested", '[{"7": [], "7": []}]'),
+            ("nested", '[{"7": [[true, "\\ud83d"]]}]'),
+            ("any", '["half \\uD83D"]'),
+            ("any", '[{"\\ud83d": 1}]'),
+            ("any", '{"\\ud83d": 1}'),
+            ("any", "[" * 65 + "]" * 65),
+            ("any", "[" * 496 + "]" * 496),
+            ("any", "[18446744073709551616]"),
+            ("any", "[1e999]"),
+            ("point", '[{"x": 9007199254740993}]'),
+            ("point", '[{"x": 1' + "0" * 400 + "}]"),
+            ("raw", "[[true]]"),
+            ("raw", "[[1.0]]"),
             ("raw", "[[256]]"),
         ):
             with self.subTest(method=method, body=body[:50]):
                 self.assertEqual(answer(method, body)[:2], (3, 4))
         with contextlib.redirect_stderr(io.StringIO()) as log:
             self.assertEqual(answer("wrong", "[]")[:2] + answer("wrong", "[]")[3:], (3, 5, True))
+            for method in ("cut", "huge"):
+                self.assertEqual(answer(method, "[]")[:2], (3, 5))
         self.assertIn("no integer of 64 bits", log.getvalue())
+        self.assertIn("half a pair of surrogates, U+D83D", log.getvalue())
+        deep = "[" * 64 + "]" * 64
+        self.assertEqual(answer("any", deep)[:3], (1, 0, deep[1:-1]))
+        self.assertEqual(answer("any", '["\\ud83d\\ude00", -0.0]')[0], 3)
+        self.assertEqual(answer("any", '["\\ud83d\\ude00"]')[2], '"\U0001f600"')
+        self.assertEqual(answer("any", "[-0.0]")[2], "-0.0")
         self.assertEqual(execute(served, "whole", "\5", is_json=False).refusal, 4)
 
 
@@ -167,40 +245,32 @@ class States(unittest.TestCase):
         first, second = replica(Bank), replica(Bank)
         execute(first, "open", '[1, "SAVINGS"]')
         execute(first, "pay", '[1, 5, "x"]')
-        second.restore(first.snapshot())
-        self.assertEqual(first.snapshot(), second.snapshot())
-        self.assertEqual(vars(first._object), vars(second._object))
-        second.reset()
-        self.assertEqual(second._object.accounts, {})
+        second.kept.restore(first.kept.snapshot())
+        self.assertEqual(first.kept.snapshot(), second.kept.snapshot())
+        self.assertEqual(vars(first.kept.object), vars(second.kept.object))
+        second.kept.reset()
+        self.assertEqual(second.kept.object.accounts, {})
 
     def test_an_unreadable_state_leaves_the_old_one(self):
         served = replica(Bank)
         execute(served, "open", "[1]")
-        before = served.snapshot()
+        before = served.kept.snapshot()
         for state in (b"", b"[]", b'{"accounts": {"1": {}}}', b"\xff"):
             with self.assertRaises((TypeError, ValueError)):
-                served.restore(state)
-            self.assertEqual(served.snapshot(), before)
+                served.kept.restore(state)
+            self.assertEqual(served.kept.snapshot(), before)
 
-    def test_states_that_json_would_change_are_refused(self):
-        @service
-        class Odd:
-            def __init__(self):
-                self.values = {}
-
-            def put(self, key: int) -> None:
-                self.values[key] = 1
-
-            def drop(self) -> None:
-                del self.values
-
+    def test_a_call_whose_state_cannot_be_given_is_undone_and_refused(self):
         served = replica(Odd)
-        execute(served, "put", "[1]")
-        with self.assertRaisesRegex(TypeError, r"self.values: .*key 1 .*snapshot\(\)"):
-            served.snapshot()
-        execute(served, "drop", "[]")
-        with self.assertRaisesRegex(TypeError, "self.values was deleted"):
-            served.snapshot()
+        execute(served, "keep", '["first", 1]')
+        before = served.kept.snapshot()
+        for what, said in ODD_CALLS.items():
+            with contextlib.redirect_stderr(io.StringIO()):
+                outcome = execute(served, what, "[]")
+            self.assertEqual((outcome.refusal, outcome.panicked), (5, True), what)
+            self.assertRegex(outcome.body.decode(), f"{what} was undone, .*{said}")
+            self.assertEqual(served.kept.snapshot(), before)
+        self.assertEqual(served.kept.notices, [])
 
         @service
         class Unordered:
@@ -209,6 +279,108 @@ class States(unittest.TestCase):
 
         with self.assertRaisesRegex(Exception, "initial state .* self.seen"):
             replica(Unordered)
+
+    def test_a_large_state_that_cannot_be_given_is_told_and_again_when_it_can(self):
+        served = replica(Odd)
+        with contextlib.redirect_stderr(io.StringIO()):
+            for name in range(200):
+                execute(served, "keep", f'["{name}", [[1]]]')
+            self.assertEqual(execute(served, "tuple", "[]").refusal, 0)
+            served.kept.try_state()
+            served.kept.try_state()
+            (notice,) = served.kept.notices
+            self.assertEqual(notice[0], 1)
+            self.assertIn("self.values: JSON would not give back a value of type tuple", notice[1])
+            with self.assertRaises(TypeError):
+                served.kept.snapshot()
+            execute(served, "keep", '["tuple", 1]')
+            served.kept.try_state()
+        self.assertEqual(served.kept.notices[1:], [(2, "")])
+
+    def test_a_value_in_several_places_comes_back_as_one(self):
+        @service
+        class Sharing:
+            accounts: Dict[int, Old]
+            last: Optional[Old]
+            lists: List[List[int]]
+
+            def __init__(self):
+                self.accounts, self.last, self.lists, self.any, self.more = {}, None, [], {}, []
+
+            def open(self, number: int) -> None:
+                self.last = self.accounts[number] = Old(0, "", "Ada")
+                self.lists = [[1]] * 3
+                self.any = {"$": [self.lists[0], {"of": 1}], "more": self.more}
+
+            def pay(self, amount: int) -> int:
+                self.last.amount += amount
+                self.lists[0].append(amount)
+                self.more.append(amount)
+                return sum(account.amount for account in self.accounts.values())
+
+        first, second = replica(Sharing), replica(Sharing)
+        execute(first, "open", "[7]")
+        second.kept.restore(first.kept.snapshot())
+        for served in (first, second):
+            self.assertEqual(execute(served, "pay", "[5]").body, b"5")
+        self.assertEqual(vars(first.kept.object), vars(second.kept.object))
+        self.assertEqual(second.kept.object.any, {"$": [[1, 5], {"of": 1}], "more": [5]})
+        self.assertEqual(first.kept.snapshot(), second.kept.snapshot())
+
+    def test_random_states_come_back_as_they_were(self):
+        dice = random.Random(7)
+        texts = ["", "\ud83d", "\ude00\ud83d", "\U0001f600", "\0\x7f\u2028", '"\\', "$", "of", "$free"]
+        numbers = [0, -1, 2**63, -(2**90), 0.1, -0.0, 5e-324, 1.7e308, float("inf"), float("nan")]
+
+        def value(depth, made):
+            kind = dice.randrange(9 if depth < 5 else 5)
+            if kind == 8 and made:
+                return dice.choice(made)
+            if kind < 5:
+                return dice.choice([None, True, dice.choice(texts), dice.choice(numbers), depth])
+            items = [value(depth + 1, made) for _ in range(dice.randrange(4))]
+            one = items if kind % 2 else {dice.choice(texts): item for item in items}
+            made.append(one)
+            return one
+
+        for _ in range(500):
+            first, second = replica(Odd), replica(Odd)
+            first.kept.object.values = {"all": value(0, []), "typed": value(0, [])}
+            state = first.kept.snapshot()
+            second.kept.restore(state)
+            self.assertEqual(second.kept.snapshot(), state)
+            # Which of the values are one is a part of that, and NaN is not equal to itself.
+            self.assertEqual(repr(second.kept.object.values), repr(first.kept.object.values))
+
+    def test_deep_states_are_told_while_they_can_still_be_given(self):
+        served = replica(Odd)
+        served.kept.object.values = {"large": list(range(200))}
+        for _ in range(120):
+            execute(served, "wrap", "[]")
+        self.assertIn(b"within", served.kept.snapshot())
+        served.kept.try_state()
+        self.assertEqual(served.kept.notices, [(1, served.kept.notices[0][1])])
+        self.assertIn("nested more than 100 deep", served.kept.notices[0][1])
+
+    def test_a_state_is_tried_after_the_first_calls_and_then_now_and_then(self):
+        served = replica(Odd)
+        tried = []
+        for call in range(1, 101):
+            execute(served, "keep", '["a", 1]')
+            if served.kept.is_trial_due():
+                served.kept.try_state()
+                tried.append(call)
+        self.assertEqual(tried, [1, 2, 4, 8, 16, 32, 64])
+
+    def test_odd_texts_and_numbers_come_back_as_they_were(self):
+        served, other = replica(Odd), replica(Odd)
+        execute(served, "spoil", "[]")
+        other.kept.restore(served.kept.snapshot())
+        values = other.kept.object.values
+        self.assertEqual(values["text"], "\ud83d\ude00 \ud83d")
+        self.assertNotEqual(values["mean"], values["mean"])
+        self.assertEqual((values["large"], values["least"]), (2**70, float("-inf")))
+        self.assertEqual(served.kept.snapshot(), other.kept.snapshot())
 
     def test_a_class_may_have_its_own_form(self):
         @service
@@ -227,9 +399,113 @@ class States(unittest.TestCase):
 
         first, second = replica(Own), replica(Own)
         execute(first, "see", "[7]")
-        second.restore(first.snapshot())
-        self.assertEqual(second._object.seen, {7})
+        second.kept.restore(first.kept.snapshot())
+        self.assertEqual(second.kept.object.seen, {7})
         self.assertNotIn(b"snapshot", Own.__steadfast_service__.contract)
+
+
+@dataclass
+class Old:
+    """An account as a former version has it."""
+
+    amount: int
+    note: str
+    owner: str
+
+
+@dataclass
+class New:
+    owner: str
+    balance: Annotated[int, Was("amount", "sum")]
+    credit: int = 7
+
+
+@service
+class Former:
+    accounts: Dict[str, Old]
+
+    def __init__(self):
+        self.accounts = {"a": Old(5, "gone", "Ada")}
+        self.total, self.unused, self.calls = 5, [], 3
+
+
+@service
+class Present:
+    accounts: Dict[str, New]
+    sum: Annotated[int, Was("total")]
+
+    def __init__(self):
+        self.calls, self.sum, self.accounts, self.limit = 0, 0, {}, 100
+
+
+class Versions(unittest.TestCase):
+    def test_fields_are_added_with_a_default_reordered_removed_and_renamed(self):
+        served = replica(Present)
+        served.kept.restore(replica(Former).kept.snapshot())
+        values = vars(served.kept.object)
+        self.assertEqual(values["accounts"], {"a": New("Ada", 5, 7)})
+        self.assertEqual((values["sum"], values["calls"], values["limit"]), (5, 3, 100))
+        self.assertEqual(served.kept.notices, [(3, "`Present.unused`, `Old.note`".replace("Old", "New"))])
+        # And once more, with nothing to drop.
+        again = replica(Present)
+        again.kept.restore(served.kept.snapshot())
+        self.assertEqual((vars(again.kept.object), again.kept.notices), (values, []))
+
+    def test_what_does_not_fit_is_refused_with_the_fields_name(self):
+        served = replica(Present)
+        before = served.kept.snapshot()
+        for state, said in (
+            ('{"accounts": {"a": {"owner": "Ada"}}}', "`accounts`: field `balance` of New is missing"),
+            ('{"accounts": {"a": {"owner": 5, "balance": 1}}}', "`accounts`: field `owner`: "),
+            ('{"accounts": {"a": {"owner": "", "sum": 1, "amount": 2}}}', "`balance` comes twice"),
+            ('{"calls": "three"}', "field `calls`: a value of type str is no int"),
+            ('{"sum": 1.5}', "field `sum`: a value of type float"),
+        ):
+            with self.assertRaisesRegex(TypeError, said):
+                served.kept.restore(state.encode())
+            self.assertEqual(served.kept.snapshot(), before)
+
+    def test_attributes_of_many_types_and_late_ones_are_kept(self):
+        served, other = replica(Present), replica(Present)
+        served.kept.object.calls, served.kept.object.late = "three", [1]
+        other.kept.restore(served.kept.snapshot())
+        self.assertEqual(vars(other.kept.object), vars(served.kept.object))
+        self.assertEqual(other.kept.snapshot(), served.kept.snapshot())
+
+    def test_the_readme_shows_a_next_version(self):
+        text = (TESTS.parent / "README.md").read_text().split("### How the state changes")[1]
+        # Under a name, as hints of dataclasses are looked up in their module.
+        module = types.ModuleType("readme")
+        sys.modules["readme"] = module
+        self.addCleanup(sys.modules.pop, "readme")
+        exec(text.split("```python")[1].split("```")[0], vars(module))
+        served = replica(module.Bank)
+        served.kept.restore(b'{"accounts": {"1": {"amount": 5, "owner": "Ada", "note": ""}}}')
+        bank = served.kept.object
+        self.assertEqual(bank.accounts, {"1": module.Account("Ada", 5, 0)})
+        self.assertEqual((bank.limit, served.kept.notices), (1000, [(3, "`Account.note`")]))
+
+    def test_calls_have_no_former_names(self):
+        @service
+        class Taking:
+            def take(self, account: New) -> None:
+                pass
+
+        Taking.take.__globals__["New"] = New
+        served = replica(Taking)
+        for body, refusal in (
+            ('[{"owner": "", "balance": 1}]', 0),
+            ('[{"owner": "", "amount": 1}]', 4),
+            ('[{"owner": "", "balance": 1, "note": ""}]', 4),
+        ):
+            self.assertEqual(execute(served, "take", body).refusal, refusal)
+
+    def test_attributes_that_no_state_has_are_refused(self):
+        served = replica(Present)
+        served.kept.object.accounts["a"] = account = New("Ada", 1)
+        account.note = "lost"
+        with self.assertRaisesRegex(TypeError, "New has an attribute `note` that is no field"):
+            served.kept.snapshot()
 
 
 class Frames(unittest.TestCase):
@@ -328,6 +604,17 @@ class Frames(unittest.TestCase):
         self.assertEqual(self.receive()[1][12:], b"0")
         self.send(FAREWELL)
         self.ends(0, b"")
+
+    def test_the_node_is_told_how_the_state_is(self):
+        self.welcome()
+        state = b'{"sum":41,"unit":"m"}'
+        self.send(RESTORE, struct.pack("<QQ", 1, len(state)) + state)
+        self.assertEqual(self.receive()[0], RESTORED)
+        self.assertEqual(self.receive(), (128, struct.pack("<B7x", 3) + b"`Counter.unit`"))
+        self.send(RESTORE, struct.pack("<QQ", 2, 11) + b'{"sum":"1"}')
+        kind, body = self.receive()
+        self.assertEqual((kind, body[8:29]), (FAILED, b"cannot read the state"))
+        self.assertIn(b"field `sum`: ", body)
 
     def test_a_node_that_is_not_understood_ends_the_program_with_a_reason(self):
         self.welcome()

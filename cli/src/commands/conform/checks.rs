@@ -8,6 +8,7 @@ mod ends;
 mod reads;
 mod same;
 mod states;
+mod whole;
 
 use super::check::Check;
 
@@ -16,11 +17,12 @@ pub const FIRST: &Check = &attaching::HELLO;
 
 /// All but the first.
 pub fn others() -> impl Iterator<Item = &'static Check> {
-    let all: [&'static [Check]; 8] = [
+    let all: [&'static [Check]; 9] = [
         attaching::CHECKS,
         calls::CHECKS,
         reads::CHECKS,
         states::CHECKS,
+        whole::CHECKS,
         same::CHECKS,
         begun::CHECKS,
         bytes::CHECKS,

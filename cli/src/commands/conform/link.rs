@@ -9,6 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use wire::attach::{Frame, Outcome, Told};
 use wire::client::Refusal;
+use wire::limits::MAX_REASON;
 use wire::{Malformed, NodeId};
 
 /// Why there is no next frame.
@@ -26,17 +27,31 @@ pub enum Broken {
     Io(#[from] std::io::Error),
 }
 
+/// A program says how its state is, at any time: frame 128.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub code: u8,
+    pub text: String,
+}
+
+const NOTICE: u8 = 128;
+/// The state cannot be given or read back.
+pub const FAULT: u8 = 1;
+/// Fields of a given state that the program does not know.
+pub const DROPPED: u8 = 3;
+
 pub struct Link {
     stream: UnixStream,
     input: BytesMut,
     wait: Duration,
+    pub notices: Vec<Notice>,
 }
 
 impl Link {
     pub fn new(stream: UnixStream, wait: Duration) -> std::io::Result<Link> {
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(wait))?;
-        Ok(Link { stream, input: BytesMut::new(), wait })
+        Ok(Link { stream, input: BytesMut::new(), wait, notices: Vec::new() })
     }
 
     /// The longest wait from now on.
@@ -73,6 +88,9 @@ impl Link {
     pub fn receive(&mut self) -> Result<Frame, Broken> {
         let deadline = Instant::now() + self.wait;
         loop {
+            while let Some(notice) = take_notice(&mut self.input)? {
+                self.notices.push(notice);
+            }
             match Frame::take(&mut self.input)? {
                 Some(Frame::Call(ask)) => {
                     let outcome =
@@ -135,6 +153,30 @@ impl Link {
     }
 }
 
+/// The notice that comes next in the stream, if one does and is whole.
+fn take_notice(input: &mut BytesMut) -> Result<Option<Notice>, Malformed> {
+    const HEADER: usize = 8;
+    let Some(header) = input.first_chunk::<HEADER>() else { return Ok(None) };
+    if header[4] != NOTICE {
+        return Ok(None);
+    }
+    let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
+    if !(HEADER..=HEADER + MAX_REASON).contains(&length) {
+        return Err(Malformed::Length);
+    }
+    if input.len() < HEADER + length {
+        return Ok(None);
+    }
+    let body = input.split_to(HEADER + length).split_off(HEADER);
+    let (code, text) = (body[0], str::from_utf8(&body[8..]));
+    match text {
+        Ok(text) if (1..=DROPPED).contains(&code) && body[1..8] == [0; 7] => {
+            Ok(Some(Notice { code, text: text.into() }))
+        }
+        _ => Err(Malformed::Field("notice")),
+    }
+}
+
 /// The number of that error in [`Told`].
 const NO_SUCH_GROUP: u8 = 3;
 
@@ -163,6 +205,21 @@ pub fn welcome(ordered: bool, extension: &[u8]) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn notices_are_taken_whole_and_wrong_ones_are_malformed() {
+        let body = |code, text: &[u8]| [&[code, 0, 0, 0, 0, 0, 0, 0], text].concat();
+        let whole = raw(NOTICE, &body(3, "é".as_bytes()));
+        let mut input = BytesMut::from(&whole[..whole.len() - 1]);
+        assert_eq!(take_notice(&mut input), Ok(None));
+        input.put_slice(&whole[whole.len() - 1..]);
+        input.put_slice(&raw(10, b"x"));
+        assert_eq!(take_notice(&mut input), Ok(Some(Notice { code: 3, text: "é".into() })));
+        assert_eq!(take_notice(&mut input), Ok(None));
+        for wrong in [body(4, b""), body(1, b"\xff"), vec![1; 8], vec![1], body(1, &[b'x'; 513])] {
+            assert!(take_notice(&mut BytesMut::from(&raw(NOTICE, &wrong)[..])).is_err());
+        }
+    }
 
     #[test]
     fn a_welcome_is_understood_with_and_without_an_extension() {

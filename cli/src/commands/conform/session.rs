@@ -11,7 +11,7 @@ use wire::limits::ATTACH_PIECE;
 use wire::versions::ATTACH;
 use wire::{ClientId, Lane, Random, Time};
 
-use super::link::{Broken, Link, welcome};
+use super::link::{Broken, Link, Notice, welcome};
 use super::plan::Call;
 use super::process::{GROUP, Process, Surroundings, sleeps};
 use super::verdict::{Flaw, shown};
@@ -111,6 +111,10 @@ impl Session {
 
     /// The bytes of a call, as the next command.
     pub fn command(&mut self, call: &Call, how: How) -> Bytes {
+        self.command_with(call, how, Bytes::from(call.body.clone()))
+    }
+
+    fn command_with(&mut self, call: &Call, how: How, body: Bytes) -> Bytes {
         self.number += 1;
         self.stamp += 1;
         let execute = Execute {
@@ -123,7 +127,7 @@ impl Session {
             json: how != How::Postcard,
             read: how == How::Read,
             lane: Lane::Normal,
-            body: Bytes::from(call.body.clone()),
+            body,
         };
         Frame::Execute(execute).encode()
     }
@@ -133,6 +137,19 @@ impl Session {
         let bytes = self.command(call, how);
         self.write(&bytes)?;
         self.answer(self.number, call)
+    }
+
+    /// Makes a call with other arguments, which may be no JSON.
+    pub fn execute_bytes(&mut self, call: &Call, body: Vec<u8>) -> Result<Outcome, Flaw> {
+        let odd = Call { body: String::from_utf8_lossy(&body).into_owned(), ..call.clone() };
+        let bytes = self.command_with(call, How::Ordered, body.into());
+        self.write(&bytes)?;
+        self.answer(self.number, &odd)
+    }
+
+    /// The program's words on its state so far, each once.
+    pub fn notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.link.notices)
     }
 
     /// Takes the answer to this command.

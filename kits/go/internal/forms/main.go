@@ -22,6 +22,7 @@ type Store struct {
 	Items map[string]Item
 	Last  uint64
 	Notes []string
+	Mean  float64
 }
 
 func (s *Store) put(item Item) bool {
@@ -41,6 +42,13 @@ func (s *Store) note(context *steadfast.Context, text string, flags [2]bool, lev
 	return nil
 }
 
+// Leaves what JSON has not: a cut character and, at first, NaN.
+func (s *Store) cut(text string, sum float64, count uint8) uint8 {
+	s.Notes = append(s.Notes, text[:min(len(text), 10)])
+	s.Mean = sum / float64(count)
+	return count
+}
+
 func (s *Store) last() uint64 { return s.Last }
 
 func (s *Store) find(name string) (*Item, error) {
@@ -58,6 +66,7 @@ func main() {
 	err := steadfast.Serve("Store", initial,
 		steadfast.Method("put", (*Store).put, "item"),
 		steadfast.Method("note", (*Store).note, "text", "flags", "level"),
+		steadfast.Method("cut", (*Store).cut, "text", "sum", "count"),
 		steadfast.Read("last", (*Store).last),
 		steadfast.Read("find", (*Store).find, "name"))
 	if err != nil {

@@ -96,8 +96,9 @@ fn flood(trial: &Trial, mut session: Session) -> Result<(), Flaw> {
 fn answered(session: &mut Session) -> Result<u64, Flaw> {
     let unread = session.link().unread();
     let frames = unread.map_err(|error| Flaw::wrong("whole frames", error.to_string()))?;
-    Ok(match frames.last() {
-        Some(Frame::Answer(answer)) => answer.number,
-        _ => 0,
-    })
+    let answers = frames.iter().rev().filter_map(|frame| match frame {
+        Frame::Answer(answer) => Some(answer.number),
+        _ => None,
+    });
+    Ok(answers.max().unwrap_or(0))
 }
