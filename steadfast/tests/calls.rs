@@ -220,9 +220,9 @@ fn what_is_too_large_is_refused_in_both_directions() {
     assert!(reason.contains("1048576"), "the limit is named: {reason}");
 
     let account = AccountClient::new(&client, GROUP).within(LONG);
-    let most = wire::limits::MAX_BODY as u32 - 8;
+    let most = wire::limits::MAX_BODY as u32 - 32;
     assert_eq!(account.large(most).map(|bytes| bytes.len()), Ok(most as usize));
-    let Err(CallError::Refused { refusal, .. }) = account.large(most + 8) else {
+    let Err(CallError::Refused { refusal, .. }) = account.large(most + 32) else {
         panic!("a reply above the limit came through");
     };
     assert_eq!(refusal, Refusal::ReplyTooLarge);

@@ -137,7 +137,7 @@ fn the_attribute_writes_the_methods() {
         {"name":"wait","reads":true,"arguments":[{"name":"for","type":"Duration"}],"result":"Duration"}
     "#]].assert_eq(&lines(&contract.methods));
     let all = (contract.service, contract.docs, contract.encodings);
-    expect![[r#"("Shop", "Takes orders.\n\nAll of them.", ["postcard", "json"])"#]]
+    expect![[r#"("Shop", "Takes orders.\n\nAll of them.", ["named", "postcard", "json"])"#]]
         .assert_eq(&format!("{all:?}"));
 }
 
