@@ -23,6 +23,7 @@ use wire::ordered::{
     ReplicaState, Restyle, nested_client, nested_number,
 };
 use wire::ordered::{Died, Going, StateDeclined, StateOffer};
+use wire::ordered::{EntryKey, ForgottenSession, Identity, KeysState, SessionKeys};
 use wire::ordered::{PrimaryChunk, Relay, SessionState, Style, Synced, Told};
 use wire::ordered::{Rank, Update, UpdateEntry, UpdateHead, Usage};
 use wire::ring::{
@@ -220,10 +221,13 @@ pub fn requests_and_components() -> Vec<(&'static str, Ordered)> {
                 proven: 0x65,
                 timeout_us: 0x71,
                 priority: 3,
+                identity: Identity::Number,
                 origin: None,
                 body: Bytes::from_static(b"body"),
             }),
         ),
+        ("request that is compared", Ordered::Request(with_identity(Identity::Call))),
+        ("request with a key", Ordered::Request(with_identity(Identity::Key))),
         (
             "nested request",
             Ordered::Request(ordered::Request {
@@ -239,6 +243,7 @@ pub fn requests_and_components() -> Vec<(&'static str, Ordered)> {
                 proven: 0x65,
                 timeout_us: 0x71,
                 priority: 3,
+                identity: Identity::Number,
                 origin: Some(Box::new(ordered::Origin {
                     client: ClientId(0xc1),
                     path: vec![GroupId(0xa2), GroupId(0xa3)],
@@ -357,6 +362,7 @@ pub fn memberships_and_states() -> Vec<(&'static str, Ordered)> {
             }),
         ),
         ("relay", Ordered::Relay(relay())),
+        ("relay of a call that is compared", Ordered::Relay(Relay { asked: 0x92, ..relay() })),
         ("offer", Ordered::StateOffer(StateOffer { group, transfer, bytes: 300 })),
         ("declined", Ordered::StateDeclined(StateDeclined { group, transfer })),
         ("synced", Ordered::Synced(Synced { group, transfer })),
@@ -446,6 +452,7 @@ pub fn replica_state() -> ReplicaState {
         clock: Time(0xd1),
         sessions: vec![session],
         poisoned: vec![poison()],
+        keys: None,
     };
     ReplicaState { head, service: Bytes::from_static(b"service") }
 }
@@ -478,7 +485,8 @@ fn ballot(opening: Option<u64>) -> Ballot {
 /// A reply for a client at another node.
 pub fn relay() -> Relay {
     let reply = KeptReply::Service(b"error".to_vec());
-    Relay { group: GroupId(0xa1), since: PLACE, client: ClientId(0xc1), number: 9, reply }
+    let (group, client) = (GroupId(0xa1), ClientId(0xc1));
+    Relay { group, since: PLACE, client, number: 9, reply, asked: 0 }
 }
 
 /// An update with a call that the service answered.
@@ -486,8 +494,26 @@ pub fn update() -> Update {
     let reply = KeptReply::Ok(b"result".to_vec());
     let entry =
         UpdateEntry { client: ClientId(0xc1), number: 9, unanswered: 7, asked: 0x91, reply };
-    let head = UpdateHead { clock: Time(0xd1), entries: vec![entry], poisoned: Vec::new() };
+    let (entries, poisoned, keys) = (vec![entry], Vec::new(), Vec::new());
+    let head = UpdateHead { clock: Time(0xd1), entries, poisoned, keys };
     Update { head, change: changes()[1].1.encode() }
+}
+
+/// The same by rules that compare calls.
+pub fn update_with_keys() -> Update {
+    let Update { head, change } = update();
+    let keys = vec![EntryKey { identity: Identity::Key, asked: 0x92 }];
+    Update { head: UpdateHead { keys, ..head }, change }
+}
+
+/// A state by rules that compare calls.
+pub fn replica_state_with_keys() -> ReplicaState {
+    let ReplicaState { head, service } = replica_state();
+    let (client, last_used) = (ClientId(0xc1), Time(0xd0));
+    let session = SessionKeys { client, has_keys: true, asked: vec![(7, 0x92)] };
+    let forgotten = ForgottenSession { client: ClientId(0xc2), last: 5, last_used };
+    let keys = KeysState { sessions: vec![session], forgotten: vec![forgotten], dropped: 0x41 };
+    ReplicaState { head: StateHead { keys: Some(keys), ..head }, service }
 }
 
 /// A change of each kind.
@@ -512,6 +538,26 @@ pub fn targets() -> Targets {
     }
 }
 
+fn with_identity(identity: Identity) -> ordered::Request {
+    ordered::Request {
+        group: GroupId(0xa1),
+        method: MethodId(0xb1),
+        json: true,
+        read: false,
+        client: ClientId(0xc1),
+        number: 9,
+        unanswered: 8,
+        time: Time(0xd1),
+        seed: 0xe1,
+        proven: 0x65,
+        timeout_us: 0x71,
+        priority: 3,
+        identity,
+        origin: None,
+        body: Bytes::from_static(b"body"),
+    }
+}
+
 pub fn reply(outcome: Outcome, targets: Option<Targets>) -> Frame {
     Frame::Reply(Reply { number: 9, group: GroupId(0xa1), view: ViewNumber(6), targets, outcome })
 }
@@ -528,6 +574,7 @@ pub fn request() -> client::Request {
         priority: 3,
         json: false,
         beside: false,
+        has_key: false,
         access: Access::Change,
         body: Bytes::from_static(b"body"),
     }
