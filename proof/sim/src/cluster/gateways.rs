@@ -160,8 +160,10 @@ impl Desk {
     }
 
     /// Another call of this number came: it may end a former attempt.
-    fn strayed(&mut self, number: u64) {
-        self.strayed.insert(number);
+    fn strayed(&mut self, group: GroupId, key: Key) {
+        self.strayed.insert(key.number);
+        let given_up = self.given_up.entry(group).or_default();
+        *given_up = key.unanswered.max(*given_up);
     }
 
     /// Since this attempt came, its caller has repeated or given up the call here.

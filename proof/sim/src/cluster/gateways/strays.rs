@@ -36,17 +36,18 @@ pub(in crate::cluster) struct Stray {
 impl Cluster {
     /// When callers use keys wrongly, and when all clocks leap.
     pub(in crate::cluster) fn plan_strays(&mut self) {
+        // Where handlers call, more calls would be more than they can do in time. And their calls
+        // have no keys: they may be executed again after a leap.
+        let nested = self.options.groups.iter().any(|plan| plan.callee.is_some());
         let Some(gateways) = &mut self.gateways else { return };
-        if self.celling.is_some() || gateways.plan.strays == 0 {
+        if self.celling.is_some() || gateways.plan.strays == 0 || nested {
             return;
         }
         for caller in 0..gateways.callers() {
             let wait = gateways.draw.scale(Duration::from_millis(1), BETWEEN);
             self.fabric.later(wait, Extra::Passing(Passing::Stray(caller)));
         }
-        // The handlers' calls have no keys: they may be executed again after a leap.
-        let nested = self.options.groups.iter().any(|plan| plan.callee.is_some());
-        if gateways.plan.leaps && !nested {
+        if gateways.plan.leaps {
             let at = gateways.draw.scale(Duration::from_millis(100), self.options.faults.phase);
             self.fabric.later(at, Extra::Passing(Passing::Leap));
         }
@@ -119,10 +120,11 @@ impl Cluster {
         if !gateways.desks[gateway].runs {
             return Ok(());
         }
-        let (draft, key) =
-            (gateways.strays[serial].draft.clone(), gateways.programs[caller].calls[&number].key);
+        let draft = gateways.strays[serial].draft.clone();
+        let call = &gateways.programs[caller].calls[&number];
+        let (group, key) = (call.group, call.key);
         let terms = Terms { must: false, key: Some(key) };
-        gateways.desks[gateway].strayed(number);
+        gateways.desks[gateway].strayed(group, key);
         let begun = self.customers[gateway].begin(now, &draft, terms);
         self.gateways().stray_calls.insert((gateway, begun.call), serial);
         self.customer_ran(gateway)
