@@ -336,7 +336,7 @@ impl Replica {
         }
     }
 
-    /// What a request asks.
+    /// A request's arguments, as its session compares them.
     fn asked_of(&self, request: &Request) -> Asked {
         match Asked::of(request) {
             Asked::Client(_) | Asked::Key(_) if self.planted.is(Bug::IgnoreWhatIsAsked) => {

@@ -56,7 +56,7 @@ enum Reply {
     Done(u64, ServiceOutcome),
 }
 
-/// Whose a session is.
+/// The owner of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
     /// A client's, which makes no attempt after a call's deadline.
@@ -303,7 +303,7 @@ impl Sessions {
         self.finish(place, client, number, outcome);
     }
 
-    /// What this call asked.
+    /// The arguments of this call, as far as they are compared.
     pub(crate) fn asked(&self, client: ClientId, number: u64) -> Asked {
         let Some(session) = self.sessions.get(&client) else { return Asked::Unsaid };
         match (session.kind, session.asked.get(&number)) {

@@ -109,7 +109,7 @@ pub(crate) struct Group {
     pub(crate) next_number: u64,
     /// The callers of a keyed session want no reply to a call below this number.
     given_up: u64,
-    /// What the calls from there on ask that the callers of a keyed session have made here.
+    /// Digests of the calls from there on that the callers of a keyed session have made here.
     pub(crate) asked: BTreeMap<u64, u64>,
     /// Calls with a number, by it.
     pub(crate) active: BTreeMap<u64, CallId>,

@@ -18,7 +18,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 use wire::Random;
 
-/// Of one attempt.
+/// One attempt takes no longer.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// A use of the key must have its end within this, whatever is killed.

@@ -130,7 +130,7 @@ struct Handler {
     read: bool,
     path: Vec<GroupId>,
     due: Time,
-    /// What it asks.
+    /// Its own arguments, as sessions compare them.
     asked: Asked,
     /// Calls that it has made.
     made: u8,
@@ -172,7 +172,7 @@ pub(super) struct Calls {
 pub(super) struct Finished {
     /// The last place in the order on which the result depends; 0: only the call's own.
     pub(super) settled: u64,
-    /// What the call asked.
+    /// The same of the call.
     pub(super) asked: Asked,
 }
 

@@ -46,7 +46,7 @@ struct Begun {
     number: u64,
     unanswered: u64,
     time: Time,
-    /// What it asks.
+    /// Its arguments, as sessions compare them.
     asked: Asked,
     outcome: Option<ServiceOutcome>,
     /// The record of a call that services died of, and that is executed no more, but for its number

@@ -1,9 +1,9 @@
-//! What a call asks, as far as sessions compare it.
+//! The arguments of calls, as sessions compare them.
 
 use wire::client;
 use wire::ordered::{EntryKey, Identity, Request, asked, call_digest};
 
-/// What a call asks.
+/// The digest of a call, and who makes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A client's call that is known by its number alone.
@@ -18,7 +18,7 @@ pub(crate) enum Asked {
 }
 
 impl Asked {
-    /// What a request asks, by the rules that it names.
+    /// That of a request, by the rules that it names.
     pub(crate) fn of(request: &Request) -> Asked {
         if request.origin.is_some() {
             let Request { group, method, json, ref body, .. } = *request;

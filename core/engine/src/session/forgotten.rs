@@ -73,7 +73,7 @@ impl Forgotten {
         (self.sessions.iter().map(session).collect(), self.dropped)
     }
 
-    /// Of a state transfer.
+    /// The sessions of a state transfer.
     pub(super) fn import(sessions: Vec<ForgottenSession>, dropped: u64) -> Forgotten {
         let mut forgotten = Forgotten { dropped, ..Forgotten::default() };
         for ForgottenSession { client, last, last_used } in sessions {

@@ -14,7 +14,7 @@ fn at(seconds: u64) -> Time {
     Time(seconds * 1_000_000_000)
 }
 
-/// What a transfer makes of them.
+/// The same sessions after a transfer.
 fn again(sessions: &Sessions) -> Sessions {
     let (states, keys) = sessions.export();
     assert_eq!(keys, None, "nothing is compared");

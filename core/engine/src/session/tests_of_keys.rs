@@ -29,7 +29,7 @@ fn execute(s: &mut Sessions, client: ClientId, call: (u64, u64, u64), now: Time)
     s.check_invariants();
 }
 
-/// What a transfer makes of them.
+/// The same sessions after a transfer.
 fn again(sessions: &Sessions) -> Sessions {
     let (states, keys) = sessions.export();
     let brought = Sessions::import(states, keys);

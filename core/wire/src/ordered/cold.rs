@@ -32,7 +32,7 @@ pub struct Relay {
     pub number: u64,
     /// The outcome.
     pub reply: KeptReply,
-    /// What the call asked: see [`call_digest`](super::call_digest). 0: nobody compares it.
+    /// The digest of the call: see [`call_digest`](super::call_digest). 0: nobody compares it.
     #[serde(skip)]
     pub asked: u64,
 }

@@ -69,11 +69,11 @@ pub fn call_digest(method: MethodId, json: bool, body: &[u8]) -> u64 {
 pub struct EntryKey {
     /// By what.
     pub identity: Identity,
-    /// What it asks: see [`call_digest`]. 0: it is known by its number alone, or a group calls.
+    /// Its digest: see [`call_digest`]. 0: it is known by its number alone, or a group calls.
     pub asked: u64,
 }
 
-/// What a group remembers of its clients' calls beside their replies.
+/// A group's memory of its clients' calls beside their replies.
 ///
 /// ```text
 /// | sessions: count, each | forgotten: count, each | dropped |
@@ -82,7 +82,7 @@ pub struct EntryKey {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeysState {
-    /// What calls with a reply asked, in order of client.
+    /// Digests of calls with a reply, in order of client.
     pub sessions: Vec<SessionKeys>,
     /// Sessions with keys whose replies are gone, in order of client.
     pub forgotten: Vec<ForgottenSession>,
@@ -90,7 +90,7 @@ pub struct KeysState {
     pub dropped: u64,
 }
 
-/// What the calls of one session asked.
+/// The digests of one session's calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionKeys {
     /// The client.

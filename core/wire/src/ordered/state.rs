@@ -143,7 +143,7 @@ pub struct StateHead {
     pub sessions: Vec<SessionState>,
     /// The latest poisonous calls, the oldest first.
     pub poisoned: Vec<Poison>,
-    /// What clients' calls asked, and the sessions that are forgotten; `None` where nobody compares
+    /// Digests of clients' calls, and the sessions that are forgotten; `None` where nobody compares
     /// calls.
     #[serde(skip)]
     pub keys: Option<KeysState>,

@@ -425,7 +425,7 @@ fn replica_states() {
     check(
         [
             ("state", samples::replica_state().encode().whole()),
-            ("state with keys", samples::replica_state_with_keys().encode().whole()),
+            ("state with keys", samples::identity::replica_state().encode().whole()),
         ],
         &expect![[r#"
             state: 73 bytes
@@ -444,7 +444,7 @@ fn updates_and_changes() {
     check(
         [
             ("update", samples::update().encode()),
-            ("update with keys", samples::update_with_keys().encode()),
+            ("update with keys", samples::identity::update().encode()),
             ("log", samples::logged_state().encode().whole()),
         ]
         .into_iter()

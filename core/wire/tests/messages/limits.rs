@@ -341,7 +341,7 @@ fn sessions_and_their_replies_are_limited() {
 /// Only what newer rules add stands behind the messages of older ones.
 #[test]
 fn what_is_compared_fits_its_message() {
-    let Update { head, change } = samples::update_with_keys();
+    let Update { head, change } = samples::identity::update();
     for count in [0, 2] {
         let keys = vec![EntryKey::default(); count];
         let mut bytes = samples::update().encode().to_vec();

@@ -1,6 +1,7 @@
 //! One message of each kind, with values that tell their fields apart in a hex dump.
 
 mod bench;
+pub mod identity;
 mod kept;
 mod keys;
 mod log;
@@ -13,6 +14,7 @@ use wire::client::{
     self, Access, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Watch, Welcome,
 };
 use wire::client::{Target, Targets};
+use wire::ordered::Identity;
 use wire::ordered::{
     self, Activate, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup,
 };
@@ -23,7 +25,6 @@ use wire::ordered::{
     ReplicaState, Restyle, nested_client, nested_number,
 };
 use wire::ordered::{Died, Going, StateDeclined, StateOffer};
-use wire::ordered::{EntryKey, ForgottenSession, Identity, KeysState, SessionKeys};
 use wire::ordered::{PrimaryChunk, Relay, SessionState, Style, Synced, Told};
 use wire::ordered::{Rank, Update, UpdateEntry, UpdateHead, Usage};
 use wire::ring::{
@@ -226,8 +227,8 @@ pub fn requests_and_components() -> Vec<(&'static str, Ordered)> {
                 body: Bytes::from_static(b"body"),
             }),
         ),
-        ("request that is compared", Ordered::Request(with_identity(Identity::Call))),
-        ("request with a key", Ordered::Request(with_identity(Identity::Key))),
+        ("request that is compared", Ordered::Request(identity::request(Identity::Call))),
+        ("request with a key", Ordered::Request(identity::request(Identity::Key))),
         (
             "nested request",
             Ordered::Request(ordered::Request {
@@ -499,23 +500,6 @@ pub fn update() -> Update {
     Update { head, change: changes()[1].1.encode() }
 }
 
-/// The same by rules that compare calls.
-pub fn update_with_keys() -> Update {
-    let Update { head, change } = update();
-    let keys = vec![EntryKey { identity: Identity::Key, asked: 0x92 }];
-    Update { head: UpdateHead { keys, ..head }, change }
-}
-
-/// A state by rules that compare calls.
-pub fn replica_state_with_keys() -> ReplicaState {
-    let ReplicaState { head, service } = replica_state();
-    let (client, last_used) = (ClientId(0xc1), Time(0xd0));
-    let session = SessionKeys { client, has_keys: true, asked: vec![(7, 0x92)] };
-    let forgotten = ForgottenSession { client: ClientId(0xc2), last: 5, last_used };
-    let keys = KeysState { sessions: vec![session], forgotten: vec![forgotten], dropped: 0x41 };
-    ReplicaState { head: StateHead { keys: Some(keys), ..head }, service }
-}
-
 /// A change of each kind.
 pub fn changes() -> [(&'static str, Change); 3] {
     let edits = vec![Edit { keep: 300, drop: 2, put: 3 }, Edit { keep: 1, drop: 0, put: 1 }];
@@ -535,26 +519,6 @@ pub fn targets() -> Targets {
             Target { node: NodeId(1), address: ([127, 0, 0, 1], 7100).into() },
             Target { node: NodeId(2), address: ([0, 0, 0, 0, 0, 0, 0, 1], 7101).into() },
         ],
-    }
-}
-
-fn with_identity(identity: Identity) -> ordered::Request {
-    ordered::Request {
-        group: GroupId(0xa1),
-        method: MethodId(0xb1),
-        json: true,
-        read: false,
-        client: ClientId(0xc1),
-        number: 9,
-        unanswered: 8,
-        time: Time(0xd1),
-        seed: 0xe1,
-        proven: 0x65,
-        timeout_us: 0x71,
-        priority: 3,
-        identity,
-        origin: None,
-        body: Bytes::from_static(b"body"),
     }
 }
 

@@ -3,6 +3,7 @@
 mod backup;
 mod frames;
 mod hosts;
+mod identity;
 mod kept;
 mod keys;
 mod log;
@@ -31,7 +32,6 @@ use wire::ordered::{
     Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
     ReplicaState, Restyle, Style, nested_client, nested_number,
 };
-use wire::ordered::{EntryKey, ForgottenSession, Identity, KeysState, SessionKeys};
 use wire::ordered::{PrimaryChunk, Relay, SessionState, StateDeclined, StateOffer, Synced, Told};
 use wire::ordered::{Update, UpdateEntry, UpdateHead};
 use wire::ring::{
@@ -366,7 +366,7 @@ fn ordered_request() -> impl Strategy<Value = ordered::Request> {
                 proven: proven >> 1,
                 timeout_us,
                 priority: number as u8,
-                identity: [Identity::Number, Identity::Call, Identity::Key][(seed % 3) as usize],
+                identity: identity::any(seed),
                 origin: None,
                 body,
             }
@@ -547,10 +547,8 @@ pub fn update() -> impl Strategy<Value = Update> {
     );
     (any::<u64>(), vec(entry, 0..4), vec(poison(), 0..2), bytes(64)).prop_map(
         |(clock, entries, poisoned, change)| {
-            let key =
-                |entry: &UpdateEntry| EntryKey { identity: Identity::Key, asked: entry.number };
             let compared = entries.iter().filter(|_| clock % 2 == 0);
-            let keys = compared.map(key).collect();
+            let keys = compared.map(identity::key).collect();
             Update { head: UpdateHead { clock: Time(clock), entries, poisoned, keys }, change }
         },
     )
@@ -585,32 +583,13 @@ pub fn replica_state() -> impl Strategy<Value = ReplicaState> {
                 asks,
                 updates,
                 clock: Time(clock),
-                keys: (executed % 2 == 0).then(|| keys(&sessions)),
+                keys: (executed % 2 == 0).then(|| identity::of(&sessions)),
                 sessions,
                 poisoned,
             },
             service,
         },
     )
-}
-
-/// What a group with these sessions may remember of calls.
-fn keys(sessions: &[SessionState]) -> KeysState {
-    let session = |session: &SessionState| SessionKeys {
-        client: session.client,
-        has_keys: session.unanswered % 2 == 0,
-        asked: session.asked.clone(),
-    };
-    let forgotten = |session: &SessionState| ForgottenSession {
-        client: session.client,
-        last: session.unanswered,
-        last_used: session.last_used,
-    };
-    KeysState {
-        sessions: sessions.iter().map(session).collect(),
-        forgotten: sessions.iter().map(forgotten).collect(),
-        dropped: sessions.len() as u64,
-    }
 }
 
 /// An IPv6 address without scope and flow: those name an interface of one host and are not sent.

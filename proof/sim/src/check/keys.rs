@@ -267,4 +267,28 @@ mod tests {
         assert!(keys.ended((GROUP, CALLER, 3), end, true).is_ok());
         assert!(tell(&mut keys, 3, &Err(CallError::DeadlineExceeded)).is_ok());
     }
+
+    #[test]
+    fn an_answer_to_another_call_of_the_key_is_seen() {
+        const OTHER: What = (APPEND, 99);
+        let call = (GROUP, CALLER, 3);
+        let answer = Ok(Bytes::from_static(b"a"));
+        let refused =
+            Err(CallError::Refused { refusal: Refusal::KeyReused, reason: String::new() });
+        let mut keys = begun();
+        assert!(tell(&mut keys, 3, &refused).is_err(), "nobody used its key");
+        keys.strayed(call, OTHER);
+        assert!(keys.has_strays(call));
+        assert!(tell(&mut keys, 3, &refused).is_ok());
+        tell(&mut keys, 3, &answer).unwrap();
+        assert!(keys.stray_ended(call, Some(OTHER), &refused, true).is_ok());
+        assert!(keys.stray_ended(call, None, &answer, true).is_ok());
+        let other = Ok(Bytes::from_static(b"b"));
+        assert!(keys.stray_ended(call, None, &other, true).is_err(), "not as the first time");
+        assert!(keys.stray_ended(call, Some(OTHER), &answer, true).is_err(), "of another");
+        assert!(keys.finish(GROUP, &history(&[3])).is_ok());
+        let mut executed = history(&[3]);
+        executed[0].body = OTHER.1;
+        assert!(keys.finish(GROUP, &executed).is_err(), "another was answered");
+    }
 }

@@ -7,6 +7,7 @@
 mod plan;
 mod programs;
 mod serving;
+mod stray;
 mod strays;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use wire::{ClientId, Duration, GroupId, Time};
 use crate::draft::{Draft, Drafts};
 use crate::draw::Draw;
 pub use plan::GatewayPlan;
-use strays::Stray;
+use stray::Stray;
 
 /// A caller waits no longer for an attempt before it makes another.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(1);

@@ -7,6 +7,7 @@ use wire::Duration;
 use wire::client::Access;
 
 use super::Passing;
+use super::stray::Stray;
 use crate::check::Verdict;
 use crate::check::linearizable::Begun;
 use crate::cluster::{Cluster, Extra};
@@ -22,16 +23,6 @@ const LEAP_MS: i64 = 25 * 3_600 * 1_000;
 
 /// For the checkers: apart from all numbers of callers' own calls.
 const FIRST: u64 = 1 << 40;
-
-/// A call that uses a key once more.
-pub(in crate::cluster) struct Stray {
-    caller: usize,
-    number: u64,
-    gateway: usize,
-    draft: Draft,
-    /// It is the call that the key names.
-    same: bool,
-}
 
 impl Cluster {
     /// When callers use keys wrongly, and when all clocks leap.
