@@ -46,8 +46,10 @@ pub fn call_digest(method: MethodId, json: bool, body: &[u8]) -> u64 {
         let mixed = (state ^ word).wrapping_mul(by);
         mixed ^ (mixed >> 29)
     };
-    let length = body.len() as u64;
-    let mut lanes = [u64::from(method.0), u64::from(json), length, STEPS[0]];
+    // Mixed before the arguments are: no word of theirs makes up for another method or length.
+    let head = [u64::from(method.0), u64::from(json), body.len() as u64];
+    let seed = head.into_iter().fold(STEPS[3], |state, word| step(state, word, STEPS[0]));
+    let mut lanes = STEPS.map(|by| step(seed, by, by));
     // Four lanes, which a processor steps at once.
     let mut add = |block: &[u8]| {
         let words = block.chunks_exact(8).zip(STEPS);
@@ -61,7 +63,7 @@ pub fn call_digest(method: MethodId, json: bool, body: &[u8]) -> u64 {
     let mut last = [0; 32];
     last[..rest.len()].copy_from_slice(rest);
     add(&last);
-    lanes.into_iter().fold(length, |state, lane| step(state, lane, STEPS[0])).max(1)
+    lanes.into_iter().fold(seed, |state, lane| step(state, lane, STEPS[0])).max(1)
 }
 
 /// How a client's call of an [`Update`](super::Update) is known again.
