@@ -149,6 +149,7 @@ fn main() {
             timeout_us: 1_000_000,
             json: false,
             beside: false,
+            has_key: false,
             access: Access::Change,
             priority: 0,
             body: vec![7; size].into(),

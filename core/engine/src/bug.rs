@@ -61,6 +61,20 @@ wire::planted_bugs! {
         /// Clients that watch a group are not sent its newer views.
         TellNobody,
     }
+    /// Those about what calls ask, and about keys that are used for long.
+    OF_KEYS {
+        /// A session knows a call by its number alone: a key that is used for another call answers
+        /// with the result of the first.
+        IgnoreWhatIsAsked,
+        /// A state transfer does not carry what calls asked.
+        TransferWithoutKeys,
+        /// An update does not say what its calls asked.
+        UpdateWithoutKeys,
+        /// An answer goes to whoever waits under the call's number.
+        AnswerWhoeverWaits,
+        /// Nothing is known of sessions whose replies are forgotten.
+        ForgetTheForgotten,
+    }
     /// Those about programs of several versions.
     OF_VERSIONS {
         /// Newer rules come into force when the nodes that are heard of know them.

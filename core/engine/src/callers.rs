@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use wire::client::Request;
 use wire::limits::{MAX_CALLERS, MAX_WAITING};
+use wire::versions::CLIENT;
 use wire::{Caller, ClientId, GroupId, Time};
 
 use crate::api::ServiceOutcome;
@@ -61,7 +62,8 @@ pub(crate) struct Waiting {
 /// All open calls.
 #[derive(Default)]
 pub(crate) struct Callers {
-    callers: BTreeMap<Caller, ClientId>,
+    /// The client behind each connection, and the version that it speaks.
+    callers: BTreeMap<Caller, (ClientId, u8)>,
     calls: BTreeMap<Call, Waiting>,
     by_deadline: BTreeSet<(Time, Call)>,
     by_caller: BTreeSet<(Caller, Call)>,
@@ -77,13 +79,18 @@ pub(crate) struct Callers {
 
 impl Callers {
     /// A client introduced itself.
-    pub(crate) fn welcome(&mut self, caller: Caller, client: ClientId) {
-        self.callers.insert(caller, client);
+    pub(crate) fn welcome(&mut self, caller: Caller, client: ClientId, version: u8) {
+        self.callers.insert(caller, (client, version));
+    }
+
+    /// The version of the protocol on this connection.
+    pub(crate) fn version(&self, caller: Caller) -> u8 {
+        self.callers.get(&caller).map_or(CLIENT.greatest, |(_, version)| *version)
     }
 
     /// The client behind this connection, if it introduced itself.
     pub(crate) fn client(&self, caller: Caller) -> Option<ClientId> {
-        self.callers.get(&caller).copied()
+        self.callers.get(&caller).map(|(client, _)| *client)
     }
 
     /// The number of open calls.
@@ -93,6 +100,15 @@ impl Callers {
 
     pub(crate) fn get(&self, call: &Call) -> Option<&Waiting> {
         self.calls.get(call)
+    }
+
+    /// Another call of the same number waits here.
+    pub(crate) fn has_another(&self, call: &Call, request: &Request) -> bool {
+        let asks = |it: &Request| (it.method, it.json, it.access.reads());
+        let other = |waiting: &Waiting| {
+            asks(&waiting.request) != asks(request) || waiting.request.body != request.body
+        };
+        self.calls.get(call).is_some_and(other)
     }
 
     /// A call arrives, for the first time or again. True if it is new here.

@@ -22,21 +22,22 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use wire::client;
 use wire::kept::{BEGUN, LOST};
 use wire::limits::{
     MAX_JOIN_BACKLOG, MAX_MEMBERS, MAX_SERVING, MAX_SERVING_BYTES, MAX_SESSION_WINDOW,
 };
 use wire::ordered::{Poison, Request, Style, nested_window};
-use wire::{ClientId, GroupId, Lane, Time, ViewNumber};
+use wire::{GroupId, Lane, Time, ViewNumber};
 
 use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
-use crate::session::{Decision, Sessions};
+use crate::session::{Asked, Decision, Sessions, asks};
 use crate::style::StyleRules;
 use crate::tally::Verdict;
 use answering::{answer, fitting};
 pub(crate) use calls::{Ask, CallQuorum, Child};
-use calls::{Calls, asked_of, due};
+use calls::{Calls, due};
 use cold::Cold;
 pub(crate) use effect::Effect;
 use gate::{Gated, Withheld};
@@ -182,11 +183,14 @@ impl Replica {
         self.transfers.incoming
     }
 
-    /// This replica's knowledge of a call: nothing, that it is being executed, or its reply.
-    pub(crate) fn known(&self, client: ClientId, number: u64) -> Option<Option<ServiceOutcome>> {
+    /// This replica's knowledge of a client's call: nothing, that it is being executed, or its reply.
+    /// If its number has asked something else here, nothing: its place in the order decides.
+    pub(crate) fn known(&self, request: &client::Request) -> Option<Option<ServiceOutcome>> {
+        let (client, number) = (request.client, request.number);
+        let asked = self.history.sessions.asked(client, number);
         let known = self.history.sessions.known(client, number)?;
         let open = self.is_unsettled(client, number) || self.is_withheld(client, number);
-        Some(known.filter(|_| !open))
+        asks(request, asked.digest()).then(|| known.filter(|_| !open))
     }
 
     /// The first replica of a group begins with the service's initial state.
@@ -326,28 +330,46 @@ impl Replica {
         };
         match decision {
             Decision::Execute(place) => {
-                self.execute(Task::Execute { place, client, number }, arrival, effects);
+                self.execute(Task::Execute { place, client, number }, (arrival, asked), effects);
             }
             decision => self.answer_at_once((client, number, asked), decision, effects),
         }
     }
 
-    /// The session's decision on a request, and the digest of the call if a group calls.
-    fn enter_session(&mut self, request: &Request) -> (Option<u64>, Decision) {
+    /// A request's arguments, as its session compares them.
+    fn asked_of(&self, request: &Request) -> Asked {
+        match Asked::of(request) {
+            Asked::Client(_) | Asked::Key(_) if self.planted.is(Bug::IgnoreWhatIsAsked) => {
+                Asked::Unsaid
+            }
+            asked => asked,
+        }
+    }
+
+    /// The session's decision on a request, and what that asks.
+    fn enter_session(&mut self, request: &Request) -> (Asked, Decision) {
         self.history.clock = self.history.clock.max(request.time);
         let Request { client, number, unanswered, .. } = *request;
         let window = nested_window(MAX_SESSION_WINDOW, request.path().len());
-        let asked = request.origin.is_some().then(|| asked_of(request));
+        if self.planted.is(Bug::ForgetTheForgotten) {
+            self.history.sessions.forget_the_forgotten();
+        }
+        let asked = self.asked_of(request);
         let told = (window, asked);
         (asked, self.history.sessions.begin((client, number), unanswered, self.history.clock, told))
     }
 
     /// Gives the service a request, as soon as it may have it.
-    fn execute(&mut self, task: Task, arrival: Arrival, effects: &mut Vec<Effect>) {
+    fn execute(
+        &mut self,
+        task: Task,
+        (arrival, asked): (Arrival, Asked),
+        effects: &mut Vec<Effect>,
+    ) {
         let Arrival { request, due, arrived, .. } = arrival;
         let in_history = !matches!(task, Task::Call);
         let ticket = self.service.give(task);
-        self.calls.begin(ticket, &request, due);
+        self.calls.begin(ticket, &request, asked, due);
         let own = self.planted.is(Bug::OwnRandom);
         let command = Command::Execute {
             ticket,
@@ -392,7 +414,8 @@ impl Replica {
             }
             (Task::Serve { client, number, bytes }, Executed::Reply(outcome)) => {
                 self.service.serving -= bytes;
-                let asked = self.calls.finish(ticket).and_then(|finished| finished.asked);
+                let finished = self.calls.finish(ticket);
+                let asked = finished.map_or(Asked::Unsaid, |finished| finished.asked);
                 let outcome = fitting(outcome);
                 self.count(client, number, effects);
                 let (client, number) = match self.service.tasks.back() {
@@ -405,12 +428,12 @@ impl Replica {
                 };
                 answer(client, number, asked, outcome, effects);
             }
-            (Task::Read { client, number, bytes }, Executed::Reply(outcome)) => {
+            (Task::Read { client, number, asked, bytes }, Executed::Reply(outcome)) => {
                 self.service.serving -= bytes;
                 self.service.reading -= 1;
                 let outcome = fitting(outcome);
                 self.settle_read(client, number, effects);
-                effects.push(Effect::Answer { client, number, outcome });
+                effects.push(Effect::Answer { client, number, asked, outcome });
             }
             (Task::Snapshot { transfer }, Executed::Snapshot(result)) => {
                 match result {

@@ -94,13 +94,14 @@ impl<O: Ordering> ReplyHandler<'_, O> {
 
     /// A cold passive group's primary answers a call that this node may have had ordered.
     pub(crate) fn act_on_relay(&mut self, sender: Member, relay: Relay) {
-        let Relay { group, since, client, number, reply } = relay;
+        let Relay { group, since, client, number, reply, asked } = relay;
         if sender == self.base.me || !self.base.directory.reigns(group, sender, since) {
             return;
         }
         let call = (group, client, number);
-        self.replies.clients.callers.delivered(&call, self.base.progress.delivered());
-        self.answer(call, kept(reply));
+        let asked = (asked > 0).then_some(asked);
+        self.delivered(call, asked);
+        self.answer(call, asked, kept(reply));
     }
 
     /// Tells who is gone and who has come back.

@@ -4,18 +4,30 @@
 //! whether it is executed. Only earlier messages of the order count, so every replica decides
 //! alike. When its result is there, [`Sessions::finish`] keeps the reply.
 
+//!
+//! A session of a client with keys lives for a day, others for minutes, and neither kind takes the
+//! other's room. Of a session with keys that is forgotten the last call stays known (`forgotten`):
+//! its calls are refused, or new.
+
+mod asked;
+mod forgotten;
+mod kept;
+mod transfer;
+
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
 
 use wire::client::Refusal;
 use wire::limits::{
-    MAX_DEADLINE, MAX_KEPT_BYTES, MAX_NESTED_DEPTH, MAX_SESSION_REPLIES, MAX_SESSION_WINDOW,
-    MAX_SESSIONS, SESSION_EXPIRY,
+    KEY_EXPIRY, MAX_DEADLINE, MAX_KEPT_BYTES, MAX_KEYED_SESSIONS, MAX_NESTED_DEPTH,
+    MAX_SESSION_REPLIES, MAX_SESSION_WINDOW, MAX_SESSIONS, SESSION_EXPIRY,
 };
-use wire::ordered::{KeptReply, SessionState, nested_window};
-use wire::{ClientId, Time};
+use wire::ordered::{KeptReply, nested_window};
+use wire::{ClientId, Duration, Time};
 
 use crate::api::ServiceOutcome;
+pub(crate) use asked::{Asked, asks};
+use forgotten::Forgotten;
+use kept::Kept;
 
 /// The decision on a request at its place in the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +43,8 @@ pub(crate) enum Decision {
     /// The client has announced that it has the reply, or gave it up; or the number is too far
     /// ahead.
     Stale,
+    /// Its session is forgotten, and may have made the call.
+    Forgotten,
     /// There is no room for another session.
     Full,
 }
@@ -42,20 +56,44 @@ enum Reply {
     Done(u64, ServiceOutcome),
 }
 
+/// The owner of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    /// A client's, which makes no attempt after a call's deadline.
+    #[default]
+    Client,
+    /// A client's that counts calls by keys, and may repeat them for a day.
+    Key,
+    /// That of a group's calls for one client.
+    Group,
+}
+
+impl Kind {
+    /// Sessions with keys and all others are counted apart.
+    fn class(self) -> usize {
+        usize::from(self == Kind::Key)
+    }
+
+    fn most(self) -> usize {
+        if self == Kind::Key { MAX_KEYED_SESSIONS } else { MAX_SESSIONS }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Session {
     unanswered: u64,
     last_used: Time,
+    kind: Kind,
     replies: BTreeMap<u64, Reply>,
-    /// Digests of calls that groups made.
+    /// Digests of what calls asked, where that is compared.
     asked: BTreeMap<u64, u64>,
 }
 
 impl Session {
     /// The decision on a call that was begun before.
-    fn decided(&self, number: u64, asked: Option<u64>) -> Option<Decision> {
+    fn decided(&self, number: u64, asked: Asked) -> Option<Decision> {
         let reply = self.replies.get(&number)?;
-        if asked.is_some() && self.asked.get(&number) != asked.as_ref() {
+        if self.is_another(number, asked.digest()) {
             return Some(Decision::Diverged);
         }
         Some(match reply {
@@ -63,20 +101,48 @@ impl Session {
             Reply::Done(_, outcome) => Decision::Done(outcome.clone()),
         })
     }
+
+    /// The call of this number asked something else.
+    fn is_another(&self, number: u64, asked: Option<u64>) -> bool {
+        let before = self.asked.get(&number);
+        asked.zip(before).is_some_and(|(now, before)| now != *before)
+    }
+
+    /// The last call that may have been executed.
+    fn last(&self) -> u64 {
+        let begun = self.replies.last_key_value().map_or(0, |(number, _)| *number);
+        begun.max(self.unanswered.saturating_sub(1))
+    }
+}
+
+/// Sessions of clients with keys, or all others: what each kind has of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Class {
+    /// By the ordered time of their last use.
+    by_use: BTreeSet<(Time, ClientId)>,
+    kept: Kept,
 }
 
 /// The sessions of one group at one replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sessions {
     sessions: BTreeMap<ClientId, Session>,
-    /// The same sessions by the ordered time of their last use.
-    by_use: BTreeSet<(Time, ClientId)>,
-    /// Kept replies in the order of their requests.
-    kept: BTreeMap<u64, (ClientId, u64)>,
+    classes: [Class; 2],
     /// Requests that were executed or are being executed.
     begun: u64,
-    kept_bytes: usize,
+    forgotten: Forgotten,
 }
+
+/// Another call has the number.
+pub(crate) const REUSED: &str = "this key names another call, with another method or other arguments, so this one was not executed: \
+    give each call a number of its own (steadfast-call), and each program a session of its own";
+
+/// The replies of the session are gone.
+pub(crate) const FORGOTTEN: &str = "the session was not used for so long that its replies are forgotten: this call may have been executed then, and is \
+    not executed again. Find out whether it was; for new calls draw a new session";
+
+/// Another call of the number is being executed.
+pub(crate) const ANOTHER_RUNS: &str = "another call with this key is being executed: give each call a number of its own, or ask again when that has ended";
 
 const REPLY_SHED: &str = "the call was executed, but its reply is not kept any more: the group keeps \
     too many large replies; call less at a time, or ask for less";
@@ -85,14 +151,6 @@ fn size(outcome: &ServiceOutcome) -> usize {
     match outcome {
         ServiceOutcome::Ok(bytes) | ServiceOutcome::Error(bytes) => bytes.len(),
         ServiceOutcome::Refused(_, reason) => reason.len(),
-    }
-}
-
-/// Removes a kept reply and returns its bytes. A reply that was shed is not counted any more.
-fn drop_reply(kept: &mut BTreeMap<u64, (ClientId, u64)>, reply: Reply) -> usize {
-    match reply {
-        Reply::Done(place, outcome) if kept.remove(&place).is_some() => size(&outcome),
-        _ => 0,
     }
 }
 
@@ -121,18 +179,24 @@ impl Sessions {
     }
 
     /// A request has its place in the order, at ordered time `now`. Its number is in a window of
-    /// this size. The digest of its arguments identifies a group's call, too.
+    /// this size. What it asks identifies it, too, where that is compared.
     pub(crate) fn begin(
         &mut self,
         (client, number): (ClientId, u64),
         unanswered: u64,
         now: Time,
-        (window, asked): (u64, Option<u64>),
+        (window, asked): (u64, Asked),
     ) -> Decision {
         self.expire(now);
-        if !self.touch(client, now) {
-            return Decision::Full;
+        if !self.sessions.contains_key(&client) {
+            if self.has_forgotten((client, number), unanswered, asked) {
+                return Decision::Forgotten;
+            }
+            if !self.make_room(Kind::of(asked), now) {
+                return Decision::Full;
+            }
         }
+        self.touch(client, now, asked);
         self.give_up(client, unanswered);
         let session = self.sessions.get_mut(&client).expect("a touched session exists");
         if number < session.unanswered || number - session.unanswered >= window {
@@ -146,21 +210,40 @@ impl Sessions {
         }
         self.begun += 1;
         session.replies.insert(number, Reply::Running(self.begun));
-        session.asked.extend(asked.map(|asked| (number, asked)));
+        session.asked.extend(asked.digest().map(|asked| (number, asked)));
         Decision::Execute(self.begun)
     }
 
-    /// The decision on a call that was begun before. Nothing changes.
+    /// The decision on a call that was begun before, or whose session is forgotten. Nothing changes.
     pub(crate) fn decided(
         &self,
         (client, number): (ClientId, u64),
-        asked: Option<u64>,
+        unanswered: u64,
+        asked: Asked,
     ) -> Option<Decision> {
-        let session = self.sessions.get(&client)?;
+        let Some(session) = self.sessions.get(&client) else {
+            let forgotten = self.has_forgotten((client, number), unanswered, asked);
+            return forgotten.then_some(Decision::Forgotten);
+        };
         if number < session.unanswered {
             return Some(Decision::Stale);
         }
         session.decided(number, asked)
+    }
+
+    /// A call of a session that is not there may have been executed before that was forgotten.
+    fn has_forgotten(
+        &self,
+        (client, number): (ClientId, u64),
+        unanswered: u64,
+        asked: Asked,
+    ) -> bool {
+        match (self.forgotten.last(client), asked) {
+            (_, Asked::Group(_)) => false,
+            (Some(last), _) => number <= last,
+            (None, Asked::Key(_)) => self.forgotten.may_have_dropped(number, unanswered),
+            (None, _) => false,
+        }
     }
 
     /// The client has no more use for its replies below `unanswered`.
@@ -168,11 +251,12 @@ impl Sessions {
         let session = self.sessions.get_mut(&client).expect("a touched session exists");
         if unanswered > session.unanswered {
             session.unanswered = unanswered;
+            let kept = &mut self.classes[session.kind.class()].kept;
             // One by one: in two trees the session would need new memory for its next reply.
             while let Some(first) = session.replies.first_entry()
                 && *first.key() < unanswered
             {
-                self.kept_bytes -= drop_reply(&mut self.kept, first.remove());
+                drop_reply(kept, first.remove());
             }
             while session.asked.first_entry().is_some_and(|first| *first.key() < unanswered) {
                 session.asked.pop_first();
@@ -190,37 +274,44 @@ impl Sessions {
     pub(crate) fn record(
         &mut self,
         (client, number): (ClientId, u64),
-        (unanswered, asked): (u64, Option<u64>),
+        (unanswered, asked): (u64, Asked),
         now: Time,
         outcome: ServiceOutcome,
     ) {
         self.expire(now);
-        if !self.touch(client, now) {
+        if !self.sessions.contains_key(&client) && !self.make_room(Kind::of(asked), now) {
             // The primary found room: it saw more retries, and so knew the idle sessions better.
-            let (_, oldest) = *self.by_use.first().expect("a full table has an oldest");
+            let by_use = &self.classes[Kind::of(asked).class()].by_use;
+            let (_, oldest) = *by_use.first().expect("a full table has an oldest");
             self.forget(oldest);
-            self.touch(client, now);
         }
+        self.touch(client, now, asked);
         self.begun += 1;
         let place = self.begun;
         self.give_up(client, unanswered);
         let session = self.sessions.get_mut(&client).expect("a touched session exists");
-        let depth = if asked.is_some() { MAX_NESTED_DEPTH } else { 0 };
+        let depth = if asked.of_group().is_some() { MAX_NESTED_DEPTH } else { 0 };
         let window = nested_window(MAX_SESSION_WINDOW, depth);
         if number < session.unanswered || number - session.unanswered >= window {
             return;
         }
-        session.asked.extend(asked.map(|asked| (number, asked)));
+        session.asked.extend(asked.digest().map(|asked| (number, asked)));
         let running = session.replies.insert(number, Reply::Running(place));
         if let Some(before) = running {
-            self.kept_bytes -= drop_reply(&mut self.kept, before);
+            drop_reply(&mut self.classes[session.kind.class()].kept, before);
         }
         self.finish(place, client, number, outcome);
     }
 
-    /// The digest of this call, if a group made it.
-    pub(crate) fn asked(&self, client: ClientId, number: u64) -> Option<u64> {
-        self.sessions.get(&client)?.asked.get(&number).copied()
+    /// The arguments of this call, as far as they are compared.
+    pub(crate) fn asked(&self, client: ClientId, number: u64) -> Asked {
+        let Some(session) = self.sessions.get(&client) else { return Asked::Unsaid };
+        match (session.kind, session.asked.get(&number)) {
+            (_, None) => Asked::Unsaid,
+            (Kind::Client, Some(digest)) => Asked::Client(*digest),
+            (Kind::Key, Some(digest)) => Asked::Key(*digest),
+            (Kind::Group, Some(hash)) => Asked::Group(*hash),
+        }
     }
 
     /// The state of a call: unknown, running, or its reply.
@@ -246,28 +337,25 @@ impl Sessions {
         if *reply != Reply::Running(place) {
             return;
         }
-        self.kept_bytes += size(&outcome);
-        self.kept.insert(place, (client, number));
+        let class = session.kind.class();
+        self.classes[class].kept.add(place, (client, number), size(&outcome));
         *reply = Reply::Done(place, outcome);
-        self.shed(MAX_KEPT_BYTES);
+        self.shed(class, MAX_KEPT_BYTES / 2);
     }
 
     /// Replaces the kept outcome of an executed call.
     pub(crate) fn amend(&mut self, client: ClientId, number: u64, outcome: ServiceOutcome) {
         let Some(session) = self.sessions.get_mut(&client) else { return };
         let Some(Reply::Done(place, old)) = session.replies.get_mut(&number) else { return };
-        if self.kept.contains_key(place) {
-            self.kept_bytes = self.kept_bytes - size(old) + size(&outcome);
-        }
+        self.classes[session.kind.class()].kept.amend(*place, size(old), size(&outcome));
         *old = outcome;
     }
 
     /// Keeps no more than `limit` bytes of replies: the oldest go. Their requests stay known as
     /// executed, so a retry gets an error instead of a second execution.
-    fn shed(&mut self, limit: usize) {
-        while self.kept_bytes > limit
-            && let Some((place, (client, number))) = self.kept.pop_first()
-        {
+    fn shed(&mut self, class: usize, limit: usize) {
+        let kept = &mut self.classes[class].kept;
+        while let Some((place, (client, number))) = kept.beyond(limit) {
             let session = self.sessions.get_mut(&client).expect("a kept reply has a session");
             let reply = session.replies.get_mut(&number).expect("a kept reply is in its session");
             let shed = ServiceOutcome::Refused(Refusal::Stale, REPLY_SHED.into());
@@ -275,292 +363,104 @@ impl Sessions {
             else {
                 unreachable!("a kept reply is done")
             };
-            self.kept_bytes -= size(&outcome);
+            kept.remove(place, size(&outcome));
         }
     }
 
-    fn drop_replies(&mut self, replies: BTreeMap<u64, Reply>) {
-        for reply in replies.into_values() {
-            self.kept_bytes -= drop_reply(&mut self.kept, reply);
+    /// A new session may replace the one of its kind that was unused for longest, but none whose
+    /// call may still be under way. False if there is no room.
+    fn make_room(&mut self, kind: Kind, now: Time) -> bool {
+        let by_use = &self.classes[kind.class()].by_use;
+        if by_use.len() < kind.most() {
+            return true;
         }
-    }
-
-    /// The session's last use is now. A new session may replace the one unused for longest, but
-    /// none whose call may still be under way. False if there is no room.
-    fn touch(&mut self, client: ClientId, now: Time) -> bool {
-        if let Some(session) = self.sessions.get_mut(&client) {
-            self.by_use.remove(&(session.last_used, client));
-            session.last_used = now;
-        } else {
-            if self.sessions.len() >= MAX_SESSIONS {
-                let (used, oldest) = *self.by_use.first().expect("a full table has an oldest");
-                if now.since(used) <= 2 * MAX_DEADLINE {
-                    return false;
-                }
-                self.forget(oldest);
-            }
-            let session = Session { last_used: now, ..Session::default() };
-            self.sessions.insert(client, session);
+        let (used, oldest) = *by_use.first().expect("a full table has an oldest");
+        let is_idle = now.since(used) > 2 * MAX_DEADLINE;
+        if !is_idle || kind == Kind::Key && !self.forgotten.has_room(now) {
+            return false;
         }
-        self.by_use.insert((now, client));
+        self.forget(oldest);
         true
     }
 
-    fn expire(&mut self, now: Time) {
-        while let Some(&(used, client)) = self.by_use.first()
-            && now.since(used) > SESSION_EXPIRY
-        {
-            self.forget(client);
+    /// The session's last use is now. It may be new: then it goes on behind the last call of one
+    /// that was forgotten.
+    fn touch(&mut self, client: ClientId, now: Time, asked: Asked) {
+        let session = self.sessions.entry(client).or_insert_with(|| {
+            let unanswered = self.forgotten.last(client).map_or(0, |last| last + 1);
+            self.forgotten.remove(client);
+            Session { unanswered, kind: Kind::of(asked), ..Session::default() }
+        });
+        self.classes[session.kind.class()].by_use.remove(&(session.last_used, client));
+        let kind = if asked == Asked::Unsaid { session.kind } else { Kind::of(asked) };
+        if kind.class() > session.kind.class() {
+            // An older gateway did not say so.
+            let [others, keyed] = &mut self.classes;
+            for (number, reply) in &session.replies {
+                if let Reply::Done(place, outcome) = reply
+                    && others.kept.remove(*place, size(outcome))
+                {
+                    keyed.kept.add(*place, (client, *number), size(outcome));
+                }
+            }
         }
+        if session.kind != Kind::Key {
+            session.kind = kind;
+        }
+        session.last_used = now;
+        self.classes[session.kind.class()].by_use.insert((now, client));
+    }
+
+    fn expire(&mut self, now: Time) {
+        for (class, most) in [SESSION_EXPIRY, KEY_EXPIRY].into_iter().enumerate() {
+            while let Some(client) = self.idle_for(class, now, most) {
+                self.forget(client);
+            }
+        }
+    }
+
+    /// A session of this class that was unused for longer than this.
+    fn idle_for(&self, class: usize, now: Time, most: Duration) -> Option<ClientId> {
+        let (used, client) = *self.classes[class].by_use.first()?;
+        (now.since(used) > most).then_some(client)
     }
 
     fn forget(&mut self, client: ClientId) {
         let Some(session) = self.sessions.remove(&client) else { return };
-        self.by_use.remove(&(session.last_used, client));
-        self.drop_replies(session.replies);
+        let class = &mut self.classes[session.kind.class()];
+        class.by_use.remove(&(session.last_used, client));
+        if session.kind == Kind::Key {
+            self.forgotten.add(client, session.last(), session.last_used);
+        }
+        for reply in session.replies.into_values() {
+            drop_reply(&mut class.kept, reply);
+        }
     }
 
-    /// The sessions for a state transfer.
-    ///
-    /// # Panics
-    /// If a request is running: a snapshot is taken between requests.
-    pub(crate) fn export(&self) -> Vec<SessionState> {
-        let kept = |reply: &Reply| match reply {
-            Reply::Running(_) => panic!("a snapshot is taken between requests"),
-            Reply::Done(_, outcome) => to_keep(outcome),
-        };
-        let sessions = self.sessions.iter().map(|(client, session)| SessionState {
-            client: *client,
-            unanswered: session.unanswered,
-            last_used: session.last_used,
-            replies: session.replies.iter().map(|(n, reply)| (*n, kept(reply))).collect(),
-            asked: session.asked.iter().map(|(number, asked)| (*number, *asked)).collect(),
-        });
-        sessions.collect()
+    /// Planted: nothing of forgotten sessions is known.
+    pub(crate) fn forget_the_forgotten(&mut self) {
+        self.forgotten = Forgotten::default();
     }
+}
 
-    /// The sessions of a state transfer.
-    pub(crate) fn import(states: Vec<SessionState>) -> Sessions {
-        let mut sessions = Sessions::default();
-        for state in states {
-            let mut session = Session {
-                unanswered: state.unanswered,
-                last_used: state.last_used,
-                replies: BTreeMap::new(),
-                asked: state.asked.into_iter().collect(),
-            };
-            for (number, reply) in state.replies {
-                let outcome = kept(reply);
-                sessions.begun += 1;
-                sessions.kept_bytes += size(&outcome);
-                sessions.kept.insert(sessions.begun, (state.client, number));
-                session.replies.insert(number, Reply::Done(sessions.begun, outcome));
-            }
-            sessions.by_use.insert((session.last_used, state.client));
-            sessions.sessions.insert(state.client, session);
+impl Kind {
+    fn of(asked: Asked) -> Kind {
+        match asked {
+            Asked::Unsaid | Asked::Client(_) => Kind::Client,
+            Asked::Key(_) => Kind::Key,
+            Asked::Group(_) => Kind::Group,
         }
-        sessions
     }
+}
 
-    /// Invariants.
-    pub(crate) fn check_invariants(&self) {
-        assert!(self.sessions.len() <= MAX_SESSIONS, "sessions are bounded");
-        assert_eq!(self.sessions.len(), self.by_use.len(), "each session is in the order of use");
-        assert!(self.kept_bytes <= MAX_KEPT_BYTES, "kept replies are bounded");
-        let mut bytes = 0;
-        for (client, number) in self.kept.values() {
-            match self.sessions.get(client).and_then(|session| session.replies.get(number)) {
-                Some(Reply::Done(_, outcome)) => bytes += size(outcome),
-                other => panic!("{other:?} is no kept reply"),
-            }
-        }
-        assert_eq!(self.kept_bytes, bytes, "what is kept is counted");
-        for session in self.sessions.values() {
-            assert!(session.replies.len() <= MAX_SESSION_REPLIES, "a window is bounded");
-            assert!(session.asked.len() <= session.replies.len(), "what was asked is of replies");
-        }
+/// Removes a kept reply.
+fn drop_reply(kept: &mut Kept, reply: Reply) {
+    if let Reply::Done(place, outcome) = reply {
+        kept.remove(place, size(&outcome));
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::vec;
-    use bytes::Bytes;
-
-    const C: ClientId = ClientId(7);
-
-    fn ok(text: &'static str) -> ServiceOutcome {
-        ServiceOutcome::Ok(Bytes::from_static(text.as_bytes()))
-    }
-
-    fn at(seconds: u64) -> Time {
-        Time(seconds * 1_000_000_000)
-    }
-
-    /// A client's request arrives.
-    fn come(
-        s: &mut Sessions,
-        client: ClientId,
-        number: u64,
-        unanswered: u64,
-        now: Time,
-    ) -> Decision {
-        s.begin((client, number), unanswered, now, (MAX_SESSION_WINDOW, None))
-    }
-
-    /// Begins a request that is to be executed.
-    fn begin(sessions: &mut Sessions, number: u64, unanswered: u64, now: Time) -> u64 {
-        match come(sessions, C, number, unanswered, now) {
-            Decision::Execute(place) => place,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Executes a request.
-    fn execute(sessions: &mut Sessions, number: u64, now: Time, outcome: ServiceOutcome) {
-        let place = begin(sessions, number, 1, now);
-        sessions.finish(place, C, number, outcome);
-    }
-
-    #[test]
-    fn a_retry_gets_the_kept_reply() {
-        let mut sessions = Sessions::default();
-        let place = begin(&mut sessions, 1, 1, at(0));
-        assert_eq!(come(&mut sessions, C, 1, 1, at(0)), Decision::Running);
-        sessions.finish(place, C, 1, ok("one"));
-        assert_eq!(come(&mut sessions, C, 1, 1, at(1)), Decision::Done(ok("one")));
-        sessions.check_invariants();
-    }
-
-    #[test]
-    fn a_number_that_the_client_is_done_with_is_never_executed() {
-        let mut sessions = Sessions::default();
-        let place = begin(&mut sessions, 5, 5, at(0));
-        assert_eq!(come(&mut sessions, C, 4, 4, at(0)), Decision::Stale, "given up before it came");
-        sessions.finish(place, C, 5, ok("five"));
-        begin(&mut sessions, 6, 6, at(0));
-        assert_eq!(come(&mut sessions, C, 5, 5, at(0)), Decision::Stale);
-        assert_eq!(sessions.kept_bytes, 0);
-        assert_eq!(come(&mut sessions, C, 6 + MAX_SESSION_WINDOW, 6, at(0)), Decision::Stale);
-    }
-
-    #[test]
-    fn a_reply_that_is_shed_is_not_executed_again() {
-        let mut sessions = Sessions::default();
-        for number in 1..=3 {
-            execute(&mut sessions, number, at(0), ok("four"));
-        }
-        sessions.shed(8);
-        sessions.check_invariants();
-        let retry = come(&mut sessions, C, 1, 1, at(0));
-        assert!(
-            matches!(retry, Decision::Done(ServiceOutcome::Refused(Refusal::Stale, _))),
-            "{retry:?}"
-        );
-        assert_eq!(come(&mut sessions, C, 2, 1, at(0)), Decision::Done(ok("four")));
-        begin(&mut sessions, 4, 4, at(0));
-        assert_eq!(sessions.kept_bytes, 0);
-    }
-
-    #[test]
-    fn a_new_session_pushes_out_only_one_that_no_retry_can_belong_to() {
-        let mut sessions = Sessions::default();
-        for client in 0..MAX_SESSIONS as u64 {
-            come(&mut sessions, ClientId(client), 1, 1, at(client / 1000));
-        }
-        assert_eq!(come(&mut sessions, ClientId(u64::MAX), 1, 1, at(66)), Decision::Full);
-        let later = come(&mut sessions, ClientId(u64::MAX), 1, 1, at(121));
-        assert!(matches!(later, Decision::Execute(_)), "{later:?}");
-        assert_eq!(sessions.len(), MAX_SESSIONS);
-        sessions.check_invariants();
-    }
-
-    #[test]
-    fn an_idle_session_expires_by_ordered_time() {
-        let mut sessions = Sessions::default();
-        execute(&mut sessions, 1, at(0), ok("one"));
-        come(&mut sessions, ClientId(8), 1, 1, at(301));
-        assert_eq!(sessions.len(), 1);
-        sessions.check_invariants();
-    }
-
-    #[test]
-    fn a_session_that_expires_during_a_call_does_not_take_its_result_for_that_of_the_next() {
-        let mut slow = Sessions::default();
-        let first = begin(&mut slow, 1, 1, at(0));
-        let second = begin(&mut slow, 1, 1, at(301));
-        slow.finish(first, C, 1, ok("first"));
-        assert_eq!(come(&mut slow, C, 1, 1, at(302)), Decision::Running);
-        slow.finish(second, C, 1, ok("second"));
-
-        // Another replica's executor is ahead: both remember the same.
-        let mut quick = Sessions::default();
-        execute(&mut quick, 1, at(0), ok("first"));
-        execute(&mut quick, 1, at(301), ok("second"));
-        come(&mut quick, C, 1, 1, at(302));
-        assert_eq!(slow, quick);
-        slow.check_invariants();
-    }
-
-    #[test]
-    fn what_a_primary_has_executed_is_known_to_its_backups() {
-        let (mut primary, mut backup) = (Sessions::default(), Sessions::default());
-        for number in 1..=3 {
-            execute(&mut primary, number, at(number), ok("done"));
-            let unanswered = primary.unanswered(C);
-            backup.record((C, number), (unanswered, None), at(number), ok("done"));
-        }
-        assert_eq!(primary, backup);
-        assert_eq!(come(&mut backup, C, 3, 1, at(4)), Decision::Done(ok("done")));
-        backup.record((C, 70), (65, None), at(5), ok("far"));
-        assert_eq!(come(&mut backup, C, 3, 1, at(6)), Decision::Stale);
-        backup.check_invariants();
-    }
-
-    #[test]
-    fn a_backup_always_has_room_for_what_its_primary_executed() {
-        let mut backup = Sessions::default();
-        for client in 0..=MAX_SESSIONS as u64 {
-            backup.record((ClientId(client), 1), (1, None), at(1), ok("done"));
-        }
-        assert_eq!(backup.len(), MAX_SESSIONS);
-        backup.check_invariants();
-    }
-
-    #[test]
-    fn a_groups_call_is_known_by_what_it_asks() {
-        let mut sessions = Sessions::default();
-        let window = MAX_SESSION_WINDOW << 8;
-        let mut ask = |number, unanswered, asked| {
-            sessions.begin((C, number), unanswered, at(0), (window, Some(asked)))
-        };
-        assert_eq!(ask(0x301, 0x300, 5), Decision::Execute(1));
-        assert_eq!(ask(0x301, 0x300, 5), Decision::Running);
-        assert_eq!(ask(0x301, 0x300, 6), Decision::Diverged, "while it runs");
-        assert_eq!(ask(0x3ff + (62 << 8), 0x300, 6), Decision::Execute(2), "the window is wider");
-        sessions.finish(1, C, 0x301, ok("one"));
-        let mut ask = |number, unanswered, asked| {
-            sessions.begin((C, number), unanswered, at(0), (window, Some(asked)))
-        };
-        assert_eq!(ask(0x301, 0x300, 5), Decision::Done(ok("one")));
-        assert_eq!(ask(0x301, 0x300, 6), Decision::Diverged);
-        assert_eq!(ask(0x401, 0x400, 6), Decision::Execute(3));
-        assert_eq!(sessions.sessions[&C].asked.len(), 2, "what is not wanted is forgotten");
-        sessions.finish(2, C, 0x3ff + (62 << 8), ok("two"));
-        sessions.finish(3, C, 0x401, ok("three"));
-        assert_eq!(
-            Sessions::import(sessions.export()).sessions[&C].asked,
-            sessions.sessions[&C].asked
-        );
-        sessions.check_invariants();
-    }
-
-    #[test]
-    fn a_transfer_carries_everything() {
-        let mut sessions = Sessions::default();
-        execute(&mut sessions, 1, at(3), ok("one"));
-        execute(&mut sessions, 2, at(4), ServiceOutcome::Error(Bytes::from(vec![1, 2])));
-        assert_eq!(Sessions::import(sessions.export()), sessions);
-    }
-}
+mod tests;
+#[cfg(test)]
+mod tests_of_keys;

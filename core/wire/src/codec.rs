@@ -54,6 +54,19 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
     }
 }
 
+/// Reads a postcard value, and behind it the value that newer rules add. Without that, `bytes` end
+/// with the first.
+pub(crate) fn read_with<T: DeserializeOwned, U: DeserializeOwned>(
+    bytes: &[u8],
+) -> Result<(T, Option<U>), Malformed> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((value, [])) => Ok((value, None)),
+        Ok((value, rest)) => Ok((value, Some(read(rest)?))),
+        Err(postcard::Error::DeserializeUnexpectedEnd) => Err(Malformed::Length),
+        Err(_) => Err(Malformed::Field("postcard body")),
+    }
+}
+
 /// Refuses a list that is longer than its limit.
 pub(crate) fn at_most(length: usize, limit: usize, field: &'static str) -> Result<(), Malformed> {
     if length > limit { Err(Malformed::Field(field)) } else { Ok(()) }

@@ -128,20 +128,35 @@ pub const MAX_NESTED_BYTES: usize = 64 << 20;
 /// not answered: their callers wait until their deadlines.
 pub const MAX_NESTED_OWED: usize = 65_536;
 
-/// Sessions that a group keeps. At the limit the one unused for longest (in ordered time) goes, or,
-/// if a call of it may still be under way, new clients are refused as busy.
+/// Sessions without keys that a group keeps. At the limit the one unused for longest (in ordered
+/// time) goes, or, if a call of it may still be under way, new clients are refused as busy.
 pub const MAX_SESSIONS: usize = 65_536;
 
-/// Bytes of kept replies in one group. At the limit the oldest go; a retry of their calls is told
-/// that it was executed.
+/// Sessions with keys that a group keeps beside them. At the limit the replies of the one unused for
+/// longest go, and it is [remembered](MAX_FORGOTTEN) as forgotten.
+pub const MAX_KEYED_SESSIONS: usize = 65_536;
+
+/// Forgotten sessions with keys of which a group remembers their last calls, so that none is
+/// executed again. At the limit the oldest goes if it is older than [`KEY_EXPIRY`], else new
+/// sessions with keys are refused as busy.
+pub const MAX_FORGOTTEN: usize = 4 * MAX_KEYED_SESSIONS;
+
+/// Bytes of kept replies in one group: half for sessions with keys, half for the others, so that
+/// neither costs the other a reply. At the limit the oldest go; a retry of their calls is told that
+/// it was executed.
 pub const MAX_KEPT_BYTES: usize = 256 << 20;
 
 /// The longest deadline that a call may have. Far below [`SESSION_EXPIRY`], so that no retry can
 /// come after its session is forgotten and be executed a second time.
 pub const MAX_DEADLINE: Duration = Duration::from_secs(60);
 
-/// A session that is idle for this long, in ordered time, is forgotten.
+/// A session without keys that is idle for this long, in ordered time, is forgotten: its client
+/// makes no attempt after a call's deadline.
 pub const SESSION_EXPIRY: Duration = Duration::from_secs(300);
+
+/// The same of a session with keys, whose client may repeat a call after an outage. Later its calls
+/// are refused: it is remembered as forgotten.
+pub const KEY_EXPIRY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Client connections of one node.
 pub const MAX_CALLERS: usize = 4_096;

@@ -54,6 +54,7 @@ mod change;
 mod cold;
 mod configuration;
 mod entry;
+mod identity;
 mod nested;
 mod options;
 mod place;
@@ -72,6 +73,7 @@ pub use change::{Change, Difference, Edit};
 pub use cold::{LoggedState, Relay};
 pub use configuration::{Announce, Component, Install, MAX_ATTEMPTS};
 pub use entry::{GroupEntry, ReplicaEntry};
+pub use identity::{EntryKey, ForgottenSession, Identity, KeysState, SessionKeys, call_digest};
 pub use nested::{
     End, NestedEnd, Origin, asked, nested_client, nested_number, nested_parts, nested_window,
 };
@@ -294,7 +296,7 @@ impl Ordered {
             Ordered::Load(load) => return load.payload(),
             Ordered::Move(proposal) => append(start(11), proposal),
             Ordered::PrimaryChunk(chunk) => return chunk.payload(),
-            Ordered::Relay(relay) => append(start(13), relay),
+            Ordered::Relay(relay) => relay.append(start(13)),
             Ordered::Recalled(recalled) => append(start(15), recalled),
             Ordered::NestedEnd(end) => append(start(16), end),
             Ordered::Ballot(ballot) => append(start(17), ballot),
@@ -339,7 +341,7 @@ impl Ordered {
             10 => Ordered::Key(checked_step(read(rest)?)?),
             11 => Ordered::Move(read(rest)?),
             12 => Ordered::PrimaryChunk(PrimaryChunk::decode(payload)?),
-            13 => Ordered::Relay(read::<Relay>(rest)?.checked()?),
+            13 => Ordered::Relay(Relay::decode(rest)?),
             15 => Ordered::Recalled(read(rest)?),
             16 => Ordered::NestedEnd(read::<NestedEnd>(rest)?.checked()?),
             17 => Ordered::Ballot(read::<Ballot>(rest)?.checked()?),

@@ -32,11 +32,19 @@ pub const RING: VersionRange = VersionRange::new(1, 1);
 /// system's own groups.
 pub const GROWTH: u8 = 2;
 
+/// The level of rules from which on what was acknowledged arrives whole: a call is known again by
+/// what it asks, and calls with keys after a long time.
+pub const WHOLE: u8 = 3;
+
 /// The decisions of replicas.
-pub const RULES: VersionRange = VersionRange::new(1, 2);
+pub const RULES: VersionRange = VersionRange::new(2, 3);
+
+/// The version of [`CLIENT`] from which on requests say whether they have keys, and a client knows
+/// the refusal of a key that another call has.
+pub const KEYS: u8 = 2;
 
 /// Between a client and a node.
-pub const CLIENT: VersionRange = VersionRange::new(1, 1);
+pub const CLIENT: VersionRange = VersionRange::new(1, 2);
 
 /// Between a program and its node.
 pub const ATTACH: VersionRange = VersionRange::new(1, 1);

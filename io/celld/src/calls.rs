@@ -83,6 +83,11 @@ fn end_of(result: Result<Bytes, CallError>) -> End {
         Ok(result) => End::Answer(result),
         Err(CallError::Service(error)) => End::Error(error),
         Err(CallError::NoSuchGroup(_)) => End::NoSuchGroup,
+        // Neighbours of older versions know no other word for it.
+        Err(CallError::Refused { refusal: Refusal::KeyReused, reason }) => {
+            End::Refused(Refusal::Stale, reason)
+        }
+        Err(error @ CallError::NumberTaken(_)) => End::Refused(Refusal::Stale, error.to_string()),
         Err(CallError::Refused { refusal, reason }) => End::Refused(refusal, reason),
         // Another way may do, and it is no second execution.
         Err(error) if error.was_executed() == Some(false) => End::NoWay,

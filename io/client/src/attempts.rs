@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use wire::client::{Frame, Outcome, Refusal, Reply, Request};
 use wire::limits::{MAX_REPLICAS, MAX_SESSION_WINDOW};
+use wire::versions::KEYS;
 use wire::{GroupId, Time};
 
 use crate::CallError;
@@ -128,6 +129,7 @@ impl Session {
             timeout_us: u32::try_from(timeout).unwrap_or(u32::MAX),
             json: call.content.json,
             beside,
+            has_key: call.key.is_some() && self.links.speaks(link, KEYS),
             access: call.access,
             priority: call.priority.unwrap_or(group.policy.priority),
             body: call.content.body.clone(),

@@ -32,6 +32,9 @@ wire::planted_bugs! {
         /// A gateway tells that no call is given up, so one that was may be executed after a later
         /// one.
         GatewayKeepsGivenUp,
+        /// A gateway sends another call under a number that it has used, and takes late replies to
+        /// the first for that one's.
+        SendOtherCall,
         /// The newest attempt of a repeated call ends as well as the former one.
         RepeatedEndsBoth,
     }

@@ -82,6 +82,12 @@ pub enum CallError {
         "the caller has repeated the call, or has given it up: its newest attempt has the answer"
     )]
     Repeated,
+    /// Its caller has made another call of this number by this client: see [`Key`](crate::Key).
+    #[error(
+        "this client has sent another call as number {0} of the session: give each call a number of \
+         its own, and each program a session of its own"
+    )]
+    NumberTaken(u64),
     /// The task of an asynchronous client has ended.
     #[error("the client's task has ended with its runtime: make a new client")]
     Closed,
@@ -97,6 +103,7 @@ impl CallError {
             CallError::DeadlineExceeded
             | CallError::RetriesSpent
             | CallError::Repeated
+            | CallError::NumberTaken(_)
             | CallError::Closed => None,
             CallError::Service(_) => Some(true),
             CallError::Refused { refusal, .. } => refusal.was_executed(),

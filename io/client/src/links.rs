@@ -8,6 +8,7 @@ use std::time::Duration;
 use wire::client::{Frame, Hello};
 use wire::limits::MAX_LINKS;
 use wire::path::Path;
+use wire::versions::CLIENT;
 use wire::{ClientId, NodeId, Time, VersionRange};
 
 use crate::CallError;
@@ -34,6 +35,8 @@ pub(crate) struct Connection {
     pub(crate) address: SocketAddr,
     /// The node that answers there, once it has welcomed us.
     pub(crate) node: Option<NodeId>,
+    /// The version of the protocol, once it has welcomed us.
+    version: u8,
     phase: Phase,
     /// An attempt here timed out, and nothing has come since: others are tried before.
     pub(crate) suspect: bool,
@@ -164,7 +167,9 @@ impl Links {
         self.next += 1;
         let phase = Phase::Dialling;
         let (node, suspect, probed, returned) = (None, false, None, None);
-        let connection = Connection { address, node, phase, suspect, probed, used: now, returned };
+        let (used, version) = (now, CLIENT.least);
+        let connection =
+            Connection { address, node, version, phase, suspect, probed, used, returned };
         self.open.insert(link, connection);
         self.by_address.insert(address, link);
         effects.timers.set(Timer::Link(link), now + GREETING_TIMEOUT);
@@ -191,7 +196,7 @@ impl Links {
         &mut self,
         now: Time,
         link: Link,
-        node: NodeId,
+        (node, version): (NodeId, u8),
         effects: &mut Effects,
     ) -> bool {
         let Some(connection) = self.open.get_mut(&link) else { return false };
@@ -199,7 +204,7 @@ impl Links {
             return false;
         }
         connection.phase = Phase::Ready;
-        connection.node = Some(node);
+        (connection.node, connection.version) = (Some(node), version);
         connection.suspect = false;
         connection.used = now;
         let address = connection.address;
@@ -209,6 +214,11 @@ impl Links {
         effects.stats.reconnects += u64::from(self.records.contains_key(&address));
         effects.event(Event::Connected { address, node });
         true
+    }
+
+    /// The node at the other end knows what requests say from this version on.
+    pub(crate) fn speaks(&self, link: Link, version: u8) -> bool {
+        self.open.get(&link).is_some_and(|connection| connection.version >= version)
     }
 
     /// Anything came: the node lives.

@@ -8,6 +8,7 @@ use wire::client::{Farewell, Frame, Refusal, Targets, Welcome};
 use wire::limits::{
     MAX_ADDRESSES, MAX_BODY, MAX_CALL_BYTES, MAX_DEADLINE, MAX_GROUPS, MAX_NAME, MAX_QUEUED_CALLS,
 };
+use wire::ordered::call_digest;
 use wire::path::Path;
 use wire::versions::{CLIENT, VersionRange};
 use wire::{ClientId, GroupId, Time, ViewNumber};
@@ -205,11 +206,12 @@ impl Session {
         let group = GroupId::of(name);
         let policy = self.policy_of(name);
         let record = self.groups.entry(group).or_insert_with(|| Group::new(name, policy));
-        let over = match invocation.key.map(|key| record.take_key(key)) {
-            Some(Err(reason)) => {
-                let refused = CallError::Refused { refusal: Refusal::Stale, reason };
-                return self.refuse(id, refused);
-            }
+        if self.planted.is(Bug::SendOtherCall) {
+            record.asked.clear();
+        }
+        let digest = || call_digest(invocation.method, invocation.json, &invocation.body);
+        let over = match invocation.key.map(|key| record.take_key(key, digest())) {
+            Some(Err(error)) => return self.refuse(id, error),
             over => over.and_then(Result::ok).unwrap_or_default(),
         };
         if let Some(key) = &mut invocation.key
@@ -380,8 +382,8 @@ impl Session {
             Frame::Welcome(Welcome { cluster, .. }) if !self.links.is_meant(&cluster) => {
                 self.drop_link(now, link, Trouble::Elsewhere(cluster));
             }
-            Frame::Welcome(Welcome { node, .. }) => {
-                if self.links.welcomed(now, link, node, &mut self.effects) {
+            Frame::Welcome(Welcome { node, version, .. }) => {
+                if self.links.welcomed(now, link, (node, version), &mut self.effects) {
                     self.use_link(now, link);
                 } else {
                     self.drop_link(now, link, Trouble::Confused);

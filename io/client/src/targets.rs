@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use wire::client::Targets;
+use wire::client::{Refusal, Targets};
 use wire::limits::{MAX_REPLICAS, MAX_SESSION_WINDOW};
 use wire::ordered::Style;
 use wire::{GroupId, Time, ViewNumber};
 
+use crate::CallError;
 use crate::call::Call;
 use crate::hedge::{Hedging, Pace};
 use crate::invocation::Key;
@@ -108,6 +109,8 @@ pub(crate) struct Group {
     pub(crate) next_number: u64,
     /// The callers of a keyed session want no reply to a call below this number.
     given_up: u64,
+    /// Digests of the calls from there on that the callers of a keyed session have made here.
+    pub(crate) asked: BTreeMap<u64, u64>,
     /// Calls with a number, by it.
     pub(crate) active: BTreeMap<u64, CallId>,
     /// Calls that wait for targets, or for a place in the window; oldest first.
@@ -141,6 +144,7 @@ impl Group {
             inquiry: Inquiry::default(),
             next_number: 1,
             given_up: 1,
+            asked: BTreeMap::new(),
             active: BTreeMap::new(),
             queue: BTreeMap::new(),
             pace: Pace::new(),
@@ -201,15 +205,22 @@ impl Group {
     /// reply to, are told.
     ///
     /// # Errors
-    /// The caller has given this call up before.
-    pub(crate) fn take_key(&mut self, key: Key) -> Result<Vec<CallId>, String> {
+    /// The caller has given this call up before, or has made another one of its number: a late reply
+    /// to that would be taken for this one's.
+    pub(crate) fn take_key(&mut self, key: Key, asked: u64) -> Result<Vec<CallId>, CallError> {
         self.given_up = self.given_up.max(key.unanswered);
         let from = self.given_up;
         if key.number < from {
-            return Err(format!(
+            let reason = format!(
                 "call {} comes after its caller gave up all calls below {from}: make a new one",
                 key.number
-            ));
+            );
+            return Err(CallError::Refused { refusal: Refusal::Stale, reason });
+        }
+        // At most a window of numbers, as each is less than that above what its caller has given up.
+        self.asked = self.asked.split_off(&from);
+        if *self.asked.entry(key.number).or_insert(asked) != asked {
+            return Err(CallError::NumberTaken(key.number));
         }
         let is_over = |number: u64| number < from || number == key.number;
         let sent = self.active.iter().filter(|(number, _)| is_over(**number)).map(|(_, id)| *id);
@@ -395,6 +406,7 @@ impl Group {
         assert!(self.active.keys().all(|number| *number < self.next_number));
         assert!(self.targets.nodes.len() <= MAX_REPLICAS);
         assert!(self.outrun.len() <= MAX_SESSION_WINDOW as usize);
+        assert!(self.asked.len() <= MAX_SESSION_WINDOW as usize);
         assert!(self.answers.len() <= MAX_REPLICAS);
     }
 }

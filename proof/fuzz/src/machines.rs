@@ -97,6 +97,7 @@ fn frame(source: &mut Source<'_>) -> Option<Frame> {
             priority: 0,
             json: source.below(2) == 1,
             beside: false,
+            has_key: false,
             access: match source.below(4) {
                 0 => Access::Read,
                 1 => Access::Stale { max_age_ms: 1 + u16::from(source.byte()) },

@@ -37,8 +37,9 @@ pub const GROUP: &str = "work";
 /// How its replicas are hosted: semi-active, and a majority holds each call.
 const HOSTED: &str = "inline";
 
-/// The one method that changes something, by the group's name and by its contract.
+/// The methods that change something, by the group's name and by its contract.
 const SWAP: &str = "/work.Work/swap";
+const PUT: &str = "/work.Work/put";
 
 /// Threads of a process that serves: as many as `steadfast gateway` has.
 const WORKERS: usize = 2;
@@ -51,7 +52,9 @@ const HOST: [u8; 4] = [127, 0, 2, 1];
 pub trait Work {
     /// Keeps `text`, and returns the one that it kept before.
     fn swap(&mut self, text: String) -> String;
-    /// The number of swaps.
+    /// The same, but what it kept before is of no use; returns `text`.
+    fn put(&mut self, text: String) -> String;
+    /// The number of swaps and puts.
     fn swaps(&self) -> u64;
 }
 
@@ -65,6 +68,11 @@ impl Work for Kept {
     fn swap(&mut self, text: String) -> String {
         self.swaps += 1;
         std::mem::replace(&mut self.text, text)
+    }
+
+    fn put(&mut self, text: String) -> String {
+        self.swap(text.clone());
+        text
     }
 
     fn swaps(&self) -> u64 {
@@ -121,19 +129,49 @@ impl<T: GrpcService<Body, ResponseBody = Body>> Stub<T> {
 
     /// Makes one call.
     pub async fn swap(&mut self, text: String) -> Result<String, Status> {
+        let key = self.keys.as_mut().map(|Keys { session, last }| {
+            *last += 1;
+            (session.clone(), *last)
+        });
+        self.call(SWAP, text, key).await
+    }
+
+    /// Makes a call with this session and number, whichever calls had them before.
+    pub async fn swap_as(
+        &mut self,
+        key: (MetadataValue<Ascii>, u64),
+        text: String,
+    ) -> Result<String, Status> {
+        self.call(SWAP, text, Some(key)).await
+    }
+
+    /// The same of the other method.
+    pub async fn put_as(
+        &mut self,
+        key: (MetadataValue<Ascii>, u64),
+        text: String,
+    ) -> Result<String, Status> {
+        self.call(PUT, text, Some(key)).await
+    }
+
+    async fn call(
+        &mut self,
+        path: &'static str,
+        text: String,
+        key: Option<(MetadataValue<Ascii>, u64)>,
+    ) -> Result<String, Status> {
         let mut request = Request::new(SwapRequest { text });
         request.set_timeout(self.deadline);
-        if let Some(Keys { session, last }) = &mut self.keys {
-            *last += 1;
+        if let Some((session, number)) = key {
             let metadata = request.metadata_mut();
-            metadata.insert("steadfast-session", session.clone());
-            metadata.insert("steadfast-call", (*last).into());
-            metadata.insert("steadfast-unanswered", (*last).into());
+            metadata.insert("steadfast-session", session);
+            metadata.insert("steadfast-call", number.into());
+            metadata.insert("steadfast-unanswered", number.into());
         }
         let ready = self.grpc.ready().await;
         ready.map_err(|error| Status::unavailable(error.into().to_string()))?;
         let codec = ProstCodec::<SwapRequest, SwapReply>::default();
-        let path = http::uri::PathAndQuery::from_static(SWAP);
+        let path = http::uri::PathAndQuery::from_static(path);
         Ok(self.grpc.unary(request, path, codec).await?.into_inner().result)
     }
 }

@@ -16,6 +16,7 @@ mod holders;
 mod idle;
 mod images;
 mod joining;
+mod keys;
 mod lanes;
 mod latency;
 mod load;
@@ -66,6 +67,7 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<crowd::Options>(),
     Entry::of::<blackbox::Options>(),
     Entry::of::<joining::Options>(),
+    Entry::of::<keys::Options>(),
     Entry::of::<many::Options>(),
     Entry::of::<renewing::Options>(),
     Entry::of::<rolling::Options>(),

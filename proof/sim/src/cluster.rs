@@ -344,6 +344,7 @@ impl Cluster {
         }
         self.plan_calls();
         self.plan_key_change();
+        self.plan_strays();
         self.plan_bench();
         self.plan_move();
         self.plan_lies();

@@ -95,7 +95,9 @@ impl Plant {
         if self.is_managed() || self.is_placed() {
             return Some(World::Cluster);
         }
-        if self.client.bug().is_some_and(|bug| client::Bug::OF_GATEWAYS.contains(&bug)) {
+        if self.client.bug().is_some_and(|bug| client::Bug::OF_GATEWAYS.contains(&bug))
+            || self.engine.is_some_and(|bug| engine::Bug::OF_KEYS.contains(&bug))
+        {
             return Some(World::Gateways);
         }
         if self.client.bug().is_some()

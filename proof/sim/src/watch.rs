@@ -1,6 +1,7 @@
 //! All checkers of a cluster, told of everything that its nodes say and do.
 
 use bytes::Bytes;
+use client::CallError;
 use engine::{Command, Event, MoveError, NestedCall, NestedError};
 use wire::client::{Outcome, Refusal, Reply, Request};
 use wire::ordered::{nested_client, nested_number};
@@ -12,7 +13,7 @@ use crate::check::cold::Cold;
 use crate::check::hedging::Numbers;
 use crate::check::histories::Histories;
 use crate::check::hung::Hung;
-use crate::check::keys::{End, Keys};
+use crate::check::keys::{End, Keys, What};
 use crate::check::linearizable::{Begun, Linearizable};
 use crate::check::moves::{Moves, Told};
 use crate::check::multicast::Multicasts;
@@ -303,6 +304,17 @@ impl Watch {
         self.numbers.keys.ended(call, end, binding)
     }
 
+    /// A gateway ends a call that used this key once more: another one, or the same again.
+    pub fn stray_ended(
+        &mut self,
+        call: CallKey,
+        other: Option<What>,
+        result: &Result<Bytes, CallError>,
+    ) -> Verdict {
+        let binding = !self.loose.contains(&call.0) && !self.votes.is_spoilt(call.0);
+        self.numbers.keys.stray_ended(call, other, result, binding)
+    }
+
     /// A handler of `group` asks this, in the course of a call of its own.
     pub fn nested_asked(
         &mut self,
@@ -318,7 +330,7 @@ impl Watch {
             self.promise.called(callee);
             self.linearizable.nested_begun(now, callee, (client, number));
         }
-        self.replies.asked((callee, client, number), call.method, &call.body, false)
+        self.replies.asked((callee, client, number), call.method, &call.body, (false, false))
     }
 
     /// The nested call has ended at one of the replicas.
@@ -343,7 +355,9 @@ impl Watch {
         if !self.served.concerns(request.group) {
             self.promise.called(request.group);
         }
-        self.replies.asked(call, request.method, &request.body, request.access.reads())
+        let strays = request.has_key && self.numbers.keys.has_strays(call);
+        let reads = request.access.reads();
+        self.replies.asked(call, request.method, &request.body, (reads, strays))
     }
 
     /// A node's reply to a client leaves.

@@ -20,7 +20,7 @@ OK, ERROR, REFUSED = 1, 2, 3
 NO_SUCH_METHOD, BAD_ARGUMENTS, FAILED_HANDLER, REPLY_TOO_LARGE, NOT_READ_ONLY = 3, 4, 5, 7, 10
 _REFUSALS = (
     "Busy TooLarge NoSuchMethod BadArguments Failed Stale ReplyTooLarge Window Split NotReadOnly "
-    "Shed Poisoned Denied"
+    "Shed Poisoned Denied KeyReused"
 ).split()
 _NESTED = (
     "Deadline NoReplica NoSuchGroup Diverged Cycle TooDeep TooMany TooLarge Void Unable"

@@ -176,7 +176,17 @@ impl Gateway {
                     Err(_) => return Err(CallError::NoReplica.into()),
                 };
                 let client = client.get().expect("a session's client is connected");
-                client.call(invocation.keyed(key)).await
+                let keyed = invocation.keyed(key);
+                match client.call(keyed.clone()).await {
+                    Err(CallError::NumberTaken(_)) => {
+                        let other = self.sessions.call_apart(session, keyed);
+                        let late = Err(CallError::DeadlineExceeded.into());
+                        let other = tokio::time::timeout(deadline, other).await;
+                        self.load.add(other.as_ref().is_ok_and(Result::is_ok));
+                        return other.unwrap_or(late);
+                    }
+                    result => result,
+                }
             }
         };
         self.load.add(result.is_ok());

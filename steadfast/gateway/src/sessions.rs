@@ -9,15 +9,20 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use client::{AsyncClient, Builder, ConnectError};
-use tokio::sync::{OnceCell, watch};
+use bytes::Bytes;
+use client::{AsyncClient, Builder, ConnectError, Invocation};
+use tokio::sync::{OnceCell, Semaphore, watch};
 use wire::ClientId;
 use wire::limits::MAX_ADDRESSES;
 
 use crate::announce::Cluster;
+use crate::status::Failure;
 
 /// Sessions that one gateway has open.
 pub(crate) const MAX_SESSIONS: usize = 1024;
+
+/// Clients of their own for calls whose key this gateway has used for another call.
+const MAX_APART: usize = 16;
 
 /// One without a call for so long is closed.
 const IDLE: Duration = Duration::from_secs(60);
@@ -29,6 +34,7 @@ pub(crate) struct Sessions {
     cluster: watch::Receiver<Cluster>,
     builder: Builder,
     open: Mutex<HashMap<ClientId, Open>>,
+    apart: Semaphore,
 }
 
 #[derive(Debug)]
@@ -51,7 +57,8 @@ impl Sessions {
         cluster: watch::Receiver<Cluster>,
         builder: Builder,
     ) -> Sessions {
-        Sessions { nodes, cluster, builder: builder.in_order(), open: Mutex::default() }
+        let (builder, apart) = (builder.in_order(), Semaphore::new(MAX_APART));
+        Sessions { nodes, cluster, builder, open: Mutex::default(), apart }
     }
 
     /// The gateway's own node first, then all that are known.
@@ -77,6 +84,19 @@ impl Sessions {
         };
         cell.get_or_try_init(connect).await.map_err(NoSession::Unreachable)?;
         Ok(cell)
+    }
+
+    /// Makes a call whose key the session's client has used for another one: by a client of its own,
+    /// where no late reply can be taken for the other's. The group says which of them counts.
+    pub(crate) async fn call_apart(
+        &self,
+        session: ClientId,
+        invocation: Invocation<'_>,
+    ) -> Result<Bytes, Failure> {
+        let _place = self.apart.try_acquire().map_err(|_| Failure::full())?;
+        let builder = self.builder.clone().session(session);
+        let client = builder.connect_async(self.nodes()).await?;
+        client.call(invocation).await.map_err(Failure::from)
     }
 
     fn cell(&self, session: ClientId, now: Instant) -> Option<Arc<OnceCell<AsyncClient>>> {

@@ -105,7 +105,7 @@ impl From<CallError> for Failure {
             CallError::Service(_) => (Code::FailedPrecondition, None),
             CallError::TooManyCalls => (Code::ResourceExhausted, Some(BUSY_MS)),
             CallError::DeadlineTooLong(_) => (Code::InvalidArgument, None),
-            CallError::Repeated => (Code::Aborted, None),
+            CallError::Repeated | CallError::NumberTaken(_) => (Code::Aborted, None),
             _ => (Code::Unavailable, None),
         };
         let executed = error.was_executed();
@@ -134,7 +134,7 @@ fn refused(refusal: Refusal) -> (Code, Option<i32>) {
             (Code::InvalidArgument, None)
         }
         Refusal::Denied => (Code::PermissionDenied, None),
-        Refusal::Stale | Refusal::Split => (Code::Aborted, None),
+        Refusal::Stale | Refusal::Split | Refusal::KeyReused => (Code::Aborted, None),
         Refusal::Failed | Refusal::ReplyTooLarge | Refusal::Poisoned => (Code::Internal, None),
     }
 }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn only_calls_that_were_not_executed_are_unavailable() {
-        let refusals = (1..=13).map(|number| match number {
+        let refusals = (1..=14).map(|number| match number {
             1 => Refusal::Busy,
             2 => Refusal::TooLarge,
             3 => Refusal::NoSuchMethod,
@@ -178,7 +178,8 @@ mod tests {
             10 => Refusal::NotReadOnly,
             11 => Refusal::Shed,
             12 => Refusal::Poisoned,
-            _ => Refusal::Denied,
+            13 => Refusal::Denied,
+            _ => Refusal::KeyReused,
         });
         let refused = refusals.map(|refusal| CallError::Refused { refusal, reason: "no".into() });
         let others = [
@@ -195,6 +196,17 @@ mod tests {
             let retried = failure.code == Code::Unavailable;
             assert!(!retried || failure.executed == Some(false), "{error:?}");
         }
+    }
+
+    #[test]
+    fn a_key_of_another_call_is_a_conflict_and_was_not_executed() {
+        let reused = CallError::Refused { refusal: Refusal::KeyReused, reason: "other".into() };
+        let failure = Failure::from(reused);
+        assert_eq!((failure.code, failure.http()), (Code::Aborted, StatusCode::CONFLICT));
+        assert_eq!(failure.executed_word(), "no");
+        let forgotten = CallError::Refused { refusal: Refusal::Stale, reason: "old".into() };
+        let failure = Failure::from(forgotten);
+        assert_eq!((failure.code, failure.executed_word()), (Code::Aborted, "unknown"));
     }
 
     #[test]

@@ -4,7 +4,8 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use support::{Caller, Gateway, LONG, http, nodes};
+use steadfast::{HostOptions, Style};
+use support::{Caller, Gateway, LONG, http, nodes, nodes_in};
 use tonic::Code;
 
 fn key(number: &str) -> [(&'static str, &str); 3] {
@@ -40,6 +41,33 @@ fn a_repeated_call_with_a_key_is_executed_once_at_whichever_gateway() {
     // Without a key each is a call of its own.
     assert_eq!(first.result("/counter/add", "[1]", &[]), "8");
     assert_eq!(second.result("/counter/add", "[1]", &[]), "9");
+}
+
+/// By the gateway that made the first call, and by others; in each style that has sessions.
+#[test]
+fn a_key_of_another_call_is_refused_and_not_executed() {
+    for style in [Style::SemiActive, Style::Active, Style::Voting, Style::WarmPassive] {
+        let nodes = nodes_in(3, HostOptions::default().style(style));
+        let gateways = [Gateway::on(&nodes[0]), Gateway::on(&nodes[1])];
+        let callers = [gateways[0].caller(), gateways[1].caller()];
+        assert_eq!(callers[0].result("/counter/add", "[5]", &key("1")), "5");
+        for caller in &callers {
+            for (method, arguments) in [("add", "[7]"), ("take", "[5]"), ("add", "[5 ]")] {
+                let path = format!("/counter/{method}");
+                let refused = caller.call(&path, arguments, &key("1")).expect_err("another call");
+                let words = format!("{style:?}: {refused}");
+                assert_eq!(refused.code(), Code::Aborted, "{words}");
+                assert_eq!(refused.metadata().get("steadfast-executed").unwrap(), "no", "{words}");
+                assert!(refused.message().contains("steadfast-call"), "it names the remedy");
+            }
+            assert_eq!(caller.result("/counter/add", "[5]", &key("1")), "5", "{style:?}");
+        }
+        let head = "POST /v1/groups/counter/add HTTP/1.1\r\ncontent-type: application/json\r\n\
+                    steadfast-session: abcdef\r\nsteadfast-call: 1";
+        let (status, answer) = http(gateways[0].address, head, "[7]");
+        assert_eq!(status, 409, "{answer}");
+        assert_eq!(sum(&callers[1]), "5", "{style:?}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use alloc::string::String;
 
 use wire::client::{Outcome, Refusal, Request};
 use wire::limits::{MAX_BODY, MAX_DEADLINE, MAX_SESSION_WINDOW};
+use wire::versions::WHOLE;
 use wire::{Caller, Duration, GroupId, Time};
 
 use crate::api::Output;
@@ -45,6 +46,11 @@ impl<O: Ordering> GroupHandler<'_, O> {
             request.client,
             request.unanswered,
         );
+        if self.replies.clients.callers.has_another(&call, &request)
+            && self.base.membership.levels().level() >= WHOLE
+        {
+            return self.replies().another_waits(caller, &request);
+        }
         if self.replies.clients.is_full() && self.replies.clients.callers.get(&call).is_none() {
             let reason = format!(
                 "{} calls wait at this node, the limit: ask again when there is room",
@@ -63,7 +69,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let order_at = None;
         let beside = request.beside;
         let hosted = self.replicas.hosted.get(&call.0);
-        let known = hosted.and_then(|hosted| hosted.replica.known(call.1, call.2));
+        let known = hosted.and_then(|hosted| hosted.replica.known(&request));
         let waiting = Waiting {
             caller,
             deadline,
@@ -129,7 +135,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
             let views = hosted.led.map(|(first, last)| first..=last);
             views.is_some_and(|views| views.contains(&chosen_by))
         };
-        let known = |hosted: &Hosted| hosted.replica.known(call.1, call.2);
+        let request = &waiting.request;
+        let known = |hosted: &Hosted| hosted.replica.known(request);
         let style = group.options.style;
         match style.entry(group.standing(self.base.me)) {
             Entry::Open => {

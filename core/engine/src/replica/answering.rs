@@ -11,6 +11,7 @@ use wire::limits::MAX_BODY;
 use super::Effect;
 use super::calls::end_of;
 use crate::api::ServiceOutcome;
+use crate::session::Asked;
 
 /// A reply that fits into a frame.
 pub(super) fn fitting(outcome: ServiceOutcome) -> ServiceOutcome {
@@ -26,16 +27,16 @@ pub(super) fn fitting(outcome: ServiceOutcome) -> ServiceOutcome {
     }
 }
 
-/// Sends the answer to a client, or to the calling group, whose call has the digest `asked`.
+/// Sends the answer to a client, or to the calling group, whose call asked this.
 pub(super) fn answer(
     client: ClientId,
     number: u64,
-    asked: Option<u64>,
+    asked: Asked,
     outcome: ServiceOutcome,
     effects: &mut Vec<Effect>,
 ) {
     effects.push(match asked {
-        None => Effect::Answer { client, number, outcome },
-        Some(asked) => Effect::Owe { client, number, asked, end: end_of(&outcome) },
+        Asked::Group(asked) => Effect::Owe { client, number, asked, end: end_of(&outcome) },
+        asked => Effect::Answer { client, number, asked, outcome },
     });
 }

@@ -17,7 +17,8 @@ use wire::limits::{
     MAX_BODY, MAX_NESTED_BYTES, MAX_NESTED_CALLS, MAX_NESTED_DEPTH, MAX_SESSION_WINDOW,
 };
 use wire::ordered::{
-    End, KeptReply, NestedEnd, Origin, Request, asked, nested_client, nested_number, nested_parts,
+    End, Identity, KeptReply, NestedEnd, Origin, Request, asked, nested_client, nested_number,
+    nested_parts,
 };
 use wire::path::{Name, Path};
 use wire::system::is_closed;
@@ -25,6 +26,7 @@ use wire::{ClientId, Duration, GroupId, Lane, Time};
 
 use crate::api::{AwayCall, AwayWait, NestedCall, NestedError, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
+use crate::session::Asked;
 use crate::stopwatch::Work;
 
 /// Whether a call of another group may be ordered.
@@ -128,8 +130,8 @@ struct Handler {
     read: bool,
     path: Vec<GroupId>,
     due: Time,
-    /// The digest of this call, if a group calls.
-    asked: u64,
+    /// Its own arguments, as sessions compare them.
+    asked: Asked,
     /// Calls that it has made.
     made: u8,
     /// The last place in the order on which the result depends, apart from the call's own.
@@ -170,15 +172,14 @@ pub(super) struct Calls {
 pub(super) struct Finished {
     /// The last place in the order on which the result depends; 0: only the call's own.
     pub(super) settled: u64,
-    /// The digest of the call, if a group called.
-    pub(super) asked: Option<u64>,
+    /// The same of the call.
+    pub(super) asked: Asked,
 }
 
 impl Calls {
     /// The service is given this request with this deadline.
-    pub(super) fn begin(&mut self, ticket: Ticket, request: &Request, due: Time) {
+    pub(super) fn begin(&mut self, ticket: Ticket, request: &Request, asked: Asked, due: Time) {
         let path = request.path().to_vec();
-        let asked = if path.is_empty() { 0 } else { asked_of(request) };
         let Request { client, number, unanswered, read, priority, .. } = *request;
         let handler = Handler {
             client,
@@ -226,10 +227,9 @@ impl Calls {
         let left: Vec<Child> = self.ends.range(ends).map(|(child, _)| *child).collect();
         left.iter().for_each(|child| drop(self.take_kept(child)));
         self.ordered.retain(|child| (child.0, child.1) != (client, number));
-        let asked = (!handler.path.is_empty()).then_some(handler.asked);
         // A later call may have an earlier place, and depends on these results, too.
         self.settled = self.settled.max(handler.settled);
-        Some(Finished { settled: self.settled, asked })
+        Some(Finished { settled: self.settled, asked: handler.asked })
     }
 
     /// Forgets everything. Returns the commands whose handlers wait.
@@ -301,11 +301,6 @@ impl Calls {
         let open = self.handlers.iter().filter(|(_, handler)| handler.open.is_some()).count();
         assert!(open <= Lane::ALL.len(), "one handler runs at a time in each lane");
     }
-}
-
-/// The digest of a request's arguments.
-pub(super) fn asked_of(request: &Request) -> u64 {
-    asked(request.group, request.method, request.json, &request.body)
 }
 
 /// The outcome of an end for the handler that asked for this.
@@ -394,6 +389,7 @@ fn open(
         proven: 0,
         timeout_us: 0,
         priority: handler.priority,
+        identity: Identity::Number,
         origin: Some(Box::new(Origin { client: handler.client, path })),
         body,
     };

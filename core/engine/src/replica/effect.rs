@@ -9,6 +9,7 @@ use wire::{ClientId, NodeId, Payload, ViewNumber};
 
 use super::{Ask, Blame, CallQuorum, Child, Slip};
 use crate::api::{Command, Event, NestedError, ServiceOutcome, Ticket};
+use crate::session::Asked;
 
 /// A request of a replica; they come in order.
 #[derive(Clone, Debug)]
@@ -22,10 +23,11 @@ pub(crate) enum Effect {
     Suspect { number: u64, call: Option<(ClientId, u64)>, blame: Blame },
     /// Order that this replica has executed so many calls.
     Tell(u64),
-    /// The answer to this call, for a client that waits here.
-    Answer { client: ClientId, number: u64, outcome: ServiceOutcome },
-    /// The call has the place of the present message in the order, if a client waits for it here.
-    Placed { client: ClientId, number: u64 },
+    /// The answer to the call that asked this, for a client that waits for it here.
+    Answer { client: ClientId, number: u64, asked: Asked, outcome: ServiceOutcome },
+    /// The call that asked this has the place of the present message in the order, if a client waits
+    /// for it here.
+    Placed { client: ClientId, number: u64, asked: Asked },
     /// The state that this execution of a read saw has its place.
     ReadPlaced { client: ClientId, number: u64, execution: u64 },
     /// The answer to this call depends on all messages up to this one.

@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use wire::{ClientId, NodeId};
 
 use crate::api::{Command, ServiceOutcome};
+use crate::session::Asked;
 
 /// A command that waits.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub(super) struct Withheld {
     number: u64,
     client: ClientId,
     call: u64,
-    asked: Option<u64>,
+    asked: Asked,
     outcome: ServiceOutcome,
 }
 

@@ -18,6 +18,7 @@ use wire::{ClientId, Time};
 
 use super::Effect;
 use crate::api::ServiceOutcome;
+use crate::session::Asked;
 
 /// Calls that the primary has executed, or is to execute, and that are in no delivered update.
 #[derive(Debug, Default)]
@@ -45,8 +46,8 @@ struct Begun {
     number: u64,
     unanswered: u64,
     time: Time,
-    /// The digest of the call, if a group calls.
-    asked: Option<u64>,
+    /// Its arguments, as sessions compare them.
+    asked: Asked,
     outcome: Option<ServiceOutcome>,
     /// The record of a call that services died of, and that is executed no more, but for its number
     /// in the history.

@@ -7,14 +7,14 @@ use wire::limits::{MAX_SERVING, MAX_SERVING_BYTES};
 use wire::ordered::Request;
 use wire::{Lane, Time};
 
-use super::calls::{asked_of, due};
+use super::calls::due;
 use super::{Effect, Mode, Replica, Task, Waiting, answer};
 use crate::api::{Command, ServiceOutcome};
 
 impl Replica {
     /// A call that is not ordered comes: it is executed now.
     pub(crate) fn serve(&mut self, now: Time, request: Request, effects: &mut Vec<Effect>) {
-        let asked = request.origin.is_some().then(|| asked_of(&request));
+        let asked = self.asked_of(&request);
         let (client, number, bytes) = (request.client, request.number, request.body.len());
         let lane = Lane::of(request.priority);
         if self.service.tasks.len() >= lane.room(MAX_SERVING)
@@ -25,7 +25,7 @@ impl Replica {
         self.service.serving += bytes;
         self.history.clock = self.history.clock.max(request.time);
         let ticket = self.service.give(Task::Serve { client, number, bytes });
-        self.calls.begin(ticket, &request, due(now, &request));
+        self.calls.begin(ticket, &request, asked, due(now, &request));
         let Request { method, json, read, body, seed, .. } = request;
         let now = self.history.clock;
         let command =
@@ -43,8 +43,8 @@ impl Replica {
     ) {
         let bytes = request.body.len();
         if self.service.reading >= MAX_SERVING || self.service.serving + bytes > MAX_SERVING_BYTES {
-            let Request { client, number, .. } = request;
-            return effects.push(Effect::Answer { client, number, outcome: too_many() });
+            let (client, number, asked) = (request.client, request.number, self.asked_of(&request));
+            return effects.push(Effect::Answer { client, number, asked, outcome: too_many() });
         }
         match self.mode {
             Mode::Live => {
@@ -75,9 +75,9 @@ impl Replica {
         execution: Option<u64>,
         effects: &mut Vec<Effect>,
     ) {
-        let lane = Lane::of(request.priority);
+        let (lane, asked) = (Lane::of(request.priority), self.asked_of(&request));
         let Request { client, number, method, json, read, body, seed, time, .. } = request;
-        let ticket = self.service.give(Task::Read { client, number, bytes: body.len() });
+        let ticket = self.service.give(Task::Read { client, number, asked, bytes: body.len() });
         if let Some(execution) = execution {
             self.place_read(Effect::ReadPlaced { client, number, execution }, effects);
         }

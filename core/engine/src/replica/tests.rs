@@ -9,7 +9,7 @@ use wire::ordered::{
     Change, End, KeptReply, NestedEnd, Ordered, Place, Poisoned, PrimaryChunk, Progress, Told,
     Update, UpdateEntry, UpdateHead,
 };
-use wire::{Duration, Incarnation, Member, MethodId, NodeId};
+use wire::{ClientId, Duration, Incarnation, Member, MethodId, NodeId};
 
 /// A replica that leads its group.
 fn replica() -> Replica {
@@ -17,6 +17,26 @@ fn replica() -> Replica {
     let me = Member { node: NodeId(1), incarnation: Incarnation(1) };
     replica.led_by(me, &[me], &mut Vec::new());
     replica
+}
+
+/// A client's question for this call.
+pub(super) fn asking(client: ClientId, number: u64) -> wire::client::Request {
+    let Request { group, method, json, priority, body, .. } = request(number);
+    wire::client::Request {
+        group,
+        client,
+        number,
+        unanswered: 1,
+        view: ViewNumber(1),
+        method,
+        timeout_us: 1_000,
+        json,
+        beside: false,
+        has_key: false,
+        access: wire::client::Access::Change,
+        priority,
+        body,
+    }
 }
 
 fn request(number: u64) -> Request {
@@ -33,6 +53,7 @@ fn request(number: u64) -> Request {
         proven: 0,
         timeout_us: 1_000,
         priority: 0,
+        identity: wire::ordered::Identity::Number,
         origin: None,
         body: Bytes::new(),
     }
@@ -122,7 +143,7 @@ fn who_deviates_answers_no_retry_and_gives_its_state_to_nobody() {
             replica.settled(1, verdict, &mut effects);
         }
         replica.deliver(Time::ZERO, request(1), false, &mut effects);
-        assert_eq!(replica.known(ClientId(1), 1), Some(None));
+        assert_eq!(replica.known(&asking(ClientId(1), 1)), Some(None));
         let joiner = Member { node: NodeId(2), incarnation: Incarnation(1) };
         replica.give_states(&[(ViewNumber(2), joiner)], &mut effects);
         let snapshot = *tickets(&effects).last().expect("it is asked for its state");
@@ -191,7 +212,7 @@ fn calls_are_refused_while_a_log_is_executed_before_a_replica_has_to_come_anew()
 fn first_update(number: u64, clock: Time) -> PrimaryChunk {
     let reply = KeptReply::Ok(Vec::new());
     let entry = UpdateEntry { client: ClientId(1), number, unanswered: number, asked: 0, reply };
-    let head = UpdateHead { clock, entries: vec![entry], poisoned: Vec::new() };
+    let head = UpdateHead { clock, entries: vec![entry], poisoned: Vec::new(), keys: Vec::new() };
     let change = Change::Whole(Bytes::from_static(b"state")).encode();
     let bytes = Update { head, change }.encode();
     let (what, since) = (Told::Update, Place::default());

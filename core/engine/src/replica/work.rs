@@ -8,6 +8,7 @@ use wire::ordered::{NestedEnd, Request, StateHead, Style};
 use wire::{ClientId, Time, ViewNumber};
 
 use crate::api::Ticket;
+use crate::session::Asked;
 use crate::style::StyleRules;
 
 /// A replica's relation to the group's state.
@@ -93,6 +94,7 @@ pub(super) enum Task {
     Read {
         client: ClientId,
         number: u64,
+        asked: Asked,
         bytes: usize,
     },
     Snapshot {

@@ -57,14 +57,11 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                         .order(now, Ordered::Progress(Progress { group, executed, trial: None }));
                 }
                 Effect::Vote(slip) => self.order_votes(now, group, slip),
-                Effect::Answer { client, number, outcome } => {
-                    self.replies().answer((group, client, number), outcome);
+                Effect::Answer { client, number, asked, outcome } => {
+                    self.replies().answer((group, client, number), asked.digest(), outcome);
                 }
-                Effect::Placed { client, number } => {
-                    self.replies
-                        .clients
-                        .callers
-                        .delivered(&(group, client, number), self.base.progress.delivered());
+                Effect::Placed { client, number, asked } => {
+                    self.replies().delivered((group, client, number), asked.digest());
                 }
                 Effect::ReadPlaced { client, number, execution } => {
                     self.replies().read_placed((group, client, number), execution);

@@ -4,7 +4,7 @@ use alloc::format;
 
 use wire::client::Outcome;
 use wire::limits::{MAX_LOG, MAX_LOG_BYTES};
-use wire::ordered::{self, Ordered, Style};
+use wire::ordered::{self, Identity, Ordered, Style};
 use wire::{GroupId, Time};
 
 use crate::api::{Event, ServiceOutcome};
@@ -54,6 +54,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let seed = self.base.random.next_u64();
         let hosted = self.replicas.hosted.get(&call.0);
         let proven = hosted.and_then(|hosted| hosted.replica.executed()).unwrap_or(0);
+        let level = self.base.membership.levels().level();
         let waiting = self.replies.clients.callers.get(&call)?;
         let timeout = waiting.deadline.since(now).as_micros();
         let request = &waiting.request;
@@ -70,6 +71,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             proven,
             timeout_us: u32::try_from(timeout).unwrap_or(u32::MAX),
             priority: request.priority,
+            identity: Identity::at_level(level, request.has_key),
             origin: None,
             body: request.body.clone(),
         })
@@ -82,7 +84,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let known_at = self.base.known_at(group);
         self.replies.clients.callers.delivered(&call, known_at);
         match outcome {
-            Some(outcome) => self.replies().answer(call, outcome),
+            Some(outcome) => self.replies().answer(call, None, outcome),
             // The leader is silent, or the client would not ask here.
             None => self.take_over(now, group),
         }

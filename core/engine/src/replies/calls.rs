@@ -4,16 +4,18 @@ use alloc::format;
 use alloc::string::String;
 
 use wire::client::{Frame, Hello, Outcome, Refusal, Reply, Request, Welcome};
-use wire::versions::CLIENT;
+use wire::ordered::{self, Identity};
+use wire::versions::{CLIENT, KEYS};
 use wire::{Caller, Duration, Extension, GroupId, Member};
 
 use crate::api::{Event, Output, ServiceOutcome};
 use crate::bug::Bug;
-use crate::callers::{Call, OWN, Stage};
+use crate::callers::{Call, OWN, Stage, Waiting};
 use crate::directory::Group;
 use crate::ordering::Ordering;
 use crate::pace;
 use crate::replies::ReplyHandler;
+use crate::session::{ANOTHER_RUNS, REUSED, asks};
 use crate::style::StyleRules;
 
 /// There is no room now.
@@ -31,7 +33,7 @@ impl<O: Ordering> ReplyHandler<'_, O> {
             );
             return self.dismiss(caller, &reason);
         };
-        self.replies.clients.callers.welcome(caller, hello.client);
+        self.replies.clients.callers.welcome(caller, hello.client, common.greatest);
         let welcome = Welcome {
             version: common.greatest,
             node: self.base.me.node,
@@ -44,7 +46,11 @@ impl<O: Ordering> ReplyHandler<'_, O> {
     /// A call has its place, by this node's doing or another's. Where nobody tells this node what
     /// becomes of another's, who waits for it here would wait in vain: its client is sent back to
     /// whom it has asked as well, or asks here once more.
-    pub(crate) fn placed(&mut self, sender: Member, call: Call, sequence: u64) {
+    pub(crate) fn placed(&mut self, sender: Member, request: &ordered::Request, sequence: u64) {
+        let call = (request.group, request.client, request.number);
+        if !self.awaits(request) {
+            return;
+        }
         let group = self.base.directory.get(call.0);
         let learns = |group: &Group| group.options.style.learns_all(group.standing(self.base.me));
         if sender == self.base.me || group.is_some_and(learns) {
@@ -60,11 +66,53 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         }
     }
 
-    /// A replica here has the outcome of a call.
-    pub(crate) fn answer(&mut self, call: Call, outcome: ServiceOutcome) {
-        if self.replies.clients.callers.outcome(&call, outcome) {
+    /// A replica here has the outcome of the call that asked this.
+    pub(crate) fn answer(&mut self, call: Call, asked: Option<u64>, outcome: ServiceOutcome) {
+        if self.is_for(&call, asked) && self.replies.clients.callers.outcome(&call, outcome) {
             self.reply_if_ready(call);
         }
+    }
+
+    /// The call that asked this has the place of the present message in the order.
+    pub(crate) fn delivered(&mut self, call: Call, asked: Option<u64>) {
+        if self.is_for(&call, asked) {
+            let delivered = self.base.progress.delivered();
+            self.replies.clients.callers.delivered(&call, delivered);
+        }
+    }
+
+    /// A client waits here for this call, and not for another of the same number.
+    pub(crate) fn awaits(&self, request: &ordered::Request) -> bool {
+        let call = (request.group, request.client, request.number);
+        let waiting = self.replies.clients.callers.get(&call);
+        waiting.is_some_and(|Waiting { request: waiting, .. }| {
+            let asks = |it: &Request| (it.method, it.json) == (request.method, request.json);
+            let same_bytes = waiting.body.as_ptr() == request.body.as_ptr();
+            request.identity == Identity::Number
+                || asks(waiting) && (same_bytes || waiting.body == request.body)
+        })
+    }
+
+    /// A client waits here for the call that asked this, and not for another of the same number.
+    fn is_for(&self, call: &Call, asked: Option<u64>) -> bool {
+        let asked = asked.filter(|_| !self.base.planted.is(Bug::AnswerWhoeverWaits));
+        let waiting = self.replies.clients.callers.get(call);
+        waiting.is_some_and(|waiting| asks(&waiting.request, asked))
+    }
+
+    /// A call comes whose number has another one that waits here. What becomes of that one decides.
+    pub(crate) fn another_waits(&mut self, caller: Caller, request: &Request) {
+        let call = (request.group, request.client, request.number);
+        let is_certain = self.replies.clients.callers.get(&call).is_some_and(|waiting| {
+            let held = |sequence| self.base.is_held(call.0, sequence);
+            let orders = !waiting.request.access.reads() && !request.access.reads();
+            orders && matches!(waiting.stage, Stage::Delivered { sequence } if held(sequence))
+        });
+        let outcome = match is_certain {
+            true => Outcome::Refused(Refusal::KeyReused, REUSED.into()),
+            false => busy(self.replies.clients.retry_after(1), ANOTHER_RUNS.into()),
+        };
+        self.send_reply(caller, request, outcome);
     }
 
     pub(crate) fn reply_if_ready(&mut self, call: Call) {
@@ -199,6 +247,15 @@ impl<O: Ordering> ReplyHandler<'_, O> {
     }
 
     pub(crate) fn send_reply(&mut self, caller: Caller, request: &Request, outcome: Outcome) {
+        let outcome = match outcome {
+            // An older client knows no word for that.
+            Outcome::Refused(Refusal::KeyReused, reason)
+                if self.replies.clients.callers.version(caller) < KEYS =>
+            {
+                Outcome::Refused(Refusal::Stale, reason)
+            }
+            outcome => outcome,
+        };
         let known = self.base.directory.get(request.group);
         let news = known.filter(|group| group.view > request.view);
         let reply = Reply {

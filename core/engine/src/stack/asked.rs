@@ -15,6 +15,7 @@ use wire::ordered::{
 };
 use wire::roster::Motion;
 use wire::system::is_system;
+use wire::versions::CLIENT;
 use wire::{Duration, GroupId, Member, MethodId, NodeId, Time, ViewNumber};
 
 use crate::api::{
@@ -393,7 +394,7 @@ impl<O: Ordering> Stack<O> {
     ) -> u64 {
         let (client, is_first) = self.replies.own.session(self.base.me);
         if is_first {
-            self.replies.clients.callers.welcome(OWN, client);
+            self.replies.clients.callers.welcome(OWN, client, CLIENT.greatest);
         }
         let (number, unanswered) = self.replies.own.begin(now, timeout);
         let view = self.base.directory.get(group).map_or(ViewNumber(0), |group| group.view);
@@ -408,6 +409,7 @@ impl<O: Ordering> Stack<O> {
             timeout_us,
             json: false,
             beside: false,
+            has_key: false,
             access: Access::Change,
             priority: u8::MAX,
             body,

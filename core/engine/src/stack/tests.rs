@@ -205,6 +205,7 @@ impl Room {
             priority: 0,
             json: false,
             beside: false,
+            has_key: false,
             access,
             body: Bytes::new(),
         };
@@ -296,6 +297,7 @@ fn a_request(number: u64) -> wire::ordered::Request {
         proven: 0,
         timeout_us: 1_000_000,
         priority: 0,
+        identity: wire::ordered::Identity::Number,
         origin: None,
         body: Bytes::new(),
     }

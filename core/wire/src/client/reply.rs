@@ -28,7 +28,8 @@ pub enum Refusal {
     BadArguments = 4,
     /// The service failed in this request (it panicked) and says nothing more.
     Failed = 5,
-    /// The request's number is below the session's window: the client broke its own order.
+    /// The group keeps nothing of the call any more: its client gave it up, or the session is
+    /// forgotten.
     Stale = 6,
     /// The service's reply is larger than a limit.
     ReplyTooLarge = 7,
@@ -47,6 +48,9 @@ pub enum Refusal {
     Poisoned = 12,
     /// The client has no right to make the call. The words name the rule.
     Denied = 13,
+    /// The client has made another call of this number, and that is the one that counts: not
+    /// executed. Told from version [`KEYS`](crate::versions::KEYS) on.
+    KeyReused = 14,
 }
 
 impl Refusal {
@@ -63,7 +67,7 @@ impl Refusal {
     /// The refusal of this number.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         use Refusal::*;
-        const ALL: [Refusal; 13] = [
+        const ALL: [Refusal; 14] = [
             Busy,
             TooLarge,
             NoSuchMethod,
@@ -77,6 +81,7 @@ impl Refusal {
             Shed,
             Poisoned,
             Denied,
+            KeyReused,
         ];
         ALL.into_iter().find(|refusal| *refusal as u8 == number)
     }

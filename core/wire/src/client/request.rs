@@ -13,6 +13,7 @@ const JSON: u8 = 1;
 const READ: u8 = 2;
 const STALE: u8 = 4;
 const BESIDE: u8 = 8;
+const KEY: u8 = 16;
 
 /// The effect of a call on the service's state, and so how it is executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +71,7 @@ impl Access {
 ///          bit 1: a read: it changes nothing and is not ordered
 ///          bit 2, with bit 1: it may be answered from what was true so long ago
 ///          bit 3: another node may answer it, too
+///          bit 4: its caller named it by a key; from version 2 on
 /// cr       priority: larger is more critical
 /// max age  of such a read, from 1; of all others 0
 /// ```
@@ -93,6 +95,9 @@ pub struct Request {
     pub json: bool,
     /// The client waits for another node's answer to it as well, or has one.
     pub beside: bool,
+    /// A program counts its client's calls, and may repeat it long after its deadline. Nodes know
+    /// of it from version [`KEYS`](crate::versions::KEYS) on.
+    pub has_key: bool,
     /// Its effect on the state.
     pub access: Access,
     /// Where not all calls can be taken, those with the largest number are taken.
@@ -130,6 +135,7 @@ impl Request {
             timeout_us: self.timeout_us.into(),
             flags: (u8::from(self.json) * JSON)
                 | (u8::from(self.beside) * BESIDE)
+                | (u8::from(self.has_key) * KEY)
                 | self.access.flags(),
             priority: self.priority,
             max_age_ms: match self.access {
@@ -147,7 +153,7 @@ impl Request {
     /// Reads a body, which the arguments share.
     pub(super) fn decode(body: &Bytes) -> Result<Request, Malformed> {
         let (header, _) = RequestHeader::read_from_prefix(body).map_err(|_| Malformed::Length)?;
-        if header.flags & !(JSON | READ | STALE | BESIDE) != 0 {
+        if header.flags & !(JSON | READ | STALE | BESIDE | KEY) != 0 {
             return Err(Malformed::Field("request flags"));
         }
         let access = Access::decode(header.flags, header.max_age_ms.get())
@@ -166,6 +172,7 @@ impl Request {
             timeout_us: header.timeout_us.get(),
             json: header.flags & JSON != 0,
             beside: header.flags & BESIDE != 0,
+            has_key: header.flags & KEY != 0,
             access,
             priority: header.priority,
             body: body.slice(size_of::<RequestHeader>()..),

@@ -9,7 +9,7 @@ use zerocopy::little_endian::U32;
 
 use super::nested::NestedEnd;
 use super::{KeptReply, Place, Request, check_number};
-use crate::codec::{append, at_most, read};
+use crate::codec::{append, at_most, read, read_with};
 use crate::limits::{MAX_BODY, MAX_CONDEMNED, MAX_DEATHS, MAX_LOG_KEPT, MAX_REASON};
 use crate::{ClientId, GroupId, Malformed, NodeId, Payload};
 
@@ -17,7 +17,7 @@ use crate::{ClientId, GroupId, Malformed, NodeId, Payload};
 /// in the order, its sender is the primary, and became so at `since`.
 ///
 /// ```text
-/// | group | since | client | number | reply |
+/// | group | since | client | number | reply | asked: only where calls are compared |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relay {
@@ -32,10 +32,26 @@ pub struct Relay {
     pub number: u64,
     /// The outcome.
     pub reply: KeptReply,
+    /// The digest of the call: see [`call_digest`](super::call_digest). 0: nobody compares it.
+    #[serde(skip)]
+    pub asked: u64,
 }
 
 impl Relay {
-    pub(super) fn checked(self) -> Result<Relay, Malformed> {
+    pub(super) fn append(&self, buffer: Vec<u8>) -> Vec<u8> {
+        let buffer = append(buffer, self);
+        if self.asked == 0 { buffer } else { append(buffer, &self.asked) }
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Relay, Malformed> {
+        let (relay, asked) = read_with::<Relay, u64>(bytes)?;
+        if asked == Some(0) {
+            return Err(Malformed::Field("asked"));
+        }
+        Relay { asked: asked.unwrap_or_default(), ..relay }.checked()
+    }
+
+    fn checked(self) -> Result<Relay, Malformed> {
         match &self.reply {
             KeptReply::Ok(bytes) | KeptReply::Service(bytes) => {
                 at_most(bytes.len(), MAX_BODY, "reply")?;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::identity::Identity;
 use super::nested::{Origin, nested_client, nested_parts};
 use crate::codec::at_most;
 use crate::limits::{MAX_BODY, MAX_NESTED_DEPTH};
@@ -22,6 +23,8 @@ use crate::{ClientId, GroupId, Malformed, MethodId, Payload, Time};
 /// +------+-------+-------+---+--------+-------+--------+--------+------------+------+------+--------+----------+------
 /// flags  bit 0: the body is JSON, and so shall the reply be (calls by hand)
 ///        bit 1: a read that its group has ordered: it changes nothing
+///        bit 2: its session compares what it asks with what its number asked before
+///        bit 3, with bit 2: its client names it by a key, and repeats it after a long time, too
 /// c      priority: larger is more critical
 /// depth  0: a client's call. Otherwise a nested call, whose body follows its origin:
 ///        | the parent's client 8 | groups: depth times 8, the caller last |
@@ -52,6 +55,8 @@ pub struct Request {
     pub timeout_us: u32,
     /// The priority. Its nested calls inherit it.
     pub priority: u8,
+    /// How its session knows it again.
+    pub identity: Identity,
     /// The origin of a nested call: its client and number derive from the parent's.
     pub origin: Option<Box<Origin>>,
     /// The arguments.
@@ -78,6 +83,25 @@ struct RequestHeader {
 
 const JSON: u8 = 1;
 const READ: u8 = 2;
+const COMPARED: u8 = 4;
+const KEYED: u8 = 8;
+
+fn identity_flags(identity: Identity) -> u8 {
+    match identity {
+        Identity::Number => 0,
+        Identity::Call => COMPARED,
+        Identity::Key => COMPARED | KEYED,
+    }
+}
+
+fn identity_of(flags: u8) -> Result<Identity, Malformed> {
+    match flags & (COMPARED | KEYED) {
+        0 => Ok(Identity::Number),
+        COMPARED => Ok(Identity::Call),
+        KEYED => Err(Malformed::Field("request flags")),
+        _ => Ok(Identity::Key),
+    }
+}
 
 impl Request {
     /// The calling groups; empty for a client's call.
@@ -89,7 +113,9 @@ impl Request {
     pub(super) fn payload(&self) -> Payload {
         let header = RequestHeader {
             kind: 1,
-            flags: (u8::from(self.json) * JSON) | (u8::from(self.read) * READ),
+            flags: (u8::from(self.json) * JSON)
+                | (u8::from(self.read) * READ)
+                | identity_flags(self.identity),
             depth: u8::try_from(self.path().len()).expect("a path is limited"),
             priority: self.priority,
             method: self.method.0.into(),
@@ -116,7 +142,7 @@ impl Request {
     pub(super) fn decode(payload: &Bytes) -> Result<Request, Malformed> {
         let (header, body) =
             RequestHeader::read_from_prefix(payload).map_err(|_| Malformed::Length)?;
-        if header.flags & !(JSON | READ) != 0 {
+        if header.flags & !(JSON | READ | COMPARED | KEYED) != 0 {
             return Err(Malformed::Field("request flags"));
         }
         if header.number.get() == 0 || header.unanswered.get() > header.number.get() {
@@ -145,6 +171,7 @@ impl Request {
             proven: header.proven.get(),
             timeout_us: header.timeout_us.get(),
             priority: header.priority,
+            identity: identity_of(header.flags)?,
             origin,
             body: payload.slice_ref(body),
         })

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::Poison;
+use super::{KeysState, Poison};
 use crate::client::Refusal;
-use crate::codec::{append, at_most, read};
+use crate::codec::{append, at_most, read_with};
 use crate::limits::{
-    MAX_LOGGED_STATE, MAX_POISONED, MAX_SESSION_REPLIES, MAX_SESSIONS, STATE_CHUNK,
+    MAX_KEYED_SESSIONS, MAX_LOGGED_STATE, MAX_POISONED, MAX_SESSION_REPLIES, MAX_SESSIONS,
+    STATE_CHUNK,
 };
 use crate::{ClientId, GroupId, Malformed, Payload, Time, ViewNumber};
 
@@ -114,9 +115,10 @@ pub struct StateDeclined {
 /// A replica's whole state, as a transfer carries it.
 ///
 /// ```text
-/// | length of the head 4 | head: executed, asks, updates, clock, sessions, poisoned | the service's own state |
+/// | length of the head 4 | head: executed, asks, updates, clock, sessions, poisoned, keys | the service's own state |
 /// session   | client | unanswered | last used | replies: count, each (number, kept) |
 ///             asked: count, each (number, asked) |
+/// keys      a [`KeysState`], only where calls are compared
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaState {
@@ -141,12 +143,16 @@ pub struct StateHead {
     pub sessions: Vec<SessionState>,
     /// The latest poisonous calls, the oldest first.
     pub poisoned: Vec<Poison>,
+    /// Digests of clients' calls, and the sessions that are forgotten; `None` where nobody compares
+    /// calls.
+    #[serde(skip)]
+    pub keys: Option<KeysState>,
 }
 
 impl StateHead {
     /// Refuses lists that are longer than their limits.
     fn checked(self) -> Result<StateHead, Malformed> {
-        at_most(self.sessions.len(), MAX_SESSIONS, "sessions")?;
+        at_most(self.sessions.len(), MAX_SESSIONS + MAX_KEYED_SESSIONS, "sessions")?;
         at_most(self.poisoned.len(), MAX_POISONED, "poisoned")?;
         self.poisoned.iter().try_for_each(Poison::check)?;
         for session in &self.sessions {
@@ -188,6 +194,9 @@ impl ReplicaState {
     /// The bytes that a transfer carries. The service's are shared.
     pub fn encode(&self) -> Payload {
         let mut buffer = append(alloc::vec![0; 4], &self.head);
+        if let Some(keys) = &self.head.keys {
+            buffer = append(buffer, keys);
+        }
         let length = u32::try_from(buffer.len() - 4).expect("kept replies are limited");
         buffer[..4].copy_from_slice(&length.to_le_bytes());
         Payload { head: buffer.into(), body: self.service.clone() }
@@ -201,7 +210,9 @@ impl ReplicaState {
         let (length, rest) = U32::read_from_prefix(bytes).map_err(|_| Malformed::Length)?;
         let length = length.get() as usize;
         let head = rest.get(..length).ok_or(Malformed::Length)?;
-        let head = read::<StateHead>(head)?.checked()?;
+        let (head, keys) = read_with::<StateHead, KeysState>(head)?;
+        let keys = keys.map(KeysState::checked).transpose()?;
+        let head = StateHead { keys, ..head.checked()? };
         Ok(ReplicaState { head, service: bytes.slice(4 + length..) })
     }
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{KeptReply, Place, Poison};
-use crate::codec::{append, at_most, read};
+use super::{EntryKey, KeptReply, Place, Poison};
+use crate::codec::{append, at_most, read_with};
 use crate::limits::{MAX_POISONED, MAX_UPDATE_CALLS, UPDATE_CHUNK};
 use crate::{ClientId, GroupId, Malformed, NodeId, Payload, RingId, Time};
 
@@ -121,8 +121,9 @@ impl PrimaryChunk {
 /// Calls that a warm passive primary has executed, and their effects.
 ///
 /// ```text
-/// | length of the head 4 | head: clock, entries: count, each, poisoned: count, each | change |
+/// | length of the head 4 | head: clock, entries: count, each, poisoned: count, each, keys | change |
 /// entry   | client | number | unanswered | asked | reply |
+/// keys    of each entry, only where calls are compared: count, each (identity, asked)
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
@@ -141,6 +142,16 @@ pub struct UpdateHead {
     pub entries: Vec<UpdateEntry>,
     /// Those of them that are poisonous. The primary refused them.
     pub poisoned: Vec<Poison>,
+    /// How each of the calls is known again; none where all are by their numbers alone.
+    #[serde(skip)]
+    pub keys: Vec<EntryKey>,
+}
+
+impl UpdateHead {
+    /// How the call of this entry is known again.
+    pub fn key(&self, entry: usize) -> EntryKey {
+        self.keys.get(entry).copied().unwrap_or_default()
+    }
 }
 
 /// One executed call.
@@ -162,6 +173,9 @@ impl Update {
     /// The bytes that the chunks carry.
     pub fn encode(&self) -> Bytes {
         let mut buffer = append(alloc::vec![0; 4], &self.head);
+        if !self.head.keys.is_empty() {
+            buffer = append(buffer, &self.head.keys);
+        }
         let length = u32::try_from(buffer.len() - 4).expect("the calls of an update are limited");
         buffer[..4].copy_from_slice(&length.to_le_bytes());
         buffer.extend_from_slice(&self.change);
@@ -176,7 +190,12 @@ impl Update {
         let (length, rest) = U32::read_from_prefix(bytes).map_err(|_| Malformed::Length)?;
         let length = length.get() as usize;
         let head = rest.get(..length).ok_or(Malformed::Length)?;
-        let head = read::<UpdateHead>(head)?;
+        let (head, keys) = read_with::<UpdateHead, Vec<EntryKey>>(head)?;
+        let calls = head.entries.len();
+        if keys.as_ref().is_some_and(|keys| keys.is_empty() || keys.len() != calls) {
+            return Err(Malformed::Field("update keys"));
+        }
+        let head = UpdateHead { keys: keys.unwrap_or_default(), ..head };
         at_most(head.entries.len(), MAX_UPDATE_CALLS, "update entries")?;
         at_most(head.poisoned.len(), MAX_POISONED, "poisoned")?;
         head.poisoned.iter().try_for_each(Poison::check)?;

@@ -423,7 +423,10 @@ fn frames() {
 #[test]
 fn replica_states() {
     check(
-        [("state", samples::replica_state().encode().whole())],
+        [
+            ("state", samples::replica_state().encode().whole()),
+            ("state with keys", samples::identity::replica_state().encode().whole()),
+        ],
         &expect![[r#"
             state: 73 bytes
               3e 00 00 00 66 67 65 d1 01 01 c1 01 07 d0 01 03
@@ -439,9 +442,13 @@ fn replica_states() {
 fn updates_and_changes() {
     let changes = samples::changes().map(|(name, change)| (name, change.encode()));
     check(
-        [("update", samples::update().encode()), ("log", samples::logged_state().encode().whole())]
-            .into_iter()
-            .chain(changes),
+        [
+            ("update", samples::update().encode()),
+            ("update with keys", samples::identity::update().encode()),
+            ("log", samples::logged_state().encode().whole()),
+        ]
+        .into_iter()
+        .chain(changes),
         &expect![[r#"
             update: 42 bytes
               12 00 00 00 d1 01 01 c1 01 09 07 91 01 00 06 72

@@ -4,16 +4,17 @@ use bytes::{Bytes, BytesMut};
 use wire::client::{Bind, Bound, Farewell, Frame, Outcome, Refusal, Target, Targets};
 use wire::keys::{KeyChange, KeyName, KeyStep, KeyTable, OfferedKey};
 use wire::limits::{
-    MAX_BODY, MAX_DEATHS, MAX_EDITS, MAX_EXTENSION, MAX_FRAME, MAX_GROUPS, MAX_MEMBERS,
-    MAX_MESSAGE, MAX_NAME, MAX_POISON_BYTES, MAX_POISONED, MAX_REASON, MAX_REPLICAS, MAX_RETIRED,
-    MAX_RETRANSMIT_REQUESTS, MAX_SESSION_REPLIES, MAX_SESSIONS, MAX_UPDATE_CALLS, MIN_DATAGRAM,
-    STATE_CHUNK, UPDATE_CHUNK,
+    MAX_BODY, MAX_DEATHS, MAX_EDITS, MAX_EXTENSION, MAX_FORGOTTEN, MAX_FRAME, MAX_GROUPS,
+    MAX_KEYED_SESSIONS, MAX_MEMBERS, MAX_MESSAGE, MAX_NAME, MAX_POISON_BYTES, MAX_POISONED,
+    MAX_REASON, MAX_REPLICAS, MAX_RETIRED, MAX_RETRANSMIT_REQUESTS, MAX_SESSION_REPLIES,
+    MAX_SESSIONS, MAX_UPDATE_CALLS, MIN_DATAGRAM, STATE_CHUNK, UPDATE_CHUNK,
 };
 use wire::ordered::{
     Announce, Change, Component, Deposit, Difference, Edit, Form, GroupEntry, GroupOptions,
     Install, JoinGroup, MAX_ATTEMPTS, Ordered, Place, PrimaryChunk, ReplicaEntry, ReplicaState,
     StateChunk, StateHead, Style, Told, Update,
 };
+use wire::ordered::{EntryKey, ForgottenSession, KeysState};
 use wire::ordered::{KeptReply, Poisoned, Progress, Relay, Trial};
 use wire::ring::{
     Ack, Beacon, Charge, Commit, CommitMember, CommitStep, Datagram, FROZEN, Join, MAX_CHARGES,
@@ -24,7 +25,7 @@ use wire::system::{CELL, JOBS, MANAGER, REGISTRY};
 use wire::versions;
 use wire::{
     ClientId, Extension, GroupId, Incarnation, Malformed, Member, NodeId, Program, RingId, Secret,
-    ViewNumber,
+    Time, ViewNumber,
 };
 
 use crate::samples::{self, CLUSTER, RING, SPEAKS, member};
@@ -325,9 +326,33 @@ fn sessions_and_their_replies_are_limited() {
     };
     assert_eq!(refused(many), Some(Malformed::Field("replies")));
     let many = |head: &mut StateHead| {
-        head.sessions = vec![head.sessions[0].clone(); MAX_SESSIONS + 1];
+        let most = MAX_SESSIONS + MAX_KEYED_SESSIONS;
+        head.sessions = vec![head.sessions[0].clone(); most + 1];
     };
     assert_eq!(refused(many), Some(Malformed::Field("sessions")));
+    let many = |head: &mut StateHead| {
+        let last = ForgottenSession { client: ClientId(1), last: 1, last_used: Time(1) };
+        let forgotten = vec![last; MAX_FORGOTTEN + 1];
+        head.keys = Some(KeysState { forgotten, ..KeysState::default() });
+    };
+    assert_eq!(refused(many), Some(Malformed::Field("forgotten")));
+}
+
+/// Only what newer rules add stands behind the messages of older ones.
+#[test]
+fn what_is_compared_fits_its_message() {
+    let Update { head, change } = samples::identity::update();
+    for count in [0, 2] {
+        let keys = vec![EntryKey::default(); count];
+        let mut bytes = samples::update().encode().to_vec();
+        let head = usize::from(bytes[0]);
+        bytes.splice(4 + head..4 + head, postcard::to_allocvec(&keys).unwrap());
+        bytes[0] += u8::try_from(1 + 2 * count).unwrap();
+        let refused = Update::decode(&bytes.into());
+        assert_eq!(refused, Err(Malformed::Field("update keys")), "{count}");
+    }
+    let whole = Update { head, change };
+    assert_eq!(Update::decode(&whole.encode()), Ok(whole));
 }
 
 #[test]
@@ -377,7 +402,7 @@ fn deaths_of_one_call_are_limited_and_its_number_is_possible() {
 fn wide_relay(bytes: usize) -> Ordered {
     let reply = KeptReply::Service(vec![0xff; bytes]);
     let (group, client) = (GroupId(u64::MAX), ClientId(u64::MAX));
-    Ordered::Relay(Relay { group, since: WIDE_PLACE, client, number: u64::MAX, reply })
+    Ordered::Relay(Relay { group, since: WIDE_PLACE, client, number: u64::MAX, reply, asked: 0 })
 }
 
 #[test]

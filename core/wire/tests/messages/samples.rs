@@ -1,6 +1,7 @@
 //! One message of each kind, with values that tell their fields apart in a hex dump.
 
 mod bench;
+pub mod identity;
 mod kept;
 mod keys;
 mod log;
@@ -13,6 +14,7 @@ use wire::client::{
     self, Access, Bind, Bound, Farewell, Frame, Hello, Outcome, Refusal, Reply, Watch, Welcome,
 };
 use wire::client::{Target, Targets};
+use wire::ordered::Identity;
 use wire::ordered::{
     self, Activate, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup,
 };
@@ -220,10 +222,13 @@ pub fn requests_and_components() -> Vec<(&'static str, Ordered)> {
                 proven: 0x65,
                 timeout_us: 0x71,
                 priority: 3,
+                identity: Identity::Number,
                 origin: None,
                 body: Bytes::from_static(b"body"),
             }),
         ),
+        ("request that is compared", Ordered::Request(identity::request(Identity::Call))),
+        ("request with a key", Ordered::Request(identity::request(Identity::Key))),
         (
             "nested request",
             Ordered::Request(ordered::Request {
@@ -239,6 +244,7 @@ pub fn requests_and_components() -> Vec<(&'static str, Ordered)> {
                 proven: 0x65,
                 timeout_us: 0x71,
                 priority: 3,
+                identity: Identity::Number,
                 origin: Some(Box::new(ordered::Origin {
                     client: ClientId(0xc1),
                     path: vec![GroupId(0xa2), GroupId(0xa3)],
@@ -357,6 +363,7 @@ pub fn memberships_and_states() -> Vec<(&'static str, Ordered)> {
             }),
         ),
         ("relay", Ordered::Relay(relay())),
+        ("relay of a call that is compared", Ordered::Relay(Relay { asked: 0x92, ..relay() })),
         ("offer", Ordered::StateOffer(StateOffer { group, transfer, bytes: 300 })),
         ("declined", Ordered::StateDeclined(StateDeclined { group, transfer })),
         ("synced", Ordered::Synced(Synced { group, transfer })),
@@ -446,6 +453,7 @@ pub fn replica_state() -> ReplicaState {
         clock: Time(0xd1),
         sessions: vec![session],
         poisoned: vec![poison()],
+        keys: None,
     };
     ReplicaState { head, service: Bytes::from_static(b"service") }
 }
@@ -478,7 +486,8 @@ fn ballot(opening: Option<u64>) -> Ballot {
 /// A reply for a client at another node.
 pub fn relay() -> Relay {
     let reply = KeptReply::Service(b"error".to_vec());
-    Relay { group: GroupId(0xa1), since: PLACE, client: ClientId(0xc1), number: 9, reply }
+    let (group, client) = (GroupId(0xa1), ClientId(0xc1));
+    Relay { group, since: PLACE, client, number: 9, reply, asked: 0 }
 }
 
 /// An update with a call that the service answered.
@@ -486,7 +495,8 @@ pub fn update() -> Update {
     let reply = KeptReply::Ok(b"result".to_vec());
     let entry =
         UpdateEntry { client: ClientId(0xc1), number: 9, unanswered: 7, asked: 0x91, reply };
-    let head = UpdateHead { clock: Time(0xd1), entries: vec![entry], poisoned: Vec::new() };
+    let (entries, poisoned, keys) = (vec![entry], Vec::new(), Vec::new());
+    let head = UpdateHead { clock: Time(0xd1), entries, poisoned, keys };
     Update { head, change: changes()[1].1.encode() }
 }
 
@@ -528,6 +538,7 @@ pub fn request() -> client::Request {
         priority: 3,
         json: false,
         beside: false,
+        has_key: false,
         access: Access::Change,
         body: Bytes::from_static(b"body"),
     }

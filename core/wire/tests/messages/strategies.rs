@@ -3,6 +3,7 @@
 mod backup;
 mod frames;
 mod hosts;
+mod identity;
 mod kept;
 mod keys;
 mod log;
@@ -365,6 +366,7 @@ fn ordered_request() -> impl Strategy<Value = ordered::Request> {
                 proven: proven >> 1,
                 timeout_us,
                 priority: number as u8,
+                identity: identity::any(seed),
                 origin: None,
                 body,
             }
@@ -528,6 +530,7 @@ fn relay() -> impl Strategy<Value = Relay> {
             client: ClientId(client),
             number,
             reply,
+            asked: if client % 2 == 0 { 0 } else { client },
         },
     )
 }
@@ -543,9 +546,10 @@ pub fn update() -> impl Strategy<Value = Update> {
         },
     );
     (any::<u64>(), vec(entry, 0..4), vec(poison(), 0..2), bytes(64)).prop_map(
-        |(clock, entries, poisoned, change)| Update {
-            head: UpdateHead { clock: Time(clock), entries, poisoned },
-            change,
+        |(clock, entries, poisoned, change)| {
+            let compared = entries.iter().filter(|_| clock % 2 == 0);
+            let keys = compared.map(identity::key).collect();
+            Update { head: UpdateHead { clock: Time(clock), entries, poisoned, keys }, change }
         },
     )
 }
@@ -574,7 +578,15 @@ pub fn replica_state() -> impl Strategy<Value = ReplicaState> {
     );
     (any::<[u64; 4]>(), vec(session, 0..4), vec(poison(), 0..3), bytes(64)).prop_map(
         |([executed, asks, updates, clock], sessions, poisoned, service)| ReplicaState {
-            head: StateHead { executed, asks, updates, clock: Time(clock), sessions, poisoned },
+            head: StateHead {
+                executed,
+                asks,
+                updates,
+                clock: Time(clock),
+                keys: (executed % 2 == 0).then(|| identity::of(&sessions)),
+                sessions,
+                poisoned,
+            },
             service,
         },
     )

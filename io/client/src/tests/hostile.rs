@@ -68,6 +68,7 @@ fn any_frame(random: &mut Random) -> Frame {
             priority: 0,
             json: true,
             beside: false,
+            has_key: false,
             access: wire::client::Access::Read,
             body: Bytes::new(),
         }),

@@ -82,6 +82,24 @@ fn a_call_that_its_caller_gave_up_ends_and_cannot_be_made_again() {
     assert_eq!(refusal(&cluster, again), Refusal::Stale);
 }
 
+/// A late reply to the first would be taken for the second's.
+#[test]
+fn two_calls_of_one_number_are_never_sent_by_one_client() {
+    let mut cluster = Cluster::keyed(1);
+    let other = |key| Invocation::new(GROUP, MethodId(5)).body("others").within(ms(500)).keyed(key);
+    let first = begin(&mut cluster, key(4, 4));
+    assert!(cluster.result(first).is_ok());
+    let second = cluster.begin(other(key(4, 4)));
+    assert_eq!(cluster.result(second), Err(CallError::NumberTaken(4)));
+    assert_eq!(CallError::NumberTaken(4).was_executed(), None);
+    let again = begin(&mut cluster, key(4, 4));
+    assert!(cluster.result(again).is_ok(), "it is the same");
+    let next = cluster.begin(other(key(5, 5)));
+    assert!(cluster.result(next).is_ok());
+    assert_eq!(sent(&cluster), [(4, 4), (4, 4), (5, 5)]);
+    assert!(cluster.requests.iter().all(|(_, _, request)| request.has_key));
+}
+
 #[test]
 fn keys_that_no_session_can_have_are_refused() {
     let mut cluster = Cluster::keyed(1);

@@ -155,6 +155,7 @@ impl Caller {
             priority: 0,
             json: false,
             beside: false,
+            has_key: false,
             access: wire::client::Access::Change,
             body: Bytes::copy_from_slice(body),
         }

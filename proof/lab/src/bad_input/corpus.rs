@@ -109,6 +109,7 @@ pub fn streams(group: &str) -> Vec<Bytes> {
         priority: 0,
         json: false,
         beside: false,
+        has_key: false,
         access: Access::Read,
         body: Bytes::from_static(b"arguments"),
     };

@@ -88,6 +88,7 @@ impl Bare {
             timeout_us: TIMEOUT,
             json: false,
             beside: false,
+            has_key: false,
             access: Access::Change,
             priority: 0,
             body,

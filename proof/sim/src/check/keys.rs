@@ -21,11 +21,16 @@ struct Counted {
     /// The caller wants no reply to calls below this number.
     unanswered: u64,
     /// Its method and arguments, if no other call of its caller has them.
-    identity: Option<(MethodId, u64)>,
+    identity: Option<What>,
     /// It is not in the history, and each answer is of another moment.
     reads: bool,
     answer: Option<Result<Bytes, CallError>>,
+    /// Its key may have been used for another call, or its session was forgotten.
+    disturbed: bool,
 }
+
+/// The method and the arguments of a call.
+pub type What = (MethodId, u64);
 
 /// How a gateway ends a call.
 #[derive(Clone, Copy, Debug)]
@@ -42,18 +47,59 @@ pub struct End<'a> {
 #[derive(Default)]
 pub struct Keys {
     calls: HashMap<CallKey, Counted>,
+    /// Other calls under the numbers of these.
+    strays: HashMap<CallKey, Vec<What>>,
+    /// Those of them that the service answered.
+    answered: HashMap<CallKey, What>,
 }
 
 impl Keys {
     /// A caller begins a call.
-    pub fn begun(
+    pub fn begun(&mut self, call: CallKey, unanswered: u64, identity: Option<What>, reads: bool) {
+        let (answer, disturbed) = (None, false);
+        self.calls.insert(call, Counted { unanswered, identity, reads, answer, disturbed });
+    }
+
+    /// A caller uses the key of a call for another one.
+    pub fn strayed(&mut self, call: CallKey, what: What) {
+        self.strays.entry(call).or_default().push(what);
+        self.disturbed(call);
+    }
+
+    /// The key of this call may name another, or its session may be forgotten.
+    pub fn disturbed(&mut self, call: CallKey) {
+        if let Some(counted) = self.calls.get_mut(&call) {
+            counted.disturbed = true;
+        }
+    }
+
+    /// The key of this call is used for others, too.
+    pub fn has_strays(&self, call: CallKey) -> bool {
+        self.strays.contains_key(&call)
+    }
+
+    /// A gateway ends a call that used this key once more: another one, or the same again.
+    pub fn stray_ended(
         &mut self,
         call: CallKey,
-        unanswered: u64,
-        identity: Option<(MethodId, u64)>,
-        reads: bool,
-    ) {
-        self.calls.insert(call, Counted { unanswered, identity, reads, answer: None });
+        other: Option<What>,
+        result: &Result<Bytes, CallError>,
+        binding: bool,
+    ) -> Verdict {
+        if !binding || !is_of_the_service(result) {
+            return Ok(());
+        }
+        let counted = self.calls.get_mut(&call).expect("a caller has begun it");
+        let Some(what) = other else {
+            let first = counted.answer.get_or_insert_with(|| result.clone());
+            return demand(first == result, PROPERTY, || {
+                format!("{call:?} was answered by {first:?}, and long after by {result:?}")
+            });
+        };
+        let first = *self.answered.entry(call).or_insert(what);
+        demand(first == what && counted.answer.is_none(), PROPERTY, || {
+            format!("{call:?} is one call, and another with its key is answered by {result:?}")
+        })
     }
 
     /// A gateway ends a call. `binding`: the group keeps what it has answered.
@@ -67,15 +113,25 @@ impl Keys {
         if let Err(CallError::Refused { refusal: Refusal::Stale | Refusal::Window, reason }) =
             result
         {
-            return demand(!wanted, PROPERTY, || {
+            let disturbed = self.calls.get(&call).is_some_and(|counted| counted.disturbed);
+            return demand(!wanted || disturbed, PROPERTY, || {
                 format!("{call:?} is refused while its caller waits for it: {reason}")
             });
         }
         let counted = self.calls.get_mut(&call).expect("a caller has begun it");
+        if let Err(CallError::Refused { refusal: Refusal::KeyReused, reason }) = result {
+            return demand(counted.disturbed, PROPERTY, || {
+                format!("{call:?} is refused although its key was not used for another: {reason}")
+            });
+        }
         if counted.reads || !binding || !is_of_the_service(result) {
             return Ok(());
         }
         let first = counted.answer.get_or_insert_with(|| result.clone());
+        let other = self.answered.get(&call);
+        demand(other.is_none(), PROPERTY, || {
+            format!("{call:?} is answered by {result:?}, and another with its key was")
+        })?;
         demand(first == result, PROPERTY, || {
             format!("one gateway answers {call:?} by {first:?}, another by {result:?}")
         })
@@ -96,7 +152,19 @@ impl Keys {
                 continue;
             };
             executed.insert((client, number));
-            let anew = counted.identity.is_some_and(|what| !identities.insert((client, what)));
+            let (key, what) = ((group, client, number), (entry.method, entry.body));
+            let strays = self.strays.get(&key);
+            let strayed = strays.is_some_and(|strays| strays.contains(&what));
+            if let Some(answered) = self.answered.get(&key) {
+                demand(*answered == what, PROPERTY, || {
+                    format!("another call than {key:?} was answered, and this one executed")
+                })?;
+            }
+            demand(!strayed || counted.answer.is_none(), PROPERTY, || {
+                format!("{key:?} was answered, and another with its key executed")
+            })?;
+            let identity = counted.identity.filter(|_| !strayed);
+            let anew = identity.is_some_and(|what| !identities.insert((client, what)));
             demand(!anew, PROPERTY, || {
                 format!("{group} has executed the same call of {client} again, as {number}")
             })?;
@@ -198,5 +266,29 @@ mod tests {
         let end = End { result: &Err(CallError::Repeated), wanted: true, over: true };
         assert!(keys.ended((GROUP, CALLER, 3), end, true).is_ok());
         assert!(tell(&mut keys, 3, &Err(CallError::DeadlineExceeded)).is_ok());
+    }
+
+    #[test]
+    fn an_answer_to_another_call_of_the_key_is_seen() {
+        const OTHER: What = (APPEND, 99);
+        let call = (GROUP, CALLER, 3);
+        let answer = Ok(Bytes::from_static(b"a"));
+        let refused =
+            Err(CallError::Refused { refusal: Refusal::KeyReused, reason: String::new() });
+        let mut keys = begun();
+        assert!(tell(&mut keys, 3, &refused).is_err(), "nobody used its key");
+        keys.strayed(call, OTHER);
+        assert!(keys.has_strays(call));
+        assert!(tell(&mut keys, 3, &refused).is_ok());
+        tell(&mut keys, 3, &answer).unwrap();
+        assert!(keys.stray_ended(call, Some(OTHER), &refused, true).is_ok());
+        assert!(keys.stray_ended(call, None, &answer, true).is_ok());
+        let other = Ok(Bytes::from_static(b"b"));
+        assert!(keys.stray_ended(call, None, &other, true).is_err(), "not as the first time");
+        assert!(keys.stray_ended(call, Some(OTHER), &answer, true).is_err(), "of another");
+        assert!(keys.finish(GROUP, &history(&[3])).is_ok());
+        let mut executed = history(&[3]);
+        executed[0].body = OTHER.1;
+        assert!(keys.finish(GROUP, &executed).is_err(), "another was answered");
     }
 }

@@ -20,7 +20,8 @@ pub type CallKey = (GroupId, ClientId, u64);
 /// The requests and their answers.
 #[derive(Default)]
 pub struct Replies {
-    asked: HashMap<CallKey, (MethodId, u64)>,
+    /// More than one where the caller used the number wrongly.
+    asked: HashMap<CallKey, Vec<(MethodId, u64)>>,
     /// Those of them that are reads: each answer is of another moment.
     reads: HashSet<CallKey>,
     answered: HashMap<CallKey, Outcome>,
@@ -51,13 +52,26 @@ impl Replies {
     }
 
     /// A client's request leaves for the first time or again.
-    pub fn asked(&mut self, call: CallKey, method: MethodId, body: &[u8], read: bool) -> Verdict {
+    /// Its caller may have used the number for others (`strays`).
+    pub fn asked(
+        &mut self,
+        call: CallKey,
+        method: MethodId,
+        body: &[u8],
+        (read, strays): (bool, bool),
+    ) -> Verdict {
         if read && !self.ordering_reads.contains(&call.0) {
             self.reads.insert(call);
         }
         let asked = (method, identity(method, body));
-        let first = *self.asked.entry(call).or_insert(asked);
-        demand(first == asked, PROPERTY, || format!("{call:?} is used for two different calls"))
+        let all = self.asked.entry(call).or_default();
+        let known = all.contains(&asked);
+        if !known {
+            all.push(asked);
+        }
+        demand(strays || all.len() == 1, PROPERTY, || {
+            format!("{call:?} is used for two different calls")
+        })
     }
 
     /// A reply of the service leaves.
@@ -82,7 +96,7 @@ impl Replies {
             })?;
             let executed = (entry.method, entry.body);
             let asked = self.asked.get(&call);
-            demand(asked == Some(&executed), PROPERTY, || {
+            demand(asked.is_some_and(|asked| asked.contains(&executed)), PROPERTY, || {
                 format!("the {}th of {group}, {call:?}, is not what its client asked", index + 1)
             })?;
             let answer = self.answered.get(&call);
@@ -117,23 +131,23 @@ mod tests {
 
         let mut replies = Replies::default();
         assert!(replies.answered(key, &right).is_err(), "not asked");
-        replies.asked(key, APPEND, &body, false).unwrap();
-        assert!(replies.asked(key, APPEND, b"other", false).is_err());
+        replies.asked(key, APPEND, &body, (false, false)).unwrap();
+        assert!(replies.asked(key, APPEND, b"other", (false, false)).is_err());
         replies.answered(key, &right).unwrap();
         assert!(replies.finish(GROUP, &history).is_ok());
         assert!(replies.answered(key, &Outcome::Ok(body.clone())).is_err());
 
         let mut replies = Replies::default();
-        replies.asked(key, APPEND, &body, false).unwrap();
+        replies.asked(key, APPEND, &body, (false, false)).unwrap();
         replies.answered(key, &Outcome::Ok(body.clone())).unwrap();
         assert!(replies.finish(GROUP, &history).is_err(), "wrong bytes");
 
         let mut replies = Replies::default();
-        replies.asked(key, APPEND, b"something else", false).unwrap();
+        replies.asked(key, APPEND, b"something else", (false, false)).unwrap();
         assert!(replies.finish(GROUP, &history).is_err(), "executed other arguments");
 
         let mut replies = Replies::default();
-        replies.asked(key, APPEND, &body, true).unwrap();
+        replies.asked(key, APPEND, &body, (true, false)).unwrap();
         replies.answered(key, &right).unwrap();
         assert!(replies.answered(key, &Outcome::Ok(body.clone())).is_ok(), "at another moment");
         assert!(replies.finish(GROUP, &history).is_err(), "a read that changes the history");

@@ -7,6 +7,8 @@
 mod plan;
 mod programs;
 mod serving;
+mod stray;
+mod strays;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +20,7 @@ use wire::{ClientId, Duration, GroupId, Time};
 use crate::draft::{Draft, Drafts};
 use crate::draw::Draw;
 pub use plan::GatewayPlan;
+use stray::Stray;
 
 /// A caller waits no longer for an attempt before it makes another.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
@@ -36,6 +39,12 @@ pub(super) enum Passing {
     Again { caller: usize, number: u64 },
     /// The caller gives this call up.
     GivenUp { caller: usize, number: u64 },
+    /// A caller may use a key once more.
+    Stray(usize),
+    /// Such a call reaches its gateway.
+    Strayed(usize),
+    /// More than a day passes at once.
+    Leap,
 }
 
 /// A program that counts its calls.
@@ -75,6 +84,7 @@ impl Program {
             key,
             deadline,
             must: false,
+            strayed: false,
             leaves: false,
             turn,
             tries: 0,
@@ -96,6 +106,8 @@ pub(super) struct Counted {
     pub(super) deadline: Time,
     /// It must be answered by the service.
     must: bool,
+    /// Its key was used for another call, too, or its session may be forgotten.
+    strayed: bool,
     /// It is given up before its deadline.
     leaves: bool,
     /// The gateway of the next attempt.
@@ -128,6 +140,8 @@ pub(super) struct Desk {
     runs: bool,
     /// The attempts that came last, by their numbers.
     newest: BTreeMap<u64, usize>,
+    /// Numbers that other calls had as well.
+    strayed: BTreeSet<u64>,
     /// The largest number below which the caller wants no reply, as the gateway was told of each
     /// group.
     given_up: BTreeMap<GroupId, u64>,
@@ -135,8 +149,8 @@ pub(super) struct Desk {
 
 impl Desk {
     fn new(home: Option<usize>) -> Desk {
-        let (newest, given_up) = (BTreeMap::new(), BTreeMap::new());
-        Desk { home, runs: home.is_none(), newest, given_up }
+        let (newest, strayed, given_up) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        Desk { home, runs: home.is_none(), newest, strayed, given_up }
     }
 
     /// An attempt comes.
@@ -146,10 +160,17 @@ impl Desk {
         *given_up = key.unanswered.max(*given_up);
     }
 
+    /// Another call of this number came: it may end a former attempt.
+    fn strayed(&mut self, group: GroupId, key: Key) {
+        self.strayed.insert(key.number);
+        let given_up = self.given_up.entry(group).or_default();
+        *given_up = key.unanswered.max(*given_up);
+    }
+
     /// Since this attempt came, its caller has repeated or given up the call here.
     fn is_over(&self, attempt: usize, group: GroupId, number: u64) -> bool {
         let given_up = self.given_up.get(&group).is_some_and(|given_up| number < *given_up);
-        given_up || self.newest.get(&number) != Some(&attempt)
+        given_up || self.strayed.contains(&number) || self.newest.get(&number) != Some(&attempt)
     }
 }
 
@@ -162,6 +183,9 @@ pub(super) struct Gateways {
     pub(super) desks: Vec<Desk>,
     /// The attempts that gateways make, by the gateway's own names.
     pub(super) served: BTreeMap<(usize, CallId), usize>,
+    /// Calls that use a key once more, and those that gateways make.
+    strays: Vec<Stray>,
+    stray_calls: BTreeMap<(usize, CallId), usize>,
     draw: Draw,
 }
 
@@ -186,7 +210,8 @@ impl Gateways {
         };
         let desks = (0..clients).map(desk).collect();
         let (attempts, served) = (Vec::new(), BTreeMap::new());
-        Gateways { plan, programs, attempts, desks, served, draw }
+        let (strays, stray_calls) = (Vec::new(), BTreeMap::new());
+        Gateways { plan, programs, attempts, desks, served, strays, stray_calls, draw }
     }
 
     /// Each node has a gateway for each caller: a node's router makes calls by it.
@@ -235,8 +260,10 @@ impl Gateways {
         for program in &mut self.programs {
             for number in &program.open {
                 let call = program.calls.get_mut(number).expect("an open call is kept");
-                call.must |=
-                    call.deadline >= deadline && !call.leaves && !gone.contains(&call.group);
+                call.must |= call.deadline >= deadline
+                    && !call.leaves
+                    && !call.strayed
+                    && !gone.contains(&call.group);
             }
         }
     }
@@ -255,6 +282,8 @@ mod tests {
             cancels: 0,
             leaves: 0,
             delays: 0,
+            strays: 0,
+            leaps: false,
         };
         let mut gateways = Gateways::new(plan, 4, 3, Draw::new(1));
         assert_eq!((gateways.callers(), gateways.begun(3)), (2, 0));

@@ -64,6 +64,8 @@ impl Options {
             cancels: 0,
             leaves: draw.pick(&[0, 20]),
             delays: 0,
+            strays: 0,
+            leaps: false,
         };
         Options {
             world: World::Cells,

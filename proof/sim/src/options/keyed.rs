@@ -25,6 +25,8 @@ impl GatewayPlan {
             cancels: draw.pick(&[0, 2, 1]),
             leaves: draw.pick(&[0, 6, 20]),
             delays: draw.pick(&[0, 4, 20]),
+            strays: 0,
+            leaps: false,
         }
     }
 }
@@ -41,6 +43,9 @@ impl GroupPlan {
 impl Options {
     /// Callers make the calls, by gateways. What the manager does is for other worlds.
     pub(super) fn with_gateways(mut self, plan: GatewayPlan, seed: u64) -> Options {
+        let mut draw = Draw::new(seed ^ 0x57a7);
+        let (strays, leaps) = (draw.pick(&[0, 0, 1, 4]), draw.one_in(3));
+        let plan = GatewayPlan { strays, leaps, ..plan };
         if self.waiting < MAX_WAITING {
             // All that the callers want when all is well has room.
             self.waiting = self.load.clients * MAX_SESSION_WINDOW as usize;

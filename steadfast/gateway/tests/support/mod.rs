@@ -56,12 +56,17 @@ impl Counter for Sum {
 
 /// So many nodes, each with a replica of the group `counter`.
 pub fn nodes(count: usize) -> Vec<Node> {
+    nodes_in(count, HostOptions::default())
+}
+
+/// The same in a style of its own.
+pub fn nodes_in(count: usize, options: HostOptions) -> Vec<Node> {
     let on = |config: &mut steadfast::NodeConfig| {
         config.registry = RegistryKnobs { on: true, ..RegistryKnobs::default() };
     };
     let nodes = cluster::start_with(count, on);
     for node in &nodes {
-        node.host("counter", HostOptions::default(), || CounterService::new(Sum::default()))
+        node.host("counter", options.clone(), || CounterService::new(Sum::default()))
             .expect("it takes replicas");
     }
     cluster::wait_for_replicas(&nodes[0], "counter", count);

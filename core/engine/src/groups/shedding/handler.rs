@@ -110,7 +110,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let group = self.base.directory.get(request.group)?;
         let call = (request.group, request.client, request.number);
         let is_known = self.replicas.hosted.get(&request.group).is_none_or(|hosted| {
-            !hosted.replica.has_state() || hosted.replica.known(call.1, call.2).is_some()
+            !hosted.replica.has_state() || hosted.replica.known(request).is_some()
         });
         let is_ours = match request.access.reads() {
             true => group.standing(self.base.me) != Standing::Stranger,

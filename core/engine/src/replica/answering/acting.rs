@@ -10,14 +10,14 @@ use super::{answer, fitting};
 use crate::api::{Event, ServiceOutcome};
 use crate::bug::Bug;
 use crate::replica::{Effect, Replica};
-use crate::session::Decision;
+use crate::session::{Asked, Decision, FORGOTTEN, REUSED};
 
 impl Replica {
     /// A request has been executed: its session keeps the outcome, which is told when it may be.
     pub(in crate::replica) fn finish(
         &mut self,
         place: u64,
-        (client, number, asked): (ClientId, u64, Option<u64>),
+        (client, number, asked): (ClientId, u64, Asked),
         outcome: ServiceOutcome,
         effects: &mut Vec<Effect>,
     ) {
@@ -56,7 +56,7 @@ impl Replica {
     /// Answers a request that is not to be executed (again), as far as that can be done now.
     pub(in crate::replica) fn answer_at_once(
         &self,
-        (client, number, asked): (ClientId, u64, Option<u64>),
+        (client, number, asked): (ClientId, u64, Asked),
         decision: Decision,
         effects: &mut Vec<Effect>,
     ) {
@@ -65,16 +65,25 @@ impl Replica {
             // The answer comes with the result.
             Decision::Running => effects.push(self.copy(client, number)),
             Decision::Done(_)
-                if asked.is_some() && self.planted.is(Bug::NestedReplyNotRepeated) => {}
+                if asked.of_group().is_some() && self.planted.is(Bug::NestedReplyNotRepeated) => {}
             Decision::Done(outcome) => {
                 effects.push(self.copy(client, number));
                 if !self.is_unsettled(client, number) && !self.is_withheld(client, number) {
                     answer(client, number, asked, outcome, effects);
                 }
             }
-            Decision::Diverged => {
-                let asked = asked.unwrap_or_default();
-                effects.push(Effect::Owe { client, number, asked, end: End::Diverged });
+            Decision::Diverged => match asked {
+                Asked::Group(asked) => {
+                    effects.push(Effect::Owe { client, number, asked, end: End::Diverged });
+                }
+                asked => {
+                    let outcome = ServiceOutcome::Refused(Refusal::KeyReused, REUSED.into());
+                    answer(client, number, asked, outcome, effects);
+                }
+            },
+            Decision::Forgotten => {
+                let outcome = ServiceOutcome::Refused(Refusal::Stale, FORGOTTEN.into());
+                answer(client, number, asked, outcome, effects);
             }
             Decision::Stale => {
                 let reason = "the call's number is outside the session's window: a client must not \

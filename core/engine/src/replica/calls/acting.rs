@@ -10,6 +10,7 @@ use wire::{ClientId, Time};
 use super::{Child, Finished, READ, Taken, open, outcome};
 use crate::api::{NestedCall, NestedError, Ticket};
 use crate::replica::{Effect, Mode, Pieces, Replica, Task, Waiting};
+use crate::session::Asked;
 use crate::stopwatch::Work;
 
 impl Replica {
@@ -90,14 +91,16 @@ impl Replica {
         })
     }
 
-    /// A handler has answered. If a group called it, returns the digest of the call.
+    /// A handler has answered. Returns what its call asked.
     pub(in crate::replica) fn finish_handler(
         &mut self,
         ticket: Ticket,
         (client, number): (ClientId, u64),
         effects: &mut Vec<Effect>,
-    ) -> Option<u64> {
-        let Finished { settled, asked } = self.calls.finish(ticket)?;
+    ) -> Asked {
+        let Some(Finished { settled, asked }) = self.calls.finish(ticket) else {
+            return Asked::Unsaid;
+        };
         if settled > 0 {
             effects.push(Effect::Settled { client, number, sequence: settled });
         }

@@ -103,7 +103,7 @@ impl Replica {
             match decision {
                 Decision::Execute(place) => {
                     let task = Task::Logged { place, client, call, number, elsewhere };
-                    self.execute(task, arrival, effects);
+                    self.execute(task, (arrival, asked), effects);
                 }
                 Decision::Running => {
                     effects.push(self.copy(client, call));
@@ -167,12 +167,13 @@ impl Replica {
             return;
         };
         let relay = effects[from..].iter().find_map(|effect| match effect {
-            Effect::Answer { client, number, outcome } => Some(Relay {
+            Effect::Answer { client, number, asked, outcome } => Some(Relay {
                 group: self.group,
                 since,
                 client: *client,
                 number: *number,
                 reply: to_keep(outcome),
+                asked: asked.digest().unwrap_or_default(),
             }),
             _ => None,
         });

@@ -30,13 +30,15 @@ impl Replica {
         result: Result<Bytes, String>,
         effects: &mut Vec<Effect>,
     ) {
+        let (sessions, keys) = self.history.sessions.export();
         let head = StateHead {
             executed: self.history.executed,
             asks: 0,
             updates: self.updates.taken,
             clock: self.history.clock,
-            sessions: self.history.sessions.export(),
+            sessions,
             poisoned: self.history.poisons.clone(),
+            keys,
         };
         let state = result.map(|service| ReplicaState { head, service }.encode().whole()).and_then(
             |state| {

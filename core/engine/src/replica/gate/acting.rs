@@ -16,6 +16,7 @@ use crate::bug::Bug;
 use crate::replica::lead::{Blame, Verdict};
 use crate::replica::voting::Voting;
 use crate::replica::{Effect, Mode, Replica, Task};
+use crate::session::Asked;
 
 impl Replica {
     /// Gives the service a command, behind the waiting ones.
@@ -153,7 +154,7 @@ impl Replica {
     /// answer waits until all will know that it was executed.
     pub(in crate::replica) fn answer_executed(
         &mut self,
-        (client, call, asked): (ClientId, u64, Option<u64>),
+        (client, call, asked): (ClientId, u64, Asked),
         outcome: ServiceOutcome,
         effects: &mut Vec<Effect>,
     ) {

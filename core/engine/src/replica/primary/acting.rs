@@ -9,17 +9,17 @@ use bytes::Bytes;
 use wire::client::Refusal;
 use wire::limits::{MAX_ARRIVALS, MAX_POISON_BYTES, MAX_UPDATE_CALLS, UPDATE_CHUNK};
 use wire::ordered::{
-    Ordered, Place, Poison, PrimaryChunk, Request, Told, Update, UpdateEntry, UpdateHead,
+    EntryKey, Ordered, Place, Poison, PrimaryChunk, Request, Told, Update, UpdateEntry, UpdateHead,
 };
 use wire::{ClientId, Time};
 
 use super::{Begun, Primary, Sent};
 use crate::api::{Command, Event, ServiceOutcome};
 use crate::bug::Bug;
-use crate::replica::calls::{asked_of, due};
+use crate::replica::calls::due;
 use crate::replica::gate::reason;
 use crate::replica::{Arrival, Effect, Mode, Replica, Task, answer, fitting};
-use crate::session::{Decision, to_keep};
+use crate::session::{ANOTHER_RUNS, Asked, Decision, to_keep};
 use crate::style::StyleRules;
 
 impl Replica {
@@ -82,8 +82,8 @@ impl Replica {
             let reason = "too many calls wait for the group's primary: try again later";
             let outcome = ServiceOutcome::Refused(Refusal::Busy, reason.into());
             let Request { client, number, .. } = request;
-            let asked = request.origin.is_some().then(|| asked_of(&request));
-            effects.push(Effect::Placed { client, number });
+            let asked = self.asked_of(&request);
+            effects.push(Effect::Placed { client, number, asked });
             answer(client, number, asked, outcome, effects);
             return;
         }
@@ -110,6 +110,7 @@ impl Replica {
         let hears = self.planted.is(Bug::KeepOwnTime);
         let known = self.known_in_session(&request).filter(|_| !hears);
         let (asked, decision) = known.unwrap_or_else(|| self.enter_session(&request));
+        let is_begun = |begun: &Begun| (begun.client, begun.number) == (client, number);
         match decision {
             Decision::Execute(_) => {
                 // Larger than in the request, if a request that overtook it said more.
@@ -126,19 +127,26 @@ impl Replica {
                     return self.primary.pass_refused();
                 }
                 let arrival = Arrival { request, due, elsewhere: false, arrived: 0 };
-                self.execute(Task::Call, arrival, effects);
+                self.execute(Task::Call, (arrival, asked), effects);
             }
             // Its update will be delivered; or it was ordered itself, before the group got this
             // style: then its place is before this one.
             Decision::Running => {
-                let is_begun = |begun: &Begun| (begun.client, begun.number) == (client, number);
                 if !self.primary.begun.iter().any(is_begun) {
-                    effects.push(Effect::Placed { client, number });
+                    effects.push(Effect::Placed { client, number, asked });
                 }
+            }
+            // Which of the two it will be is not certain before the other's update has its place.
+            Decision::Diverged
+                if self.primary.begun.iter().any(is_begun) && asked.of_group().is_none() =>
+            {
+                let outcome = ServiceOutcome::Refused(Refusal::Busy, ANOTHER_RUNS.into());
+                effects.push(Effect::Placed { client, number, asked });
+                answer(client, number, asked, outcome, effects);
             }
             // It was executed already; or the client's own numbers make it refused.
             decision => {
-                effects.push(Effect::Placed { client, number });
+                effects.push(Effect::Placed { client, number, asked });
                 self.answer_at_once((client, number, asked), decision, effects);
             }
         }
@@ -175,9 +183,10 @@ impl Replica {
     }
 
     /// The decision on a request that its session knows already, and the request's digest.
-    fn known_in_session(&self, request: &Request) -> Option<(Option<u64>, Decision)> {
-        let asked = request.origin.is_some().then(|| asked_of(request));
-        let decision = self.history.sessions.decided((request.client, request.number), asked)?;
+    fn known_in_session(&self, request: &Request) -> Option<(Asked, Decision)> {
+        let asked = self.asked_of(request);
+        let call = (request.client, request.number);
+        let decision = self.history.sessions.decided(call, request.unanswered, asked)?;
         Some((asked, decision))
     }
 
@@ -198,12 +207,12 @@ impl Replica {
         let outcome = fitting(outcome);
         let begun = &mut self.primary.begun[self.primary.executed];
         begun.outcome = Some(outcome.clone());
-        let (client, number) = (begun.client, begun.number);
+        let (client, number, asked) = (begun.client, begun.number, begun.asked);
         self.primary.executed += 1;
         self.primary.pass_refused();
         if self.planted.is(Bug::ReplyBeforeUpdate) {
-            effects.push(Effect::Placed { client, number });
-            effects.push(Effect::Answer { client, number, outcome });
+            effects.push(Effect::Placed { client, number, asked });
+            effects.push(Effect::Answer { client, number, asked, outcome });
         }
     }
 
@@ -240,18 +249,26 @@ impl Replica {
             client: begun.client,
             number: begun.number,
             unanswered: begun.unanswered,
-            asked: begun.asked.unwrap_or_default(),
+            asked: begun.asked.to_entry().0,
             reply: to_keep(begun.outcome.as_ref().expect("answers come in order")),
         };
         let forgetful = self.planted.is(Bug::ForgetCallsOfUpdates);
+        let keys = self.keys_of_update(begun.clone().filter(|_| !forgetful));
         let entries = if forgetful { Vec::new() } else { begun.map(entry).collect() };
         let poisoned = self.numbered_poisons(calls);
-        let bytes = Update { head: UpdateHead { clock, entries, poisoned }, change }.encode();
+        let bytes = Update { head: UpdateHead { clock, entries, poisoned, keys }, change }.encode();
         let number = self.updates.taken + 1;
         self.primary.sent = Some(Sent { number, clock, calls, bytes, next: 0 });
         if self.primary.since.is_some() {
             self.order_chunk(effects);
         }
+    }
+
+    /// How the calls of an update are known again; nothing if all are by their numbers alone.
+    fn keys_of_update<'a>(&self, begun: impl Iterator<Item = &'a Begun>) -> Vec<EntryKey> {
+        let keys: Vec<EntryKey> = begun.map(|begun| begun.asked.to_entry().1).collect();
+        let plain = keys.iter().all(|key| *key == EntryKey::default());
+        if plain || self.planted.is(Bug::UpdateWithoutKeys) { Vec::new() } else { keys }
     }
 
     /// The records of those of the first calls that nobody executes, with their numbers in the
@@ -314,7 +331,7 @@ impl Replica {
             );
             self.lead.settle_ahead((client, number));
             self.count(client, number, effects);
-            effects.push(Effect::Placed { client, number });
+            effects.push(Effect::Placed { client, number, asked });
             answer(client, number, asked, outcome, effects);
             effects.extend(reads);
         }

@@ -278,7 +278,10 @@ impl Replica {
 
     fn head(&self) -> StateHead {
         let forgetful = self.planted.is(Bug::ForgetSessions);
-        let sessions = if forgetful { Vec::new() } else { self.history.sessions.export() };
+        let (sessions, keys) = match forgetful {
+            true => (Vec::new(), None),
+            false => self.history.sessions.export(),
+        };
         StateHead {
             executed: self.history.executed,
             asks: if self.planted.is(Bug::ForgetAsksOfState) { 0 } else { self.history.asks },
@@ -286,6 +289,7 @@ impl Replica {
             clock: self.common_clock(),
             sessions,
             poisoned: self.history.poisons.clone(),
+            keys: keys.filter(|_| !self.planted.is(Bug::TransferWithoutKeys)),
         }
     }
 
@@ -296,7 +300,7 @@ impl Replica {
         self.updates.taken = head.updates;
         self.history.clock = head.clock;
         self.updates.clock = head.clock;
-        self.history.sessions = Sessions::import(head.sessions);
+        self.history.sessions = Sessions::import(head.sessions, head.keys);
         self.history.poisons = head.poisoned;
         self.lead.go_on_from(self.history.executed);
         self.lead.prove_by_state(self.history.executed);

@@ -12,7 +12,7 @@ use wire::ordered::{PrimaryChunk, Update};
 use crate::api::{Command, Event};
 use crate::bug::Bug;
 use crate::replica::{Effect, Mode, Replica, Task, Waiting, answer};
-use crate::session::kept;
+use crate::session::{Asked, kept};
 
 impl Replica {
     /// A piece of an update of the group's primary is delivered. `own`: it is this replica.
@@ -104,11 +104,12 @@ impl Replica {
         self.history.clock = self.history.clock.max(head.clock);
         self.updates.clock = self.history.clock;
         let mut calls = Vec::with_capacity(head.entries.len());
-        for entry in head.entries {
+        for (index, entry) in head.entries.into_iter().enumerate() {
             let (client, number) = (entry.client, entry.number);
             let outcome = kept(entry.reply);
             calls.push((client, number));
-            let asked = (entry.asked > 0).then_some(entry.asked);
+            let key = head.keys.get(index).copied().unwrap_or_default();
+            let asked = Asked::from_entry(entry.asked, key);
             let told = (entry.unanswered, asked);
             self.history.sessions.record(
                 (client, number),
@@ -117,7 +118,7 @@ impl Replica {
                 outcome.clone(),
             );
             self.lead.settle_ahead((client, number));
-            effects.push(Effect::Placed { client, number });
+            effects.push(Effect::Placed { client, number, asked });
             answer(client, number, asked, outcome, effects);
         }
         head.poisoned.into_iter().for_each(|poison| self.keep_poison(poison, effects));

@@ -44,6 +44,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if request.origin.is_some() && style.is_some_and(|style| !style.orders()) {
             return self.serve_nested(now, sequence, request);
         }
+        let is_awaited = self.replies().awaits(&request);
         let place = self.base.place(sequence);
         if !self.base.directory.requested(group, place) {
             return; // nobody takes it: it is in no history of the group
@@ -57,7 +58,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 hosted.taken = place;
                 // Only a replica with the state can answer; others leave the call to who has it.
                 if hosted.replica.has_state() {
-                    self.replies().placed(sender, call, sequence);
+                    self.replies().placed(sender, &request, sequence);
                 }
                 self.keep_taken(group, payload);
             }
@@ -76,7 +77,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 replica.prove(request.proven, sequence, effects);
             });
         }
-        if sender == self.base.me {
+        if sender == self.base.me && is_awaited {
             self.replies.clients.callers.not_taken(&call);
         }
     }

@@ -118,6 +118,7 @@ fn a_stale_read_is_answered_at_once_while_that_is_recent_and_also_between_compon
             priority: 0,
             json: false,
             beside: false,
+            has_key: false,
             access,
             body: Bytes::new(),
         };

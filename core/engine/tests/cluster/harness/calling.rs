@@ -109,6 +109,7 @@ impl<O: Base> Cluster<O> {
             priority: self.priority,
             json: false,
             beside: false,
+            has_key: false,
             access,
             body: Bytes::copy_from_slice(body.as_bytes()),
         };

@@ -25,6 +25,7 @@ pub fn logged_state() -> LoggedState {
             proven: 0x65,
             timeout_us: 0x71,
             priority: 3,
+            identity: wire::ordered::Identity::Number,
             origin: None,
             body,
         }

@@ -41,6 +41,7 @@ fn client_request() -> impl Strategy<Value = client::Request> {
                 priority: number as u8,
                 json,
                 beside: view % 2 == 0,
+                has_key: group % 2 == 0,
                 access,
                 body,
             }
@@ -68,6 +69,8 @@ pub fn refusal() -> impl Strategy<Value = Refusal> {
         Refusal::Split,
         Refusal::NotReadOnly,
         Refusal::Poisoned,
+        Refusal::Denied,
+        Refusal::KeyReused,
     ])
 }
 

@@ -17,4 +17,8 @@ pub struct GatewayPlan {
     pub leaves: u64,
     /// One attempt in so many is long on its way to the gateway. 0: none.
     pub delays: u64,
+    /// One time in so many a caller uses a key for another call, or once more. 0: never.
+    pub strays: u64,
+    /// More than a day passes at once.
+    pub leaps: bool,
 }

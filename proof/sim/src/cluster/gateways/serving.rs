@@ -33,6 +33,9 @@ impl Cluster {
                 }
             }
             Passing::GivenUp { caller, number } => return self.given_up(caller, number),
+            Passing::Stray(caller) => return self.stray(caller),
+            Passing::Strayed(serial) => return self.strayed(serial),
+            Passing::Leap => self.leap(),
         }
         Ok(())
     }
@@ -90,6 +93,9 @@ impl Cluster {
         result: Result<Bytes, CallError>,
     ) -> Verdict {
         let now = self.fabric.now();
+        if self.stray_ended(gateway, call, &result)? {
+            return Ok(());
+        }
         self.customers[gateway].done(now, call, &result)?;
         let gateways = self.gateways.as_mut().expect("a gateway has ended a call");
         let serial = gateways.served.remove(&(gateway, call)).expect("a caller has made it");
@@ -159,6 +165,10 @@ impl Cluster {
     /// learn of it.
     pub(super) fn lose_attempts(&mut self, gateway: usize, tells: bool) {
         let of_gateway = (gateway, CallId(0))..=(gateway, CallId(u64::MAX));
+        let now = self.fabric.now();
+        for call in self.gateways().forget_strays(gateway) {
+            self.customers[gateway].cancel(now, call);
+        }
         let lost: Vec<usize> =
             self.gateways().served.range(of_gateway).map(|(_, it)| *it).collect();
         for serial in lost {

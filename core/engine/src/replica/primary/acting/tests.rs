@@ -7,6 +7,7 @@ use wire::{GroupId, Incarnation, Member, MethodId, NodeId, RingId, ViewNumber};
 
 use crate::api::{Executed, Ticket};
 use crate::bug::Planted;
+use crate::replica::tests::asking;
 
 const CLIENT: ClientId = ClientId(7);
 
@@ -28,6 +29,7 @@ fn request(number: u64) -> Request {
         proven: 0,
         timeout_us: 1_000,
         priority: 0,
+        identity: wire::ordered::Identity::Number,
         origin: None,
         body: Bytes::new(),
     }
@@ -171,7 +173,7 @@ fn what_is_executed_while_an_update_is_under_way_gathers_for_the_next() {
     assert_eq!(backup.serve(), 0);
     assert_eq!(backup.answered(), [1, 2, 3, 4, 5]);
     assert_eq!((backup.replica.executed(), primary.replica.executed()), (Some(5), Some(5)));
-    assert_eq!(backup.replica.known(CLIENT, 3), Some(Some(outcome(3))));
+    assert_eq!(backup.replica.known(&asking(CLIENT, 3)), Some(Some(outcome(3))));
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn request(number: u64) -> Request {
         seed: 0,
         timeout_us: 1_000,
         priority: 0,
+        identity: wire::ordered::Identity::Number,
         origin: None,
         body: Bytes::new(),
     }

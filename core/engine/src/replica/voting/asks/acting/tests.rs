@@ -58,6 +58,7 @@ impl Room {
             seed: 0,
             proven: 0,
             timeout_us: 1_000_000,
+            identity: wire::ordered::Identity::Number,
             priority,
             origin,
             body: Bytes::new(),

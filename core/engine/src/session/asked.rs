@@ -1,0 +1,77 @@
+//! The arguments of calls, as sessions compare them.
+
+use wire::client;
+use wire::ordered::{EntryKey, Identity, Request, asked, call_digest};
+
+/// The digest of a call, and who makes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// A client's call that is known by its number alone.
+    #[default]
+    Unsaid,
+    /// A client's call with this digest.
+    Client(u64),
+    /// The same of a client that counts its calls by keys.
+    Key(u64),
+    /// A group's call with this hash.
+    Group(u64),
+}
+
+impl Asked {
+    /// That of a request, by the rules that it names.
+    pub(crate) fn of(request: &Request) -> Asked {
+        if request.origin.is_some() {
+            let Request { group, method, json, ref body, .. } = *request;
+            return Asked::Group(asked(group, method, json, body));
+        }
+        let digest = || call_digest(request.method, request.json, &request.body);
+        match request.identity {
+            Identity::Number => Asked::Unsaid,
+            Identity::Call => Asked::Client(digest()),
+            Identity::Key => Asked::Key(digest()),
+        }
+    }
+
+    /// The digest by which it is compared, if it is.
+    pub(crate) fn digest(self) -> Option<u64> {
+        match self {
+            Asked::Unsaid => None,
+            Asked::Client(digest) | Asked::Key(digest) | Asked::Group(digest) => Some(digest),
+        }
+    }
+
+    /// The hash of a group's call.
+    pub(crate) fn of_group(self) -> Option<u64> {
+        match self {
+            Asked::Group(hash) => Some(hash),
+            Asked::Unsaid | Asked::Client(_) | Asked::Key(_) => None,
+        }
+    }
+
+    /// As an update carries it beside the hash of a group's call.
+    pub(crate) fn to_entry(self) -> (u64, EntryKey) {
+        let key = |identity, asked| (0, EntryKey { identity, asked });
+        match self {
+            Asked::Unsaid => (0, EntryKey::default()),
+            Asked::Client(digest) => key(Identity::Call, digest),
+            Asked::Key(digest) => key(Identity::Key, digest),
+            Asked::Group(hash) => (hash, EntryKey::default()),
+        }
+    }
+
+    /// From an update.
+    pub(crate) fn from_entry(hash: u64, key: EntryKey) -> Asked {
+        match key.identity {
+            _ if hash > 0 => Asked::Group(hash),
+            Identity::Number => Asked::Unsaid,
+            Identity::Call => Asked::Client(key.asked),
+            Identity::Key => Asked::Key(key.asked),
+        }
+    }
+}
+
+/// Whether a client's request asks this. An answer to another call of the same number is not for
+/// it.
+pub(crate) fn asks(request: &client::Request, digest: Option<u64>) -> bool {
+    digest.is_none_or(|asked| asked == call_digest(request.method, request.json, &request.body))
+}
