@@ -4,6 +4,8 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+mod json;
+
 /// The form of a call's arguments and result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
@@ -24,7 +26,7 @@ impl Encoding {
     pub(crate) fn encode<T: Serialize + ?Sized>(self, value: &T) -> Result<Vec<u8>, String> {
         match self {
             Encoding::Postcard => postcard::to_allocvec(value).map_err(|error| error.to_string()),
-            Encoding::Json => serde_json::to_vec(value).map_err(|error| error.to_string()),
+            Encoding::Json => json::to_vec(value).map_err(|error| error.to_string()),
         }
     }
 
@@ -37,7 +39,7 @@ impl Encoding {
                 Ok((_, rest)) => Err(format!("{} bytes too many", rest.len())),
                 Err(error) => Err(error.to_string()),
             },
-            Encoding::Json => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+            Encoding::Json => json::from_slice(bytes).map_err(|error| error.to_string()),
         }
     }
 }
