@@ -1,4 +1,4 @@
-//! What a type reads, with texts for the numbers that JSON has not.
+//! Reads a type, with texts for the numbers that JSON has not.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use super::named;
 /// Reads as the deserializer in it does, whatever lies within.
 pub(super) struct Reader<D>(pub(super) D);
 
-/// What takes a value, or the parts of one.
+/// The taker of a value, or of its parts.
 struct Within<T>(T);
 
-/// What takes a number with a point.
+/// The taker of a number with a point.
 struct Float<V> {
     visitor: V,
     /// It is an `f32`.

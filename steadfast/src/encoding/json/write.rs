@@ -1,4 +1,4 @@
-//! What a type writes, with texts for the numbers that JSON has not.
+//! Writes a type, with texts for the numbers that JSON has not.
 
 use std::fmt::Display;
 
