@@ -7,15 +7,12 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+mod names;
 mod read;
 mod write;
 
 use read::Reader;
 use write::Writer;
-
-const INFINITY: &str = "Infinity";
-const MINUS_INFINITY: &str = "-Infinity";
-const NAN: &str = "NaN";
 
 /// # Errors
 /// The type's own `Serialize` fails, or a map's keys are not strings.
@@ -32,25 +29,6 @@ pub(super) fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_j
     let value = T::deserialize(Reader(&mut deserializer))?;
     deserializer.end()?;
     Ok(value)
-}
-
-/// The text of a number that JSON cannot write.
-fn name_of(number: f64) -> Option<&'static str> {
-    match number {
-        _ if number.is_nan() => Some(NAN),
-        f64::INFINITY => Some(INFINITY),
-        f64::NEG_INFINITY => Some(MINUS_INFINITY),
-        _ => None,
-    }
-}
-
-fn named(name: &str) -> Option<f64> {
-    match name {
-        NAN => Some(f64::NAN),
-        INFINITY => Some(f64::INFINITY),
-        MINUS_INFINITY => Some(f64::NEG_INFINITY),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::de::{
     VariantAccess, Visitor,
 };
 
-use super::named;
+use super::names::named;
 
 /// Reads as the deserializer in it does, whatever lies within.
 pub(super) struct Reader<D>(pub(super) D);

@@ -7,7 +7,7 @@ use serde::ser::{
     SerializeTupleStruct, SerializeTupleVariant, Serializer,
 };
 
-use super::name_of;
+use super::names::name_of;
 
 /// Writes as the serializer in it does, whatever lies within.
 pub(super) struct Writer<S>(pub(super) S);
