@@ -62,7 +62,7 @@ func main() {
 	}
 	defer channel.Close()
 	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
 		var path, message string
 		var headers map[string]string
@@ -71,5 +71,8 @@ func main() {
 		}
 		line, _ := json.Marshal(ask(channel, path, message, headers))
 		fmt.Println(string(line))
+	}
+	if err := lines.Err(); err != nil {
+		log.Fatal(err)
 	}
 }
