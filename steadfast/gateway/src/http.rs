@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, ORIGIN};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderName, ORIGIN};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -38,13 +38,17 @@ const DEFAULT_DEADLINE: Duration = Duration::from_secs(10);
 /// The service's own error in words, where it stands beside them whole.
 const MAX_WORDS: usize = 2 << 10;
 
+/// Bytes of a refused request that are read and thrown away.
+const MAX_DRAINED: usize = 16 << 20;
+
 /// Serves one call.
 pub(crate) async fn serve(
     gateway: Arc<Gateway>,
     caller: Caller,
     request: Request<Incoming>,
 ) -> Response<Body> {
-    match call(&gateway, &caller, request).await {
+    let (head, mut body) = request.into_parts();
+    match call(&gateway, &caller, &head, &mut body).await {
         Ok(result) => {
             let mut response = Response::new(full(result));
             response.headers_mut().insert(CONTENT_TYPE, JSON);
@@ -52,15 +56,41 @@ pub(crate) async fn serve(
             response.headers_mut().insert(executed, HeaderValue::from_static("yes"));
             response
         }
-        Err(failure) => refusal(&failure),
+        Err(failure) => {
+            if failure.kind != Kind::Slow {
+                drain(&head, &mut body).await;
+            }
+            refusal(&failure)
+        }
     }
+}
+
+/// A client of HTTP/1 that still sends its request reads no answer, and a close would take the
+/// answer away. One that waits for leave to send is told at once.
+async fn drain(head: &Parts, body: &mut Incoming) {
+    if head.version == Version::HTTP_2 || head.headers.contains_key(EXPECT) {
+        return;
+    }
+    let rest = async {
+        let mut drained = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            drained += frame.data_ref().map_or(0, Bytes::len);
+            if drained > MAX_DRAINED {
+                return;
+            }
+        }
+    };
+    // More would come for ever: then the answer may be lost.
+    let _ = tokio::time::timeout(BODY_WITHIN, rest).await;
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Nothing is at this path.
-pub(crate) fn nothing_here(headers: &HeaderMap) -> Response<Body> {
-    let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+pub(crate) async fn nothing_here(request: Request<Incoming>) -> Response<Body> {
+    let (head, mut body) = request.into_parts();
+    drain(&head, &mut body).await;
+    let kind = head.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     if kind.starts_with(b"application/grpc") {
         let why = "gRPC is spoken here, and none of its other forms, such as gRPC-Web";
         return refusal(&Failure::new(Kind::Media, why));
@@ -70,8 +100,10 @@ pub(crate) fn nothing_here(headers: &HeaderMap) -> Response<Body> {
 }
 
 /// A request says that it is gRPC, and is not.
-pub(crate) fn no_grpc(method: &Method) -> Response<Body> {
-    let failure = match *method {
+pub(crate) async fn no_grpc(request: Request<Incoming>) -> Response<Body> {
+    let (head, mut body) = request.into_parts();
+    drain(&head, &mut body).await;
+    let failure = match head.method {
         Method::POST => Failure::new(Kind::Media, "gRPC comes by HTTP/2, and not by HTTP/1"),
         _ => Failure::new(Kind::Verb, "calls by gRPC are POST"),
     };
@@ -110,12 +142,12 @@ fn full(bytes: Bytes) -> Body {
 async fn call(
     gateway: &Gateway,
     caller: &Caller,
-    request: Request<Incoming>,
+    head: &Parts,
+    body: &mut Incoming,
 ) -> Result<Bytes, Failure> {
-    let (head, body) = request.into_parts();
-    let mut held = gateway.room(caller, &head)?;
+    let mut held = gateway.room(caller, head)?;
     let (group, method) = target(head.uri.path())?;
-    check(&head)?;
+    check(head)?;
     let mut asked = Asked::of(&head.headers)?;
     if head.method == Method::GET {
         // It changes nothing, so the service's method must not either.
@@ -199,7 +231,7 @@ fn deadline(headers: &HeaderMap) -> Result<Duration, Failure> {
     span(text).filter(|span| !span.is_zero()).ok_or_else(|| Failure::invalid(wrong()))
 }
 
-async fn collect(mut body: Incoming, held: &mut Held) -> Result<Bytes, Failure> {
+async fn collect(body: &mut Incoming, held: &mut Held) -> Result<Bytes, Failure> {
     let too_large =
         || Failure::new(Kind::Large, format!("more than {MAX_BODY} bytes: send them in parts"));
     if body.size_hint().lower() > MAX_BODY as u64 {

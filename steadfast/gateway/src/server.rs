@@ -260,9 +260,9 @@ impl Server {
             path if !is_grpc && path.starts_with(plain::PREFIX) => {
                 plain::serve(gateway, caller, request).await
             }
-            _ if !is_grpc => plain::nothing_here(request.headers()),
+            _ if !is_grpc => plain::nothing_here(request).await,
             _ if request.version() != Version::HTTP_2 || request.method() != Method::POST => {
-                plain::no_grpc(request.method())
+                plain::no_grpc(request).await
             }
             xds::PATH => xds::serve(gateway, request).await,
             path if reflection::PATHS.contains(&path) => {

@@ -160,6 +160,8 @@ fn by_http() {
         (format!("POST {add} HTTP/1.1"), "[1]", "415", "accept-encoding: identity"),
         (with("content-encoding: gzip"), "[1]", "415", "accept-encoding: identity"),
         (post.clone(), &large, "413", ""),
+        (format!("PUT {add} HTTP/1.1"), &large, "405", ""),
+        ("POST /nothing HTTP/1.1".into(), &large, "404", ""),
         (with(&long), "[1]", "431", ""),
         (with("steadfast-read: 2s"), "[1]", "400", ""),
         (with("steadfast-read: soon"), "[1]", "400", ""),
