@@ -5,6 +5,7 @@ use named::Bounds;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+mod json;
 mod trials;
 
 pub(crate) use trials::written;
@@ -41,7 +42,7 @@ impl Encoding {
         match self {
             Encoding::Named => written(value, Bounds::CALL).map_err(|error| error.to_string()),
             Encoding::Postcard => in_postcard(value),
-            Encoding::Json => serde_json::to_vec(value).map_err(|error| error.to_string()),
+            Encoding::Json => json::to_vec(value).map_err(|error| error.to_string()),
         }
     }
 
@@ -58,7 +59,7 @@ impl Encoding {
                 Ok((_, rest)) => Err(format!("{} bytes too many", rest.len())),
                 Err(error) => Err(error.to_string()),
             },
-            Encoding::Json => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+            Encoding::Json => json::from_slice(bytes).map_err(|error| error.to_string()),
         }
     }
 }

@@ -309,7 +309,8 @@ pub use crate::state::State;
 ///
 /// Arguments, results and states are postcard. `steadfast call` uses JSON instead: arguments as an
 /// array in order, or as an object by their names. Replicas in other languages may know only JSON:
-/// a client finds that out; one in a handler says `in_json()`.
+/// a client finds that out; one in a handler says `in_json()`. In JSON infinities and NaN are the
+/// texts `"Infinity"`, `"-Infinity"` and `"NaN"`.
 ///
 /// A replica tells its contract: methods, types, documentation ([`contract`]). Types are told in
 /// full if they derive [`Schema`]. `steadfast describe` shows the contract, and

@@ -1,15 +1,20 @@
 //! `steadfast call`: tries a method by hand.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::value::{RawValue, to_raw_value};
 use steadfast::{Answer, Balancing, BytesCallError, Client, Invocation, Policy, Reading};
 
 use super::cluster::Cluster;
 use super::wait::duration;
 use super::{Failure, finish, print};
+
+mod indented;
+
+use indented::indented;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -124,15 +129,15 @@ fn call(args: &Args) -> Result<String, Failure> {
 fn list(mut answers: Vec<Answer>) -> Result<String, Failure> {
     answers.sort_by_key(|answer| answer.node);
     let said = |answer: Answer| {
-        let said = match answer.result {
-            Ok(json) => json!({ "result": value(&json)? }),
-            Err(BytesCallError::Service(json)) => json!({ "service_error": value(&json)? }),
-            Err(error) => json!({ "error": error.to_string() }),
+        let (name, said) = match answer.result {
+            Ok(json) => ("result", value(&json)?),
+            Err(BytesCallError::Service(json)) => ("service_error", value(&json)?),
+            Err(error) => ("error", to_raw_value(&error.to_string()).map_err(Failure::failed)?),
         };
-        Ok((answer.node.to_string(), said))
+        Ok((answer.node.to_string(), BTreeMap::from([(name, said)])))
     };
-    let list = answers.into_iter().map(said).collect::<Result<Map<_, _>, Failure>>()?;
-    Ok(format!("{:#}\n", Value::Object(list)))
+    let list = answers.into_iter().map(said).collect::<Result<BTreeMap<_, _>, Failure>>()?;
+    pretty(&serde_json::to_vec(&list).map_err(Failure::failed)?)
 }
 
 /// The arguments, checked here: a node would only refuse them later.
@@ -156,13 +161,15 @@ fn arguments(given: &str) -> Result<String, Failure> {
 }
 
 fn pretty(json: &[u8]) -> Result<String, Failure> {
-    Ok(format!("{:#}\n", value(json)?))
+    Ok(indented(json).map_err(no_json)? + "\n")
 }
 
-fn value(json: &[u8]) -> Result<Value, Failure> {
-    serde_json::from_slice(json).map_err(|error| {
-        Failure::Failed(format!("the call was executed, but its answer is not JSON ({error})"))
-    })
+fn value(json: &[u8]) -> Result<Box<RawValue>, Failure> {
+    serde_json::from_slice(json).map_err(no_json)
+}
+
+fn no_json(error: serde_json::Error) -> Failure {
+    Failure::Failed(format!("the call was executed, but its answer is not JSON ({error})"))
 }
 
 #[cfg(test)]

@@ -7,17 +7,23 @@ use client::{
     AsyncClient, Builder, CallError, ConnectError, Followed, Invocation, Policy, Reading,
 };
 use http::HeaderMap;
+use http::request::Parts;
+use serde_json::value::RawValue;
 use tokio::sync::watch;
 use wire::MethodId;
 use wire::limits::MAX_DEADLINE;
 
 use crate::announce::Cluster;
-use crate::budget::{Budget, Held};
+use crate::budget::{Budget, Held, Share};
 use crate::caller::Caller;
+use crate::connection::MAX_HEADERS;
 use crate::contracts::Contracts;
+use crate::fit;
 use crate::keys::{self, Identity};
 use crate::load::Load;
+use crate::refusals::Kind;
 use crate::sessions::{NoSession, Sessions};
+use crate::spans::span;
 use crate::status::Failure;
 
 /// Calls under way in one gateway, and their bytes.
@@ -26,6 +32,15 @@ const MAX_BYTES: usize = 256 << 20;
 
 /// Streams of xDS, reflection, health and load reports in one gateway.
 const MAX_STREAMS: usize = 2048;
+
+/// A message or a body has to come within this time.
+pub(crate) const BODY_WITHIN: Duration = Duration::from_secs(10);
+
+/// Bytes that a call holds before its message comes, besides its headers.
+const OVERHEAD: usize = 1 << 10;
+
+/// Headers that begin so are for the gateway.
+const OURS: &str = "steadfast-";
 
 /// How a read is answered: `linearizable`, or its greatest age such as `500ms`.
 const READ: &str = "steadfast-read";
@@ -62,6 +77,14 @@ pub(crate) struct Asked {
 impl Asked {
     /// Reads the headers that gRPC and HTTP share.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Asked, Failure> {
+        let ours = headers.keys().filter(|name| name.as_str().starts_with(OURS));
+        for name in ours {
+            let mut values = headers.get_all(name).iter();
+            let is_text = values.next().is_some_and(|value| value.to_str().is_ok());
+            if !is_text || values.next().is_some() {
+                return Err(Failure::invalid(format!("{name} has one value, of plain ASCII")));
+            }
+        }
         let identity = keys::identity(headers).map_err(Failure::invalid)?;
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
         let reading = text(READ).map(reading).transpose()?;
@@ -75,11 +98,10 @@ impl Asked {
 }
 
 fn reading(text: &str) -> Result<Reading, Failure> {
-    let age = || text.strip_suffix("ms")?.parse().ok().map(Duration::from_millis);
     match text {
         "linearizable" => Ok(Reading::Linearizable),
-        _ => age().map(Reading::Stale).ok_or_else(|| {
-            Failure::invalid(format!("{READ} is `linearizable` or an age such as `500ms`"))
+        _ => span(text).map(Reading::Stale).ok_or_else(|| {
+            Failure::invalid(format!("{READ} is `linearizable`, or an age such as `500ms` or `2s`"))
         }),
     }
 }
@@ -117,14 +139,24 @@ impl Gateway {
         &self.own
     }
 
-    /// Room for one more call.
-    pub(crate) fn room(&self) -> Result<Held, Failure> {
-        self.budget.call().map_err(|_| Failure::full())
+    /// Room for a call that begins. It takes a place when its message has come: see
+    /// [`Held::enter`].
+    pub(crate) fn room(&self, caller: &Caller, head: &Parts) -> Result<Held, Failure> {
+        let size = fit::size(&head.headers) + head.uri.path().len();
+        if size > MAX_HEADERS {
+            let why = format!("headers of {size} bytes, and {MAX_HEADERS} at most: send less");
+            return Err(Failure::new(Kind::Headers, why));
+        }
+        let mut held = self.budget.hold(&caller.share);
+        held.grow(size + OVERHEAD).map_err(|_| Failure::full())?;
+        Ok(held)
     }
 
     /// Room for one more stream, as long as this is held.
     pub(crate) fn stream(&self) -> Result<Held, Failure> {
-        self.streams.call().map_err(|_| Failure::full())
+        let mut held = self.streams.hold(&Share::default());
+        held.enter().map_err(|_| Failure::full())?;
+        Ok(held)
     }
 
     /// Waits until no call is under way.
@@ -194,6 +226,16 @@ impl Gateway {
     }
 }
 
+/// A result that callers get as it is: it has to be JSON.
+pub(crate) fn checked(result: Bytes) -> Result<Bytes, Failure> {
+    match serde_json::from_slice::<&RawValue>(&result) {
+        Ok(_) => Ok(result),
+        Err(error) => {
+            Err(Failure::new(Kind::Failed, format!("executed, but its result is no JSON: {error}")))
+        }
+    }
+}
+
 impl From<NoSession> for Failure {
     fn from(none: NoSession) -> Failure {
         match none {
@@ -219,6 +261,8 @@ mod tests {
     fn headers_say_how_a_call_is_made() {
         let all = asked(&[(GROUP, "a"), (READ, "500ms"), (PRIORITY, "200")]).expect("good");
         assert_eq!(all.group.as_deref(), Some("a"));
+        let seconds = asked(&[(READ, "2s")]).expect("good").reading;
+        assert_eq!(seconds, Some(Reading::Stale(Duration::from_secs(2))));
         assert_eq!(all.reading, Some(Reading::Stale(Duration::from_millis(500))));
         assert_eq!(all.priority, Some(200));
         let read = asked(&[(READ, "linearizable")]).expect("good");
@@ -227,10 +271,27 @@ mod tests {
     }
 
     #[test]
+    fn a_result_that_is_no_json_is_not_passed_on() {
+        let whole = Bytes::from_static(b" [1234567890123456789012345]");
+        assert_eq!(checked(whole.clone()), Ok(whole));
+        for wrong in [&b"\"\xff\xfe\""[..], b"[1", b"", b"NaN", b"1 2"] {
+            let refused = checked(Bytes::copy_from_slice(wrong)).expect_err("no JSON");
+            assert_eq!(refused.kind, Kind::Failed);
+        }
+    }
+
+    #[test]
     fn headers_that_make_no_sense_are_refused() {
         for pair in [(READ, "soon"), (READ, "-1ms"), (PRIORITY, "256"), (keys::CALL, "1")] {
             let refused = asked(&[pair]).expect_err("nonsense");
             assert!(refused.message.contains(pair.0), "{}", refused.message);
         }
+        // One of them would be ignored.
+        let twice = [(HeaderName::from_static(GROUP), "a"), (HeaderName::from_static(GROUP), "b")];
+        let mut headers = HeaderMap::new();
+        for (name, value) in twice {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        assert!(Asked::of(&headers).expect_err("two groups").message.contains(GROUP));
     }
 }

@@ -52,7 +52,7 @@ impl Channel {
 impl<B> tower::Service<Request<B>> for Channel
 where
     B: http_body::Body + Send + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Display + Send,
+    B::Error: std::fmt::Display + Send,
     B::Data: Send,
 {
     type Response = Response<Body>;

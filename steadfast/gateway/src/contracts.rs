@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use client::AsyncClient;
 use steadfast::{Contract, ContractError};
 use tokio::sync::{OnceCell, watch};
-use tonic::Code;
 
 use crate::proto::Described;
+use crate::refusals::Kind;
 use crate::status::Failure;
 
 /// After this time a contract is asked for anew, beside the calls that use the old one.
@@ -121,7 +121,7 @@ impl Contracts {
         let described = contract.map_err(Failure::from).and_then(|contract| {
             let unusable = |why| {
                 let why = format!("the contract of `{group}` has no form in protobuf: {why}");
-                Failure::new(Code::Internal, why)
+                Failure::new(Kind::Poisoned, why)
             };
             Described::new(group, contract).map(Arc::new).map_err(unusable)
         });
@@ -149,12 +149,12 @@ impl Contracts {
 impl From<ContractError> for Failure {
     fn from(error: ContractError) -> Failure {
         match error {
-            ContractError::Call(error) => Failure::from(error).of_a_call(false),
+            ContractError::Call(error) => Failure::from(error).of_a_question(),
             ContractError::Untold => Failure::new(
-                Code::Unimplemented,
+                Kind::NoMethod,
                 format!("{error}; or call with the metadata steadfast-encoding: json"),
             ),
-            other => Failure::new(Code::Internal, other.to_string()),
+            other => Failure::new(Kind::Poisoned, other.to_string()),
         }
     }
 }

@@ -1,31 +1,39 @@
 //! Calls by gRPC: bytes in, bytes out, whatever the method.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 use client::{CallError, Reading};
+use http::request::Parts;
 use http::{HeaderMap, Request, Response};
 use steadfast::contract::MethodContract;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tonic::body::Body;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
-use tonic::{Code, Status};
 use wire::MethodId;
-use wire::limits::{MAX_BODY, MAX_DEADLINE};
+use wire::limits::MAX_DEADLINE;
 
-use crate::call::{Asked, Gateway};
+use crate::budget::Held;
+use crate::call::{Asked, BODY_WITHIN, Gateway, checked};
 use crate::caller::Caller;
-use crate::metered::{Metered, Share};
-use crate::names;
 use crate::proto::Described;
-use crate::status::{EXECUTED, Failure};
+use crate::refusals::Kind;
+use crate::status::Failure;
+use crate::{message, names};
 
 /// The deadline by gRPC's own rules.
 const TIMEOUT: &str = "grpc-timeout";
 
 /// `json`: messages are JSON, whatever the content type says.
 const ENCODING: &str = "steadfast-encoding";
+
+/// Whether a request says that it is gRPC: `application/grpc`, or with a word on its messages.
+pub(crate) fn is_spoken(headers: &HeaderMap) -> bool {
+    let kind = headers.get(http::header::CONTENT_TYPE).map(|value| value.as_bytes());
+    let rest = kind.and_then(|kind| kind.strip_prefix(b"application/grpc"));
+    rest.is_some_and(|rest| matches!(rest, [] | [b'+' | b';' | b' ', ..]))
+}
 
 /// Serves one call.
 pub(crate) async fn serve<B>(
@@ -34,12 +42,16 @@ pub(crate) async fn serve<B>(
     request: Request<B>,
 ) -> Response<Body>
 where
-    B: http_body::Body + Send + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Display + Send,
-    B::Data: Send,
+    B: http_body::Body,
+    B::Error: std::fmt::Display,
 {
-    match Call::of(&gateway, caller, &request) {
-        Ok((call, deadline)) => call.serve(request, deadline).await,
+    let (head, body) = request.into_parts();
+    let answered = match Call::of(&gateway, caller, &head) {
+        Ok((call, held, deadline)) => call.serve(body, held, deadline).await,
+        Err(failure) => Err(failure),
+    };
+    match answered {
+        Ok(result) => message::answer(&result),
         Err(failure) => failure.to_status().into_http(),
     }
 }
@@ -55,22 +67,25 @@ struct Call {
     method: String,
     asked: Asked,
     is_json: bool,
-    share: Share,
+    /// The service may have been called.
+    is_sent: AtomicBool,
 }
 
 impl Call {
-    /// The call that a request's head describes, and its deadline.
-    fn of<B>(
+    /// The call that a request's head describes, its room, and its deadline.
+    fn of(
         gateway: &Arc<Gateway>,
         caller: Caller,
-        request: &Request<B>,
-    ) -> Result<(Call, Duration), Failure> {
-        let (service, method) = names::split(request.uri().path()).ok_or_else(|| {
-            Failure::new(Code::Unimplemented, "call /GROUP.SERVICE/METHOD, or /GROUP/METHOD")
+        head: &Parts,
+    ) -> Result<(Call, Held, Duration), Failure> {
+        let held = gateway.room(&caller, head)?;
+        let (service, method) = names::split(head.uri.path()).ok_or_else(|| {
+            Failure::new(Kind::NoMethod, "call /GROUP.SERVICE/METHOD, or /GROUP/METHOD")
         })?;
-        let headers = request.headers();
+        let headers = &head.headers;
+        message::check(headers)?;
         let mut asked = Asked::of(headers)?;
-        let authority = request.uri().authority().map(|it| it.as_str());
+        let authority = head.uri.authority().map(|it| it.as_str());
         let target = match asked.group {
             Some(_) => None,
             None => authority.and_then(names::group_of_target),
@@ -83,33 +98,30 @@ impl Call {
             method: method.to_owned(),
             asked,
             is_json: is_json(headers),
-            share: Arc::new(Mutex::new(gateway.room()?)),
+            is_sent: AtomicBool::new(false),
         };
-        Ok((call, deadline(headers)?))
+        Ok((call, held, deadline(headers)?))
     }
 
-    async fn serve<B>(self, request: Request<B>, deadline: Duration) -> Response<Body>
+    async fn serve<B>(self, body: B, mut held: Held, deadline: Duration) -> Result<Bytes, Failure>
     where
-        B: http_body::Body + Send + 'static,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Display + Send,
-        B::Data: Send,
+        B: http_body::Body,
+        B::Error: std::fmt::Display,
     {
-        let until = Instant::now() + deadline;
-        let request = request.map(|body| Metered::new(body, self.share.clone()));
-        let call = Arc::new(self);
-        let service = tower::service_fn(move |request: tonic::Request<Bytes>| {
-            let call = call.clone();
-            async move {
-                let result = call.make(request.into_inner(), until).await;
-                let mut response = tonic::Response::new(result.map_err(|it| it.to_status())?);
-                response.metadata_mut().insert(EXECUTED, "yes".parse().expect("a word"));
-                Ok::<_, Status>(response)
+        let begun = Instant::now();
+        let (until, read_until) = (begun + deadline, begun + deadline.min(BODY_WITHIN));
+        let read = timeout_at(read_until, message::read(body, &mut held)).await;
+        let slow = || Failure::new(Kind::Slow, "the message did not come in time: call anew");
+        let message = read.map_err(|_| slow())??;
+        held.enter().map_err(|_| Failure::full())?;
+        let made = timeout_at(until, self.make(message, until)).await;
+        made.unwrap_or_else(|_| match self.is_sent.load(Ordering::Relaxed) {
+            true => Err(CallError::DeadlineExceeded.into()),
+            false => {
+                let why = "no replica told the contract before the deadline: use a longer one";
+                Err(Failure::new(Kind::Unavailable, why))
             }
-        });
-        let mut server = tonic::server::Grpc::new(Raw).max_decoding_message_size(MAX_BODY);
-        let served = tokio::time::timeout_at(until, server.unary(service, request)).await;
-        served
-            .unwrap_or_else(|_| Failure::from(CallError::DeadlineExceeded).to_status().into_http())
+        })
     }
 
     async fn make(&self, message: Bytes, until: Instant) -> Result<Bytes, Failure> {
@@ -123,8 +135,7 @@ impl Call {
             false => (&*self.group, target),
         };
         let made = self.make_at(one, message.clone(), until).await;
-        let is_elsewhere =
-            |failure: &Failure| matches!(failure.code, Code::NotFound | Code::PermissionDenied);
+        let is_elsewhere = |failure: &Failure| matches!(failure.kind, Kind::NoGroup | Kind::Denied);
         match made {
             Err(first) if is_elsewhere(&first) => {
                 let made = self.make_at(other, message, until).await;
@@ -139,21 +150,21 @@ impl Call {
             let body = if message.is_empty() { Bytes::from_static(b"[]") } else { message };
             let known = self.gateway.contracts().peek(group);
             let reads = known.is_some_and(|known| known.changes_nothing(&self.method));
-            return self.call((group, &self.method), reads, body, until).await;
+            return checked(self.call((group, &self.method), reads, body, until).await?);
         }
         let described = self.described(group).await?;
         let method = described.method(&self.method).ok_or_else(|| {
             let methods: Vec<&str> =
                 described.contract.methods.iter().map(|method| &*method.name).collect();
             let (method, all) = (&self.method, methods.join(", "));
-            Failure::new(Code::Unimplemented, format!("no method `{method}`: there are {all}"))
+            Failure::new(Kind::NoMethod, format!("no method `{method}`: there are {all}"))
         })?;
         let body = method.arguments(message).map_err(Failure::invalid)?;
         let MethodContract { name, reads, .. } = method.contract;
         let result = self.call((group, name), *reads, body, until).await?;
         method.result(&result).map_err(|misfit| {
             let why = format!("the result of {name} is not as its contract says: {misfit}");
-            Failure::new(Code::Internal, why).of_a_call(true)
+            Failure::new(Kind::Failed, why)
         })
     }
 
@@ -183,6 +194,7 @@ impl Call {
         let mut asked = self.asked.clone();
         asked.reading = asked.reading.or_else(|| reads.then_some(Reading::Linearizable));
         let deadline = until.saturating_duration_since(Instant::now());
+        self.is_sent.store(true, Ordering::Relaxed);
         self.gateway.call(&self.caller, (group, method), &asked, body, deadline).await
     }
 }
@@ -211,44 +223,6 @@ fn deadline(headers: &HeaderMap) -> Result<Duration, Failure> {
     })
 }
 
-/// Messages as they are.
-#[derive(Clone, Copy, Debug, Default)]
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Raw;
-    type Decoder = Raw;
-
-    fn encoder(&mut self) -> Raw {
-        Raw
-    }
-
-    fn decoder(&mut self) -> Raw {
-        Raw
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, message: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        to.put(message);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(from.copy_to_bytes(from.remaining())))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,7 +243,7 @@ mod tests {
         assert_eq!(of("1H"), Ok(Duration::from_secs(3600)));
         assert_eq!(deadline(&HeaderMap::new()), Ok(MAX_DEADLINE));
         for wrong in ["", "S", "2", "2s", "-1S", "123456789S", "1.5S"] {
-            assert_eq!(of(wrong).expect_err(wrong).code, Code::InvalidArgument);
+            assert_eq!(of(wrong).expect_err(wrong).kind, Kind::Invalid);
         }
     }
 }

@@ -14,6 +14,8 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use crate::call::{GROUP, Gateway};
 use crate::names::group_of;
+use crate::refusals::Kind;
+use crate::status::Failure;
 use crate::streams::Answers;
 
 /// A group that no node tells of within this time is told as unknown.
@@ -60,7 +62,7 @@ impl Checks {
     /// Follows a group, which some node tells of by then, if any does.
     async fn known(&self, group: &str) -> Result<watch::Receiver<Followed>, Status> {
         let followed = self.gateway.follow(group).await;
-        let mut followed = followed.map_err(|error| Status::unavailable(error.to_string()))?;
+        let mut followed = followed.map_err(|error| Failure::from(error).to_status())?;
         let known = followed.wait_for(|followed| *followed != Followed::Unknown);
         // Nobody has answered by then: that is its health.
         let _ = tokio::time::timeout(ASK_WITHIN, known).await;
@@ -96,7 +98,8 @@ impl Health for Checks {
         let status = health(&followed.borrow());
         match status {
             ServingStatus::ServiceUnknown => {
-                Err(Status::not_found(format!("there is no group `{}`", group_of(service))))
+                let why = format!("there is no group `{}`", group_of(service));
+                Err(Failure::new(Kind::NoGroup, why).to_status())
             }
             status => Ok(Response::new(told(status))),
         }

@@ -7,19 +7,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_TYPE, HeaderName, ORIGIN};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderName, ORIGIN};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use serde_json::json;
-use tonic::Code;
+use serde::Serialize;
+use serde_json::value::RawValue;
 use tonic::body::Body;
 use wire::limits::MAX_BODY;
 
 use crate::budget::Held;
-use crate::call::{Asked, Gateway};
+use crate::call::{Asked, BODY_WITHIN, Gateway, checked};
 use crate::caller::Caller;
+use crate::fit;
+use crate::refusals::Kind;
+use crate::spans::span;
 use crate::status::{EXECUTED, Failure};
 
 /// Where calls are.
@@ -31,8 +35,11 @@ const DEADLINE: &str = "steadfast-deadline";
 /// The deadline of a call that sets none.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(10);
 
-/// A body has to come within this time.
-const BODY_WITHIN: Duration = Duration::from_secs(10);
+/// The service's own error in words, where it stands beside them whole.
+const MAX_WORDS: usize = 2 << 10;
+
+/// Bytes of a refused request that are read and thrown away.
+const MAX_DRAINED: usize = 16 << 20;
 
 /// Serves one call.
 pub(crate) async fn serve(
@@ -40,7 +47,8 @@ pub(crate) async fn serve(
     caller: Caller,
     request: Request<Incoming>,
 ) -> Response<Body> {
-    match call(&gateway, &caller, request).await {
+    let (head, mut body) = request.into_parts();
+    match call(&gateway, &caller, &head, &mut body).await {
         Ok(result) => {
             let mut response = Response::new(full(result));
             response.headers_mut().insert(CONTENT_TYPE, JSON);
@@ -48,27 +56,80 @@ pub(crate) async fn serve(
             response.headers_mut().insert(executed, HeaderValue::from_static("yes"));
             response
         }
-        Err(failure) => refusal(failure.http(), &failure),
+        Err(failure) => {
+            if failure.kind != Kind::Slow {
+                drain(&head, &mut body).await;
+            }
+            refusal(&failure)
+        }
     }
+}
+
+/// A client of HTTP/1 that still sends its request reads no answer, and a close would take the
+/// answer away. One that waits for leave to send is told at once.
+async fn drain(head: &Parts, body: &mut Incoming) {
+    if head.version == Version::HTTP_2 || head.headers.contains_key(EXPECT) {
+        return;
+    }
+    let rest = async {
+        let mut drained = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            drained += frame.data_ref().map_or(0, Bytes::len);
+            if drained > MAX_DRAINED {
+                return;
+            }
+        }
+    };
+    // More would come for ever: then the answer may be lost.
+    let _ = tokio::time::timeout(BODY_WITHIN, rest).await;
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Nothing is at this path.
-pub(crate) fn nothing_here() -> Response<Body> {
+pub(crate) async fn nothing_here(request: Request<Incoming>) -> Response<Body> {
+    let (head, mut body) = request.into_parts();
+    drain(&head, &mut body).await;
+    let kind = head.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    if kind.starts_with(b"application/grpc") {
+        let why = "gRPC is spoken here, and none of its other forms, such as gRPC-Web";
+        return refusal(&Failure::new(Kind::Media, why));
+    }
     let why = "nothing is here: POST /v1/groups/GROUP/METHOD with JSON, or call by gRPC";
-    refusal(StatusCode::NOT_FOUND, &Failure::new(Code::NotFound, why))
+    refusal(&Failure::new(Kind::NoMethod, why))
 }
 
-fn refusal(status: StatusCode, failure: &Failure) -> Response<Body> {
-    let own = failure.error.as_deref().and_then(|json| serde_json::from_slice(json).ok());
-    let own: Option<serde_json::Value> = own;
-    let mut told = json!({ "message": failure.message, "executed": failure.executed_word() });
-    if let Some(own) = own {
-        told["error"] = own;
-    }
-    let mut response = Response::new(full(told.to_string().into()));
-    *response.status_mut() = status;
+/// A request says that it is gRPC, and is not.
+pub(crate) async fn no_grpc(request: Request<Incoming>) -> Response<Body> {
+    let (head, mut body) = request.into_parts();
+    drain(&head, &mut body).await;
+    let failure = match head.method {
+        Method::POST => Failure::new(Kind::Media, "gRPC comes by HTTP/2, and not by HTTP/1"),
+        _ => Failure::new(Kind::Verb, "calls by gRPC are POST"),
+    };
+    refusal(&failure)
+}
+
+/// The body of an answer without a result.
+#[derive(Serialize)]
+struct Told<'a> {
+    /// The service's own error as it wrote it: no number in it is read here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a RawValue>,
+    executed: &'a str,
+    message: &'a str,
+}
+
+fn refusal(failure: &Failure) -> Response<Body> {
+    let error = failure.error.as_deref().and_then(|json| serde_json::from_slice(json).ok());
+    let words = match &error {
+        Some(_) if failure.message.len() > MAX_WORDS => fit::beginning(&failure.message, MAX_WORDS),
+        _ => failure.message.clone(),
+    };
+    let told = Told { error, executed: failure.executed_word(), message: &words };
+    let told = serde_json::to_vec(&told).expect("texts have a form");
+    let mut response = Response::new(full(told.into()));
+    *response.status_mut() = failure.kind.row().http;
     response.headers_mut().extend(failure.headers());
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response
@@ -81,30 +142,55 @@ fn full(bytes: Bytes) -> Body {
 async fn call(
     gateway: &Gateway,
     caller: &Caller,
-    request: Request<Incoming>,
+    head: &Parts,
+    body: &mut Incoming,
 ) -> Result<Bytes, Failure> {
-    let (head, body) = request.into_parts();
+    let mut held = gateway.room(caller, head)?;
     let (group, method) = target(head.uri.path())?;
+    check(head)?;
     let mut asked = Asked::of(&head.headers)?;
-    if head.headers.contains_key(ORIGIN) {
+    if head.method == Method::GET {
+        // It changes nothing, so the service's method must not either.
+        asked.reading = asked.reading.or(Some(client::Reading::Linearizable));
+    }
+    let within = deadline(&head.headers)?;
+    let read = tokio::time::timeout(BODY_WITHIN, collect(body, &mut held)).await;
+    let body = read.map_err(|_| {
+        Failure::new(Kind::Slow, format!("the body did not come within {BODY_WITHIN:?}: send anew"))
+    })??;
+    held.enter().map_err(|_| Failure::full())?;
+    let body = if body.is_empty() { Bytes::from_static(b"[]") } else { body };
+    checked(gateway.call(caller, (&group, &method), &asked, body, within).await?)
+}
+
+/// Refuses a request of another form than calls have.
+fn check(head: &Parts) -> Result<(), Failure> {
+    let header = |name: HeaderName| head.headers.get(name);
+    if header(ORIGIN).is_some() {
         return Err(Failure::invalid("a page of another site may not call: this is for programs"));
     }
     match head.method {
         // A page of a browser needs leave to send JSON elsewhere, and has none here.
-        Method::POST if head.headers.get(CONTENT_TYPE).is_some_and(is_json) => {}
-        Method::POST => return Err(Failure::invalid("send content-type: application/json")),
-        // A GET changes nothing, so its method must not either.
-        Method::GET => {
-            asked.reading = asked.reading.or(Some(client::Reading::Linearizable));
+        Method::POST if header(CONTENT_TYPE).is_some_and(is_json) => {}
+        Method::POST => {
+            return Err(Failure::new(Kind::Media, "send content-type: application/json"));
         }
-        _ => return Err(Failure::invalid("call by POST, or by GET what changes nothing")),
+        Method::GET => {}
+        _ => {
+            let why = "call by POST, or by GET what changes nothing";
+            return Err(Failure::new(Kind::Verb, why));
+        }
     }
-    let mut held = gateway.room()?;
-    let within = deadline(&head.headers)?;
-    let read = tokio::time::timeout(BODY_WITHIN, collect(body, &mut held)).await;
-    let body = read.map_err(|_| Failure::invalid("the body does not come"))??;
-    let body = if body.is_empty() { Bytes::from_static(b"[]") } else { body };
-    gateway.call(caller, (&group, &method), &asked, body, within).await
+    if header(CONTENT_ENCODING).is_some_and(|it| !it.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err(Failure::new(
+            Kind::Media,
+            "bodies are not compressed here: send JSON as it is",
+        ));
+    }
+    if head.uri.query().is_some() {
+        return Err(Failure::invalid("arguments stand in the body, and not behind a `?`"));
+    }
+    Ok(())
 }
 
 fn is_json(value: &HeaderValue) -> bool {
@@ -115,7 +201,7 @@ fn is_json(value: &HeaderValue) -> bool {
 /// Group and method of a path, without the percent signs that URLs need.
 fn target(path: &str) -> Result<(String, String), Failure> {
     let parts = path.strip_prefix(PREFIX).and_then(|rest| rest.split_once('/'));
-    let wrong = || Failure::new(Code::NotFound, format!("call {PREFIX}GROUP/METHOD"));
+    let wrong = || Failure::new(Kind::NoMethod, format!("call {PREFIX}GROUP/METHOD"));
     let (group, method) = parts.ok_or_else(wrong)?;
     let fits = !group.is_empty() && !method.is_empty() && !method.contains('/');
     let names = decoded(group).zip(decoded(method)).filter(|_| fits);
@@ -141,15 +227,13 @@ fn decoded(part: &str) -> Option<String> {
 fn deadline(headers: &HeaderMap) -> Result<Duration, Failure> {
     let Some(value) = headers.get(DEADLINE) else { return Ok(DEFAULT_DEADLINE) };
     let text = value.to_str().unwrap_or("?");
-    let count = |suffix: &str| text.strip_suffix(suffix)?.parse::<u32>().ok();
-    let span = count("ms").map(|ms| Duration::from_millis(ms.into()));
-    let span = span.or_else(|| count("s").map(|s| Duration::from_secs(s.into())));
     let wrong = || format!("{DEADLINE} is a time such as 500ms or 2s, and not `{text}`");
-    span.filter(|span| !span.is_zero()).ok_or_else(|| Failure::invalid(wrong()))
+    span(text).filter(|span| !span.is_zero()).ok_or_else(|| Failure::invalid(wrong()))
 }
 
-async fn collect(mut body: Incoming, held: &mut Held) -> Result<Bytes, Failure> {
-    let too_large = || Failure::invalid(format!("more than {MAX_BODY} bytes: send them in parts"));
+async fn collect(body: &mut Incoming, held: &mut Held) -> Result<Bytes, Failure> {
+    let too_large =
+        || Failure::new(Kind::Large, format!("more than {MAX_BODY} bytes: send them in parts"));
     if body.size_hint().lower() > MAX_BODY as u64 {
         return Err(too_large());
     }

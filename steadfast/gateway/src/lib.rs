@@ -6,6 +6,7 @@
 //!
 //! - [`bind`]: the port, its connections, and where each request goes.
 //! - `call.rs`: one call, from names and bytes to a result; `grpc.rs` and `http.rs` are its two ways.
+//! - `refusals.rs`: all that is told of a call without a result.
 //! - `xds.rs`: tells gRPC clients the ranked list of gateways for a group.
 //! - [`Channel`]: the same under generated tonic stubs, without a port.
 #![forbid(unsafe_code)]
@@ -17,20 +18,24 @@ mod caller;
 mod channel;
 mod connection;
 mod contracts;
+mod fit;
 mod grpc;
 mod health;
 mod http;
+mod keepalive;
 mod keys;
 mod load;
-mod metered;
+mod message;
 mod names;
 mod options;
 mod orca;
 mod pieces;
 mod proto;
 mod reflection;
+mod refusals;
 mod server;
 mod sessions;
+mod spans;
 mod status;
 mod streams;
 mod xds;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use prost::Message;
 use prost_reflect::prost_types::FileDescriptorProto;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor};
-use serde_json::Value as Json;
+use serde_json::value::RawValue;
 use steadfast::Contract;
 use steadfast::contract::{ArgumentContract, MethodContract, ProtoContract};
 
@@ -13,6 +13,7 @@ use crate::names::package_of;
 mod convert;
 mod file;
 mod given;
+mod number;
 mod print;
 mod shape;
 
@@ -146,8 +147,9 @@ impl Method<'_> {
             shape: self.described.shape(&argument.ty),
         };
         let fields: Vec<Field> = self.contract.arguments.iter().map(field).collect();
-        let json = Converter::new(types).to_json(&message, &fields)?;
-        Ok(json.to_string().into())
+        let mut json = Vec::with_capacity(128);
+        Converter::new(types).to_json(&message, &fields, &mut json)?;
+        Ok(json.into())
     }
 
     /// The message of a result in JSON.
@@ -155,14 +157,14 @@ impl Method<'_> {
     /// # Errors
     /// The result is not what the contract says: what is wrong.
     pub(crate) fn result(&self, json: &[u8]) -> Result<Bytes, String> {
-        let json: Json = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let json: &RawValue = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let Form::Derived(_, types) = &self.described.form else {
-            return given::result(&self.reply, &json);
+            return given::result(&self.reply, json.get());
         };
         let mut message = DynamicMessage::new(self.reply.clone());
         let shape = self.described.shape(&self.contract.result);
         if shape != Shape::Unit {
-            Converter::new(types).put(&mut message, 1, &shape, &json)?;
+            Converter::new(types).put(&mut message, 1, &shape, json)?;
         }
         Ok(message.encode_to_vec().into())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{Request, Response};
 use steadfast::DESCRIBE;
 use tonic::body::Body;
-use tonic::{Code, Status, Streaming};
+use tonic::{Status, Streaming};
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_reflection::pb::v1::{
@@ -18,6 +18,7 @@ use crate::call::Gateway;
 use crate::caller::Caller;
 use crate::names::group_of;
 use crate::proto::Described;
+use crate::refusals::Kind;
 use crate::status::Failure;
 use crate::streams::{self, Asker};
 
@@ -56,7 +57,7 @@ async fn converse(
     while let Some(question) = questions.message().await? {
         let answer = answer(gateway, caller, &question).await.unwrap_or_else(|failure| {
             MessageResponse::ErrorResponse(ErrorResponse {
-                error_code: failure.code.into(),
+                error_code: failure.kind.row().code.into(),
                 error_message: failure.message,
             })
         });
@@ -77,7 +78,7 @@ async fn answer(
     caller: &Caller,
     question: &ServerReflectionRequest,
 ) -> Result<MessageResponse, Failure> {
-    let nothing = |what: &str| Failure::new(Code::NotFound, format!("there is no {what}"));
+    let nothing = |what: &str| Failure::new(Kind::NoGroup, format!("there is no {what}"));
     match &question.message_request {
         Some(MessageRequest::ListServices(_)) => {
             let groups = gateway.cluster().borrow().groups.clone();

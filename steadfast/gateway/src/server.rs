@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::ConnectError;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 use tls::{Peer, Visitor};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -20,8 +20,9 @@ use tonic_health::pb::health_server::HealthServer;
 
 use crate::call::{GROUP, Gateway};
 use crate::caller::Caller;
-use crate::connection::{self, GREETING_WITHIN};
+use crate::connection;
 use crate::health::Checks;
+use crate::keepalive::GREETING_WITHIN;
 use crate::options::{Door, Listen, Options, OptionsError};
 use crate::pieces::Pieces;
 use crate::{announce, grpc, http as plain, names, orca, reflection, xds};
@@ -253,16 +254,16 @@ impl Server {
         caller: Caller,
         mut request: Request<Incoming>,
     ) -> Response<Body> {
-        let is_grpc = request
-            .headers()
-            .get(http::header::CONTENT_TYPE)
-            .is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
         let gateway = self.gateway.clone();
+        let is_grpc = grpc::is_spoken(request.headers());
         match request.uri().path() {
             path if !is_grpc && path.starts_with(plain::PREFIX) => {
                 plain::serve(gateway, caller, request).await
             }
-            _ if !is_grpc => plain::nothing_here(),
+            _ if !is_grpc => plain::nothing_here(request).await,
+            _ if request.version() != Version::HTTP_2 || request.method() != Method::POST => {
+                plain::no_grpc(request).await
+            }
             xds::PATH => xds::serve(gateway, request).await,
             path if reflection::PATHS.contains(&path) => {
                 reflection::serve(gateway, caller, request).await

@@ -2,10 +2,14 @@
 
 use bytes::Bytes;
 use client::{CallError, ConnectError};
-use http::{HeaderMap, HeaderValue, StatusCode};
-use tonic::metadata::MetadataMap;
-use tonic::{Code, Status};
+use http::header::{ACCEPT_ENCODING, ALLOW, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tonic::Status;
+use tonic::metadata::{MetadataMap, MetadataValue};
 use wire::client::Refusal;
+
+use crate::fit::{self, Copies};
+use crate::refusals::{Kind, word};
 
 /// Whether the call was executed: `yes`, `no` or `unknown`.
 pub(crate) const EXECUTED: &str = "steadfast-executed";
@@ -13,143 +17,143 @@ pub(crate) const EXECUTED: &str = "steadfast-executed";
 /// The service's own error, as JSON.
 const ERROR: &str = "steadfast-error-bin";
 
+/// The part that had no room among the headers: `message`, or `error`.
+const CUT: &str = "steadfast-cut";
+
 /// When to call again, in milliseconds; negative: not at all.
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
+
+/// The encodings of messages that are spoken here.
+const ACCEPTED: &str = "grpc-accept-encoding";
 
 /// A busy node's clients come back after this time.
 const BUSY_MS: i32 = 50;
 
-/// Bytes of a service's own error in the words of a status. Headers have no room for more.
-const MAX_WORDS: usize = 2 << 10;
+/// The same in HTTP, which has whole seconds.
+const BUSY_S: HeaderValue = HeaderValue::from_static("1");
 
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    pub(crate) code: Code,
+    pub(crate) kind: Kind,
     pub(crate) message: String,
-    pub(crate) executed: Option<bool>,
     /// The service's own error, as JSON.
     pub(crate) error: Option<Bytes>,
     pushback_ms: Option<i32>,
 }
 
 impl Failure {
-    /// A call that was not begun.
-    pub(crate) fn new(code: Code, message: impl Into<String>) -> Failure {
-        let (message, executed) = (message.into(), Some(false));
-        Failure { code, message, executed, error: None, pushback_ms: None }
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Failure {
+        Failure { kind, message: message.into(), error: None, pushback_ms: None }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Failure {
-        Failure::new(Code::InvalidArgument, message)
+        Failure::new(Kind::Invalid, message)
     }
 
-    /// The same for a call that was executed, or was not.
-    pub(crate) fn of_a_call(self, executed: bool) -> Failure {
-        Failure { executed: Some(executed), ..self }
+    /// The same, where only a question before the call may have been executed.
+    pub(crate) fn of_a_question(self) -> Failure {
+        let kind = match self.kind.row().executed {
+            Some(false) => self.kind,
+            _ => Kind::Unavailable,
+        };
+        Failure { kind, ..self }
     }
 
     /// This gateway has no room.
     pub(crate) fn full() -> Failure {
         let why = "this gateway has too many calls or bytes under way: call later, or less at once";
-        Failure { pushback_ms: Some(BUSY_MS), ..Failure::new(Code::ResourceExhausted, why) }
+        Failure { pushback_ms: Some(BUSY_MS), ..Failure::new(Kind::Full, why) }
     }
 
+    /// All headers together are no more than every client takes, whatever the texts.
     pub(crate) fn to_status(&self) -> Status {
         let mut metadata = MetadataMap::new();
         metadata.insert(EXECUTED, self.executed_word().parse().expect("a word"));
         if let Some(ms) = self.pushback_ms {
             metadata.insert(PUSHBACK, ms.into());
         }
-        if let Some(error) = self.error.as_ref().filter(|error| error.len() <= MAX_WORDS) {
-            metadata.insert_bin(ERROR, tonic::metadata::MetadataValue::from_bytes(error));
+        if self.kind == Kind::Media {
+            metadata.insert(ACCEPTED, MetadataValue::from_static("identity"));
         }
-        Status::with_metadata(self.code, self.message.clone(), metadata)
-    }
-
-    pub(crate) fn http(&self) -> StatusCode {
-        match self.code {
-            Code::InvalidArgument => StatusCode::BAD_REQUEST,
-            Code::PermissionDenied => StatusCode::FORBIDDEN,
-            Code::NotFound | Code::Unimplemented => StatusCode::NOT_FOUND,
-            Code::Aborted => StatusCode::CONFLICT,
-            Code::FailedPrecondition => StatusCode::UNPROCESSABLE_ENTITY,
-            Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
-            Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        let Copies { message, has_error, cut } = fit::copies(&self.message, self.error.as_deref());
+        if let Some(error) = self.error.as_ref().filter(|_| has_error) {
+            metadata.insert_bin(ERROR, MetadataValue::from_bytes(error));
         }
+        if let Some(cut) = cut {
+            metadata.insert(CUT, MetadataValue::from_static(cut));
+        }
+        Status::with_metadata(self.kind.row().code, message, metadata)
     }
 
     /// The headers of an answer in HTTP.
     pub(crate) fn headers(&self) -> HeaderMap {
         let executed = HeaderValue::from_static(self.executed_word());
-        HeaderMap::from_iter([(http::HeaderName::from_static(EXECUTED), executed)])
+        let mut headers = HeaderMap::from_iter([(HeaderName::from_static(EXECUTED), executed)]);
+        match self.kind {
+            Kind::Full => headers.insert(RETRY_AFTER, BUSY_S),
+            Kind::Verb => headers.insert(ALLOW, HeaderValue::from_static("GET, POST")),
+            Kind::Media => headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity")),
+            _ => None,
+        };
+        headers
     }
 
     pub(crate) fn executed_word(&self) -> &'static str {
-        match self.executed {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "unknown",
-        }
+        word(self.kind.row().executed)
     }
 }
 
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Failure {
-        let (code, pushback_ms) = match &error {
-            CallError::DeadlineExceeded | CallError::RetriesSpent => (Code::DeadlineExceeded, None),
-            CallError::NoSuchGroup(_) => (Code::NotFound, None),
+        let (kind, pushback_ms) = match &error {
+            CallError::DeadlineExceeded | CallError::RetriesSpent | CallError::Closed => {
+                (Kind::Late, None)
+            }
+            CallError::NoSuchGroup(_) => (Kind::NoGroup, None),
             CallError::Refused { refusal, .. } => refused(*refusal),
-            CallError::Service(_) => (Code::FailedPrecondition, None),
-            CallError::TooManyCalls => (Code::ResourceExhausted, Some(BUSY_MS)),
-            CallError::DeadlineTooLong(_) => (Code::InvalidArgument, None),
-            CallError::Repeated | CallError::NumberTaken(_) => (Code::Aborted, None),
-            _ => (Code::Unavailable, None),
+            CallError::Service(_) => (Kind::Service, None),
+            CallError::TooManyCalls => (Kind::Full, Some(BUSY_MS)),
+            CallError::DeadlineTooLong(_) => (Kind::Invalid, None),
+            CallError::Repeated | CallError::NumberTaken(_) => (Kind::GivenUp, None),
+            _ => (Kind::Unavailable, None),
         };
-        let executed = error.was_executed();
         let (message, error) = match error {
-            CallError::Service(json) => (words(&json), Some(json)),
+            CallError::Service(json) => (String::from_utf8_lossy(&json).into_owned(), Some(json)),
             other => (other.to_string(), None),
         };
-        Failure { code, message, executed, error, pushback_ms }
+        Failure { kind, message, error, pushback_ms }
     }
 }
 
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Failure {
-        Failure::new(Code::Unavailable, error.to_string())
+        Failure::new(Kind::Unavailable, error.to_string())
     }
 }
 
-fn refused(refusal: Refusal) -> (Code, Option<i32>) {
+fn refused(refusal: Refusal) -> (Kind, Option<i32>) {
     match refusal {
-        Refusal::Busy => (Code::ResourceExhausted, Some(BUSY_MS)),
+        Refusal::Busy => (Kind::Full, Some(BUSY_MS)),
         // The host does not want this call at all.
-        Refusal::Shed => (Code::ResourceExhausted, Some(-1)),
-        Refusal::Window => (Code::ResourceExhausted, None),
-        Refusal::NoSuchMethod => (Code::Unimplemented, None),
-        Refusal::BadArguments | Refusal::TooLarge | Refusal::NotReadOnly => {
-            (Code::InvalidArgument, None)
-        }
-        Refusal::Denied => (Code::PermissionDenied, None),
-        Refusal::Stale | Refusal::Split | Refusal::KeyReused => (Code::Aborted, None),
-        Refusal::Failed | Refusal::ReplyTooLarge | Refusal::Poisoned => (Code::Internal, None),
-    }
-}
-
-/// A service's own error for people.
-fn words(json: &Bytes) -> String {
-    let text = String::from_utf8_lossy(json);
-    match text.char_indices().nth(MAX_WORDS) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.into_owned(),
+        Refusal::Shed => (Kind::Full, Some(-1)),
+        Refusal::Window => (Kind::Full, None),
+        Refusal::NoSuchMethod => (Kind::NoMethod, None),
+        Refusal::TooLarge => (Kind::Large, None),
+        Refusal::BadArguments | Refusal::NotReadOnly => (Kind::Invalid, None),
+        Refusal::Denied => (Kind::Denied, None),
+        Refusal::Stale => (Kind::GivenUp, None),
+        Refusal::KeyReused => (Kind::KeyReused, None),
+        Refusal::Split => (Kind::Split, None),
+        Refusal::Failed | Refusal::ReplyTooLarge => (Kind::Failed, None),
+        Refusal::Poisoned => (Kind::Poisoned, None),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tonic::Code;
+
     use super::*;
 
     #[test]
@@ -160,11 +164,11 @@ mod tests {
         let error = status.metadata().get_bin(ERROR).expect("it is there").to_bytes();
         assert_eq!(&*error.expect("it is base64"), b"\"full\"");
         assert_eq!(status.metadata().get(EXECUTED).expect("told"), "yes");
-        assert_eq!(failure.http(), StatusCode::UNPROCESSABLE_ENTITY);
+        assert!(status.metadata().get(CUT).is_none());
     }
 
     #[test]
-    fn only_calls_that_were_not_executed_are_unavailable() {
+    fn what_is_told_of_a_call_is_what_became_of_it() {
         let refusals = (1..=14).map(|number| match number {
             1 => Refusal::Busy,
             2 => Refusal::TooLarge,
@@ -184,17 +188,20 @@ mod tests {
         let refused = refusals.map(|refusal| CallError::Refused { refusal, reason: "no".into() });
         let others = [
             CallError::DeadlineExceeded,
+            CallError::RetriesSpent,
             CallError::NoSuchGroup("x".into()),
             CallError::NoReplica,
             CallError::Service(Bytes::new()),
             CallError::Unreachable("x".into()),
             CallError::TooManyCalls,
+            CallError::DeadlineTooLong(std::time::Duration::MAX),
             CallError::Repeated,
+            CallError::NumberTaken(4),
+            CallError::Closed,
         ];
         for error in refused.chain(others) {
             let failure = Failure::from(error.clone());
-            let retried = failure.code == Code::Unavailable;
-            assert!(!retried || failure.executed == Some(false), "{error:?}");
+            assert_eq!(failure.kind.row().executed, error.was_executed(), "{error:?}");
         }
     }
 
@@ -202,11 +209,13 @@ mod tests {
     fn a_key_of_another_call_is_a_conflict_and_was_not_executed() {
         let reused = CallError::Refused { refusal: Refusal::KeyReused, reason: "other".into() };
         let failure = Failure::from(reused);
-        assert_eq!((failure.code, failure.http()), (Code::Aborted, StatusCode::CONFLICT));
+        let row = failure.kind.row();
+        assert_eq!((row.code, row.http.as_u16()), (Code::Aborted, 409));
         assert_eq!(failure.executed_word(), "no");
         let forgotten = CallError::Refused { refusal: Refusal::Stale, reason: "old".into() };
         let failure = Failure::from(forgotten);
-        assert_eq!((failure.code, failure.executed_word()), (Code::Aborted, "unknown"));
+        let row = failure.kind.row();
+        assert_eq!((row.code, failure.executed_word()), (Code::Aborted, "unknown"));
     }
 
     #[test]
@@ -214,5 +223,38 @@ mod tests {
         let shed = CallError::Refused { refusal: Refusal::Shed, reason: "full".into() };
         let status = Failure::from(shed).to_status();
         assert_eq!(status.metadata().get(PUSHBACK).expect("told"), "-1");
+    }
+
+    #[test]
+    fn all_headers_of_an_answer_fit_whatever_is_told() {
+        let alphabets = ["a", "\"", "ü", "漢", "😀", "\u{7}", "%", " ", "x漢\n"];
+        let lengths = (0..80).chain((80..9_000).step_by(37)).chain([100_000, 1 << 20]);
+        for length in lengths {
+            for alphabet in alphabets {
+                let text = alphabet.repeat(length);
+                let json = Bytes::from(serde_json::to_vec(&text).expect("a text"));
+                let own = Failure::from(CallError::Service(json));
+                let reason = format!("no: {text}");
+                let refusal = CallError::Refused { refusal: Refusal::Shed, reason };
+                for failure in [own, refusal.into(), Failure::new(Kind::Media, text)] {
+                    let response = failure.to_status().into_http::<()>();
+                    // The status and the date are added by hyper.
+                    let size = fit::size(response.headers()) + 42 + 65;
+                    assert!(size <= fit::MOST, "{size} bytes of {length} times {alphabet:?}");
+                    let seen = Status::from_header_map(response.headers()).expect("a status");
+                    assert_eq!(seen.code(), failure.kind.row().code);
+                    let cut = seen.metadata().get(CUT).map(|it| it.to_str().expect("a word"));
+                    let is_whole = seen.message() == failure.message;
+                    let error = seen.metadata().get_bin(ERROR);
+                    let error = error.map(|it| it.to_bytes().expect("base64"));
+                    let is_right = match cut {
+                        None => is_whole && error == failure.error,
+                        Some("message") => !is_whole && error == failure.error,
+                        _ => error.is_none() && failure.error.is_some(),
+                    };
+                    assert!(is_right, "{length} times {alphabet:?}: {cut:?}");
+                }
+            }
+        }
     }
 }

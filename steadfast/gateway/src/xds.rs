@@ -10,11 +10,12 @@ use std::task::Poll;
 use client::Followed;
 use http::{Request, Response};
 use tokio::sync::watch;
+use tonic::Streaming;
 use tonic::body::Body;
-use tonic::{Status, Streaming};
 
 use crate::announce::Cluster;
 use crate::call::Gateway;
+use crate::status::Failure;
 use crate::streams::{self, Asker};
 
 mod feed;
@@ -42,7 +43,7 @@ where
         async move {
             let _room = gateway.stream().map_err(|full| full.to_status())?;
             let ended = converse(&gateway, requests, &answers).await;
-            ended.map_err(Status::invalid_argument)
+            ended.map_err(|why| Failure::invalid(why).to_status())
         }
     })
     .await

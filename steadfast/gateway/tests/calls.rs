@@ -148,12 +148,12 @@ fn http_with_json_on_the_same_port() {
     assert!(answer.contains("\"error\":{\"by\":2}") && answer.contains("\"executed\":\"yes\""));
     for (head, status, why) in [
         ("GET /v1/groups/counter/add HTTP/1.1", 400, "may change the state"),
-        ("POST /v1/groups/counter/add HTTP/1.1", 400, "content-type: application/json"),
+        ("POST /v1/groups/counter/add HTTP/1.1", 415, "content-type: application/json"),
         (&format!("{post}\r\norigin: http://elsewhere"), 400, "another site"),
         (&format!("{post}\r\nsteadfast-deadline: soon"), 400, "500ms or 2s"),
         ("GET /v1/groups/nothing/get HTTP/1.1", 404, "no group `nothing`"),
         ("GET /favicon.ico HTTP/1.1", 404, "POST /v1/groups/GROUP/METHOD"),
-        ("PUT /v1/groups/counter/add HTTP/1.1", 400, "by POST"),
+        ("PUT /v1/groups/counter/add HTTP/1.1", 405, "by POST"),
     ] {
         let (seen, answer) = ask(head, "[1]");
         assert_eq!(seen, status, "{head}: {answer}");

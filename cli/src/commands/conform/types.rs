@@ -117,7 +117,7 @@ impl Type {
                 let number = value.as_i64().map(i128::from).or(value.as_u64().map(i128::from));
                 number.is_some_and(|number| (*least..=*greatest).contains(&number))
             }
-            Type::Float => value.is_number(),
+            Type::Float => value.is_number() || value.as_str().is_some_and(is_float),
             Type::Text => value.is_string(),
             Type::Unit => value.is_null(),
             Type::List(of) => all(value, |_, value| of.fits(types, value)),
@@ -158,6 +158,11 @@ fn all(value: &Value, fits: impl Fn(usize, &Value) -> bool) -> bool {
 
 fn is_tuple(fields: &[FieldContract]) -> bool {
     fields.iter().all(|field| field.name.is_empty())
+}
+
+/// JSON has these numbers as texts.
+fn is_float(text: &str) -> bool {
+    matches!(text, "NaN" | "Infinity" | "-Infinity")
 }
 
 /// Named fields are an object; several without names an array; a single one without a name is the

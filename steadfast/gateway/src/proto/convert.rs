@@ -1,11 +1,17 @@
 //! Between a message of protobuf and the JSON that services speak.
+//!
+//! JSON is read and written as text: a tree of values would round numbers of 128 bits.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use prost_reflect::{
     DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, ReflectMessage, Value,
 };
-use serde_json::{Map, Number, Value as Json};
+use serde_json::value::RawValue;
 
 use super::file::Types;
+use super::number;
 use super::shape::{Content, Definition, Field, Scalar, Shape, Variant};
 
 /// Values within values. A message of more is refused: it would exhaust the stack.
@@ -34,19 +40,18 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// The object of a message with these fields, which are numbered as they stand.
+    /// Writes the object of a message with these fields, which are numbered as they stand.
     pub(crate) fn to_json(
         self,
         message: &DynamicMessage,
         fields: &[Field],
-    ) -> Result<Json, Misfit> {
-        let mut object = Map::new();
-        for (number, field) in (1..).zip(fields) {
-            let value = self.take(message, number, &field.shape);
-            let value = value.map_err(|misfit| format!("{}: {misfit}", field.name))?;
-            object.insert(field.name.clone(), value);
-        }
-        Ok(Json::Object(object))
+        out: &mut Vec<u8>,
+    ) -> Result<(), Misfit> {
+        list(out, *b"{}", (1..).zip(fields), |(number, field), out| {
+            name(&field.name, out);
+            let taken = self.take(message, number, &field.shape, out);
+            taken.map_err(|misfit| format!("{}: {misfit}", field.name))
+        })
     }
 
     /// The message of an object with these fields.
@@ -54,14 +59,12 @@ impl<'a> Converter<'a> {
         self,
         descriptor: MessageDescriptor,
         fields: &[Field],
-        json: &Json,
+        json: &RawValue,
     ) -> Result<DynamicMessage, Misfit> {
-        let Json::Object(object) = json else {
-            return Err(format!("{} is no object", short(json)));
-        };
+        let object = object(json)?;
         let mut message = DynamicMessage::new(descriptor);
         for (number, field) in (1..).zip(fields) {
-            let value = object.get(&field.name).unwrap_or(&Json::Null);
+            let value = object.get(&*field.name).copied().unwrap_or(RawValue::NULL);
             let put = self.put(&mut message, number, &field.shape, value);
             put.map_err(|misfit| format!("{}: {misfit}", field.name))?;
         }
@@ -74,29 +77,23 @@ impl<'a> Converter<'a> {
         message: &mut DynamicMessage,
         number: u32,
         shape: &Shape,
-        json: &Json,
+        json: &RawValue,
     ) -> Result<(), Misfit> {
         let to = self.deeper()?;
         let field = field(&message.descriptor(), number)?;
         let value = match self.types.resolve(shape) {
-            Shape::Maybe(_) if json.is_null() => return Ok(()),
+            Shape::Maybe(_) if is_null(json) => return Ok(()),
             Shape::Maybe(inner) => to.single(&field.kind(), inner, json)?,
             Shape::List(inner) => {
-                let Json::Array(items) = json else {
-                    return Err(format!("{} is no array", short(json)));
-                };
-                let item = |json| to.single(&field.kind(), inner, json);
-                Value::List(items.iter().map(item).collect::<Result<_, _>>()?)
+                let item = |json: &RawValue| to.single(&field.kind(), inner, json);
+                Value::List(array(json)?.into_iter().map(item).collect::<Result<_, _>>()?)
             }
             Shape::Map(inner) => {
-                let Json::Object(entries) = json else {
-                    return Err(format!("{} is no object", short(json)));
-                };
                 let kind = map_value(&field)?;
-                let entry = |(key, json): (&String, &Json)| {
-                    Ok((MapKey::String(key.clone()), to.single(&kind, inner, json)?))
+                let entry = |(key, json): (Cow<'_, str>, &RawValue)| {
+                    Ok((MapKey::String(key.into_owned()), to.single(&kind, inner, json)?))
                 };
-                Value::Map(entries.iter().map(entry).collect::<Result<_, Misfit>>()?)
+                Value::Map(object(json)?.into_iter().map(entry).collect::<Result<_, Misfit>>()?)
             }
             other => to.single(&field.kind(), other, json)?,
         };
@@ -105,12 +102,12 @@ impl<'a> Converter<'a> {
     }
 
     /// A single value in a field of this kind.
-    fn single(self, kind: &Kind, shape: &Shape, json: &Json) -> Result<Value, Misfit> {
+    fn single(self, kind: &Kind, shape: &Shape, json: &RawValue) -> Result<Value, Misfit> {
         let to = self.deeper()?;
         let shape = self.types.resolve(shape);
         match shape {
             Shape::Scalar(scalar) => return scalar_of(*scalar, json),
-            Shape::Json => return Ok(Value::String(json.to_string())),
+            Shape::Json => return Ok(Value::String(json.get().to_owned())),
             _ => {}
         }
         if let Kind::Enum(descriptor) = kind {
@@ -119,7 +116,8 @@ impl<'a> Converter<'a> {
                 _ => None,
             };
             let Some(Definition::Names(names)) = names else { return Err(STRANGE.into()) };
-            let place = names.iter().position(|name| json.as_str() == Some(name));
+            let told = text(json);
+            let place = names.iter().position(|name| told.as_deref() == Some(name));
             let place = place.and_then(|place| i32::try_from(place + 1).ok());
             let number =
                 place.ok_or_else(|| format!("{} is no {}", short(json), descriptor.name()));
@@ -130,7 +128,7 @@ impl<'a> Converter<'a> {
         match shape {
             Shape::Unit => {}
             Shape::Tuple(items) => {
-                let array = json.as_array().filter(|array| array.len() == items.len());
+                let array = array(json).ok().filter(|array| array.len() == items.len());
                 let array = array
                     .ok_or_else(|| format!("{} is no array of {}", short(json), items.len()))?;
                 for (number, (shape, json)) in (1..).zip(items.iter().zip(array)) {
@@ -154,14 +152,14 @@ impl<'a> Converter<'a> {
         self,
         message: &mut DynamicMessage,
         variants: &[Variant],
-        json: &Json,
+        json: &RawValue,
     ) -> Result<(), Misfit> {
-        let (name, content) = match json {
-            Json::String(name) => (name, &Json::Null),
-            Json::Object(one) if one.len() == 1 => one.iter().next().expect("it has one"),
-            other => return Err(format!("{} is no variant", short(other))),
+        let (name, content) = match (text(json), object(json)) {
+            (Some(name), _) => (name, RawValue::NULL),
+            (_, Ok(one)) if one.len() == 1 => one.into_iter().next().expect("it has one"),
+            _ => return Err(format!("{} is no variant", short(json))),
         };
-        let place = variants.iter().position(|variant| variant.name == *name);
+        let place = variants.iter().position(|variant| variant.name == name);
         let place = place.ok_or_else(|| format!("there is no variant {name:?}"))?;
         let number = u32::try_from(place + 1).map_err(|_| STRANGE)?;
         let field = field(&message.descriptor(), number)?;
@@ -176,39 +174,39 @@ impl<'a> Converter<'a> {
         Ok(())
     }
 
-    /// The JSON of the field of this number.
+    /// Writes the JSON of the field of this number.
     pub(crate) fn take(
         self,
         message: &DynamicMessage,
         number: u32,
         shape: &Shape,
-    ) -> Result<Json, Misfit> {
+        out: &mut Vec<u8>,
+    ) -> Result<(), Misfit> {
         let from = self.deeper()?;
         let field = field(&message.descriptor(), number)?;
         let shape = self.types.resolve(shape);
         if matches!(shape, Shape::Maybe(_)) && !message.has_field(&field) {
-            return Ok(Json::Null);
+            out.extend(b"null");
+            return Ok(());
         }
         let value = message.get_field(&field);
         match (shape, &*value) {
-            (Shape::Maybe(inner), value) => from.json(inner, value),
+            (Shape::Maybe(inner), value) => from.json(inner, value, out),
             (Shape::List(inner), Value::List(items)) => {
-                let items = items.iter().map(|item| from.json(inner, item));
-                Ok(Json::Array(items.collect::<Result<_, _>>()?))
+                list(out, *b"[]", items, |item, out| from.json(inner, item, out))
             }
             (Shape::Map(inner), Value::Map(entries)) => {
-                let entry = |(key, value): (&MapKey, &Value)| {
-                    let key = key.as_str().ok_or(STRANGE)?.to_owned();
-                    Ok((key, from.json(inner, value)?))
-                };
-                Ok(Json::Object(entries.iter().map(entry).collect::<Result<_, Misfit>>()?))
+                list(out, *b"{}", entries, |(key, value), out| {
+                    name(key.as_str().ok_or(STRANGE)?, out);
+                    from.json(inner, value, out)
+                })
             }
-            (other, value) => from.json(other, value),
+            (other, value) => from.json(other, value, out),
         }
     }
 
-    /// The JSON of a single value.
-    fn json(self, shape: &Shape, value: &Value) -> Result<Json, Misfit> {
+    /// Writes the JSON of a single value.
+    fn json(self, shape: &Shape, value: &Value, out: &mut Vec<u8>) -> Result<(), Misfit> {
         let from = self.deeper()?;
         let shape = self.types.resolve(shape);
         let definition = match shape {
@@ -216,50 +214,65 @@ impl<'a> Converter<'a> {
             _ => None,
         };
         match (shape, value) {
-            (Shape::Json, Value::String(text)) => serde_json::from_str(text)
-                .map_err(|error| format!("a text of JSON is needed here: {error}")),
-            (Shape::Scalar(_), value) => json_of(value),
-            (Shape::Unit, _) => Ok(Json::Null),
+            (Shape::Json, Value::String(text)) => {
+                let json: &RawValue = serde_json::from_str(text)
+                    .map_err(|error| format!("a text of JSON is needed here: {error}"))?;
+                out.extend(json.get().as_bytes());
+            }
+            (Shape::Scalar(scalar), value) => json_of(*scalar, value, out)?,
+            (Shape::Unit, _) => out.extend(b"null"),
             (Shape::Tuple(items), Value::Message(message)) => {
-                let item = |(number, shape)| from.take(message, number, shape);
-                let items = (1..).zip(items).map(item);
-                Ok(Json::Array(items.collect::<Result<_, _>>()?))
+                list(out, *b"[]", (1..).zip(items), |(number, shape), out| {
+                    from.take(message, number, shape, out)
+                })?;
             }
             (Shape::Named(_), Value::EnumNumber(number)) => {
                 let Some(Definition::Names(names)) = definition else { return Err(STRANGE.into()) };
                 let place = usize::try_from(number - 1).ok();
                 let name = place.and_then(|place| names.get(place));
                 let name = name.ok_or_else(|| format!("{number} is none of {}", names.join(", ")));
-                name.map(|name| Json::String(name.clone()))
+                quote(name?, out);
             }
             (Shape::Named(_), Value::Message(message)) => match definition {
-                Some(Definition::Record(fields)) => from.to_json(message, fields),
-                Some(Definition::Choice(variants)) => from.chosen(message, variants),
-                _ => Err(STRANGE.into()),
+                Some(Definition::Record(fields)) => from.to_json(message, fields, out)?,
+                Some(Definition::Choice(variants)) => from.chosen(message, variants, out)?,
+                _ => return Err(STRANGE.into()),
             },
-            (nested, Value::Message(message)) => from.take(message, 1, nested),
-            _ => Err(STRANGE.into()),
+            (nested, Value::Message(message)) => from.take(message, 1, nested, out)?,
+            _ => return Err(STRANGE.into()),
         }
+        Ok(())
     }
 
-    fn chosen(self, message: &DynamicMessage, variants: &[Variant]) -> Result<Json, Misfit> {
+    fn chosen(
+        self,
+        message: &DynamicMessage,
+        variants: &[Variant],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Misfit> {
         for (number, variant) in (1..).zip(variants) {
             let field = field(&message.descriptor(), number)?;
             if !message.has_field(&field) {
                 continue;
             }
             let value = message.get_field(&field);
-            let content = match (&variant.content, &*value) {
-                (Content::Shape(shape), _) if *self.types.resolve(shape) == Shape::Unit => {
-                    return Ok(Json::String(variant.name.clone()));
-                }
-                (Content::Shape(shape), value) => self.json(shape, value)?,
+            if let Content::Shape(shape) = &variant.content
+                && *self.types.resolve(shape) == Shape::Unit
+            {
+                quote(&variant.name, out);
+                return Ok(());
+            }
+            out.push(b'{');
+            name(&variant.name, out);
+            match (&variant.content, &*value) {
+                (Content::Shape(shape), value) => self.json(shape, value, out)?,
                 (Content::Record(fields), Value::Message(message)) => {
-                    self.to_json(message, fields)?
+                    self.to_json(message, fields, out)?;
                 }
                 _ => return Err(STRANGE.into()),
-            };
-            return Ok(Json::Object(Map::from_iter([(variant.name.clone(), content)])));
+            }
+            out.push(b'}');
+            return Ok(());
         }
         let names: Vec<&str> = variants.iter().map(|variant| &*variant.name).collect();
         Err(format!("set one of {}", names.join(", ")))
@@ -280,48 +293,102 @@ fn map_value(field: &FieldDescriptor) -> Result<Kind, Misfit> {
     }
 }
 
-fn scalar_of(scalar: Scalar, json: &Json) -> Result<Value, Misfit> {
-    let float = json.as_f64();
+fn scalar_of(scalar: Scalar, json: &RawValue) -> Result<Value, Misfit> {
+    let given = json.get();
     let value = match scalar {
-        Scalar::Bool => json.as_bool().map(Value::Bool),
-        Scalar::U32 => json.as_u64().and_then(|it| u32::try_from(it).ok()).map(Value::U32),
-        Scalar::U64 => json.as_u64().map(Value::U64),
-        Scalar::I32 => json.as_i64().and_then(|it| i32::try_from(it).ok()).map(Value::I32),
-        Scalar::I64 => json.as_i64().map(Value::I64),
-        Scalar::F32 => float.map(|it| Value::F32(it as f32)),
-        Scalar::F64 => float.map(Value::F64),
-        Scalar::Text => json.as_str().map(|it| Value::String(it.to_owned())),
+        Scalar::Bool => serde_json::from_str(given).ok().map(Value::Bool),
+        Scalar::U32 => serde_json::from_str(given).ok().map(Value::U32),
+        Scalar::U64 => serde_json::from_str(given).ok().map(Value::U64),
+        Scalar::I32 => serde_json::from_str(given).ok().map(Value::I32),
+        Scalar::I64 => serde_json::from_str(given).ok().map(Value::I64),
+        Scalar::U128 => number::unsigned(given).map(Value::String),
+        Scalar::I128 => number::signed(given).map(Value::String),
+        Scalar::F32 => number::float(given).map(Value::F32),
+        Scalar::F64 => number::double(given).map(Value::F64),
+        Scalar::Text => text(json).map(|it| Value::String(it.into_owned())),
     };
-    // serde writes numbers that are none, and infinite ones, as null.
-    let nan = match scalar {
-        Scalar::F32 if json.is_null() => Some(Value::F32(f32::NAN)),
-        Scalar::F64 if json.is_null() => Some(Value::F64(f64::NAN)),
-        _ => None,
-    };
-    let wrong = || format!("{} is no {}", short(json), format!("{scalar:?}").to_lowercase());
-    value.or(nan).ok_or_else(wrong)
+    value.ok_or_else(|| format!("{} is no {}", short(json), scalar.name()))
 }
 
-fn json_of(value: &Value) -> Result<Json, Misfit> {
-    let float = |it: f64| Number::from_f64(it).map_or(Json::Null, Json::Number);
-    Ok(match value {
-        Value::Bool(it) => Json::Bool(*it),
-        Value::U32(it) => Json::from(*it),
-        Value::U64(it) => Json::from(*it),
-        Value::I32(it) => Json::from(*it),
-        Value::I64(it) => Json::from(*it),
-        Value::F32(it) => float(f64::from(*it)),
-        Value::F64(it) => float(*it),
-        Value::String(it) => Json::String(it.clone()),
+fn json_of(scalar: Scalar, value: &Value, out: &mut Vec<u8>) -> Result<(), Misfit> {
+    let plain = match value {
+        Value::Bool(it) => it.to_string(),
+        Value::U32(it) => it.to_string(),
+        Value::U64(it) => it.to_string(),
+        Value::I32(it) => it.to_string(),
+        Value::I64(it) => it.to_string(),
+        Value::F32(it) => number::written((*it).into()),
+        Value::F64(it) => number::written(*it),
+        Value::String(it) => {
+            let digits = match scalar {
+                Scalar::U128 => number::unsigned(it),
+                Scalar::I128 => number::signed(it),
+                _ => {
+                    quote(it, out);
+                    return Ok(());
+                }
+            };
+            digits.ok_or_else(|| format!("{it:?} is no {}: send digits", scalar.name()))?
+        }
         _ => return Err(STRANGE.into()),
-    })
+    };
+    out.extend(plain.as_bytes());
+    Ok(())
+}
+
+/// Writes parts between brackets.
+fn list<T>(
+    out: &mut Vec<u8>,
+    [open, close]: [u8; 2],
+    parts: impl IntoIterator<Item = T>,
+    write: impl Fn(T, &mut Vec<u8>) -> Result<(), Misfit>,
+) -> Result<(), Misfit> {
+    out.push(open);
+    for (index, part) in parts.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(part, out)?;
+    }
+    out.push(close);
+    Ok(())
+}
+
+fn name(name: &str, out: &mut Vec<u8>) {
+    quote(name, out);
+    out.push(b':');
+}
+
+fn quote(text: &str, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, text).expect("a text has a form");
+}
+
+fn is_null(json: &RawValue) -> bool {
+    json.get() == "null"
+}
+
+fn text(json: &RawValue) -> Option<Cow<'_, str>> {
+    let is_text = json.get().starts_with('"');
+    let text = || serde_json::from_str::<String>(json.get()).ok();
+    is_text.then(text).flatten().map(Cow::Owned)
+}
+
+fn array(json: &RawValue) -> Result<Vec<&RawValue>, Misfit> {
+    serde_json::from_str(json.get()).map_err(|_| format!("{} is no array", short(json)))
+}
+
+/// The values of an object by their names.
+type Entries<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+fn object(json: &RawValue) -> Result<Entries<'_>, Misfit> {
+    serde_json::from_str(json.get()).map_err(|_| format!("{} is no object", short(json)))
 }
 
 /// The beginning of a value, for an error.
-fn short(json: &Json) -> String {
-    let text = json.to_string();
+fn short(json: &RawValue) -> String {
+    let text = json.get();
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}...", &text[..end]),
-        None => text,
+        None => text.to_owned(),
     }
 }

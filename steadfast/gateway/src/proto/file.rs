@@ -178,7 +178,9 @@ impl Maker<'_> {
             Shape::Scalar(Scalar::I64) => ty(Type::Int64),
             Shape::Scalar(Scalar::F32) => ty(Type::Float),
             Shape::Scalar(Scalar::F64) => ty(Type::Double),
-            Shape::Scalar(Scalar::Text) | Shape::Json => ty(Type::String),
+            Shape::Scalar(Scalar::Text | Scalar::U128 | Scalar::I128) | Shape::Json => {
+                ty(Type::String)
+            }
             Shape::Named(name) => {
                 let is_enum = matches!(types.definitions[name], Definition::Names(_));
                 let full = format!(".{}.{}", self.package(), types.names[name]);

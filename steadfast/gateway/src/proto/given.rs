@@ -51,14 +51,15 @@ pub(super) fn arguments(
 }
 
 /// The message of a result in JSON.
-pub(super) fn result(reply: &MessageDescriptor, json: &Json) -> Result<Bytes, String> {
+pub(super) fn result(reply: &MessageDescriptor, json: &str) -> Result<Bytes, String> {
+    let json: &Json = &serde_json::from_str(json).map_err(|error| error.to_string())?;
     numbers(reply, json)?;
     let message = DynamicMessage::deserialize(reply.clone(), json);
     Ok(message.map_err(|error| error.to_string())?.encode_to_vec().into())
 }
 
-/// Refuses `null` where serde writes it for a number that is none or is infinite: protobuf would
-/// read a zero.
+/// Refuses `null` where services of a former version write it for a number that is none or is
+/// infinite: protobuf would read a zero.
 fn numbers(descriptor: &MessageDescriptor, json: &Json) -> Result<(), String> {
     for field in descriptor.fields() {
         let Some(value) = json.get(field.name()) else { continue };

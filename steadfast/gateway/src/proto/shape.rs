@@ -31,9 +31,35 @@ pub(crate) enum Scalar {
     U64,
     I32,
     I64,
+    /// Numbers of 128 bits: their digits are a text in protobuf, which has none of them.
+    U128,
+    I128,
     F32,
     F64,
     Text,
+}
+
+impl Scalar {
+    /// As contracts write it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Scalar::Bool => "bool",
+            Scalar::U32 => "u32",
+            Scalar::U64 => "u64",
+            Scalar::I32 => "i32",
+            Scalar::I64 => "i64",
+            Scalar::U128 => "u128",
+            Scalar::I128 => "i128",
+            Scalar::F32 => "f32",
+            Scalar::F64 => "f64",
+            Scalar::Text => "text",
+        }
+    }
+
+    /// Whether a map of protobuf may have such keys, which are texts in JSON.
+    fn is_key(self) -> bool {
+        !matches!(self, Scalar::F32 | Scalar::F64 | Scalar::U128 | Scalar::I128)
+    }
 }
 
 /// A type that the contract defines.
@@ -131,6 +157,8 @@ fn read(text: &str, known: &impl Fn(&str) -> bool, depth: usize) -> Option<Shape
         "u64" => return scalar(Scalar::U64),
         "i8" | "i16" | "i32" => return scalar(Scalar::I32),
         "i64" => return scalar(Scalar::I64),
+        "u128" => return scalar(Scalar::U128),
+        "i128" => return scalar(Scalar::I128),
         "f32" => return scalar(Scalar::F32),
         "f64" => return scalar(Scalar::F64),
         "String" => return scalar(Scalar::Text),
@@ -147,7 +175,7 @@ fn read(text: &str, known: &impl Fn(&str) -> bool, depth: usize) -> Option<Shape
     if let Some(both) = within("Map<") {
         let [key, value] = parts(both, ',')?[..] else { return None };
         let key = inner(key);
-        let is_key = matches!(key, Shape::Scalar(it) if !matches!(it, Scalar::F32 | Scalar::F64));
+        let is_key = matches!(key, Shape::Scalar(it) if it.is_key());
         return is_key.then(|| Shape::Map(Box::new(inner(value))));
     }
     if let Some(all) = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
@@ -211,7 +239,7 @@ mod tests {
 
     #[test]
     fn all_else_is_json() {
-        for text in ["Money", "Vec<", "Vec<u64", "Map<f64, u8>", "Map<u8>", "[u8]", "(u8", "u128"] {
+        for text in ["Money", "Vec<", "Vec<u64", "Map<f64, u8>", "Map<u8>", "[u8]", "(u8", "u256"] {
             assert_eq!(shape(text), Shape::Json, "{text}");
         }
         assert_eq!(shape("Vec<Money>"), Shape::List(Box::new(Shape::Json)));

@@ -152,7 +152,8 @@ fn through(method: &str, arguments: &Json) -> Json {
         |it: &ArgumentContract| Field { name: it.name.clone(), shape: described.shape(&it.ty) };
     let fields: Vec<Field> = method.contract.arguments.iter().map(field).collect();
     let converter = Converter::new(types(&described));
-    let message = converter.to_message(method.request.clone(), &fields, arguments);
+    let arguments = serde_json::value::to_raw_value(arguments).expect("it is JSON");
+    let message = converter.to_message(method.request.clone(), &fields, &arguments);
     let bytes = message.expect("it fits").encode_to_vec();
     let back = method.arguments(bytes.into()).expect("it fits");
     serde_json::from_slice(&back).expect("it is JSON")
@@ -182,8 +183,9 @@ fn results_are_read_with_their_variants() {
     let message = all.result(events.to_string().as_bytes()).expect("it fits");
     let message = DynamicMessage::decode(all.reply.clone(), message).expect("it is its reply");
     let shape = described.shape("Vec<Event>");
-    let back = Converter::new(types(&described)).take(&message, 1, &shape).expect("it fits");
-    assert_eq!(back, events);
+    let mut back = Vec::new();
+    Converter::new(types(&described)).take(&message, 1, &shape, &mut back).expect("it fits");
+    assert_eq!(serde_json::from_slice::<Json>(&back).expect("it is JSON"), events);
     let nothing = described.method("put").expect("it is there").result(b"null");
     assert_eq!(nothing, Ok(Bytes::new()));
 }
@@ -207,6 +209,65 @@ fn values_that_do_not_fit_are_refused_with_their_place() {
     let refused = put.arguments(Bytes::from_static(&[0x0a, 0x00])).expect_err("no state");
     assert_eq!(refused, "order: state: 0 is none of Open, PaidOut");
     assert!(put.arguments(Bytes::from_static(&[0xff])).unwrap_err().contains("PutRequest"));
+}
+
+/// A contract with one method that returns what it takes.
+fn echo(ty: &str) -> Described {
+    let contract = json!({"service": "Echo", "encodings": ["json"], "types": {}, "methods": [
+        {"name": "echo", "reads": true, "result": ty, "arguments": [{"name": "it", "type": ty}]},
+    ]});
+    let contract = Contract::from_json(contract.to_string().as_bytes()).expect("a contract");
+    Described::new("echo", contract).expect("it has a form in protobuf")
+}
+
+#[test]
+fn numbers_arrive_as_they_are_or_are_refused() {
+    let (most, least) = (u128::MAX.to_string(), i128::MIN.to_string());
+    for (ty, json) in [
+        ("u128", &*most),
+        ("i128", &least),
+        ("u64", "18446744073709551615"),
+        ("i64", "-9223372036854775808"),
+        ("f64", "\"NaN\""),
+        ("f64", "\"-Infinity\""),
+        ("f64", "5e-324"),
+        ("f64", "0.30000000000000004"),
+        ("f32", "\"Infinity\""),
+        ("f32", "3.4028234663852886e38"),
+        ("Option<u128>", "null"),
+        ("Vec<(u128, f64)>", "[[1234567890123456789012345,\"Infinity\"]]"),
+        ("Money", "{\"of\":1234567890123456789012345,\"and\":1.50}"),
+    ] {
+        let described = echo(ty);
+        let method = described.method("echo").expect("it is there");
+        // A reply and a request have the same field.
+        let message = method.result(json.as_bytes()).expect(ty);
+        let back = method.arguments(message).expect(ty);
+        assert_eq!(String::from_utf8_lossy(&back), format!("{{\"it\":{json}}}"), "{ty}");
+    }
+    for (ty, json) in [
+        ("f32", "1e39"),
+        ("f64", "null"),
+        ("f64", "\"1.5\""),
+        ("u64", "18446744073709551616"),
+        ("u64", "1.0"),
+        ("u64", "\"1\""),
+        ("u128", "1.2345678901234568e24"),
+        ("u128", "-1"),
+        ("i128", "null"),
+    ] {
+        let described = echo(ty);
+        let refused = described.method("echo").expect("it is there").result(json.as_bytes());
+        let refused = refused.expect_err(json);
+        assert!(refused.contains(&format!("is no {ty}")), "{refused}");
+    }
+    // A text that is no number, as an argument.
+    let described = echo("u128");
+    let method = described.method("echo").expect("it is there");
+    let refused = method.arguments(Bytes::from_static(b"\x0a\x031.0")).expect_err("no digits");
+    assert!(refused.contains("it"), "{refused}");
+    let refused = method.arguments(Bytes::new()).expect_err("no digits");
+    assert_eq!(refused, "it: \"\" is no u128: send digits");
 }
 
 #[test]

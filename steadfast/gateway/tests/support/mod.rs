@@ -191,18 +191,24 @@ impl Caller {
 
 /// One request by HTTP/1: the status and the answer.
 pub fn http(address: SocketAddr, head: &str, body: &str) -> (u16, String) {
+    let answer = answer(address, head, body);
+    let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    (status, body.expect("a body"))
+}
+
+/// One request by HTTP/1: all of the answer.
+pub fn answer(address: SocketAddr, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the gateway listens");
     stream.set_read_timeout(Some(LONG)).expect("a time-out");
     let length = body.len();
     let text = format!(
         "{head}\r\nhost: gateway\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
     );
-    stream.write_all(text.as_bytes()).expect("it reads");
+    stream.write_all(text.as_bytes()).expect("it reads all, also of what it refuses");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers and closes");
-    let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
-    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
-    (status, body.expect("a body"))
+    answer
 }
 
 /// Messages as they are.
