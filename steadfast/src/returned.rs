@@ -1,4 +1,4 @@
-//! What a method returns, where the macro sees a name that may stand for a `Result`.
+//! Results of methods, where the macro sees a name that may stand for a `Result`.
 //!
 //! `type Outcome<T> = Result<T, Fault>` is a `Result` for the compiler, and a name for a macro. So
 //! the generated code asks the compiler: [`IsResult`] is a constant of the type, and [`Returned`]

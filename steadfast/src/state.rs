@@ -187,7 +187,7 @@ impl<T: Serialize + DeserializeOwned> State for T {
 
     fn restore_telling(&mut self, state: &[u8], dropped: &mut Vec<String>) -> Result<(), BoxError> {
         if !named::is_named(state) {
-            // Of a program that was built before.
+            // A program that was built before wrote it.
             *self = Encoding::Postcard.decode(state).map_err(not_a_state)?;
             return Ok(());
         }

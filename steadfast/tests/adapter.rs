@@ -158,7 +158,7 @@ fn a_result_behind_an_alias_is_a_result() {
     let error = Some("BookingError".to_owned());
     let results = [("Seat", error.clone()), ("u32", error), ("Seat", None)];
     assert_eq!(told, results.map(|(result, error)| (result.to_owned(), error)));
-    // What a Rust client is given.
+    // A Rust client is given the same.
     fn typed(client: &AliasedClient) -> [Option<steadfast::CallError<BookingError>>; 2] {
         [client.generic(true).err(), client.plain(true).err()]
     }

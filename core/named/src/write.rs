@@ -32,7 +32,7 @@ pub fn to_vec<T: Serialize + ?Sized>(value: &T, bounds: Bounds) -> Result<Vec<u8
     Ok(out)
 }
 
-/// What a sequence and its next element say to each other about a shared tag.
+/// Whether the next value writes its tag: a word between a sequence and its next element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shared {
     /// The next value writes its own tag, or has done so.
@@ -135,8 +135,8 @@ impl<'a> Serializer for &'a mut Writer {
     type SerializeStruct = Fields<'a>;
     type SerializeStructVariant = Fields<'a>;
 
-    /// What serde buffers (`flatten`, `untagged`, `tag`) it takes for readable when it reads it, so
-    /// it has to be written so: an `IpAddr` there is a text.
+    /// It is: serde reads values that it has buffered (`flatten`, `untagged`, `tag`) as readable
+    /// ones. So an `IpAddr` is a text.
     fn is_human_readable(&self) -> bool {
         true
     }

@@ -17,7 +17,7 @@ fn v1() -> V1 {
     V1 { balance: 100, credit: 7, names: vec!["a".into()] }
 }
 
-/// What another version makes of it.
+/// The value that another version makes of it.
 fn becomes<T: DeserializeOwned>(value: &impl Serialize) -> Result<T, String> {
     from_slice(&to_vec(value).expect("plain data")).map_err(|error| error.to_string())
 }

@@ -42,7 +42,7 @@ enum Tagged {
     B { y: Vec<f32>, z: Option<char> },
 }
 
-/// What is read is written and read again, and is the same.
+/// A value that is read is written and read again, and is the same.
 pub fn named(bytes: &[u8]) {
     let Ok(value) = read::<Value>(bytes, Bounds::CALL) else { return };
     let written = to_vec(&value.value).expect("it was read, so it can be written");

@@ -47,7 +47,7 @@ pub struct Options {
     refused_within: f64,
 }
 
-/// What clients have seen.
+/// The calls of all clients.
 #[derive(Default)]
 struct Seen {
     over: AtomicBool,

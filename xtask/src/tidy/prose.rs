@@ -8,9 +8,9 @@ const COLUMNS: usize = 100;
 /// Words of a sentence. Most have far fewer.
 const SENTENCE: usize = 40;
 /// Words of the README, code and tables included.
-const README: usize = 900;
+const README: usize = 960;
 /// Words of all documents together.
-const ALL: usize = 92_000;
+const ALL: usize = 95_000;
 /// Entries of the glossary.
 const GLOSSARY: usize = 76;
 

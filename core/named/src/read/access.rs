@@ -1,4 +1,4 @@
-//! What visitors ask for the parts of a value.
+//! The parts of a value, as visitors ask for them.
 
 use alloc::format;
 

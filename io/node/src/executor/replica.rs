@@ -42,7 +42,7 @@ pub(crate) struct Replica {
     /// Its last call was.
     pub quick: bool,
     trials: Trials,
-    /// What is to be told of the state.
+    /// News of the state, to be told once.
     notices: Vec<Notice>,
 }
 
@@ -158,7 +158,7 @@ impl Replica {
         (Executed::Reply(limited(outcome)), panicked)
     }
 
-    /// What has been found out of the state, to be told once.
+    /// The news of the state since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }

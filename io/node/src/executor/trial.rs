@@ -26,7 +26,7 @@ const QUICK: Duration = Duration::from_millis(1);
 /// A state that is larger is not tried.
 const LARGE: usize = 1 << 20;
 
-/// What is to be told of a replica's state.
+/// News of a replica's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// It cannot be written, or reads back as another one: why.
