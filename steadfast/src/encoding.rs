@@ -72,9 +72,11 @@ fn in_postcard<T: Serialize + DeserializeOwned>(value: &T) -> Result<Vec<u8>, St
     let back = Encoding::Postcard.decode(&bytes)?;
     match named::same(&in_names(&back)?, &in_names(value)?) {
         true => Ok(bytes),
-        false => Err("the other side was built with a former version of Steadfast, whose encoding \
+        false => {
+            Err("the other side was built with a former version of Steadfast, whose encoding \
                       cannot carry this value: build it anew"
-            .to_owned()),
+                .to_owned())
+        }
     }
 }
 

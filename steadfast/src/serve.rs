@@ -166,8 +166,9 @@ mod tests {
 
     #[test]
     fn an_error_of_the_service_is_not_a_refusal() {
-        let outcome =
-            answer_fallible(&call(true, b"[]"), "fail()", |_: [u8; 0]| Err::<(), _>("full".to_owned()));
+        let outcome = answer_fallible(&call(true, b"[]"), "fail()", |_: [u8; 0]| {
+            Err::<(), _>("full".to_owned())
+        });
         assert_eq!(outcome, ServiceOutcome::Error("\"full\"".into()));
     }
 

@@ -98,7 +98,11 @@ impl Stub {
     }
 
     /// Calls a method that returns a `Result`.
-    pub fn call_fallible<A: Serialize + DeserializeOwned, T: DeserializeOwned, E: DeserializeOwned>(
+    pub fn call_fallible<
+        A: Serialize + DeserializeOwned,
+        T: DeserializeOwned,
+        E: DeserializeOwned,
+    >(
         &self,
         method: MethodId,
         arguments: &A,
@@ -116,7 +120,11 @@ impl Stub {
     }
 
     /// Calls a method that changes nothing and returns a `Result`.
-    pub fn read_fallible<A: Serialize + DeserializeOwned, T: DeserializeOwned, E: DeserializeOwned>(
+    pub fn read_fallible<
+        A: Serialize + DeserializeOwned,
+        T: DeserializeOwned,
+        E: DeserializeOwned,
+    >(
         &self,
         method: MethodId,
         arguments: &A,

@@ -144,7 +144,8 @@ impl Aliased for () {
 #[test]
 fn a_result_behind_an_alias_is_a_result() {
     let mut service = AliasedService::new(());
-    let full = |seats: u32| ServiceOutcome::Error(format!(r#"{{"Full":{{"seats":{seats}}}}}"#).into());
+    let full =
+        |seats: u32| ServiceOutcome::Error(format!(r#"{{"Full":{{"seats":{seats}}}}}"#).into());
     assert_eq!(call(&mut service, "generic", "[true]"), full(1));
     assert_eq!(call(&mut service, "generic", "[false]"), ok("7"));
     assert_eq!(call(&mut service, "plain", "[true]"), full(2));

@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use crate::Bounds;
+use crate::bounds::{Bounds, MARK};
 use crate::error::Error;
 use crate::number;
 use crate::read::Reader;
@@ -19,7 +19,7 @@ pub fn same(a: &[u8], b: &[u8]) -> bool {
 
 /// The value with all its parts in one order, and without numbers of its table.
 fn sorted(bytes: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut input = bytes.get(crate::MARK.len()..).ok_or_else(Error::cut)?;
+    let mut input = bytes.get(MARK.len()..).ok_or_else(Error::cut)?;
     let table = Table::take(&mut input)?;
     let mut reader = Reader::new(input, &table, Bounds::NONE);
     let mut out = Vec::new();

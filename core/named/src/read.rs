@@ -6,20 +6,17 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use serde::de::{DeserializeOwned, Error as _, IntoDeserializer, Unexpected, Visitor};
 use serde::Deserializer;
+use serde::de::{DeserializeOwned, Error as _, IntoDeserializer, Unexpected, Visitor};
 
+use crate::bounds::{Bounds, MARK, MAX_DROPPED, Reading};
 use crate::error::Error;
 use crate::number;
 use crate::table::Table;
 use crate::tag;
-use crate::{Bounds, MARK, MAX_DROPPED, Reading};
 use access::{Elements, Entries, Fields, OneEntry, Variant};
 
-pub fn from_slice<T: DeserializeOwned>(
-    bytes: &[u8],
-    bounds: Bounds,
-) -> Result<Reading<T>, Error> {
+pub fn from_slice<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<Reading<T>, Error> {
     let Some((mark, mut input)) = bytes.split_first_chunk::<12>() else {
         return Err(Error::cut());
     };
@@ -383,11 +380,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'_, 'de> {
         self.value(visitor)
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(
-        self,
-        _: usize,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
         self.deserialize_seq(visitor)
     }
 

@@ -8,11 +8,11 @@ use core::fmt::Display;
 
 use serde::{Serialize, Serializer};
 
+use crate::bounds::{Bounds, MARK};
 use crate::error::Error;
 use crate::number;
 use crate::table::Writing;
 use crate::tag;
-use crate::{Bounds, MARK};
 use compound::{Elements, Entries, Fields};
 
 pub fn to_vec<T: Serialize + ?Sized>(value: &T, bounds: Bounds) -> Result<Vec<u8>, Error> {
@@ -291,11 +291,7 @@ impl<'a> Serializer for &'a mut Writer {
         Elements::begin(self, Some(length))
     }
 
-    fn serialize_tuple_struct(
-        self,
-        _: &'static str,
-        length: usize,
-    ) -> Result<Elements<'a>, Error> {
+    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<Elements<'a>, Error> {
         Elements::begin(self, Some(length))
     }
 

@@ -48,8 +48,7 @@ fn fields_are_added_renamed_widened_and_made_optional() {
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Name(String);
     let now: V2 = becomes(&v1()).expect("each change has its rule");
-    let wanted =
-        V2 { amount: 100, credit: Some(7), names: vec![Name("a".into())], limit: 0 };
+    let wanted = V2 { amount: 100, credit: Some(7), names: vec![Name("a".into())], limit: 0 };
     assert_eq!(now, wanted);
 }
 

@@ -18,6 +18,7 @@ use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 use crate::HostError;
 use crate::service::{Factory, HostOptions};
 
+mod guard;
 mod process;
 mod replica;
 mod report;
@@ -25,9 +26,10 @@ mod standby;
 mod threads;
 mod trial;
 
+pub(crate) use guard::{cut, panic_text};
 pub(crate) use process::Process;
+pub(crate) use replica::Replica;
 use replica::bytes_of;
-pub(crate) use replica::{Replica, cut, panic_text};
 use report::Reply;
 pub(crate) use report::{Asked, Done, Report, StateReply};
 pub(crate) use standby::Standby;

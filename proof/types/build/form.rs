@@ -66,7 +66,14 @@ const PLAIN: &[(&str, &[&str])] = &[
     ("char", &["'a'", "'\\u{1f600}'", "'\\0'"]),
     ("String", &["String::new()", "\"tex\\u{0}t\".to_owned()", "\"\\u{6f22} \\\"\".to_owned()"]),
     ("()", &["()", "()", "()"]),
-    ("std::time::Duration", &["std::time::Duration::ZERO", "std::time::Duration::new(1, 2)", "std::time::Duration::from_micros(7)"]),
+    (
+        "std::time::Duration",
+        &[
+            "std::time::Duration::ZERO",
+            "std::time::Duration::new(1, 2)",
+            "std::time::Duration::from_micros(7)",
+        ],
+    ),
     ("std::net::IpAddr", &["[10, 0, 0, 1].into()", "[0u16; 8].into()", "[255, 0, 0, 0].into()"]),
 ];
 
@@ -156,7 +163,8 @@ impl World {
     /// A field with random attributes. `may_flatten`: serde permits it here.
     fn field(&mut self, ident: String, may_flatten: bool) -> Field {
         if may_flatten && self.draw.one_in(6) {
-            let structs: Vec<Known> = self.known.iter().filter(|it| it.is_struct).cloned().collect();
+            let structs: Vec<Known> =
+                self.known.iter().filter(|it| it.is_struct).cloned().collect();
             if !structs.is_empty() {
                 let Known { name, values, is_sure, is_unbuffered, fields, .. } =
                     self.draw.of(&structs).clone();
@@ -211,7 +219,10 @@ impl World {
             let values = form.values.iter().map(|it| format!("{name}({it})")).collect();
             let Form { is_sure, is_unbuffered, .. } = form;
             let fields = Vec::new();
-            return (definition, Known { name, is_struct: false, fields, values, is_sure, is_unbuffered });
+            return (
+                definition,
+                Known { name, is_struct: false, fields, values, is_sure, is_unbuffered },
+            );
         }
         let fields = self.fields(true);
         let is_flat = fields.iter().any(|it| it.definition.starts_with("#[serde(flatten"));
@@ -233,7 +244,10 @@ impl World {
         // same name twice is one value for both.
         let is_sure = fields.iter().all(|it| it.form.is_sure) && once.len() == names.len();
         let denies = container.contains("deny");
-        (definition, Known { name, is_struct: !denies, fields: names, values, is_sure, is_unbuffered })
+        (
+            definition,
+            Known { name, is_struct: !denies, fields: names, values, is_sure, is_unbuffered },
+        )
     }
 
     /// The fields of a struct or variant in braces, and values in braces.
@@ -252,7 +266,8 @@ impl World {
     }
 
     fn enumeration(&mut self, name: String) -> (String, Known) {
-        let kind = *self.draw.of(&["", "", "untagged", "tag = \"type\"", "tag = \"t\", content = \"c\""]);
+        let kind =
+            *self.draw.of(&["", "", "untagged", "tag = \"type\"", "tag = \"t\", content = \"c\""]);
         let mut code = match kind {
             "" => String::new(),
             kind => format!("#[serde({kind})]\n"),

@@ -33,9 +33,12 @@ fn main() {
     for (i, calls) in calls.chunks(TOGETHER).enumerate() {
         let _ = write!(code, "\nfn try_{i}(tally: &mut Tally) {{\n{}}}\n", calls.concat());
     }
-    let all: Vec<String> =
-        (0..calls.chunks(TOGETHER).len()).map(|i| format!("try_{i}")).collect();
-    let _ = write!(code, "\nconst SEED: u64 = {seed};\nconst ALL: &[fn(&mut Tally)] = &[{}];\n", all.join(", "));
+    let all: Vec<String> = (0..calls.chunks(TOGETHER).len()).map(|i| format!("try_{i}")).collect();
+    let _ = write!(
+        code,
+        "\nconst SEED: u64 = {seed};\nconst ALL: &[fn(&mut Tally)] = &[{}];\n",
+        all.join(", ")
+    );
     let out = env::var("OUT_DIR").expect("cargo says where");
     fs::write(Path::new(&out).join("types.rs"), code).expect("cargo's folder is there");
 }

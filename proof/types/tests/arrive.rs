@@ -31,7 +31,9 @@ fn try_type<T: Debug + Clone + Serialize + DeserializeOwned>(
         for (what, arrived) in [("state", state), ("argument", argument)] {
             match arrived {
                 Ok(other) if format!("{other:?}") == format!("{value:?}") => {}
-                Ok(other) => tally.wrong.push(format!("{name}: {what} {value:?} arrived as {other:?}")),
+                Ok(other) => {
+                    tally.wrong.push(format!("{name}: {what} {value:?} arrived as {other:?}"))
+                }
                 Err(error) if is_sure => {
                     tally.wrong.push(format!("{name}: {what} {value:?} is refused: {error}"));
                 }
@@ -57,8 +59,7 @@ fn as_state<T: State>(value: &T, mut other: T) -> Result<T, String> {
 /// As a client writes it, a service takes and returns it, and a client reads the result.
 fn as_argument<T: Clone + Serialize + DeserializeOwned>(value: &T) -> Result<T, String> {
     let arguments = (value.clone(),);
-    let body =
-        named::tried(&arguments, named::Bounds::CALL).map_err(|error| error.to_string())?;
+    let body = named::tried(&arguments, named::Bounds::CALL).map_err(|error| error.to_string())?;
     let call = Call { method: MethodId::of("echo"), json: false, body: &body };
     match answer(&call, "echo", |(value,): (T,)| value) {
         ServiceOutcome::Ok(result) => named::from_slice(&result).map_err(|error| error.to_string()),
@@ -74,7 +75,10 @@ fn values_arrive_as_they_were() {
     ALL.iter().for_each(|try_types| try_types(&mut tally));
     println!(
         "seed {SEED}: {} types, {} values, {} refused where they are written, {} wrong",
-        tally.types, tally.values, tally.refused, tally.wrong.len()
+        tally.types,
+        tally.values,
+        tally.refused,
+        tally.wrong.len()
     );
     assert!(tally.wrong.is_empty(), "seed {SEED}:\n{}", tally.wrong.join("\n"));
     assert!(tally.refused < tally.values, "too much of it is beyond serde: {}", tally.refused);

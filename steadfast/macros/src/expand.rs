@@ -14,6 +14,9 @@ use crate::model::{self, Method, Output};
 use crate::options::Options;
 
 mod contract;
+mod outcome;
+
+use outcome::{is_result, returned};
 
 /// Writes the code, or the errors after the trait itself, so that nothing else fails for want of
 /// the trait.
@@ -244,6 +247,7 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
     let reads = methods.iter().map(|method| arm(name, method, true));
     let known: Vec<String> = methods.iter().map(Method::signature).collect();
     let known = format!("{name} has {}", known.join(", "));
+    let state = state();
     quote! {
         impl<T> #service<T> {
             /// Serves this implementation.
@@ -287,56 +291,63 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
                 }
             }
 
-            fn snapshot(
-                &self,
-            ) -> ::core::result::Result<::std::vec::Vec<u8>, ::steadfast::BoxError> {
-                ::steadfast::State::snapshot(&self.implementation)
-            }
+            #state
+        }
+    }
+}
 
-            fn snapshot_within(
-                &self,
-                bytes: usize,
-            ) -> ::core::result::Result<
-                ::core::option::Option<::std::vec::Vec<u8>>,
-                ::steadfast::BoxError,
-            > {
-                ::steadfast::State::snapshot_within(&self.implementation, bytes)
-            }
+/// The functions by which a node takes and gives the state.
+fn state() -> TokenStream {
+    quote! {
+        fn snapshot(
+            &self,
+        ) -> ::core::result::Result<::std::vec::Vec<u8>, ::steadfast::BoxError> {
+            ::steadfast::State::snapshot(&self.implementation)
+        }
 
-            fn restore(
-                &mut self,
-                state: &[u8],
-            ) -> ::core::result::Result<(), ::steadfast::BoxError> {
-                ::steadfast::State::restore(&mut self.implementation, state)
-            }
+        fn snapshot_within(
+            &self,
+            bytes: usize,
+        ) -> ::core::result::Result<
+            ::core::option::Option<::std::vec::Vec<u8>>,
+            ::steadfast::BoxError,
+        > {
+            ::steadfast::State::snapshot_within(&self.implementation, bytes)
+        }
 
-            fn restore_telling(
-                &mut self,
-                state: &[u8],
-                dropped: &mut ::std::vec::Vec<::std::string::String>,
-            ) -> ::core::result::Result<(), ::steadfast::BoxError> {
-                ::steadfast::State::restore_telling(&mut self.implementation, state, dropped)
-            }
+        fn restore(
+            &mut self,
+            state: &[u8],
+        ) -> ::core::result::Result<(), ::steadfast::BoxError> {
+            ::steadfast::State::restore(&mut self.implementation, state)
+        }
 
-            fn is_same_state(&self, one: &[u8], other: &[u8]) -> bool {
-                ::steadfast::State::is_same(&self.implementation, one, other)
-            }
+        fn restore_telling(
+            &mut self,
+            state: &[u8],
+            dropped: &mut ::std::vec::Vec<::std::string::String>,
+        ) -> ::core::result::Result<(), ::steadfast::BoxError> {
+            ::steadfast::State::restore_telling(&mut self.implementation, state, dropped)
+        }
 
-            fn delta(
-                &mut self,
-            ) -> ::core::result::Result<
-                ::core::option::Option<::std::vec::Vec<u8>>,
-                ::steadfast::BoxError,
-            > {
-                ::steadfast::State::delta(&mut self.implementation)
-            }
+        fn is_same_state(&self, one: &[u8], other: &[u8]) -> bool {
+            ::steadfast::State::is_same(&self.implementation, one, other)
+        }
 
-            fn apply(
-                &mut self,
-                delta: &[u8],
-            ) -> ::core::result::Result<(), ::steadfast::BoxError> {
-                ::steadfast::State::apply(&mut self.implementation, delta)
-            }
+        fn delta(
+            &mut self,
+        ) -> ::core::result::Result<
+            ::core::option::Option<::std::vec::Vec<u8>>,
+            ::steadfast::BoxError,
+        > {
+            ::steadfast::State::delta(&mut self.implementation)
+        }
+
+        fn apply(
+            &mut self,
+            delta: &[u8],
+        ) -> ::core::result::Result<(), ::steadfast::BoxError> {
+            ::steadfast::State::apply(&mut self.implementation, delta)
         }
     }
 }
@@ -375,25 +386,6 @@ fn arm(service: &Ident, method: &Method, reads: bool) -> TokenStream {
 /// cannot send it.
 fn at_result(method: &Method, name: &str) -> Ident {
     Ident::new(name, method.output.ok.span())
-}
-
-/// Whether the type is a `Result`, as the compiler knows it.
-fn is_result(ty: &Type) -> TokenStream {
-    quote! { { ::steadfast::__private::IsResult::<#ty>::YES } }
-}
-
-/// The types that a caller gets: the result, and the service's own error.
-fn returned(method: &Method) -> (TokenStream, TokenStream) {
-    let Output { ok, error, may_be_result } = &method.output;
-    let part = |name: TokenStream| {
-        let is_result = is_result(ok);
-        quote! { <#ok as ::steadfast::__private::Returned<#is_result>>::#name }
-    };
-    match error {
-        Some(error) => (ok.to_token_stream(), error.to_token_stream()),
-        None if *may_be_result => (part(quote! { Ok }), part(quote! { Error })),
-        None => (ok.to_token_stream(), quote! { ::core::convert::Infallible }),
-    }
 }
 
 fn client(item: &ItemTrait, methods: &[Method], client: &Ident, kind: Kind) -> TokenStream {
@@ -483,8 +475,7 @@ fn client_method(item: &ItemTrait, method: &Method, kind: Kind) -> TokenStream {
             at_result(method, &format!("{verb}_fallible")).to_token_stream()
         }
         Output { ok, may_be_result: true, .. } => {
-            let (name, is_result) =
-                (at_result(method, &format!("{verb}_returned")), is_result(ok));
+            let (name, is_result) = (at_result(method, &format!("{verb}_returned")), is_result(ok));
             quote! { #name::<#arguments, #ok, #is_result> }
         }
         _ => at_result(method, verb).to_token_stream(),

@@ -23,7 +23,11 @@ impl AsyncStub {
     }
 
     /// Calls a method that returns a `Result`.
-    pub async fn call_fallible<A: Serialize + DeserializeOwned, T: DeserializeOwned, E: DeserializeOwned>(
+    pub async fn call_fallible<
+        A: Serialize + DeserializeOwned,
+        T: DeserializeOwned,
+        E: DeserializeOwned,
+    >(
         &self,
         method: MethodId,
         arguments: &A,
@@ -41,7 +45,11 @@ impl AsyncStub {
     }
 
     /// Calls a method that changes nothing and returns a `Result`.
-    pub async fn read_fallible<A: Serialize + DeserializeOwned, T: DeserializeOwned, E: DeserializeOwned>(
+    pub async fn read_fallible<
+        A: Serialize + DeserializeOwned,
+        T: DeserializeOwned,
+        E: DeserializeOwned,
+    >(
         &self,
         method: MethodId,
         arguments: &A,

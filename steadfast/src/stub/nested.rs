@@ -47,7 +47,8 @@ impl<'c> NestedStub<'c> {
         arguments: &A,
         service_error: ReadError<E>,
     ) -> Result<T, CallError<E>> {
-        let (mut encoding, mut answer) = (self.encoding, self.call_in(self.encoding, method, arguments)?);
+        let (mut encoding, mut answer) =
+            (self.encoding, self.call_in(self.encoding, method, arguments)?);
         // The replicas of the other group may be of a program that was built before. It did not
         // execute the call, which is the same at every replica of this group.
         let refused = matches!(answer, Err(NestedError::Refused(Refusal::BadArguments, _)));
@@ -95,7 +96,11 @@ impl<'c> NestedStub<'c> {
     }
 
     /// Calls a method that returns a `Result`.
-    pub fn call_fallible<A: Serialize + DeserializeOwned, T: DeserializeOwned, E: DeserializeOwned>(
+    pub fn call_fallible<
+        A: Serialize + DeserializeOwned,
+        T: DeserializeOwned,
+        E: DeserializeOwned,
+    >(
         &self,
         method: MethodId,
         arguments: &A,

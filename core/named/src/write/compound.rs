@@ -185,11 +185,7 @@ impl<'a> Fields<'a> {
     }
 
     #[inline]
-    fn field<T: Serialize + ?Sized>(
-        &mut self,
-        name: &'static str,
-        value: &T,
-    ) -> Result<(), Error> {
+    fn field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
         match self.likely {
             Some(shape) => {
                 let fields = self.writer.table.fields(shape);

@@ -35,8 +35,7 @@ pub(super) fn serve(
 ) -> Result<(), AttachError> {
     let (output, waiting) = (BytesMut::new(), VecDeque::new());
     let link = Arc::new(Shared(Mutex::new(Link { node, output, waiting })));
-    let replica =
-        Replica::new(GroupId::of(group), 0, make, Style::default(), Some(link.clone()));
+    let replica = Replica::new(GroupId::of(group), 0, make, Style::default(), Some(link.clone()));
     let replica = replica.map_err(AttachError::State)?;
     link.lock().node.introduce(group)?;
     Server { link, replica, arriving: Vec::new(), begins }.serve()

@@ -23,7 +23,8 @@ use wire::limits::ATTACH_PIECE;
 use wire::ordered::Style;
 use wire::{Duration, GroupId};
 
-use super::replica::{bytes_of, cut};
+use super::guard::cut;
+use super::replica::bytes_of;
 use super::report::{Asked, Done, Report, StateReply};
 use crate::error::HostError;
 use crate::heavy;

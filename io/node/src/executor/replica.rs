@@ -1,23 +1,22 @@
 //! A service under guard: its panics end neither the replica nor its host, and its outputs are kept
 //! within limits. It is the same in a node's thread and in a separate program.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::{Applied, Changes, Command, Executed, ServiceOutcome};
 use os::clock::monotonic;
 use wire::client::Refusal;
-use wire::limits::{MAX_BODY, MAX_REASON};
+use wire::limits::MAX_BODY;
 use wire::ordered::Style;
 use wire::{Duration, GroupId};
 
+use super::guard::{ask, cut, guarded};
 use super::report::{Done, StateReply};
 use super::trial::{Notice, Trials, dropped};
 use crate::error::HostError;
 use crate::heavy;
-use crate::service::{BoxError, Call, Context, Factory, Line, Outside, Service};
+use crate::service::{Call, Context, Factory, Line, Outside, Service};
 
 /// A handler that took less than this the last time is waited for before what it ordered is sent:
 /// less than the three system calls that it goes before.
@@ -232,28 +231,6 @@ pub(crate) fn bytes_of(command: &Command) -> usize {
     }
 }
 
-/// Runs the service's code; its panic ends neither the replica nor the node. The service's state
-/// after it is the service's affair, and the same at every replica.
-fn guarded<T>(what: &str, run: impl FnOnce() -> T) -> Result<T, ()> {
-    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
-        tracing::error!(panic = panic_text(&*panic), "a service panicked in its {what}");
-    })
-}
-
-/// Returns a service's answer about its state, with errors and panics as text.
-pub(super) fn ask<T>(what: &str, run: impl FnOnce() -> Result<T, BoxError>) -> Result<T, String> {
-    match guarded(what, run) {
-        Ok(answer) => answer.map_err(|error| error.to_string()),
-        Err(()) => Err(format!("the service panicked in its {what}")),
-    }
-}
-
-/// The message of a panic.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
-}
-
 /// Keeps what the service says within what a reply may carry.
 pub(super) fn limited(outcome: ServiceOutcome) -> ServiceOutcome {
     match outcome {
@@ -267,12 +244,4 @@ pub(super) fn limited(outcome: ServiceOutcome) -> ServiceOutcome {
         ServiceOutcome::Refused(refusal, reason) => ServiceOutcome::Refused(refusal, cut(reason)),
         fine => fine,
     }
-}
-
-/// A reason, cut between characters where the wire would refuse it.
-pub(crate) fn cut(mut reason: String) -> String {
-    let fits = |end: &usize| reason.is_char_boundary(*end);
-    let end = (0..=reason.len().min(MAX_REASON)).rev().find(fits).unwrap_or(0);
-    reason.truncate(end);
-    reason
 }

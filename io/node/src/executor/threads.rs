@@ -12,8 +12,8 @@ use os::waker::Waker;
 use wire::{GroupId, Lane};
 
 use super::replica::Replica;
-use crate::error::HostError;
 use super::report::{Asked, Report, StateReply};
+use crate::error::HostError;
 use crate::managing::Clocks;
 use crate::service::{Factory, HostOptions, Line};
 

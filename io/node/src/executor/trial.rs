@@ -10,7 +10,7 @@ use os::clock::monotonic;
 use wire::limits::MAX_REASON;
 use wire::{Duration, Time};
 
-use super::replica::{ask, cut};
+use super::guard::{ask, cut};
 use crate::service::{Factory, Service};
 
 /// Between two trials.
@@ -50,7 +50,6 @@ pub struct Trials {
     /// The state was too large when it was last seen.
     is_large: bool,
 }
-
 
 impl Default for Trials {
     fn default() -> Self {
@@ -175,8 +174,9 @@ mod tests {
     fn lossy(value: u8) -> (Lossy, Factory, Arc<AtomicU32>) {
         let snapshots = Arc::new(AtomicU32::new(0));
         let (of_one, of_other) = (snapshots.clone(), snapshots.clone());
-        let make =
-            move || -> Box<dyn Service> { Box::new(Lossy { value: 0, limit: 9, snapshots: of_other.clone() }) };
+        let make = move || -> Box<dyn Service> {
+            Box::new(Lossy { value: 0, limit: 9, snapshots: of_other.clone() })
+        };
         (Lossy { value, limit: 9, snapshots: of_one }, Box::new(make), snapshots)
     }
 

@@ -33,13 +33,8 @@ pub enum Version {
 
 impl Version {
     /// Those that read the state of the one before, in order.
-    pub const FITTING: [Version; 5] = [
-        Version::Added,
-        Version::Reordered,
-        Version::Renamed,
-        Version::Removed,
-        Version::Nested,
-    ];
+    pub const FITTING: [Version; 5] =
+        [Version::Added, Version::Reordered, Version::Renamed, Version::Removed, Version::Nested];
 
     /// Serves a replica of it.
     pub fn serve(self) -> Outcome<()> {

@@ -5,6 +5,7 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::{ItemTrait, Type, parse_quote};
 
+use super::outcome::is_result;
 use crate::model::{Method, Output, attributes, written};
 use crate::schema::{documentation, text_of};
 
@@ -66,7 +67,7 @@ fn outcome(output: &Output) -> (TokenStream, TokenStream) {
             (in_types(ok), quote! { ::core::option::Option::Some(#error) })
         }
         None if *may_be_result => {
-            let (is_result, written) = (super::is_result(ok), written(ok));
+            let (is_result, written) = (is_result(ok), written(ok));
             let part = |name: TokenStream| -> Type {
                 parse_quote! { <#ok as ::steadfast::__private::Returned<#is_result>>::#name }
             };
