@@ -32,8 +32,11 @@ pub const RING: VersionRange = VersionRange::new(1, 1);
 /// system's own groups.
 pub const GROWTH: u8 = 2;
 
+/// The level of rules from which on states, keys and reasons are told whole.
+pub const WHOLE: u8 = 3;
+
 /// The decisions of replicas.
-pub const RULES: VersionRange = VersionRange::new(1, 2);
+pub const RULES: VersionRange = VersionRange::new(2, 3);
 
 /// Between a client and a node.
 pub const CLIENT: VersionRange = VersionRange::new(1, 1);
