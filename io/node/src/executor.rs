@@ -28,7 +28,7 @@ pub(crate) use process::Process;
 use replica::bytes_of;
 pub(crate) use replica::{Replica, cut, panic_text};
 use report::Reply;
-pub(crate) use report::{Asked, Done, Report, StateReply};
+pub(crate) use report::{Asked, Done, Noticed, Report, StateReply};
 pub(crate) use standby::Standby;
 pub(crate) use threads::Results;
 use threads::{Plan, Threads};
