@@ -23,9 +23,9 @@ pub mod status {
     pub use ::admin::status::{
         BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus,
         HandshakeCounters, HostStatus, JournalStatus, KeyChange, LinkStatus, LogStatus,
-        MalformedCounters, ManagerStatus, NestedStatus, NodeLinks, NodeProgram, ProgramState,
-        ProgramStatus, ReplicaStatus, ReplicaUse, RingStatus, SealCounters, SealStatus, Status,
-        StorageStatus, TlsStatus, UnfitStatus, VersionsStatus,
+        MalformedCounters, ManagerStatus, NestedStatus, NodeLinks, NodeProgram, NoteStatus,
+        ProgramState, ProgramStatus, ReplicaStatus, ReplicaUse, RingStatus, SealCounters,
+        SealStatus, Status, StorageStatus, TlsStatus, UnfitStatus, VersionsStatus,
     };
     pub use ::admin::{Explanation, IfLost, Standing, explain};
     pub use os::own_time::OwnTime;

@@ -128,7 +128,7 @@ pub use client::{
 #[cfg(feature = "tls")]
 pub use client::{Tls, TlsError};
 pub use wire::client::Refusal;
-pub use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
+pub use wire::ordered::{About, AckLevel, Durability, GroupOptions, Style};
 pub use wire::{
     ClientId, GroupId, Incarnation, Member, MethodId, NodeId, Random, RingId, Time, ViewNumber,
 };

@@ -1,17 +1,18 @@
 //! `steadfast deploy`: the cluster runs a service on some of its nodes.
 
+mod course;
 mod file;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use steadfast::admin::DeployAnswer;
-use steadfast::status::DeploymentsStatus;
 
 use super::at::At;
-use super::wait::{self, duration};
+use super::wait::{self, long_duration};
 use super::{Failure, finish, print};
+use course::Course;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,6 +28,10 @@ examples/deploy/service.toml shows every key. The cluster replaces a lost replic
 Another `deploy` of the group changes the number of replicas, policies, labels and need. A new
 program (or arguments, folder, environment) is a rolling upgrade while the group serves. One replica
 after the other ends, starts with the new program and receives the state; the primary is the last.
+Before a replica ends, its node tries the new program beside it: the program has to start, to read
+the group's present state, and to give it again. Otherwise the upgrade is refused with the reason, and
+no replica has ended. (STEADFAST_TRIAL = \"off\" in [environment] leaves the trial out, for programs
+that cannot run twice on a host.)
 If the new program ends again and again, or lacks the state after 60 s, the cluster rolls the
 upgrade back; `steadfast deployments` shows the reason. During an upgrade both programs must
 give the same answers and read each other's state.
@@ -49,8 +54,9 @@ pub struct Args {
     /// Only show the placement, and the reasons against other nodes.
     #[arg(long)]
     dry_run: bool,
-    /// Wait until all replicas have the state, at most for this time.
-    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "dry_run")]
+    /// Wait until all replicas have the state, at most for this time. It ends sooner, with the reason,
+    /// when that is known to be impossible.
+    #[arg(long, value_name = "TIME", value_parser = long_duration, conflicts_with = "dry_run")]
     wait: Option<Duration>,
     #[command(flatten)]
     at: At,
@@ -71,26 +77,18 @@ fn deploy(args: &Args) -> Result<(), Failure> {
     // place.
     let ask = || node.deploy(&deployment, args.dry_run).map_err(Failure::failed);
     let answer = wait::until(args.wait, ask, |_| None)?;
+    let mut dropped = String::new();
     if args.wait.is_some() {
         let look = || node.deployments().map_err(Failure::failed);
-        wait::until(args.wait, look, |all| missing(all, &answer.group))?;
+        let mut course = Course::new(Instant::now(), &deployment);
+        let all = wait::until_known(args.wait, look, |all| course.look(Instant::now(), all))?;
+        dropped = course.dropped(&all);
     }
     if args.json {
         let json = serde_json::to_string_pretty(&answer).map_err(Failure::failed)?;
         return print(&format!("{json}\n"));
     }
-    print(&text(&answer, args.dry_run))
-}
-
-/// Returns the reason why the deployment has not settled yet, if it has not.
-fn missing(all: &DeploymentsStatus, group: &str) -> Option<String> {
-    let found = all.deployments.iter().find(|it| it.deployment.group == group);
-    let Some(it) = found else { return Some(format!("{group} is no longer deployed")) };
-    let synced = it.seats.iter().filter(|seat| seat.on && seat.synced).count();
-    let wanted = it.deployment.replicas;
-    (!it.settled).then(|| {
-        format!("{synced} of {wanted} replicas have the state: see `steadfast deployments`")
-    })
+    print(&(text(&answer, args.dry_run) + &dropped))
 }
 
 fn text(answer: &DeployAnswer, dry: bool) -> String {

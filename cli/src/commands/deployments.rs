@@ -140,6 +140,9 @@ pub fn line(it: &DeploymentStatus) -> String {
             line += &format!("; but {}: {reason}", place.node);
         }
     }
+    for note in &it.notes {
+        line += &format!("\n  {}", note.fact());
+    }
     line + &upgrade(it)
 }
 
@@ -188,6 +191,7 @@ mod tests {
             settled: false,
             upgrade: None,
             undone: None,
+            notes: Vec::new(),
             seats: vec![
                 place(1, true, true, Some("it is being drained")),
                 place(2, true, true, None),

@@ -126,6 +126,7 @@ fn text(it: &Explanation) -> String {
                 .into(),
         );
     }
+    it.troubles.iter().for_each(|trouble| say(format!("! {trouble}")));
     for (place, host) in it.hosts.iter().enumerate() {
         say(line(place, host));
     }

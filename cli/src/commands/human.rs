@@ -97,6 +97,7 @@ fn troubles(status: &Status) -> Vec<String> {
             };
             troubles.push(format!("the service of {} is hung at this node, {then}", group.name));
         }
+        troubles.extend(group.state_troubles());
     }
     for (knob, grant) in status.realtime.grants() {
         if let Grant::Refused(why) = grant {
@@ -319,6 +320,7 @@ fn groups(text: &mut String, status: &Status) {
     }
     for (mark, meaning) in [
         ('(', "(n): this replica is receiving the state"),
+        ('!', "n!: this replica cannot give, or cannot read, the state; the line above says why"),
         ('?', "n?: this node is not in the ring; the view is the last one known"),
     ] {
         if rows.iter().any(|row| row[REPLICAS].contains(mark)) {
@@ -370,9 +372,12 @@ fn row(group: &GroupStatus, status: &Status) -> [String; 8] {
     let replicas: Vec<String> = group
         .replicas
         .iter()
-        .map(|replica| match replica.synced {
-            true => name(replica.node),
-            false => format!("({})", name(replica.node)),
+        .map(|replica| {
+            let mark = if group.has_state_trouble(replica.node) { "!" } else { "" };
+            match replica.synced {
+                true => format!("{}{mark}", name(replica.node)),
+                false => format!("({}){mark}", name(replica.node)),
+            }
         })
         .collect();
     // Only a node with a replica of its own knows these.

@@ -10,20 +10,43 @@ use super::Failure;
 /// How often is looked.
 const PERIOD: Duration = Duration::from_millis(50);
 
+/// The result of a look at something that is waited for.
+pub enum Look {
+    /// It is so.
+    Done,
+    /// Not yet, and why.
+    NotYet(String),
+    /// It will never be, and why.
+    Never(String),
+}
+
 /// Looks until it is so, or the time is over: then the last reason says why it is not. Without a
 /// time it looks once, and takes what there is.
 pub fn until<T>(
     limit: Option<Duration>,
-    mut look: impl FnMut() -> Result<T, Failure>,
+    look: impl FnMut() -> Result<T, Failure>,
     missing: impl Fn(&T) -> Option<String>,
+) -> Result<T, Failure> {
+    until_known(limit, look, |found| match missing(found) {
+        None => Look::Done,
+        Some(why) => Look::NotYet(why),
+    })
+}
+
+/// The same, and ends as soon as it is known that it will never be so.
+pub fn until_known<T>(
+    limit: Option<Duration>,
+    mut look: impl FnMut() -> Result<T, Failure>,
+    mut judge: impl FnMut(&T) -> Look,
 ) -> Result<T, Failure> {
     let Some(limit) = limit else { return look() };
     let deadline = Instant::now() + limit;
     loop {
         let why = match look() {
-            Ok(found) => match missing(&found) {
-                None => return Ok(found),
-                Some(why) => why,
+            Ok(found) => match judge(&found) {
+                Look::Done => return Ok(found),
+                Look::Never(why) => return Err(Failure::Failed(why)),
+                Look::NotYet(why) => why,
             },
             Err(Failure::Failed(why)) => why,
             Err(wrong) => return Err(wrong),
@@ -35,8 +58,20 @@ pub fn until<T>(
     }
 }
 
+/// The longest wait for something that may take several steps of a minute each.
+const LONGEST: Duration = Duration::from_secs(3_600);
+
 /// A time with its unit, at most a minute.
 pub fn duration(text: &str) -> Result<Duration, String> {
+    at_most(MAX_DEADLINE, text)
+}
+
+/// A time with its unit, at most an hour.
+pub fn long_duration(text: &str) -> Result<Duration, String> {
+    at_most(LONGEST, text)
+}
+
+fn at_most(most: Duration, text: &str) -> Result<Duration, String> {
     let wrong = || "give a number and a unit, such as 500us, 250ms, 1.5s or 1m".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
     let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
@@ -48,8 +83,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(wrong()),
     };
     let duration = Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())?;
-    if duration.is_zero() || duration > MAX_DEADLINE {
-        return Err(format!("a time is more than nothing and at most {MAX_DEADLINE:?}"));
+    if duration.is_zero() || duration > most {
+        return Err(format!("a time is more than nothing and at most {most:?}"));
     }
     Ok(duration)
 }
@@ -69,6 +104,19 @@ mod tests {
         {
             duration(wrong).expect_err(wrong);
         }
+    }
+
+    #[test]
+    fn a_deployment_may_be_waited_for_longer_than_a_roll_back_takes() {
+        assert_eq!(long_duration("10m"), Ok(Duration::from_secs(600)));
+        long_duration("61m").expect_err("too long");
+    }
+
+    #[test]
+    fn what_will_never_be_is_not_waited_for() {
+        let limit = Some(Duration::from_secs(60));
+        let never = until_known(limit, || Ok(1), |_| Look::Never("refused".into()));
+        assert_eq!(never, Err(Failure::Failed("refused".into())));
     }
 
     #[test]

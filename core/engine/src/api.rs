@@ -42,7 +42,7 @@ pub use output::Output;
 pub use program::{Begun, ProgramNews};
 pub use reserve::ReserveNews;
 pub use restyle::RestyleError;
-pub use status::{GroupStatus, JournalStatus, ReplicaStatus, RingStatus, Status};
+pub use status::{GroupStatus, JournalStatus, ReplicaStatus, RingStatus, StateNote, Status};
 pub use storage::StorageNews;
 pub use transfer::Transfer;
 pub use upgrade::{UpgradeError, Versions};

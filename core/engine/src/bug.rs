@@ -20,6 +20,10 @@ wire::planted_bugs! {
         OwnRandom,
         /// A replica that missed a component keeps what it had.
         KeepStaleReplica,
+        /// A replica that comes back counts as one with the state, whatever it has missed.
+        TrustReturned,
+        /// A replica that was not given its state does not ask for it again.
+        AskOnce,
         /// A joining replica drops the requests that are ordered before its state is there.
         DropBacklog,
         /// Members without a replica count for the hold of a group's requests, instead of its

@@ -191,7 +191,8 @@ impl Membership {
     pub(crate) fn gathering(&self) -> Gathering<'_> {
         let whole = self.has_all_nodes() || self.planted.is(Bug::BeginWithoutAll);
         let level = self.levels.level();
-        Gathering { rule: self.rule, whole, component_order: &self.component_order, level }
+        let (rule, component_order, planted) = (self.rule, &self.component_order, self.planted);
+        Gathering { rule, whole, component_order, level, planted }
     }
 
     /// Some of the members have a disk.

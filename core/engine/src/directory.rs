@@ -217,6 +217,36 @@ impl Directory {
         Change::View
     }
 
+    /// The replica on `member` was not given the state by `transfer`: it is given it under another name,
+    /// and by another member if there is one.
+    pub(crate) fn give_anew(
+        &mut self,
+        member: Member,
+        id: GroupId,
+        transfer: ViewNumber,
+    ) -> Change {
+        let Some(group) = self.groups.get_mut(&id) else { return Change::None };
+        let waits = |replica: &Replica| match replica.state {
+            State::Unsynced { transfer: t, donor: Some(donor) } => {
+                (replica.member == member && t == transfer).then_some(donor)
+            }
+            _ => None,
+        };
+        let Some(before) = group.replicas.iter().find_map(waits) else { return Change::None };
+        // The next towards the first in rank; after that the last again.
+        let synced: Vec<Member> = group.synced().collect();
+        let place = synced.iter().position(|donor| *donor == before).unwrap_or_default();
+        let donor = match place {
+            0 => synced.last().copied(),
+            place => Some(synced[place - 1]),
+        };
+        group.advance();
+        let state = State::Unsynced { transfer: group.transfer(), donor };
+        let replica = group.replicas.iter_mut().find(|replica| replica.member == member);
+        replica.expect("it was found").state = state;
+        Change::View
+    }
+
     /// The replica on `member` becomes the primary, if it has the state and the group is still in
     /// this view.
     pub(crate) fn promote(

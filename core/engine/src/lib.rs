@@ -43,8 +43,8 @@ pub use api::{
     GrowthError, GrowthStatus, HangRule, HostError, JournalStatus, Kept, KeyChangeStatus,
     KeyCommand, KeyError, KeyStatus, LogStatus, MoveError, NestedCall, NestedError, NestedStatus,
     Nodes, Output, ProgramNews, Quorum, ReplicaStatus, ReserveNews, Restore, RestoreError,
-    RestyleError, RingStatus, RosterNews, SaveError, Saved, ServiceOutcome, Status, StorageNews,
-    Suspicion, Ticket, Transfer, UpgradeError, Versions,
+    RestyleError, RingStatus, RosterNews, SaveError, Saved, ServiceOutcome, StateNote, Status,
+    StorageNews, Suspicion, Ticket, Transfer, UpgradeError, Versions,
 };
 #[cfg(feature = "planted-bugs")]
 pub use bug::Bug;

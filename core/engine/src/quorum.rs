@@ -12,6 +12,7 @@ use wire::ordered::{Announce, Component, MAX_ATTEMPTS, Place};
 use wire::{Member, NodeId};
 
 use crate::api::Quorum;
+use crate::bug::Planted;
 use crate::component_order::{ComponentOrder, age};
 
 /// The result of a configuration's announcements.
@@ -43,6 +44,7 @@ pub(crate) struct Gathering<'a> {
     pub(crate) component_order: &'a ComponentOrder,
     /// The level of the rules.
     pub(crate) level: u8,
+    pub(crate) planted: Planted,
 }
 
 /// A member's position in the newest component that it acted in. For two members of one component,

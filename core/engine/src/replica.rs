@@ -7,6 +7,7 @@ mod cold;
 mod effect;
 mod gate;
 mod lead;
+mod notes;
 mod primary;
 mod recall;
 mod restyle;
@@ -18,7 +19,6 @@ mod voting;
 mod work;
 
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
@@ -27,10 +27,10 @@ use wire::kept::{BEGUN, LOST};
 use wire::limits::{
     MAX_JOIN_BACKLOG, MAX_MEMBERS, MAX_SERVING, MAX_SERVING_BYTES, MAX_SESSION_WINDOW,
 };
-use wire::ordered::{Poison, Request, Style, nested_window};
+use wire::ordered::{About, Poison, Request, Style, nested_window};
 use wire::{GroupId, Lane, Time, ViewNumber};
 
-use crate::api::{Command, Event, Executed, ServiceOutcome, Ticket};
+use crate::api::{Command, Executed, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
 use crate::session::{Asked, Decision, Sessions, asks};
 use crate::style::StyleRules;
@@ -198,6 +198,8 @@ impl Replica {
         self.forget(effects);
         self.mode = Mode::Live;
         self.mark(BEGUN, effects);
+        self.is_well(About::Read, effects);
+        self.is_well(About::Give, effects);
         self.begin_to_vote(effects);
     }
 
@@ -314,10 +316,6 @@ impl Replica {
             effects.push(Effect::Overflow);
             self.idle(effects);
         }
-    }
-
-    fn failed(&self, reason: &str) -> Effect {
-        Effect::Event(Event::TransferFailed { group: self.group, reason: reason.to_string() })
     }
 
     fn apply(&mut self, arrival: Arrival, effects: &mut Vec<Effect>) {
@@ -472,7 +470,7 @@ impl Replica {
             (Task::Keep, Executed::Snapshot(result)) => {
                 match result {
                     Ok(service) => self.keep_taken(service, effects),
-                    Err(reason) => effects.push(self.failed(&reason)),
+                    Err(reason) => self.cannot_give(&reason, effects),
                 }
                 self.go_on(effects);
             }

@@ -7,6 +7,7 @@ pub(crate) mod hung;
 pub(crate) mod journal;
 pub(crate) mod leading;
 pub(crate) mod nested;
+mod notes;
 pub(crate) mod passive;
 mod reads;
 pub(crate) mod restoring;
@@ -26,7 +27,7 @@ use crate::base::Base;
 use crate::bug::Bug;
 use crate::directory::{Group, State};
 use crate::ordering::Ordering;
-use crate::parts::{Hangs, Votes};
+use crate::parts::{Hangs, Retries, StateNotes, Votes};
 use crate::replicas::hosted::{Hosted, is_on_disk};
 use crate::replicas::leading::Leading;
 use crate::replicas::nested::Nested;
@@ -46,6 +47,10 @@ pub(crate) struct Replicas {
     pub(crate) leading: Leading,
     /// States to be saved and restored.
     pub(crate) backups: Backups,
+    /// Things that services cannot do with states.
+    pub(crate) notes: StateNotes,
+    /// Replicas that wait in vain for states.
+    pub(crate) retries: Retries,
 }
 
 impl Replicas {

@@ -8,11 +8,13 @@
 //!   `stack/asked.rs`: requests of people, programs and the manager
 
 use alloc::collections::BTreeMap;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use bench::BenchHandler;
 use bytes::Bytes;
 use keys::KeyHandler;
+use wire::attach::Notice;
 use wire::client::{Bind, Frame};
 use wire::keys::KeyName;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_RESTYLES, MAX_WAITING};
@@ -20,7 +22,8 @@ use wire::ordered::{End, Ordered, Place, StateDeclined, Synced};
 use wire::{Caller, GroupId, NodeId, Payload, Random, Time};
 
 use crate::api::{
-    AwayWait, Config, Event, Executed, GrowthStatus, NestedCall, Output, Ticket, Transfer,
+    AwayWait, Config, Event, Executed, GrowthStatus, NestedCall, Output, StateNote, Ticket,
+    Transfer,
 };
 use crate::base::Base;
 use crate::bench::Bench;
@@ -32,7 +35,9 @@ use crate::groups::moves::Motive;
 use crate::groups::{GroupHandler, Groups};
 use crate::keys::Keys;
 use crate::ordering::{Ordering, Ring};
-use crate::parts::{Clients, Hangs, Outbox, Outputs, Progress, Records, Votes};
+use crate::parts::{
+    Clients, Hangs, Outbox, Outputs, Progress, Records, Retries, StateNotes, Votes,
+};
 use crate::replicas::hosted::{Hosted, is_on_disk};
 use crate::replicas::leading::Leading;
 use crate::replicas::nested::Nested;
@@ -93,6 +98,8 @@ impl<O: Ordering> Stack<O> {
             hangs: Hangs::new(config.hang),
             leading: Leading::default(),
             backups: Backups::default(),
+            notes: StateNotes::default(),
+            retries: Retries::default(),
         };
         let mut stack = Stack {
             base,
@@ -172,6 +179,7 @@ impl<O: Ordering> Stack<O> {
             replicas.hangs.next_timeout(),
             replicas.backups.next_timeout(),
             replicas.next_return(),
+            replicas.retries.next_timeout().filter(|_| base.membership.is_active()),
             replicas.next_leading(base),
             nested,
             groups.cold.next_timeout(),
@@ -181,6 +189,32 @@ impl<O: Ordering> Stack<O> {
             bench.next_timeout(),
         ];
         timeouts.into_iter().flatten().min()
+    }
+
+    /// Returns what this group's replicas cannot do with its state, in order of node.
+    pub fn state_notes(&self, group: GroupId) -> Vec<StateNote> {
+        let own = self.replicas.notes.of_own(group).map(|(about, text)| {
+            let (member, text) = (self.base.me, String::from(text));
+            StateNote { member, about, text }
+        });
+        let others = self.replicas.notes.of_others(group).map(|(member, note)| {
+            let (about, text) = (note.about, note.text.clone());
+            StateNote { member, about, text }
+        });
+        let mut notes: Vec<StateNote> = own.chain(others).collect();
+        notes.sort_by_key(|note| (note.member.node, note.about));
+        notes
+    }
+
+    /// Returns the level of the rules in force; 0: none are known.
+    pub fn level(&self) -> u8 {
+        self.base.membership.levels().level()
+    }
+
+    /// The service of this node's replica says something about its state.
+    pub fn handle_notice(&mut self, now: Time, group: GroupId, notice: Notice) {
+        self.replicas().service_says(group, notice);
+        self.settle(now);
     }
 
     /// Stops cleanly: hands the primaries over and leaves the ring. Ends with [`Event::Left`].
@@ -241,6 +275,8 @@ impl<O: Ordering> Stack<O> {
         any |= self.replicas().pump_ballots(now);
         any |= self.replicas().pump_hung(now);
         any |= self.replicas().pump_fallen(now);
+        any |= self.replicas().pump_notes(now);
+        any |= self.replicas().pump_retries(now);
         any |= self.benchmarks().pump(now);
         any |= self.base.pump_levels(now);
         if let Some(leave_deadline) = self.base.progress.leaving() {

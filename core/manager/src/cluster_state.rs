@@ -98,6 +98,10 @@ impl ClusterState {
             Command::Undo { group, number, node } => {
                 self.change(&group, number, |placed| placed.undo(node, Fault::Late))
             }
+            Command::Refuse { group, number, node, reason } => {
+                let fault = Fault::refused(reason);
+                self.change(&group, number, |placed| placed.undo(node, fault))
+            }
             Command::Forget { node } => {
                 let placed = self.placed.values().any(|placed| placed.on.contains(&node));
                 if placed || self.nodes.remove(&node).is_none() {

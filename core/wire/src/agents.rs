@@ -208,7 +208,9 @@ impl Frame {
     /// # Errors
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let Some((kind, mut body)) = take_frame(buffer, 1..=7)? else { return Ok(None) };
+        let Some((kind, mut body)) = take_frame(buffer, |kind| (1..=7).contains(&kind))? else {
+            return Ok(None);
+        };
         let has = |bytes: usize, fits: fn(&usize, &usize) -> bool| {
             if fits(&body.len(), &bytes) { Ok(()) } else { Err(Malformed::Length) }
         };

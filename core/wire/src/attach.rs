@@ -26,6 +26,7 @@
 //! | 11 | [`Farewell`](Frame::Farewell) | both ways, before the stream is closed |
 //! | 12 | [`Ask`](Frame::Call) | program to node, while it executes a kind 3: call this group |
 //! | 13 | [`Told`](Frame::Called) | node to program, to kind 12, ahead of commands that wait |
+//! | 128 | [`Notice`] | program to node, any time after kind 2: about its state |
 //!
 //! Frames of kinds from [`FIRST_OPTIONAL_FRAME`] on are skipped by a program that does not know them.
 
@@ -44,14 +45,20 @@ mod layout;
 mod messages;
 
 use layout::{
-    AnswerHeader, AskHeader, ExecuteHeader, HelloHeader, ORDERED, PieceHeader, ToldHeader,
-    WelcomeHeader, number_of, split, text,
+    AnswerHeader, AskHeader, ExecuteHeader, HelloHeader, NoticeHeader, ORDERED, PieceHeader,
+    ToldHeader, WelcomeHeader, number_of, split, text,
 };
 
-pub use messages::{Answer, Ask, Execute, Failed, Hello, Outcome, Piece, TOKEN, Told, Welcome};
+pub use messages::{
+    Answer, Ask, Execute, Failed, Hello, Notice, NoticeCode, Outcome, Piece, TOKEN, Told, Welcome,
+};
 
 /// The environment variable in which a program finds the path of its node's socket.
 pub const SOCKET_VARIABLE: &str = "STEADFAST_ATTACH";
+
+/// The environment variable that is set to 1 where a node only tries a program: it is given a state, asked
+/// for it, and ended. A deployment that sets it to `off` has its program not tried.
+pub const TRIAL_VARIABLE: &str = "STEADFAST_TRIAL";
 
 /// The environment variable in which a program finds its token, in hexadecimal digits.
 pub const TOKEN_VARIABLE: &str = "STEADFAST_TOKEN";
@@ -64,6 +71,9 @@ pub const GROUP_VARIABLE: &str = "STEADFAST_GROUP";
 /// before it says Hello. If it dies, no call that it had not begun is blamed. A program that writes
 /// nothing may have begun all that it was given.
 pub const BEGINS_VARIABLE: &str = "STEADFAST_BEGINS";
+
+/// The kind of a [`Notice`].
+const NOTICE: u8 = FIRST_OPTIONAL_FRAME;
 
 /// Any frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +106,8 @@ pub enum Frame {
     Call(Ask),
     /// The handler goes on.
     Called(Told),
+    /// A program says something about its state. A node that does not know it skips it.
+    Notice(Notice),
 }
 
 impl Frame {
@@ -142,6 +154,10 @@ impl Frame {
                 let (head, bytes) = ToldHeader::of(told);
                 put(buffer, 13, &head, bytes);
             }
+            Frame::Notice(notice) => {
+                let head = NoticeHeader { code: notice.code.number(), reserved: [0; 7] };
+                put(buffer, NOTICE, &head, notice.text.as_bytes());
+            }
         }
     }
 
@@ -158,7 +174,7 @@ impl Frame {
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed. A frame that is
     /// too long is refused by its header, before its body arrives.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let taken = take_frame(buffer, 1..=13)?;
+        let taken = take_frame(buffer, |kind| matches!(kind, 1..=13 | NOTICE))?;
         taken.map(|(kind, body)| Frame::decode_body(kind, &body)).transpose()
     }
 
@@ -182,6 +198,14 @@ impl Frame {
             11 => Frame::Farewell(text(body, MAX_REASON, "reason")?),
             12 => Frame::Call(AskHeader::decode(body)?),
             13 => Frame::Called(ToldHeader::decode(body)?),
+            NOTICE => {
+                let (head, rest) = split::<NoticeHeader>(body)?;
+                if head.reserved != [0; 7] {
+                    return Err(Malformed::Field("reserved"));
+                }
+                let text = text(&rest, MAX_REASON, "text")?;
+                Frame::Notice(Notice { code: NoticeCode::from(head.code), text })
+            }
             kind => return Err(Malformed::Kind(kind)),
         })
     }

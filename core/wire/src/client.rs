@@ -251,7 +251,7 @@ impl Frame {
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed. A frame that is
     /// too long is refused by its header, before its body arrives.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let taken = take_frame(buffer, 1..=9)?;
+        let taken = take_frame(buffer, |kind| (1..=9).contains(&kind))?;
         taken.map(|(kind, body)| Frame::decode_body(kind, body)).transpose()
     }
 

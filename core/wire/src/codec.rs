@@ -1,7 +1,5 @@
 //! The few helpers that the message modules share.
 
-use core::ops::RangeInclusive;
-
 use bytes::{Buf, Bytes, BytesMut};
 use serde::{Serialize, de::DeserializeOwned};
 use zerocopy::little_endian::U32;
@@ -102,7 +100,7 @@ pub const FIRST_OPTIONAL_FRAME: u8 = 128;
 /// its body arrives; an optional one of no known kind is skipped.
 pub(crate) fn take_frame(
     buffer: &mut BytesMut,
-    kinds: RangeInclusive<u8>,
+    kinds: impl Fn(u8) -> bool,
 ) -> Result<Option<(u8, Bytes)>, Malformed> {
     while let Ok((header, rest)) = FrameHeader::read_from_prefix(buffer) {
         let (length, kind) = (header.length.get() as usize, header.kind);
@@ -112,7 +110,7 @@ pub(crate) fn take_frame(
         if header.reserved != [0; 3] {
             return Err(Malformed::Field("reserved"));
         }
-        let known = kinds.contains(&kind);
+        let known = kinds(kind);
         if !known && kind < FIRST_OPTIONAL_FRAME {
             return Err(Malformed::Kind(kind));
         }

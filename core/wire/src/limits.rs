@@ -89,6 +89,9 @@ pub const MAX_GROUPS: usize = 1_024;
 /// Replicas of which a node tells what they use: those that use most.
 pub const MAX_USAGE_REPLICAS: usize = 256;
 
+/// Facts about the states of its replicas that a node tells to the others.
+pub const MAX_NOTES: usize = 64;
+
 /// Nodes with room that a host is told of which refuses calls: those with the most.
 pub const MAX_SHEDDING_ROOM: usize = 16;
 
@@ -101,6 +104,10 @@ pub const MAX_REPLICAS: usize = 16;
 
 /// Bytes of a group's or cluster's name.
 pub const MAX_NAME: usize = 128;
+
+/// Bytes of a state on which a new program is tried before an old one ends. A larger one would take too
+/// long, and too much memory: the new program only has to start.
+pub const MAX_TRIED_STATE: usize = 64 << 20;
 
 /// Bytes of the text that explains a refusal.
 pub const MAX_REASON: usize = 512;

@@ -36,6 +36,8 @@
 //! | 30 | [`Roster`](RosterStep) | a node that was asked to admit or retire one; then every node, once that is on its disk |
 //! | 31 | [`Roster`], [`Announce`] | as 2, once the nodes were changed |
 //! | 32 | [`Roster`], [`Install`] | as 3, once the nodes were changed |
+//! | 33 | [`Notes`] | a node whose replica cannot give or read a state, or can again |
+//! | 34 | [`Anew`] | a replica that was not given its state, after a while |
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -56,6 +58,7 @@ mod configuration;
 mod entry;
 mod identity;
 mod nested;
+mod notes;
 mod options;
 mod place;
 mod poison;
@@ -77,6 +80,7 @@ pub use identity::{EntryKey, ForgottenSession, Identity, KeysState, SessionKeys,
 pub use nested::{
     End, NestedEnd, Origin, asked, nested_client, nested_number, nested_parts, nested_window,
 };
+pub use notes::{About, Note, Notes};
 pub use options::{AckLevel, Durability, GroupOptions, Style};
 pub use place::Place;
 use poison::check_number;
@@ -144,6 +148,16 @@ impl LeaveGroup {
 /// The sender's replica has the state of this transfer and has caught up. | group | transfer |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Synced {
+    /// Which group.
+    pub group: GroupId,
+    /// Which transfer.
+    pub transfer: ViewNumber,
+}
+
+/// The sender's replica could not be given the state by this transfer, and is to be given it by another.
+/// From level 3 on. | group | transfer |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Anew {
     /// Which group.
     pub group: GroupId,
     /// Which transfer.
@@ -271,6 +285,10 @@ pub enum Ordered {
     Activate(Activate),
     /// A step of a change of the nodes. From level 2 on.
     Roster(Box<RosterStep>),
+    /// All that a node has to say about the states of its replicas. From level 3 on.
+    Notes(Notes),
+    /// A transfer that failed begins anew. From level 3 on.
+    Anew(Anew),
 }
 
 impl Ordered {
@@ -313,6 +331,8 @@ impl Ordered {
             Ordered::Backup(step) => append(start(28), step),
             Ordered::Activate(activate) => append(start(29), activate),
             Ordered::Roster(step) => append(start(30), &**step),
+            Ordered::Notes(notes) => append(start(33), notes),
+            Ordered::Anew(anew) => append(start(34), anew),
         }
         .into()
     }
@@ -368,6 +388,8 @@ impl Ordered {
                 let roster = changed(roster.stamp).and_then(|()| roster.checked())?;
                 Ordered::Install(Box::new(Install { roster, ..install.checked()? }))
             }
+            33 => Ordered::Notes(read::<Notes>(rest)?.checked()?),
+            34 => Ordered::Anew(read(rest)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -187,7 +187,9 @@ impl Frame {
     /// # Errors
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let Some((kind, body)) = take_frame(buffer, 1..=19)? else { return Ok(None) };
+        let Some((kind, body)) = take_frame(buffer, |kind| (1..=19).contains(&kind))? else {
+            return Ok(None);
+        };
         let mut reader = Reader(&body);
         let frame = match kind {
             1 => Frame::Hello(reader.hello()?),

@@ -33,7 +33,7 @@ pub const RING: VersionRange = VersionRange::new(1, 1);
 pub const GROWTH: u8 = 2;
 
 /// The level of rules from which on what was acknowledged arrives whole: a call is known again by
-/// what it asks, and calls with keys after a long time.
+/// what it asks, calls with keys after a long time, and reasons about states are told.
 pub const WHOLE: u8 = 3;
 
 /// The decisions of replicas.

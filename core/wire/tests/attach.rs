@@ -6,7 +6,9 @@ use std::fmt::Write;
 use bytes::{Bytes, BytesMut};
 use expect_test::expect;
 use steadfast_wire as wire;
-use wire::attach::{Answer, Ask, Execute, Failed, Frame, Hello, Outcome, Piece, Told, Welcome};
+use wire::attach::{
+    Answer, Ask, Execute, Failed, Frame, Hello, Notice, NoticeCode, Outcome, Piece, Told, Welcome,
+};
 use wire::client::Refusal;
 use wire::limits::{ATTACH_PIECE, MAX_FRAME, MAX_STATE};
 use wire::{ClientId, Lane, Malformed, MethodId, NodeId, Random, Time};
@@ -77,6 +79,10 @@ fn samples() -> Vec<(&'static str, Frame)> {
                 outcome: Outcome::Refused(Refusal::Failed, "late".into()),
             }),
         ),
+        (
+            "notice",
+            Frame::Notice(Notice { code: NoticeCode::Unreadable, text: "field `x`".into() }),
+        ),
     ]
 }
 
@@ -141,6 +147,9 @@ fn the_bytes_of_each_are_those_of_version_one() {
         called, too late: 24 bytes
           10 00 00 00 0d 00 00 00 05 00 00 00 00 00 00 00
           03 05 01 00 6c 61 74 65
+        notice: 25 bytes
+          11 00 00 00 80 00 00 00 01 00 00 00 00 00 00 00
+          66 69 65 6c 64 20 60 78 60
     "#]]
     .assert_eq(&text);
 }

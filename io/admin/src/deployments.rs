@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use wire::system::MANAGER_ID;
 use wire::{NodeId, Share, Time};
 
+use crate::status::NoteStatus;
+
 /// The cluster state, as the asked node has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeploymentsStatus {
@@ -49,6 +51,9 @@ pub struct DeploymentStatus {
     pub upgrade: Option<Upgrade>,
     /// The last upgrade was taken back, and why.
     pub undone: Option<Undone>,
+    /// The things that its replicas cannot do with the state, in order of node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<NoteStatus>,
     /// Every node, as a place for it.
     pub seats: Vec<SeatStatus>,
 }
@@ -76,8 +81,14 @@ impl From<Seat> for SeatStatus {
 }
 
 impl DeploymentsStatus {
-    /// The state at the moment `wall`, from the cluster state and the manager's picture.
-    pub fn new(wall: Time, picture: &Picture, cluster_state: &ClusterState) -> DeploymentsStatus {
+    /// The state at the moment `wall`, from the cluster state, the manager's picture, and what a
+    /// group's replicas say about its state.
+    pub fn new(
+        wall: Time,
+        picture: &Picture,
+        cluster_state: &ClusterState,
+        notes: impl Fn(&str) -> Vec<NoteStatus>,
+    ) -> DeploymentsStatus {
         let shape = picture.groups.iter().find(|shape| shape.id == MANAGER_ID);
         let node =
             |(node, introduced): (NodeId, &manager::cluster_state::Introduced)| NodeDeployed {
@@ -102,6 +113,7 @@ impl DeploymentsStatus {
                     && placed.upgrade.is_none(),
                 upgrade: placed.upgrade.clone(),
                 undone: placed.undone.clone(),
+                notes: notes(&placed.deployment.group),
                 seats: seats.into_iter().map(SeatStatus::from).collect(),
             }
         };

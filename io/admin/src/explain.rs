@@ -30,6 +30,9 @@ pub struct Explanation {
     /// The service of the asked node's replica is hung.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hung: bool,
+    /// The things that keep copies of its state from being as many as they should be, with the remedies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub troubles: Vec<String>,
     /// The hosts of its replicas that have the state, in order of rank.
     pub hosts: Vec<Standing>,
     /// The consequences of losing each one of these hosts.
@@ -92,6 +95,7 @@ pub fn explain(status: &Status, group: &str) -> Option<Explanation> {
         decides: status.manager.as_ref().and_then(|manager| manager.leads),
         moves: cluster.group(id).map_or(Share::ZERO, |group| group.task.share()),
         hung: known.hung,
+        troubles: known.state_troubles().collect(),
         hosts: hosts.collect::<Option<Vec<Standing>>>().unwrap_or_default(),
         if_lost: nodes.iter().map(lost).collect(),
     })

@@ -14,7 +14,7 @@ use admin::growth::WelcomeAnswer;
 use admin::jobs::JobsStatus;
 use admin::registry::RegistryStatus;
 use admin::server::{AuditEntry, AuditStep, Done, Entrance, Handler, Server, farewell};
-use admin::status::{ProgramStatus, Status};
+use admin::status::{NoteStatus, ProgramStatus, Status};
 use admin::{KeyAsk, PoisonedCall};
 use cells::{Refusal, Verdict};
 use config::{NodeAddress, ProgramConfig};
@@ -246,7 +246,11 @@ impl Handler for Control {
     fn deployments(&self) -> Done<DeploymentsStatus> {
         let view = self.view().map_err(words)?;
         let Some(cluster_state) = &view.cluster_state else { return Err(NO_BOOK.into()) };
-        Ok(DeploymentsStatus::new(Time(wall_clock()), &view.picture, cluster_state))
+        let notes = |group: &str| {
+            let notes = view.notes.get(group).cloned().unwrap_or_default();
+            notes.into_iter().map(NoteStatus::from).collect()
+        };
+        Ok(DeploymentsStatus::new(Time(wall_clock()), &view.picture, cluster_state, notes))
     }
 
     fn preview(&self, deployment: Deployment) -> Done<Vec<SeatStatus>> {

@@ -31,7 +31,7 @@ pub(crate) use process::Process;
 pub(crate) use replica::Replica;
 use replica::bytes_of;
 use report::Reply;
-pub(crate) use report::{Asked, Done, Report, StateReply};
+pub(crate) use report::{Asked, Done, Noticed, Report, StateReply};
 pub(crate) use standby::Standby;
 pub(crate) use threads::Results;
 use threads::{Plan, Threads};

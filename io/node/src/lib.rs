@@ -62,8 +62,8 @@ pub use admin::registry::RegistryStatus;
 pub use admin::status::{
     BufferStatus, ChargeStatus, Counters, ExclusionStatus, Fill, GroupStatus, HandshakeCounters,
     HostStatus, JournalStatus, KeyChange, LinkStatus, LogStatus, MalformedCounters, ManagerStatus,
-    NestedStatus, NodeLinks, ProgramState, ProgramStatus, ReplicaStatus, ReplicaUse, RingStatus,
-    SealCounters, SealStatus, Status, StorageStatus, TlsStatus,
+    NestedStatus, NodeLinks, NoteStatus, ProgramState, ProgramStatus, ReplicaStatus, ReplicaUse,
+    RingStatus, SealCounters, SealStatus, Status, StorageStatus, TlsStatus,
 };
 pub use admin::{Explanation, IfLost, Standing, explain};
 pub use attached::{AttachError, attach, attach_in_lanes};

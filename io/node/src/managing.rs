@@ -23,6 +23,7 @@ mod reconciler;
 mod sampler;
 mod service;
 mod terms;
+mod trials;
 mod view;
 
 pub(crate) use clocks::Clocks;

@@ -67,17 +67,8 @@ impl Door {
     /// Makes the folder and the socket. A socket from an earlier life of the node is replaced: the
     /// admin socket beside it shows that no other node lives here.
     pub fn open(folder: &Path) -> io::Result<Door> {
-        match fs::DirBuilder::new().mode(0o700).create(folder) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => keep_private(folder)?,
-            made => made?,
-        }
         let path = folder.join(NAME);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let listener = UnixListener::bind(&path)?;
-        listener.set_nonblocking(true)?;
+        let listener = listen(folder, &path)?;
         Ok(Door { path, listener, rests_until: Time::ZERO, visitors: Vec::new(), next: 0 })
     }
 
@@ -180,6 +171,26 @@ impl Drop for Door {
             let _ = fs::remove_dir(folder);
         }
     }
+}
+
+/// Makes the folder, if need be, and a socket in it. One of an earlier life of the node is replaced.
+pub(crate) fn listen(folder: &Path, path: &Path) -> io::Result<UnixListener> {
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => keep_private(folder)?,
+        made => made?,
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Whether the process at the other end is one of the node's own user.
+pub(crate) fn is_own(stream: &UnixStream) -> bool {
+    socket_peercred(stream).is_ok_and(|peer| peer.uid == geteuid())
 }
 
 fn say(stream: &UnixStream, frame: &Frame) {

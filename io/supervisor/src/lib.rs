@@ -11,6 +11,7 @@
 //! - `reserve.rs`: a program's reserve at the host's daemon
 //! - `restart.rs`: when a program is started and ended, a pure machine
 //! - `door.rs`: the socket at which programs attach
+//! - `trial.rs`: a new program is tried beside the one that serves
 //! - `child.rs`: a process and its pipes; `lines.rs`: its output
 #![forbid(unsafe_code)]
 
@@ -27,6 +28,7 @@ mod running;
 mod starter;
 mod supervisor;
 mod tether;
+mod trial;
 
 pub use data_plane::{Attaching, DataPlane};
 pub use error::ProgramError;
@@ -35,3 +37,4 @@ pub use programs::{Ending, Programs};
 pub use reserve::Terms;
 pub use restart::CRASH_LOOP;
 pub use tether::Tether;
+pub use trial::Tried;

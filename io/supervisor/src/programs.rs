@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
 use admin::status::ProgramStatus;
+use bytes::Bytes;
 use config::ProgramConfig;
 use os::waker::Waker;
 use wire::{Duration, Member};
@@ -16,6 +17,7 @@ use crate::error::ProgramError;
 use crate::notice::{Deployed, Notice, NoticeSender};
 use crate::reserve::Terms;
 use crate::supervisor::Supervisor;
+use crate::trial::{Trials, Tried};
 
 /// The longest that a clean stop waits for programs: for each to leave, then to obey SIGTERM, and
 /// SIGKILL after that.
@@ -28,6 +30,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(40);
 #[derive(Debug)]
 pub struct Programs {
     notices: NoticeSender,
+    trials: Trials,
 }
 
 impl Programs {
@@ -47,6 +50,7 @@ impl Programs {
         let mut folder = admin.as_os_str().to_owned();
         folder.push(".d");
         let sender = NoticeSender::new(sender, waker);
+        let trials = Trials::new(folder.clone().into(), me, cluster.into());
         let supervisor = Supervisor::new(
             folder.into(),
             (me, cluster.into()),
@@ -56,7 +60,7 @@ impl Programs {
         );
         let body = move || supervisor.run(&notices);
         thread::Builder::new().name("steadfast programs".into()).spawn(body)?;
-        Ok(Programs { notices: sender })
+        Ok(Programs { notices: sender, trials })
     }
 
     fn ask<T>(&self, notice: impl FnOnce(SyncSender<T>) -> Notice) -> Result<T, ProgramError> {
@@ -94,6 +98,15 @@ impl Programs {
     /// Those that are deployed here.
     pub fn deployed(&self) -> Vec<Deployed> {
         self.ask(|reply| Notice::Deployed { reply }).unwrap_or_default()
+    }
+
+    /// Tries a program on a state, beside the one that serves; without a state it only has to start. It
+    /// takes seconds, and one trial at a time.
+    ///
+    /// # Errors
+    /// Why it cannot serve the group.
+    pub fn try_out(&self, config: &ProgramConfig, state: Option<Bytes>) -> Result<Tried, String> {
+        self.trials.run(config, state)
     }
 
     /// Ends a program, and waits until it has ended.

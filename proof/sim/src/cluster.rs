@@ -253,7 +253,7 @@ impl Cluster {
         let mut world = Cluster {
             fabric: Fabric::new(clocks, network, aloud),
             plant,
-            executors: Executors::new(nodes),
+            executors: Executors::new(nodes, options.clumsy),
             disks: Disks::new(nodes, options.decay, draw),
             customers: options.clocks[nodes..].iter().copied().map(customer).collect(),
             streams: BTreeMap::new(),

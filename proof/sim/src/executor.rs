@@ -44,6 +44,33 @@ pub enum Hang {
     Once(Duration),
 }
 
+/// The words of a service that cannot give or read its state for once.
+pub const CLUMSY: &str = "not this time";
+
+/// A service that now and then cannot give or read its state, and never for long.
+pub struct Clumsy {
+    draw: Draw,
+    /// It fails once in so many times.
+    of: u64,
+    row: u32,
+}
+
+impl Clumsy {
+    /// It fails no more often than this in a row: who asks again waits twice as long each time.
+    const ROW: u32 = 2;
+
+    /// One that fails once in so many times.
+    pub fn new(of: u64, seed: u64) -> Clumsy {
+        Clumsy { draw: Draw::new(seed), of, row: 0 }
+    }
+
+    fn fails(&mut self) -> bool {
+        let fails = self.row < Clumsy::ROW && self.draw.one_in(self.of);
+        self.row = if fails { self.row + 1 } else { 0 };
+        fails
+    }
+}
+
 /// A replica's service with the commands that wait for it.
 pub struct Executor {
     /// The service.
@@ -64,6 +91,8 @@ pub struct Executor {
     pub lie: Option<Lie>,
     /// How it hangs.
     pub hang: Option<Hang>,
+    /// It cannot always give or read its state.
+    pub clumsy: Option<Clumsy>,
     /// That it stands still is known.
     still: bool,
     /// The last call that it began took long.
@@ -148,6 +177,7 @@ impl Executor {
             counts_reads: plan.orders_reads(),
             lie: None,
             hang: None,
+            clumsy: None,
             still: false,
             stalled: false,
             awaited: false,
@@ -359,6 +389,14 @@ impl Executor {
                 let effect = Effect::Executed { entry, component, before, lie };
                 Done { answer: Some((ticket, Executed::Reply(outcome))), effect }
             }
+            Command::Snapshot { ticket } if self.fails() => {
+                let answer = Some((ticket, Executed::Snapshot(Err(CLUMSY.into()))));
+                Done { answer, effect: Effect::None }
+            }
+            Command::Restore { ticket, .. } if self.fails() => {
+                let answer = Some((ticket, Executed::Restored(Err(CLUMSY.into()))));
+                Done { answer, effect: Effect::None }
+            }
             Command::Snapshot { ticket } => {
                 let current = self.changes.current().filter(|_| self.is_passive).cloned();
                 let state = current.unwrap_or_else(|| self.log.snapshot());
@@ -404,6 +442,10 @@ impl Executor {
                 Done { answer: None, effect: Effect::Replaced }
             }
         })
+    }
+
+    fn fails(&mut self) -> bool {
+        self.clumsy.as_mut().is_some_and(Clumsy::fails)
     }
 
     /// A replica that does not know that its group is warm passive has no base for a change.

@@ -98,6 +98,13 @@ impl GroupPlan {
         self.options.style == Style::ColdPassive || self.styles.contains(&Style::ColdPassive)
     }
 
+    /// Its service may now and then be unable to give or read its state. Passive groups need that for
+    /// every update.
+    pub fn may_be_clumsy(&self) -> bool {
+        let executes_all = matches!(self.options.style, Style::SemiActive | Style::Active);
+        executes_all && self.styles.is_empty() && self.options.durability == Durability::Memory
+    }
+
     /// Nobody lies: after all lives have ended the state of one replica may be all that is left.
     fn settle(&mut self) {
         self.lies = None;
@@ -158,6 +165,8 @@ pub struct Options {
     pub smooth: bool,
     /// Nodes have disks, and all groups are on them.
     pub disks: Option<DiskPlan>,
+    /// Services cannot give or read their states once in so many times, while faults happen.
+    pub clumsy: Option<u64>,
     /// How these rot and fill up.
     pub decay: Option<DecayPlan>,
     /// Which calls kill, and how often programs die.
@@ -303,6 +312,7 @@ impl Options {
             deploy: None,
             smooth: draw.one_in(24) && gateways.is_none(),
             disks: None,
+            clumsy: None,
             decay: None,
             poison: None,
             programs: None,
@@ -337,7 +347,7 @@ impl Options {
             _ if Draw::new(seed ^ 0x4a46).one_in(8) => options.with_hangs(seed),
             _ => options,
         };
-        let options = options.with_programs(world, seed).with_growth(seed);
+        let options = options.with_programs(world, seed).with_growth(seed).with_clumsy(seed);
         Options { streams: Draw::new(seed ^ 0x57e4).one_in(4), ..options.with_poison(seed) }
     }
 
@@ -349,6 +359,14 @@ impl Options {
         let fits = self.deploy.is_none() || self.nodes <= MAX_REPLICAS;
         let wanted = drawn && world.is_cluster() && !self.smooth && fits;
         Options { programs: wanted.then(|| ProgramPlan::draw(&mut draw)), ..self }
+    }
+
+    /// Services cannot always give or read their states. By older rules nobody asks again.
+    fn with_clumsy(self, seed: u64) -> Options {
+        let mut draw = Draw::new(seed ^ 0xc105);
+        let possible = self.world == World::Cluster && !self.smooth && self.programs.is_none();
+        let wanted = draw.one_in(6) && possible && self.deploy.is_none();
+        Options { clumsy: wanted.then(|| draw.pick(&[2, 3, 8])), ..self }
     }
 
     /// Nodes come and go: where all have disks, so that a lone founder may die.

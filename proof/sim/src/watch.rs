@@ -27,6 +27,7 @@ use crate::check::views::Views;
 use crate::check::votes::Votes;
 use crate::check::wait::Wait;
 use crate::check::{Verdict, demand};
+use crate::executor::CLUMSY;
 use crate::options::Options;
 use crate::promise::Promise;
 use crate::service::{Entry, REPLY};
@@ -195,6 +196,8 @@ impl Watch {
             }
             Event::Split { group, position, .. } => self.votes.split(*group, *position)?,
             Event::Replied { group, .. } => self.primaries.replied(by, *group)?,
+            // That is a fault, and the replica asks again.
+            Event::TransferFailed { reason, .. } if reason == CLUMSY => {}
             Event::TransferFailed { group, reason } => {
                 let text = || format!("{by} cannot transfer {group}: {reason}");
                 demand(false, "state transfer", text)?;

@@ -98,6 +98,8 @@ impl Link {
                     let told = Told { number: ask.number, error: NO_SUCH_GROUP, outcome };
                     self.write(&Frame::Called(told).encode())?;
                 }
+                // Its words about its state beside its answers.
+                Some(Frame::Notice(_)) => {}
                 Some(frame) => return Ok(frame),
                 None => self.read(deadline)?,
             }

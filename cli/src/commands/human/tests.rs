@@ -1,9 +1,11 @@
 use expect_test::{Expect, expect};
 use steadfast::status::{
     ChargeStatus, Counters, ExclusionStatus, GroupStatus, KeyChange, LinkStatus, LogStatus,
-    NodeLinks, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
+    NodeLinks, NoteStatus, ReplicaStatus, RingStatus, SealCounters, SealStatus, Status, TlsStatus,
 };
-use steadfast::{AckLevel, Durability, Incarnation, Member, NodeId, RingId, Style, ViewNumber};
+use steadfast::{
+    About, AckLevel, Durability, Incarnation, Member, NodeId, RingId, Style, ViewNumber,
+};
 
 fn member(node: u32) -> Member {
     Member { node: NodeId(node), incarnation: Incarnation(1) }
@@ -23,6 +25,7 @@ fn group(name: &str, replicas: &[(u32, bool)]) -> GroupStatus {
         view: ViewNumber(3),
         primary: replicas.iter().find(|replica| replica.1).map(|replica| member(replica.0)),
         replicas: replicas.iter().map(replica).collect(),
+        notes: Vec::new(),
         sessions: None,
         executed: None,
         hung: false,
@@ -108,6 +111,27 @@ fn a_sound_cluster_shows_no_trouble() {
             station-information  v3    n3       n3        -         -         stateless    -
         "#]],
     );
+}
+
+#[test]
+fn a_state_that_cannot_be_had_is_told_with_the_reason_and_the_remedy() {
+    let mut notes = group("notes", &[(2, true), (1, false), (3, false)]);
+    let note =
+        |node, about, text: &str| NoteStatus { node: NodeId(node), about, text: text.into() };
+    notes.notes = vec![
+        note(2, About::Give, "surrogates not allowed"),
+        note(3, About::Read, "missing field `x`"),
+    ];
+    let text = super::status(&seen(&[1, 2, 3], vec![notes]));
+    for line in [
+        "  ! notes: its state cannot be given to n1, n3: surrogates not allowed (n2 says so). Keep n2 \
+         running, and take what cannot be written out of the state by a call",
+        "  ! notes: n3 cannot read the state: missing field `x`. Deploy a program that reads it, or \
+         the former one (`steadfast deploy`)",
+        "notes  v3    n2       n2! (n1) (n3)!  -         -         semi-active  majority",
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line} is not in {text}");
+    }
 }
 
 #[test]

@@ -246,6 +246,7 @@ mod tests {
             ack: AckLevel::Majority,
             durability: Durability::Memory,
             view: ViewNumber(3),
+            notes: Vec::new(),
             sessions: None,
             executed: None,
             hung: false,

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::keys::KeyName;
-use wire::ordered::{GroupOptions, Place, Poison, Style};
+use wire::ordered::{About, GroupOptions, Place, Poison, Style};
 use wire::{
     ClientId, Duration, GroupId, Incarnation, Malformed, Member, NodeId, RingId, Share, ViewNumber,
 };
@@ -73,6 +73,19 @@ pub enum Event {
         group: GroupId,
         /// Why.
         reason: String,
+    },
+    /// A replica cannot do this with its group's state, or can again.
+    StateNote {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// The replica's member.
+        member: Member,
+        /// The thing that it cannot do.
+        about: About,
+        /// The reason, in the words of its service, or the fields; `None`: it is so no more.
+        text: Option<String>,
     },
     /// The primary of a passive group could not report its change, or this replica could not apply
     /// one. The reason is the service's.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 use wire::histogram::Times;
-use wire::ordered::GroupOptions;
+use wire::ordered::{About, GroupOptions};
 use wire::{Member, RingId, ViewNumber};
 
 use super::{GrowthStatus, KeyStatus, LogStatus, NestedStatus, Versions};
@@ -63,6 +63,8 @@ pub struct GroupStatus {
     pub primary: Option<Member>,
     /// The replicas in order of rank.
     pub replicas: Vec<ReplicaStatus>,
+    /// The things that replicas cannot do with the state, and why; in order of node.
+    pub notes: Vec<StateNote>,
     /// Sessions of this node's replica; `None` without a replica or a running service.
     pub sessions: Option<usize>,
     /// Requests of the group's history that this node's replica has executed, if it has one.
@@ -88,6 +90,17 @@ pub struct JournalStatus {
     pub bytes: usize,
     /// Bytes of the snapshot.
     pub state_bytes: usize,
+}
+
+/// A thing that a replica cannot do with its group's state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateNote {
+    /// Its node.
+    pub member: Member,
+    /// The thing that it cannot do.
+    pub about: About,
+    /// The reason, or the fields.
+    pub text: String,
 }
 
 /// One replica of a group.

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use wire::limits::MAX_GROUPS;
 use wire::ordered::{AckLevel, Announce, Durability, GroupEntry, Place, Style};
 use wire::system::most_replicas;
+use wire::versions::WHOLE;
 use wire::{GroupId, Member, ViewNumber};
 
 use super::group::{Group, Replica, State};
@@ -254,7 +255,8 @@ fn brought(
     let took_last = |member: &&Member| taken(member) == Some(entry.last);
     let exact: Vec<Member> = known.iter().filter(took_last).copied().collect();
     if !exact.is_empty() {
-        return Brought { had_state, synced: exact, last: entry.last, floor: entry.last };
+        let (synced, last) = (with_returned(exact, entry, gathering, announces, taken), entry.last);
+        return Brought { had_state, synced, last, floor: last };
     }
     if !known.iter().filter_map(taken).any(|place| is_after(place, entry.last))
         && let Some((synced, last)) = struck_out(entry.last, most, announces, taken)
@@ -301,6 +303,31 @@ fn brought(
         true => brought_by_all(nobody, &known, announces, (gathering.component_order, most), taken),
         false => nobody,
     }
+}
+
+/// The replicas that took the last request, with those that were struck out while they were away, took
+/// it, too, and find room: nothing was executed since that they do not have, so they need no transfer.
+fn with_returned(
+    mut exact: Vec<Member>,
+    entry: &GroupEntry,
+    gathering: Gathering<'_>,
+    announces: &BTreeMap<Member, Announce>,
+    taken: impl Fn(&Member) -> Option<Place>,
+) -> Vec<Member> {
+    let last = entry.last;
+    if gathering.level < WHOLE || last == Place::default() || last == Place::UNKNOWN {
+        return exact;
+    }
+    let known = |member: &Member| entry.replicas.iter().any(|replica| replica.member == *member);
+    let here = entry.replicas.iter().filter(|replica| announces.contains_key(&replica.member));
+    let most = most_replicas(GroupId::of(&entry.name), gathering.level);
+    let room = most.saturating_sub(here.count());
+    let trusted = |place| place == last || gathering.planted.is(Bug::TrustReturned);
+    let has_all = |member: &&Member| !known(member) && taken(member).is_some_and(trusted);
+    let returned = announces.keys().filter(has_all).copied();
+    let returned: Vec<Member> = returned.filter(|it| !exact.contains(it)).take(room).collect();
+    exact.extend(returned);
+    exact
 }
 
 /// All disks are here, and with them all answered requests: the furthest replica has them. If there

@@ -9,12 +9,21 @@ use crate::component_order::ComponentOrder;
 use wire::limits::{MAX_MEMBERS, MAX_REPLICAS};
 use wire::ordered::{Component, Style};
 use wire::system::REGISTRY;
-use wire::versions::GROWTH;
+use wire::versions::{GROWTH, WHOLE};
 use wire::{Incarnation, NodeId, RingId};
 
 const NONE_VOID: &ComponentOrder = &ComponentOrder::new();
-const MAJORITY: Gathering<'static> =
-    Gathering { rule: Quorum::Majority, whole: false, component_order: NONE_VOID, level: 1 };
+const NONE_PLANTED: Planted = Planted {
+    #[cfg(feature = "planted-bugs")]
+    bug: None,
+};
+const MAJORITY: Gathering<'static> = Gathering {
+    rule: Quorum::Majority,
+    whole: false,
+    component_order: NONE_VOID,
+    level: 1,
+    planted: NONE_PLANTED,
+};
 
 /// Members, each with the last request that its replica took: in ring 1, at this place.
 fn announced(places: &[(u32, u64)]) -> BTreeMap<Member, Announce> {
@@ -113,6 +122,53 @@ fn an_installation_strikes_out_the_dead_and_resets_those_behind() {
     assert_eq!(group.view.0, directory.get(id).unwrap().view.0 + 1);
     let state = State::Unsynced { transfer: group.view, donor: Some(member(3)) };
     assert_eq!(group.replica(member(2)).unwrap().state, state);
+}
+
+#[test]
+fn who_was_not_given_the_state_is_given_it_by_another() {
+    let (mut directory, id) = three();
+    directory.join(member(4), "bank", GroupOptions::default(), 1).unwrap();
+    let of_four = |directory: &Directory| match directory.get(id).unwrap().replica(member(4)) {
+        Some(Replica { state: State::Unsynced { transfer, donor }, .. }) => (*transfer, *donor),
+        other => panic!("{other:?}"),
+    };
+    let mut donors = Vec::new();
+    for _ in 0..4 {
+        let (transfer, donor) = of_four(&directory);
+        donors.extend(donor);
+        assert_eq!(directory.give_anew(member(3), id, transfer), Change::None, "it has the state");
+        assert_eq!(directory.give_anew(member(4), id, transfer), Change::View);
+        assert_eq!(directory.give_anew(member(4), id, transfer), Change::None, "it is another now");
+        directory.check_invariants();
+    }
+    assert_eq!(donors, [3, 2, 1, 3].map(member));
+}
+
+/// A false suspicion: nothing was asked of the group while the third was away.
+#[test]
+fn who_comes_back_with_the_last_request_needs_no_transfer() {
+    let (directory, id) = three();
+    let newest = Gathering { level: WHOLE, ..MAJORITY };
+    let mut without = Directory::default();
+    let two = announced(&[(1, 9), (2, 9)]);
+    without.install(RingId::default(), &directory.entries(), &two, newest);
+    assert_eq!(without.get(id).unwrap().synced().count(), 2);
+    let all = |third| announced(&[(1, 9), (2, 9), (3, third)]);
+    let back = |without: &Directory, third, gathering| {
+        let mut back = Directory::default();
+        back.install(RingId::default(), &without.entries(), &all(third), gathering);
+        back.check_invariants();
+        let group = back.get(id).unwrap();
+        (group.synced().collect::<Vec<Member>>(), group.last, group.floor)
+    };
+    let everybody = ([1, 2, 3].map(member).to_vec(), place(9), place(9));
+    assert_eq!(back(&without, 9, newest), everybody);
+    assert_eq!(back(&without, 8, newest).0.len(), 2, "it lacks a request");
+    assert_eq!(back(&without, 10, newest).0.len(), 2, "it took one that is in no history");
+    assert_eq!(back(&without, 9, MAJORITY).0.len(), 2, "older programs would not follow");
+    // The others have executed one meanwhile.
+    without.requested(id, place(11));
+    assert_eq!(back(&without, 9, newest).0.len(), 2, "it lacks that, as these announcements do");
 }
 
 /// The simulator's seed 4134: a lone replica's node missed the installation of a component in
@@ -289,7 +345,13 @@ fn without_a_quorum_the_state_of_another_branch_is_better_than_none() {
             RingId::default(),
             &directory.entries(),
             announces,
-            Gathering { rule, whole: false, component_order: NONE_VOID, level: 1 },
+            Gathering {
+                rule,
+                whole: false,
+                component_order: NONE_VOID,
+                level: 1,
+                planted: NONE_PLANTED,
+            },
         );
         next.check_invariants();
         next.get(GroupId::of("bank")).unwrap().synced().collect::<Vec<_>>()

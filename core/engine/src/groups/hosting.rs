@@ -362,6 +362,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             goes && !counts && at_rest
         };
         if self.replicas.hosted.get(&id).is_some_and(done) {
+            self.replicas().forget_notes(id);
             self.replicas.hosted.remove(&id);
             self.groups.cold.remove(id);
             // Verdicts on calls that a voting group's replica has executed may come later, and find

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 
 use bytes::Bytes;
-use wire::ordered::{End, Form, Ordered, Style};
+use wire::ordered::{About, End, Form, Ordered, Style};
 use wire::{ClientId, NodeId, Payload, ViewNumber};
 
 use super::{Ask, Blame, CallQuorum, Child, Slip};
@@ -72,6 +72,8 @@ pub(crate) enum Effect {
     Checkpointed,
     /// No checkpoint could be taken.
     CheckpointFailed,
+    /// This replica cannot do something with the state, and why; `None`: it can.
+    Noted(About, Option<String>),
     /// Report this event.
     Event(Event),
 }

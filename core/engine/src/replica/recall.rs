@@ -143,7 +143,7 @@ impl Replica {
 
     /// The service cannot use the data of the disk: the replica goes on like one without a state.
     fn unreadable(&mut self, reason: &str, effects: &mut Vec<Effect>) {
-        effects.push(self.failed(reason));
+        self.cannot_read(reason, effects);
         effects.push(Effect::Overflow);
         // The disk keeps the data for a program that can read them, until there is another state.
         self.forget(effects);

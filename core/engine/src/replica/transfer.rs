@@ -20,6 +20,8 @@ pub(super) struct Transfers {
     pub(super) given: Vec<ViewNumber>,
     /// The transfer that brings this replica its state, or has brought it.
     pub(super) incoming: Option<ViewNumber>,
+    /// The last transfer that brought a state which could not be read.
+    pub(super) failed: Option<ViewNumber>,
     /// Bytes from which on a state is offered to be fetched.
     pub(super) streamed: usize,
 }
@@ -27,7 +29,8 @@ pub(super) struct Transfers {
 impl Default for Transfers {
     fn default() -> Transfers {
         let (outgoing, given) = (Vec::new(), Vec::new());
-        Transfers { outgoing, given, incoming: None, streamed: STREAMED_STATE }
+        let (incoming, failed) = (None, None);
+        Transfers { outgoing, given, incoming, failed, streamed: STREAMED_STATE }
     }
 }
 

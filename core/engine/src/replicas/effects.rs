@@ -104,6 +104,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 }
                 Effect::Checkpointed => self.reached(now, group, Milestone::Checkpointed),
                 Effect::CheckpointFailed => self.reached(now, group, Milestone::CheckpointFailed),
+                Effect::Noted(about, text) => self.note_state(group, about, text),
                 Effect::Event(event) => self.base.event(event),
             }
         }

@@ -521,6 +521,7 @@ impl<O: Ordering> Stack<O> {
                         synced: replica.state == State::Synced,
                     })
                     .collect(),
+                notes: self.state_notes(id),
                 sessions: hosted.and_then(|hosted| hosted.replica.sessions()),
                 executed: hosted.and_then(|hosted| hosted.replica.executed()),
                 hung: self.replicas.hangs.is_hung(id),

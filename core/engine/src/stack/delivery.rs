@@ -23,6 +23,7 @@ impl<O: Ordering> Stack<O> {
             Ordered::Synced(_)
             | Ordered::StateChunk(_)
             | Ordered::StateOffer(_)
+            | Ordered::Anew(_)
             | Ordered::StateDeclined(_) => true,
             // Replicas vote anew.
             Ordered::Ballot(_) | Ordered::Absent(_) => true,
@@ -94,6 +95,7 @@ impl<O: Ordering> Stack<O> {
         self.base.event(Event::Configuration { ring, members: members.clone() });
         self.replies().tell_faults(now, ring, &members);
         self.groups().forget_usages(&members);
+        self.replicas.notes.retain(&members);
         self.benchmarks().interrupted(now);
         // Messages about an earlier configuration are useless in this one.
         let lasting = |ordered: &Ordered| {
@@ -140,6 +142,7 @@ impl<O: Ordering> Stack<O> {
             Ok(Ordered::Bench(word)) => self.benchmarks().word(now, delivery.sender, *word),
             Ok(Ordered::Usage(usage)) => self.groups().usage_told(now, delivery.sender, usage),
             Ok(Ordered::Shedding(shedding)) => self.groups().shedding_told(now, shedding),
+            Ok(Ordered::Notes(notes)) => self.replicas().notes_told(delivery.sender, notes),
             Ok(ordered) => {
                 let Delivery { ring, sequence, .. } = delivery;
                 match self.base.membership.disposition(ring, sequence) {
@@ -204,6 +207,7 @@ impl<O: Ordering> Stack<O> {
         self.base.tell_level(now);
         self.base.install_roster(now, &install.roster);
         self.base.note_installed();
+        self.replicas.notes.tell_again();
         self.keys().install(install.keys.as_ref());
         self.replicas.votes.begin_component(planted);
         self.base.enthrone_all();
@@ -250,6 +254,10 @@ impl<O: Ordering> Stack<O> {
                 let change = self.base.directory.synced(sender, synced.group, synced.transfer);
                 self.groups().changed(now, synced.group, change);
                 self.groups().count_votes(now, synced.group);
+            }
+            Ordered::Anew(anew) => {
+                let change = self.base.directory.give_anew(sender, anew.group, anew.transfer);
+                self.groups().changed(now, anew.group, change);
             }
             Ordered::StateChunk(chunk) => {
                 let group = chunk.group;
@@ -306,6 +314,7 @@ impl<O: Ordering> Stack<O> {
             | Ordered::Bench(_)
             | Ordered::Load(_)
             | Ordered::Usage(_)
+            | Ordered::Notes(_)
             | Ordered::Shedding(_) => unreachable!("these are not part of a history"),
         }
     }

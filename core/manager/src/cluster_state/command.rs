@@ -92,6 +92,18 @@ pub enum Command {
         /// The node.
         node: NodeId,
     },
+    /// A node has tried the new program of an upgrade, or has run it, and it will not serve there:
+    /// all replicas run the former program. From level 3 of the rules on.
+    Refuse {
+        /// The group's name.
+        group: String,
+        /// The placement that this changes: void if there is a newer one.
+        number: u64,
+        /// The node.
+        node: NodeId,
+        /// Why, in the words of the program; at most [`MAX_REASON`](wire::limits::MAX_REASON) bytes.
+        reason: String,
+    },
 }
 
 impl Command {

@@ -2,9 +2,11 @@
 //! (`docs/protocol/deployment.md`, "Upgrades").
 
 use alloc::collections::BTreeSet;
+use alloc::string::String;
 
 use serde::{Deserialize, Serialize};
 use wire::NodeId;
+use wire::limits::MAX_REASON;
 
 use super::Program;
 
@@ -41,13 +43,25 @@ pub struct Undone {
 }
 
 /// The fault of a new program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
     /// It ended again and again.
     Ended,
     /// It ran, and did not come to have the state in time.
     Late,
+    /// It did not start, or cannot read the state: in its own words. From level 3 of the rules on.
+    Refused(String),
+}
+
+impl Fault {
+    /// The reason, as long as one may be.
+    pub(super) fn refused(mut reason: String) -> Fault {
+        let ends = (0..=reason.len().min(MAX_REASON)).rev();
+        let end = ends.into_iter().find(|end| reason.is_char_boundary(*end));
+        reason.truncate(end.unwrap_or_default());
+        Fault::Refused(reason)
+    }
 }
 
 impl core::fmt::Display for Fault {
@@ -55,6 +69,7 @@ impl core::fmt::Display for Fault {
         f.write_str(match self {
             Fault::Ended => "it ended again and again",
             Fault::Late => "it did not come to have the state in time",
+            Fault::Refused(reason) => reason,
         })
     }
 }

@@ -42,6 +42,13 @@ pub(super) struct WelcomeHeader {
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
+pub(super) struct NoticeHeader {
+    pub code: u8,
+    pub reserved: [u8; 7],
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
 pub(super) struct ExecuteHeader {
     number: U64,
     now: U64,

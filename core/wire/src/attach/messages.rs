@@ -206,3 +206,56 @@ pub struct Failed {
     /// Why, in words.
     pub reason: String,
 }
+
+/// A program's own word about its state. Nodes of before this frame skip it.
+///
+/// ```text
+///  0      1               8
+/// +------+---------------+------
+/// | code | 0 0 0 0 0 0 0 | text      at most MAX_REASON bytes of UTF-8
+/// +------+---------------+------
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The meaning.
+    pub code: NoticeCode,
+    /// The reason, or the fields.
+    pub text: String,
+}
+
+/// The meaning of a [`Notice`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoticeCode {
+    /// 1: the state cannot be given, or would not be read back as it is. The text has the reason.
+    Unreadable,
+    /// 2: all is well with the state again.
+    Well,
+    /// 3: the state that was read has fields that the program does not know, and it dropped them. The
+    /// text lists them.
+    Dropped,
+    /// Any other number: the word of a newer program, which is ignored.
+    Other(u8),
+}
+
+impl NoticeCode {
+    /// Its number in the frame.
+    pub fn number(self) -> u8 {
+        match self {
+            NoticeCode::Unreadable => 1,
+            NoticeCode::Well => 2,
+            NoticeCode::Dropped => 3,
+            NoticeCode::Other(number) => number,
+        }
+    }
+}
+
+impl From<u8> for NoticeCode {
+    fn from(number: u8) -> NoticeCode {
+        match number {
+            1 => NoticeCode::Unreadable,
+            2 => NoticeCode::Well,
+            3 => NoticeCode::Dropped,
+            number => NoticeCode::Other(number),
+        }
+    }
+}

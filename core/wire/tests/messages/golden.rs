@@ -243,6 +243,11 @@ fn decisions() {
               15 a1 01 06 02 03 02
             shedding: 8 bytes
               17 02 05 f0 2e 02 04 03
+            notes: 23 bytes
+              21 01 a1 01 01 11 6d 69 73 73 69 6e 67 20 66 69
+              65 6c 64 20 60 78 60
+            anew: 4 bytes
+              22 a1 01 06
             progress: 5 bytes
               18 a1 01 66 00
             trial: 11 bytes

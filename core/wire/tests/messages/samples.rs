@@ -18,8 +18,8 @@ use wire::ordered::Identity;
 use wire::ordered::{
     self, Activate, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup,
 };
+use wire::ordered::{About, Anew, BackupStep, Deposit, Form, Note, Notes, Shedding};
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
-use wire::ordered::{BackupStep, Deposit, Form, Shedding};
 use wire::ordered::{
     Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
     ReplicaState, Restyle, nested_client, nested_number,
@@ -408,6 +408,15 @@ pub fn decisions() -> Vec<(&'static str, Ordered)> {
                 room: vec![NodeId(4), NodeId(3)],
             }),
         ),
+        (
+            "notes",
+            Ordered::Notes(Notes(vec![Note {
+                group: GroupId(0xa1),
+                about: About::Read,
+                text: "missing field `x`".into(),
+            }])),
+        ),
+        ("anew", Ordered::Anew(Anew { group: GroupId(0xa1), transfer: ViewNumber(6) })),
         ("progress", Ordered::Progress(progress(None))),
         ("trial", Ordered::Progress(progress(Some(trial())))),
         ("poisoned", Ordered::Poisoned(poisoned())),

@@ -47,7 +47,7 @@ use wire::{ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Tim
 use crate::samples::CLUSTER;
 pub use frames::frame;
 use frames::refusal;
-use hosts::{rank, shedding, usage};
+use hosts::{anew, notes, rank, shedding, usage};
 use versions::{extension, program, speaks};
 
 pub use kept::{node_record, recollection};
@@ -483,6 +483,8 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         usage().prop_map(Ordered::Usage),
         rank().prop_map(Ordered::Rank),
         shedding().prop_map(Ordered::Shedding),
+        notes().prop_map(Ordered::Notes),
+        anew().prop_map(Ordered::Anew),
         backup::step().prop_map(Ordered::Backup),
         any::<u8>().prop_map(|level| Ordered::Activate(Activate { level })),
         roster::ordered(),

@@ -4,7 +4,7 @@ use engine::{DeploymentNews, Event, ProgramNews, ReserveNews, RosterNews, Storag
 use ring::Event as Ring;
 use serde::{Deserialize, Serialize};
 use wire::keys::KeyName;
-use wire::ordered::{GroupOptions, Style};
+use wire::ordered::{About, GroupOptions, Style};
 use wire::versions::Unfit;
 use wire::{
     ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Share, Speaks, ViewNumber,
@@ -14,8 +14,8 @@ use super::known::{Known, Names};
 use super::parts::{DeviationCause, FaultCause, ReplicaRecord, ns, records, shown, silent};
 use super::rows::{TARGET, events};
 use super::words::{
-    charged, deviation, joined, list, ms, nodes, or_none, quorum, ranks, refuses, unfit, why,
-    why_excluded,
+    charged, deviation, joined, list, ms, nodes, noted, or_none, quorum, ranks, refuses,
+    state_remedy, unfit, why, why_excluded,
 };
 use crate::status::{ChargeStatus, SLOW_REMEDY};
 
@@ -122,6 +122,23 @@ events! {
     event TransferFailed { group: GroupId, reason: String },
     log error(group = known.name(group), reason, "the state transfer failed"),
     says("{}: the state transfer failed: {reason}", known.name(group)),
+
+    event StateNote { group: String, member: Member, about: About, text: Option<String> }
+    from Event::StateNote { group: _, name: group, member, about, text },
+    log info if { text.is_none() || !about.is_trouble() } (
+        group,
+        of = %member.node,
+        "{}",
+        noted(*about, text.as_deref())
+    ),
+    log error(
+        group,
+        of = %member.node,
+        "{}: {}",
+        noted(*about, text.as_deref()),
+        state_remedy(*about)
+    ),
+    says("{group}: {} {}", member.node, noted(*about, text.as_deref())),
 
     event UpdateFailed { group: GroupId, reason: String },
     log error(

@@ -9,7 +9,7 @@ use ring::Event as Ring;
 use tracing::field::{Field, Visit};
 use tracing::{Metadata, Subscriber, span};
 use wire::keys::KeyName;
-use wire::ordered::{GroupOptions, Poison, Style};
+use wire::ordered::{About, GroupOptions, Poison, Style};
 use wire::versions::Unfit;
 use wire::{
     ClientId, Duration, GroupId, Incarnation, Malformed, Member, MethodId, NodeId, RingId, Share,
@@ -180,6 +180,7 @@ fn of_groups() -> Vec<Event> {
         primary,
     };
     let deviated = |cause| Event::Deviated { group, name: name(), member, position: 6, cause };
+    let noted = |about, text| Event::StateNote { group, name: name(), member, about, text };
     let hung = |alone| Event::Hung { group, name: name(), member, misses: 3, ran: SPAN, alone };
     let demoted = |was_primary| Event::Demoted { group, name: name(), member, was_primary, asked };
     vec![
@@ -189,6 +190,10 @@ fn of_groups() -> Vec<Event> {
         Event::JoinRefused { name: name(), options: GroupOptions::default() },
         Event::TransferStarted { group, to },
         Event::TransferFailed { group, reason: reason() },
+        noted(About::Give, Some(reason())),
+        noted(About::Read, Some(reason())),
+        noted(About::Dropped, Some("credit".into())),
+        noted(About::ReadBack, None),
         Event::UpdateFailed { group, reason: reason() },
         Event::Promoted { group, name: name(), requests: 5, restore: SPAN, replay: SPAN * 2 },
         Event::PromotionFailed { group, reason: reason() },

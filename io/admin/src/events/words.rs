@@ -1,5 +1,6 @@
 //! Parts of sentences and of log lines.
 
+use wire::ordered::About;
 use wire::versions::Unfit;
 use wire::{Member, NodeId, Speaks};
 
@@ -113,4 +114,25 @@ pub(super) fn ranks(replicas: &[ReplicaRecord], separator: &str) -> String {
     };
     let ranks: Vec<String> = replicas.iter().map(rank).collect();
     ranks.join(separator)
+}
+
+/// A thing that a replica cannot do with its group's state, or can again.
+pub(super) fn noted(about: About, text: Option<&str>) -> String {
+    match (about, text) {
+        (_, Some(text)) => format!("{about}: {text}"),
+        (About::Give, None) => "can give the state again".into(),
+        (About::Read, None) => "has the state, or waits for it no more".into(),
+        (About::ReadBack, None) => "can read its own state back again".into(),
+        (About::Dropped, None) => "runs no program any more that dropped fields".into(),
+    }
+}
+
+/// The remedy.
+pub(super) fn state_remedy(about: About) -> &'static str {
+    match about {
+        About::Read => "deploy a program that reads the state, or the former one",
+        _ => {
+            "take it out of the state by a call, or deploy a program that writes it; keep the node running"
+        }
+    }
 }

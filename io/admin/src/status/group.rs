@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use wire::ordered::{AckLevel, Durability, Style};
 use wire::{Incarnation, Member, NodeId, Time, ViewNumber};
 
+use super::notes::NoteStatus;
+
 /// A node's view of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupStatus {
@@ -23,6 +25,9 @@ pub struct GroupStatus {
     pub primary: Option<Member>,
     /// The replicas in order of rank.
     pub replicas: Vec<ReplicaStatus>,
+    /// The things that replicas cannot do with the state, in order of node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<NoteStatus>,
     /// Sessions of this node's replica, if it has one.
     pub sessions: Option<usize>,
     /// Requests of the group's history that this node's replica has executed, if it has one.
@@ -85,6 +90,7 @@ impl GroupStatus {
             view: group.view,
             primary: group.primary,
             replicas: group.replicas.into_iter().map(replica).collect(),
+            notes: group.notes.into_iter().map(NoteStatus::from).collect(),
             sessions: group.sessions,
             executed: group.executed,
             hung: group.hung,
@@ -98,6 +104,21 @@ impl GroupStatus {
             }),
             journal: group.journal,
         }
+    }
+}
+
+impl GroupStatus {
+    /// The things that keep copies of the group's state from being as many as they should be, each with its
+    /// reason and a remedy.
+    pub fn state_troubles(&self) -> impl Iterator<Item = String> + '_ {
+        let lacking = self.replicas.iter().filter(|replica| !replica.synced);
+        let lacking: Vec<NodeId> = lacking.map(|replica| replica.node).collect();
+        self.notes.iter().filter_map(move |note| note.trouble(&self.name, &lacking))
+    }
+
+    /// A replica of this node has a trouble with the state.
+    pub fn has_state_trouble(&self, node: NodeId) -> bool {
+        self.notes.iter().any(|note| note.node == node && note.about.is_trouble())
     }
 }
 

@@ -25,7 +25,7 @@ use wire::{Duration, GroupId};
 
 use super::guard::cut;
 use super::replica::bytes_of;
-use super::report::{Asked, Done, Report, StateReply};
+use super::report::{Asked, Done, Noticed, Report, StateReply};
 use crate::error::HostError;
 use crate::heavy;
 use crate::nested::number_of;
@@ -337,6 +337,10 @@ impl Process {
             match frame {
                 Frame::Farewell(reason) => return Err(format!("it says: {reason}")),
                 Frame::Call(ask) => done.push(Report::Call(self.asked(ask)?)),
+                Frame::Notice(notice) => {
+                    let (group, serial) = (self.group, self.serial);
+                    done.push(Report::Notice(Noticed { group, serial, notice }));
+                }
                 frame => done.extend(self.answered(frame)?.map(Report::Done)),
             }
         }

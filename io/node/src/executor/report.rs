@@ -5,6 +5,7 @@ use std::sync::mpsc::SyncSender;
 use bytes::Bytes;
 use engine::{Executed, NestedCall, NestedError, Ticket};
 use wire::GroupId;
+use wire::attach::Notice;
 
 use crate::error::HostError;
 
@@ -30,6 +31,15 @@ pub(crate) enum Report {
     Done(Done),
     /// Its handler calls another group, and waits.
     Call(Asked),
+    /// Its program says something about its state.
+    Notice(Noticed),
+}
+
+/// A program's word about its state.
+pub(crate) struct Noticed {
+    pub group: GroupId,
+    pub serial: u64,
+    pub notice: Notice,
 }
 
 /// A handler's call of another group.

@@ -6,14 +6,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::ProgramConfig;
+use engine::StateNote;
 use manager::Picture;
-use manager::cluster_state::{ClusterState, Command, Deployment, Placed};
+use manager::cluster_state::{ClusterState, Command, Deployment, Placed, Program};
 use manager::placement::Placer;
 use os::clock::wall_clock;
-use supervisor::{CRASH_LOOP, Deployed};
+use supervisor::{CRASH_LOOP, Deployed, Programs};
+use wire::ordered::About;
 use wire::system::MANAGER_ID;
+use wire::versions::WHOLE;
 use wire::{Duration, GroupId, NodeId, Share, Time};
 
+use super::trials::{Known, Trials};
 use super::view::View;
 use super::{diff, terms};
 use crate::control::Control;
@@ -39,6 +43,12 @@ pub(super) struct Reconciler {
     criticalities: BTreeMap<GroupId, u8>,
     /// The programs that were deployed here and in their groups at the last look.
     joined: Vec<ProgramConfig>,
+    /// New programs that are tried before old ones end.
+    trials: Trials,
+    /// New programs that do not serve here, and why.
+    unfit: Vec<(ProgramConfig, String)>,
+    /// When that was told.
+    refused: Option<Time>,
 }
 
 impl Reconciler {
@@ -52,6 +62,9 @@ impl Reconciler {
             told: None,
             criticalities: BTreeMap::new(),
             joined: Vec::new(),
+            trials: Trials::default(),
+            unfit: Vec::new(),
+            refused: None,
         }
     }
 
@@ -89,11 +102,11 @@ impl Reconciler {
                 (deployment.group.clone(), terms::of(deployment, &control.cluster, me))
             };
             let terms = here.iter().map(of).collect();
-            let run = here.iter().map(|placed| program(placed, me)).collect();
+            let run = self.to_run(view, &here);
             programs.deploy(run, terms, alone);
             let deployed = programs.deployed();
             self.tell_failing(now, cluster_state, &deployed)?;
-            self.tell_upgraded(view, cluster_state, deployed)?;
+            self.tell_upgraded(now, view, cluster_state, deployed)?;
         }
         let shape = view.picture.groups.iter().find(|shape| shape.id == MANAGER_ID);
         if shape.is_some_and(|shape| shape.primary == control.me.node) {
@@ -173,9 +186,90 @@ impl Reconciler {
         Ok(())
     }
 
-    /// The new program of an upgrade runs here, and has the state.
+    /// The programs that are to run here: a new one, once it was tried beside the old one.
+    fn to_run(&mut self, view: &View, here: &[&Placed]) -> Vec<ProgramConfig> {
+        let (control, me) = (self.control.clone(), self.control.me.node);
+        let begins = |placed: &Placed| {
+            let upgrade = placed.upgrade.as_ref().filter(|upgrade| !upgrade.undoes);
+            upgrade.is_some_and(|upgrade| upgrade.under_way == Some(me))
+        };
+        let new: Vec<ProgramConfig> =
+            here.iter().filter(|it| begins(it)).map(|placed| program(placed, me)).collect();
+        self.trials.retain(|config| new.contains(config));
+        self.unfit.retain(|(config, _)| new.contains(config));
+        // Without an upgrade nobody needs to know.
+        let running = match here.iter().any(|placed| placed.upgrade.is_some()) {
+            true => control.programs.as_ref().map(Programs::deployed).unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let runs = |config: &ProgramConfig| running.iter().any(|it| it.config == *config);
+        let mut run = Vec::new();
+        for placed in here {
+            let config = program(placed, me);
+            let target = config_of(placed, &placed.deployment.program);
+            let Some(upgrade) = placed.upgrade.as_ref().filter(|_| begins(placed)) else {
+                // A program that was refused by its trial has never begun here: the way back ends
+                // where it began.
+                let back = placed.upgrade.as_ref().is_some_and(|upgrade| upgrade.undoes);
+                run.push(if back && runs(&target) { target } else { config });
+                continue;
+            };
+            let old = config_of(placed, &upgrade.from);
+            // A replica without the state has nothing to lose, and nothing to try a program on.
+            let serves = has_state(&view.picture, &config.group, me)
+                && running.iter().any(|it| it.joined && it.config == old);
+            if Trials::are_off(&config) || !(serves || self.trials.has(&config)) {
+                run.push(config);
+                continue;
+            }
+            match self.trials.look(&control, &config) {
+                Known::Serves => run.push(config),
+                Known::Nothing => run.push(old),
+                Known::Refused(reason) => {
+                    self.is_unfit(config, reason);
+                    run.push(old);
+                }
+            }
+        }
+        run
+    }
+
+    fn is_unfit(&mut self, config: ProgramConfig, reason: String) {
+        if !self.unfit.iter().any(|(known, _)| *known == config) {
+            self.unfit.push((config, reason));
+        }
+    }
+
+    /// New programs that do not serve here: the upgrade is rolled back.
+    fn tell_unfit(
+        &mut self,
+        now: Time,
+        view: &View,
+        cluster_state: &ClusterState,
+    ) -> Result<(), Stopped> {
+        if self.unfit.is_empty() || self.refused.is_some_and(|at| now < at + AGAIN) {
+            return Ok(());
+        }
+        self.refused = Some(now);
+        let node = self.control.me.node;
+        for (config, reason) in &self.unfit {
+            let group = config.group.clone();
+            let Some(placed) = cluster_state.of(&group) else { continue };
+            let number = placed.number;
+            let command = match view.level >= WHOLE {
+                true => Command::Refuse { group, number, node, reason: reason.clone() },
+                // Older programs know of no reasons; the log here has it.
+                false => Command::Failing { group, number, node },
+            };
+            self.control.tell_cluster_state(command)?;
+        }
+        Ok(())
+    }
+
+    /// The new program of an upgrade runs here, and has the state; or it says that it cannot.
     fn tell_upgraded(
         &mut self,
+        now: Time,
         view: &View,
         cluster_state: &ClusterState,
         deployed: Vec<Deployed>,
@@ -195,8 +289,17 @@ impl Reconciler {
                 let number = placed.number;
                 self.control.tell_cluster_state(Command::Upgraded { group, number, node })?;
             }
+            let undoes = placed.upgrade.as_ref().is_some_and(|upgrade| upgrade.undoes);
+            let config = program(placed, node);
+            if under_way == Some(node)
+                && !undoes
+                && before.contains(&config)
+                && let Some(reason) = cannot_read(view, &config.group, node)
+            {
+                self.is_unfit(config, reason);
+            }
         }
-        Ok(())
+        self.tell_unfit(now, view, cluster_state)
     }
 }
 
@@ -211,10 +314,23 @@ fn is_alone(picture: &Picture, group: &str, node: NodeId) -> bool {
     shape.is_some_and(|shape| shape.primary == node && shape.backups.is_empty())
 }
 
+/// Why this node's replica cannot read the state that it was sent, if it has said so.
+fn cannot_read(view: &View, group: &str, node: NodeId) -> Option<String> {
+    let notes = view.notes.get(group)?;
+    let is_it = |note: &&StateNote| {
+        note.member.node == node && matches!(note.about, About::Read | About::ReadBack)
+    };
+    notes.iter().find(is_it).map(|note| format!("{}: {}", note.about, note.text))
+}
+
 /// The program of a deployment's replica at this node.
 fn program(placed: &Placed, node: NodeId) -> ProgramConfig {
+    config_of(placed, placed.program(node))
+}
+
+/// This program, as one of the deployment's replicas.
+fn config_of(placed: &Placed, program: &Program) -> ProgramConfig {
     let Deployment { group, options, .. } = &placed.deployment;
-    let program = placed.program(node);
     ProgramConfig {
         group: group.clone(),
         command: program.command.clone(),

@@ -153,10 +153,18 @@ impl Plane {
         let me = self.profile.me.node;
         let shape = picture.groups.iter().find(|shape| shape.id == MANAGER_ID);
         let here = shape.is_some_and(|it| it.primary == me || it.backups.contains(&me));
+        let cluster_state = here.then(|| self.cluster_state.cluster_state());
+        let groups = cluster_state.iter().flat_map(|state| state.placed());
+        let notes = groups.map(|placed| {
+            let group = &placed.deployment.group;
+            (group.clone(), self.stack.state_notes(GroupId::of(group)))
+        });
         View {
+            notes: notes.filter(|(_, notes)| !notes.is_empty()).collect(),
+            level: self.stack.level(),
             changes: self.stack.changes(),
             retired: self.stack.growth().retired,
-            cluster_state: here.then(|| self.cluster_state.cluster_state()),
+            cluster_state,
             picture,
         }
     }

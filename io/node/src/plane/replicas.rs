@@ -13,7 +13,7 @@ use wire::{GroupId, Time};
 
 use super::waiting::answer;
 use crate::error::HostError;
-use crate::executor::{Asked, Done, Executor, Overloaded, Report, StateReply};
+use crate::executor::{Asked, Done, Executor, Noticed, Overloaded, Report, StateReply};
 use crate::managing::SharedState;
 use crate::poller::Poller;
 
@@ -190,6 +190,12 @@ impl Hosting<'_> {
     pub fn handle_report(&mut self, now: Time, report: Report) {
         match report {
             Report::Done(done) => self.handle_done(now, done),
+            Report::Notice(Noticed { group, serial, notice }) => {
+                let executor = self.replicas.executors.get(&group);
+                if executor.is_some_and(|executor| executor.serial == serial) {
+                    self.stack.handle_notice(now, group, notice);
+                }
+            }
             Report::Call(Asked { group, serial, call, reply }) => {
                 // Nobody takes the answer of an earlier replica: its handler is told by the end of
                 // the way back.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wire::{Duration, GroupId, Member};
 
-use crate::executor::{Executor, Passive};
+use crate::executor::{Clumsy, Executor, Passive};
 use crate::fabric::place_of;
 use crate::options::GroupPlan;
 use crate::trace::mix;
@@ -16,19 +16,23 @@ pub(super) struct Executors {
     last: u64,
     /// Nodes whose executors are slow now.
     slow: Vec<bool>,
+    /// Services cannot give or read their states once in so many times.
+    clumsy: Option<u64>,
 }
 
 impl Executors {
-    pub(super) fn new(nodes: usize) -> Executors {
+    pub(super) fn new(nodes: usize, clumsy: Option<u64>) -> Executors {
         let of_nodes = (0..nodes).map(|_| BTreeMap::new()).collect();
-        Executors { of_nodes, last: 0, slow: vec![false; nodes] }
+        Executors { of_nodes, last: 0, slow: vec![false; nodes], clumsy }
     }
 
     /// The service of a group's replica at this life begins in its initial state.
     pub(super) fn host(&mut self, me: Member, plan: &GroupPlan) -> &mut Executor {
         self.last += 1;
         let random = mix(me.incarnation.0, u64::from(me.node.0));
-        let executor = Executor::new(plan, Passive { random, tells: plan.tells }, self.last);
+        let mut executor = Executor::new(plan, Passive { random, tells: plan.tells }, self.last);
+        let clumsy = self.clumsy.filter(|_| plan.may_be_clumsy());
+        executor.clumsy = clumsy.map(|of| Clumsy::new(of, mix(random, self.last)));
         let (of_node, id) = (&mut self.of_nodes[place_of(me.node)], GroupId::of(&plan.name));
         of_node.insert(id, executor);
         of_node.get_mut(&id).expect("it has just come")
@@ -82,6 +86,13 @@ impl Executors {
 
     pub(super) fn clear(&mut self, node: usize) {
         self.of_nodes[node].clear();
+    }
+
+    /// All services can give and read their states from here on.
+    pub(super) fn heal(&mut self) {
+        self.clumsy = None;
+        let all = self.of_nodes.iter_mut().flat_map(BTreeMap::values_mut);
+        all.for_each(|executor| executor.clumsy = None);
     }
 
     pub(super) fn set_slow(&mut self, node: usize, slow: bool) {

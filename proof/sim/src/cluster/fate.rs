@@ -332,6 +332,7 @@ impl Cluster {
         }
         self.end_the_forlorn();
         self.end_lies();
+        self.executors.heal();
         self.end_hangs();
         // Without a quorum a node alone knows no group but its own, and says so.
         if self.options.quorum == Quorum::Majority {

@@ -33,7 +33,7 @@ fn back(places: &[(u32, Option<u64>)]) -> BTreeMap<Member, Announce> {
 
 fn woken(entry: &GroupEntry, announces: &BTreeMap<Member, Announce>, whole: bool) -> Directory {
     let component_order = &ComponentOrder::of(announces);
-    let gathering = Gathering { rule: Quorum::Majority, whole, component_order, level: 1 };
+    let gathering = Gathering { level: 1, whole, component_order, ..MAJORITY };
     let mut directory = Directory::default();
     directory.install(RingId::default(), &[recalled_entry(entry, announces)], announces, gathering);
     directory.check_invariants();

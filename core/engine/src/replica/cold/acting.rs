@@ -7,7 +7,7 @@ use wire::limits::{
     MAX_LOG, MAX_LOG_BYTES, MAX_LOG_GIVEN, MAX_LOG_KEPT, MAX_LOG_ORDERED, MAX_LOG_ORDERED_BYTES,
     MAX_WAITING,
 };
-use wire::ordered::{LoggedState, Ordered, Place, Relay, ReplicaState, StateHead};
+use wire::ordered::{About, LoggedState, Ordered, Place, Relay, ReplicaState, StateHead};
 use wire::{Time, ViewNumber};
 
 use super::{LogSize, Progress, Running};
@@ -254,6 +254,7 @@ impl Replica {
         }
         self.renew_service(true, effects);
         if checkpoint.is_empty() {
+            self.is_well(About::Read, effects);
             effects.push(Effect::CheckpointRestored);
             return self.run_log(effects);
         }
@@ -276,6 +277,7 @@ impl Replica {
     ) {
         if let Err(reason) = result {
             let group = self.group;
+            effects.push(Effect::Noted(About::Read, Some(reason.clone())));
             effects.push(Effect::Event(Event::PromotionFailed { group, reason }));
             effects.push(Effect::Unfit);
             return self.stop(effects);

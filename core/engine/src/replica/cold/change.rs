@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::ViewNumber;
-use wire::ordered::{LoggedState, Style};
+use wire::ordered::{About, LoggedState, Style};
 
 use super::{Cold, Progress, Running};
 use crate::api::{Command, Event};
@@ -75,6 +75,7 @@ impl Replica {
                 promised.iter().for_each(|(to, _)| self.not_given(*to, &reason, effects));
                 effects.push(Effect::CheckpointFailed);
                 let group = self.group;
+                effects.push(Effect::Noted(About::Give, Some(reason.clone())));
                 effects.push(Effect::Event(Event::CheckpointFailed { group, reason }));
             }
         }

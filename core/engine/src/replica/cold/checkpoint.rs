@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::limits::{MAX_LOG_ORDERED, MAX_STATE, UPDATE_CHUNK};
-use wire::ordered::{Ordered, PrimaryChunk, ReplicaState, StateHead, Told};
+use wire::ordered::{About, Ordered, PrimaryChunk, ReplicaState, StateHead, Told};
 
 use super::{Progress, Running};
 use crate::api::{Command, Event};
@@ -61,12 +61,14 @@ impl Replica {
                     (number, running.next) = (logged, logged + 1);
                 }
                 running.checkpoint = Progress::Sent { number, bytes, next: 0 };
+                self.is_well(About::Give, effects);
                 self.order_checkpoint(effects);
             }
             Ok(_) => {} // another may be primary
             Err(reason) => {
                 effects.push(Effect::CheckpointFailed);
                 let group = self.group;
+                effects.push(Effect::Noted(About::Give, Some(reason.clone())));
                 effects.push(Effect::Event(Event::CheckpointFailed { group, reason }));
             }
         }

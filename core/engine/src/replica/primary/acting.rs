@@ -9,7 +9,8 @@ use bytes::Bytes;
 use wire::client::Refusal;
 use wire::limits::{MAX_ARRIVALS, MAX_POISON_BYTES, MAX_UPDATE_CALLS, UPDATE_CHUNK};
 use wire::ordered::{
-    EntryKey, Ordered, Place, Poison, PrimaryChunk, Request, Told, Update, UpdateEntry, UpdateHead,
+    About, EntryKey, Ordered, Place, Poison, PrimaryChunk, Request, Told, Update, UpdateEntry,
+    UpdateHead,
 };
 use wire::{ClientId, Time};
 
@@ -238,6 +239,7 @@ impl Replica {
         let change = match result {
             Ok(change) => change,
             Err(reason) => {
+                effects.push(Effect::Noted(About::Give, Some(reason.clone())));
                 effects.push(Effect::Event(Event::UpdateFailed { group: self.group, reason }));
                 effects.push(Effect::Unfit);
                 return;

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use wire::limits::{MAX_LOGGED_STATE, MAX_STATE};
 use wire::ordered::{
-    Form, LoggedState, Ordered, ReplicaState, StateChunk, StateDeclined, StateHead, StateOffer,
-    Synced,
+    About, Form, LoggedState, Ordered, ReplicaState, StateChunk, StateDeclined, StateHead,
+    StateOffer, Synced,
 };
 use wire::{Member, Payload, Time, ViewNumber};
 
@@ -92,7 +92,7 @@ impl Replica {
         self.service.tasks.retain(|task| of(task).is_none());
         match dropped {
             Some(transfer) => self.not_given(transfer, reason, effects),
-            None => effects.push(self.failed(reason)),
+            None => self.cannot_give(reason, effects),
         }
     }
 
@@ -105,7 +105,7 @@ impl Replica {
     ) {
         match is_save(transfer) {
             true => self.saved(transfer, Err(reason.to_string()), effects),
-            false => effects.push(self.failed(reason)),
+            false => self.cannot_give(reason, effects),
         }
     }
 
@@ -133,8 +133,7 @@ impl Replica {
             return;
         }
         if bytes.len() + chunk.bytes.len() > limit {
-            effects.push(self.failed("the state that comes in is larger than MAX_STATE"));
-            return;
+            return self.cannot_read("the state that comes in is larger than MAX_STATE", effects);
         }
         bytes.extend_from_slice(&chunk.bytes);
         *next += 1;
@@ -155,7 +154,7 @@ impl Replica {
             return;
         }
         if offer.bytes > self.largest_state() as u64 {
-            return effects.push(self.failed("the state that is offered is larger than MAX_STATE"));
+            return self.cannot_read("the state that is offered is larger than MAX_STATE", effects);
         }
         let StateOffer { transfer, bytes, .. } = offer;
         effects.push(Effect::Fetch { transfer, from: from.node, bytes });
@@ -194,7 +193,7 @@ impl Replica {
                     self.take_log(now, state);
                     self.transferred(transfer, bytes, effects);
                 }
-                Err(malformed) => effects.push(self.failed(&malformed.to_string())),
+                Err(malformed) => self.cannot_read(&malformed.to_string(), effects),
             };
         }
         match ReplicaState::decode(&bytes) {
@@ -203,7 +202,7 @@ impl Replica {
                 let ticket = self.service.give(Task::Restore);
                 self.run(Command::Restore { ticket, state: service }, effects);
             }
-            Err(malformed) => effects.push(self.failed(&malformed.to_string())),
+            Err(malformed) => self.cannot_read(&malformed.to_string(), effects),
         }
     }
 
@@ -218,8 +217,7 @@ impl Replica {
         let transfer = *transfer;
         let (head, state) = (core::mem::take(head), core::mem::take(state));
         if let Err(reason) = result {
-            effects.push(self.failed(&reason));
-            return;
+            return self.cannot_read(&reason, effects);
         }
         self.adopt(head);
         self.begin_to_vote(effects);
@@ -229,6 +227,9 @@ impl Replica {
     /// The state is here.
     fn transferred(&mut self, transfer: ViewNumber, state: Bytes, effects: &mut Vec<Effect>) {
         let group = self.group;
+        // It has another state, of which nobody has said anything yet.
+        self.is_well(About::Read, effects);
+        self.is_well(About::Give, effects);
         effects.push(Effect::Event(Event::Transferred { group, bytes: state.len() }));
         effects.push(match self.keeps {
             true => {
@@ -271,6 +272,7 @@ impl Replica {
     /// The service's state is there: it is kept with its head.
     pub(in crate::replica) fn keep_taken(&mut self, service: Bytes, effects: &mut Vec<Effect>) {
         let mut head = self.head();
+        self.is_well(About::Give, effects);
         if !self.keep_until_settled(Purpose::Keep, &mut head, &service) {
             store_whole(self.service.told, head, service, effects);
         }
@@ -322,9 +324,10 @@ impl Replica {
             return self.saved(transfer, Ok((Form::Log, state.whole())), effects);
         }
         if state.len() > self.largest_state() {
-            effects.push(self.failed("the state is larger than MAX_STATE: keep less in a replica"));
-            return;
+            let reason = "the state is larger than MAX_STATE: keep less in a replica";
+            return self.cannot_give(reason, effects);
         }
+        self.is_well(About::Give, effects);
         let (outgoing, first) =
             Outgoing::begin(self.group, transfer, state, self.transfers.streamed);
         effects.push(Effect::Order(first));

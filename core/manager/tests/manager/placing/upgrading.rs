@@ -52,7 +52,7 @@ impl World {
 
     fn fault_of(&self, group: &str, node: NodeId) -> Option<Fault> {
         let (broken, fault) = self.broken.as_ref()?;
-        (self.runs.get(&(group.into(), node)) == Some(broken)).then_some(*fault)
+        (self.runs.get(&(group.into(), node)) == Some(broken)).then(|| fault.clone())
     }
 
     /// The program that is to run there ends again and again.
@@ -152,7 +152,7 @@ fn one_that_does_not_serve_is_taken_back_and_told() {
     for fault in [Fault::Ended, Fault::Late] {
         let mut world = settled();
         world.say(Command::Deploy(other("./new"))).unwrap();
-        world.broken = Some((version("./new"), fault));
+        world.broken = Some((version("./new"), fault.clone()));
         for _ in 0..1_000 {
             world.tick(TICK);
         }
@@ -160,7 +160,7 @@ fn one_that_does_not_serve_is_taken_back_and_told() {
         assert_eq!(placed.deployment.program, deployment("g1", 3).program, "{fault:?}");
         assert_eq!(placed.upgrade, None);
         let undone = placed.undone.as_ref().expect("it is told");
-        assert_eq!((&undone.program, undone.fault), (&version("./new"), fault));
+        assert_eq!((&undone.program, &undone.fault), (&version("./new"), &fault));
         assert!(placed.failing.is_empty(), "it was not the nodes' fault");
         assert!(world.groups["g1"].values().all(|synced| *synced));
     }

@@ -2,7 +2,7 @@
 
 use proptest::collection::{btree_map, btree_set};
 use proptest::prelude::*;
-use wire::ordered::{Rank, Shedding, Usage};
+use wire::ordered::{About, Anew, Note, Notes, Rank, Shedding, Usage};
 use wire::{GroupId, NodeId, Share, ViewNumber};
 
 pub fn usage() -> impl Strategy<Value = Usage> {
@@ -26,6 +26,21 @@ pub fn shedding() -> impl Strategy<Value = Shedding> {
     (any::<(u32, u8)>(), 0..=3_600_000_u32, room).prop_map(|((node, level), term_ms, room)| {
         Shedding { node: NodeId(node), level, term_ms, room: room.into_iter().collect() }
     })
+}
+
+pub fn anew() -> impl Strategy<Value = Anew> {
+    any::<[u64; 2]>().prop_map(|[group, transfer]| Anew {
+        group: GroupId(group),
+        transfer: ViewNumber(transfer),
+    })
+}
+
+pub fn notes() -> impl Strategy<Value = Notes> {
+    let note =
+        (any::<u64>(), 0..About::ALL.len(), "[a-z `ü]{0,40}").prop_map(|(group, about, text)| {
+            Note { group: GroupId(group), about: About::ALL[about], text }
+        });
+    proptest::collection::vec(note, 0..9).prop_map(Notes)
 }
 
 pub fn rank() -> impl Strategy<Value = Rank> {

@@ -1,0 +1,88 @@
+//! When replicas that were not given their groups' states ask for them again.
+
+use alloc::collections::BTreeMap;
+
+use wire::{Duration, GroupId, RingId, Time, ViewNumber};
+
+/// The first wait; each further one is twice as long, up to [`LONGEST`].
+const FIRST: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A replica that waits for its state in vain.
+#[derive(Clone, Copy, Debug)]
+struct Retry {
+    /// The transfer that failed.
+    transfer: ViewNumber,
+    /// Transfers that have failed in a row.
+    times: u32,
+    until: Time,
+    /// The ring on which another was asked for.
+    asked: Option<RingId>,
+}
+
+/// The replicas here that wait in vain, by group.
+#[derive(Debug, Default)]
+pub(crate) struct Retries(BTreeMap<GroupId, Retry>);
+
+impl Retries {
+    /// This transfer has failed. True if another is to be asked for now.
+    pub(crate) fn is_due(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        transfer: ViewNumber,
+        ring: RingId,
+    ) -> bool {
+        let begun = Retry { transfer, times: 0, until: now + FIRST, asked: None };
+        let retry = self.0.entry(group).or_insert(begun);
+        if retry.transfer != transfer {
+            let times = retry.times.saturating_add(1);
+            let wait = (FIRST * 2u32.saturating_pow(times).min(1 << 16)).min(LONGEST);
+            *retry = Retry { transfer, times, until: now + wait, asked: None };
+        }
+        let due = retry.until <= now && retry.asked != Some(ring);
+        if due {
+            retry.asked = Some(ring);
+        }
+        due
+    }
+
+    /// The replica has the state, or waits for it no more.
+    pub(crate) fn forget(&mut self, group: GroupId) {
+        self.0.remove(&group);
+    }
+
+    /// When another transfer is to be asked for.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        let waiting = self.0.values().filter(|retry| retry.asked.is_none());
+        waiting.map(|retry| retry.until).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn each_time_in_a_row_is_twice_as_long_after_the_last() {
+        let (mut retries, group, ring) = (Retries::default(), GroupId(7), RingId::default());
+        let mut now = Time(1_000_000_000);
+        let mut waits = Vec::new();
+        for transfer in 0..12 {
+            let transfer = ViewNumber(transfer);
+            assert!(!retries.is_due(now, group, transfer, ring));
+            let until = retries.next_timeout().expect("it waits");
+            assert!(retries.is_due(until, group, transfer, ring));
+            assert!(!retries.is_due(until, group, transfer, ring), "it was asked for");
+            assert_eq!(retries.next_timeout(), None);
+            waits.push(until.since(now));
+            now = until;
+        }
+        assert_eq!((waits[0], waits[1], waits[11]), (FIRST, FIRST * 2, LONGEST));
+        retries.forget(group);
+        assert!(!retries.is_due(now, group, ViewNumber(20), ring));
+        assert_eq!(retries.next_timeout(), Some(now + FIRST));
+    }
+}
