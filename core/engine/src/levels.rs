@@ -136,6 +136,12 @@ impl Levels {
         self.nodes.iter().filter(|node| !knows(node)).copied().collect()
     }
 
+    /// This node was there when the cluster began: newer rules need not settle. The first member may
+    /// have come later, and knows nothing of that.
+    pub(crate) fn has_founded(&self) -> bool {
+        self.founded
+    }
+
     fn look(&mut self, now: Time) {
         self.ready_since = self.next().map(|_| now);
     }

@@ -12,6 +12,7 @@ use config::Execution;
 use engine::{Command, NestedError, Ticket};
 use supervisor::Tether;
 use wire::GroupId;
+use wire::attach::Notice;
 use wire::limits::{MAX_COMMAND_BYTES, MAX_COMMANDS};
 use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 
@@ -35,7 +36,6 @@ pub(crate) use report::{Asked, Done, Noticed, Report, StateReply};
 pub(crate) use standby::Standby;
 pub(crate) use threads::Results;
 use threads::{Plan, Threads};
-pub(crate) use trial::Notice;
 
 /// A replica's service, wherever it runs.
 pub(crate) struct Executor {
@@ -215,6 +215,14 @@ impl Executor {
             Place::Standby(standby) => standby.give(command),
         }
         Ok(None)
+    }
+
+    /// News of the state of a replica that was executed here.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        match &mut self.place {
+            Place::Inline(replica) if replica.has_notices() => replica.take_notices(),
+            _ => Vec::new(),
+        }
     }
 
     /// The replica's service is to run no more: its program ends.

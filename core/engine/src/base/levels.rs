@@ -11,7 +11,9 @@ use crate::ordering::Ordering;
 impl<O: Ordering> Base<O> {
     /// The first member orders newer rules, when all have known them for long enough.
     pub(crate) fn leads_upgrade(&self) -> bool {
-        self.membership.is_active() && self.membership.members().next() == Some(self.me)
+        let founded = self.membership.levels().has_founded();
+        let is_first = self.membership.members().next() == Some(self.me);
+        self.membership.is_active() && (is_first || founded)
     }
 
     /// Orders newer rules that are due. True if there were any.

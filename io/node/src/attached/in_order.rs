@@ -215,6 +215,20 @@ impl Server {
             let mut link = self.link.lock();
             answer(number, done, |frame| frame.append(&mut link.output));
         }
+        if self.replica.has_notices() {
+            self.tell();
+        }
+    }
+
+    /// Tells the news of the state. The caller has its answer first: a trial takes its time.
+    #[cold]
+    fn tell(&mut self) {
+        let mut link = self.link.lock();
+        // If nobody reads it any more, the next command finds out.
+        let _ = link.flush();
+        for notice in self.replica.take_notices() {
+            Frame::Notice(notice).append(&mut link.output);
+        }
     }
 }
 

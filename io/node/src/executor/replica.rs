@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use engine::{Applied, Changes, Command, Executed, ServiceOutcome};
 use os::clock::monotonic;
+use wire::attach::Notice;
 use wire::client::Refusal;
 use wire::limits::MAX_BODY;
 use wire::ordered::Style;
@@ -13,7 +14,7 @@ use wire::{Duration, GroupId};
 
 use super::guard::{ask, cut, guarded};
 use super::report::{Done, StateReply};
-use super::trial::{Notice, Trials, dropped};
+use super::trial::{Trials, dropped};
 use crate::error::HostError;
 use crate::heavy;
 use crate::service::{Call, Context, Factory, Line, Outside, Service};
@@ -151,15 +152,31 @@ impl Replica {
             let reason = "the service panicked in this call; the logs of its nodes say where";
             ServiceOutcome::Refused(Refusal::Failed, reason.into())
         });
-        if let Some(service) = self.service.as_ref().filter(|_| !read) {
-            self.notices.extend(self.trials.executed(&**service, &self.make));
+        if !read {
+            self.trials.executed();
         }
         (Executed::Reply(limited(outcome)), panicked)
     }
 
-    /// The news of the state since the last call.
+    /// Its group, and which of the executors that the group has had here.
+    pub fn name(&self) -> (GroupId, u64) {
+        (self.group, self.serial)
+    }
+
+    /// There is, or may be, news of the state: to be asked for once the call was answered.
+    #[inline]
+    pub fn has_notices(&self) -> bool {
+        self.trials.is_due() || !self.notices.is_empty()
+    }
+
+    /// Tries the state if that is due, and returns the news of it.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut self.notices)
+        let mut notices = std::mem::take(&mut self.notices);
+        // In a cold passive group it runs at the primary alone.
+        if let Some(service) = self.service.as_ref().filter(|_| self.trials.is_due()) {
+            notices.extend(self.trials.due(&**service, &self.make));
+        }
+        notices
     }
 
     fn snapshot(&self) -> Result<Vec<u8>, String> {

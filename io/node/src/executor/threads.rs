@@ -12,7 +12,7 @@ use os::waker::Waker;
 use wire::{GroupId, Lane};
 
 use super::replica::Replica;
-use super::report::{Asked, Report, StateReply};
+use super::report::{Asked, Noticed, Report, StateReply};
 use crate::error::HostError;
 use crate::managing::Clocks;
 use crate::service::{Factory, HostOptions, Line};
@@ -162,9 +162,22 @@ fn work(mut replica: Replica, queue: Receiver<Job>, results: Results) {
                     }
                     results.waker.wake();
                 }
+                if replica.has_notices() {
+                    tell(&mut replica, &results);
+                }
             }
             Job::State(reply) => replica.answer_state(&reply),
         }
+    }
+}
+
+/// Tells the news of the replica's state.
+#[cold]
+fn tell(replica: &mut Replica, results: &Results) {
+    let (group, serial) = replica.name();
+    for notice in replica.take_notices() {
+        let _ = results.sender.send(Report::Notice(Noticed { group, serial, notice }));
+        results.waker.wake();
     }
 }
 

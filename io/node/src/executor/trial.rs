@@ -7,7 +7,7 @@
 //! it is read back when it is transferred.
 
 use os::clock::monotonic;
-use wire::limits::MAX_REASON;
+use wire::attach::{Notice, NoticeCode};
 use wire::{Duration, Time};
 
 use super::guard::{ask, cut};
@@ -26,21 +26,11 @@ const QUICK: Duration = Duration::from_millis(1);
 /// A state that is larger is not tried.
 const LARGE: usize = 1 << 20;
 
-/// News of a replica's state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// It cannot be written, or reads back as another one: why.
-    Unreadable(String),
-    /// All is well with it again.
-    Readable,
-    /// The state that was given has these fields, which the service does not know.
-    Dropped(String),
-}
-
 /// When the next trial is due, and what the last one told.
 #[derive(Debug)]
 pub struct Trials {
     calls: u64,
+    is_due: bool,
     /// The number of calls after which the next early trial comes.
     after: u64,
     /// The time from which on a trial may come.
@@ -53,7 +43,8 @@ pub struct Trials {
 
 impl Default for Trials {
     fn default() -> Self {
-        Trials { calls: 0, after: 1, from: Time(0), is_failed: false, is_large: false }
+        let (is_due, is_failed, is_large) = (false, false, false);
+        Trials { calls: 0, is_due, after: 1, from: Time(0), is_failed, is_large }
     }
 }
 
@@ -67,24 +58,35 @@ impl Trials {
         Ok(())
     }
 
-    /// Tries the state, if that is due after one more call.
+    /// One more call was executed: whether a trial is due, once it was answered.
     #[inline]
-    pub fn executed(&mut self, service: &dyn Service, make: &Factory) -> Option<Notice> {
+    pub fn executed(&mut self) {
         self.calls += 1;
-        if self.calls < self.after {
-            return None;
+        if self.calls >= self.after {
+            self.look();
         }
-        self.due(service, make)
     }
 
     #[cold]
-    fn due(&mut self, service: &dyn Service, make: &Factory) -> Option<Notice> {
-        let now = monotonic();
-        if now < self.from || self.is_large {
+    fn look(&mut self) {
+        self.is_due = !self.is_large && monotonic() >= self.from;
+        if !self.is_due {
             // Looking at the clock costs something, too.
             self.after = self.calls + FIRST_CALLS / 16;
-            return None;
         }
+    }
+
+    /// A trial is due.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    /// Tries the state, as is due.
+    #[cold]
+    pub fn due(&mut self, service: &dyn Service, make: &Factory) -> Option<Notice> {
+        self.is_due = false;
+        let now = monotonic();
         let told = self.tried(service, make);
         let took = monotonic().since(now);
         let early = self.calls < FIRST_CALLS && took < QUICK;
@@ -99,8 +101,8 @@ impl Trials {
         let result = try_state(service, make).map(|is_small| self.is_large = !is_small);
         let was_failed = std::mem::replace(&mut self.is_failed, result.is_err());
         match result {
-            Err(reason) => Some(Notice::Unreadable(reason)),
-            Ok(()) if was_failed => Some(Notice::Readable),
+            Err(reason) => Some(notice(NoticeCode::Unreadable, reason)),
+            Ok(()) if was_failed => Some(notice(NoticeCode::Well, String::new())),
             Ok(()) => None,
         }
     }
@@ -132,11 +134,11 @@ fn snapshot(service: &dyn Service) -> Result<Option<Vec<u8>>, String> {
 
 /// The fields of a state that were left out, as one text.
 pub fn dropped(fields: Vec<String>) -> Option<Notice> {
-    if fields.is_empty() {
-        return None;
-    }
-    let text = fields.join(", ");
-    Some(Notice::Dropped(if text.len() > MAX_REASON { cut(text) } else { text }))
+    (!fields.is_empty()).then(|| notice(NoticeCode::Dropped, fields.join(", ")))
+}
+
+fn notice(code: NoticeCode, text: String) -> Notice {
+    Notice { code, text: cut(text) }
 }
 
 #[cfg(test)]
@@ -186,13 +188,15 @@ mod tests {
         let mut trials = Trials::default();
         assert_eq!(trials.tried(&service, &make), None);
         service.value = 10;
-        let told = trials.tried(&service, &make);
-        assert!(matches!(told, Some(Notice::Unreadable(reason)) if reason.contains("another")));
+        let told = trials.tried(&service, &make).expect("it is told");
+        assert!(told.text.contains("another"), "{told:?}");
         service.value = 255;
-        let told = trials.tried(&service, &make);
-        assert!(matches!(told, Some(Notice::Unreadable(why)) if why.contains("no such value")));
+        let told = trials.tried(&service, &make).expect("it is told again");
+        assert_eq!(told.code, NoticeCode::Unreadable);
+        assert!(told.text.contains("no such value"), "{told:?}");
         service.value = 9;
-        assert_eq!(trials.tried(&service, &make), Some(Notice::Readable));
+        let told = trials.tried(&service, &make).expect("it is told, too");
+        assert_eq!((told.code, &*told.text), (NoticeCode::Well, ""));
         assert_eq!(trials.tried(&service, &make), None);
     }
 
@@ -201,7 +205,10 @@ mod tests {
         let (service, make, snapshots) = lossy(7);
         let mut trials = Trials::default();
         for _ in 0..100_000 {
-            assert_eq!(trials.executed(&service, &make), None);
+            trials.executed();
+            if trials.is_due() {
+                assert_eq!(trials.due(&service, &make), None);
+            }
         }
         // Two snapshots each: after 1, 2, 4, .. 1,024 calls, and not again within a minute.
         assert_eq!(snapshots.load(Ordering::Relaxed), 2 * 11);

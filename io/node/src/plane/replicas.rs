@@ -231,7 +231,11 @@ impl Hosting<'_> {
         let Some(executor) = self.replicas.executors.get_mut(&group) else { return };
         match executor.run(command) {
             Ok(None) => self.replicas.is_unwritten(group),
-            Ok(Some(done)) => self.executed(now, done),
+            Ok(Some(done)) => {
+                let notices = executor.take_notices();
+                self.executed(now, done);
+                notices.into_iter().for_each(|it| self.stack.handle_notice(now, group, it));
+            }
             Err(Overloaded) => self.take_out_overloaded(now, group),
         }
     }
