@@ -347,8 +347,9 @@ impl Options {
             _ if Draw::new(seed ^ 0x4a46).one_in(8) => options.with_hangs(seed),
             _ => options,
         };
-        let options = options.with_programs(world, seed).with_growth(seed).with_clumsy(seed);
-        Options { streams: Draw::new(seed ^ 0x57e4).one_in(4), ..options.with_poison(seed) }
+        let options = options.with_programs(world, seed).with_growth(seed);
+        let options = options.with_poison(seed).with_clumsy(seed);
+        Options { streams: Draw::new(seed ^ 0x57e4).one_in(4), ..options }
     }
 
     /// Nodes run programs of several versions.
@@ -361,10 +362,12 @@ impl Options {
         Options { programs: wanted.then(|| ProgramPlan::draw(&mut draw)), ..self }
     }
 
-    /// Services cannot always give or read their states. By older rules nobody asks again.
+    /// Services cannot always give or read their states. By older rules nobody asks again, and the
+    /// journal of a program grows while it cannot give its state.
     fn with_clumsy(self, seed: u64) -> Options {
         let mut draw = Draw::new(seed ^ 0xc105);
         let possible = self.world == World::Cluster && !self.smooth && self.programs.is_none();
+        let possible = possible && self.poison.is_none();
         let wanted = draw.one_in(6) && possible && self.deploy.is_none();
         Options { clumsy: wanted.then(|| draw.pick(&[2, 3, 8])), ..self }
     }

@@ -18,6 +18,8 @@ struct Retry {
     until: Time,
     /// The ring on which another was asked for.
     asked: Option<RingId>,
+    /// Nothing has failed since.
+    rests: bool,
 }
 
 /// The replicas here that wait in vain, by group.
@@ -33,18 +35,25 @@ impl Retries {
         transfer: ViewNumber,
         ring: RingId,
     ) -> bool {
-        let begun = Retry { transfer, times: 0, until: now + FIRST, asked: None };
+        let begun = Retry { transfer, times: 0, until: now + FIRST, asked: None, rests: false };
         let retry = self.0.entry(group).or_insert(begun);
         if retry.transfer != transfer {
             let times = retry.times.saturating_add(1);
             let wait = (FIRST * 2u32.saturating_pow(times).min(1 << 16)).min(LONGEST);
-            *retry = Retry { transfer, times, until: now + wait, asked: None };
+            *retry = Retry { transfer, times, until: now + wait, asked: None, rests: false };
         }
         let due = retry.until <= now && retry.asked != Some(ring);
         if due {
             retry.asked = Some(ring);
         }
         due
+    }
+
+    /// These groups' replicas wait in vain now; the others need no reminder.
+    pub(crate) fn rest_all_but(&mut self, failing: &[GroupId]) {
+        for (group, retry) in &mut self.0 {
+            retry.rests = !failing.contains(group);
+        }
     }
 
     /// The replica has the state, or waits for it no more.
@@ -54,7 +63,7 @@ impl Retries {
 
     /// When another transfer is to be asked for.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
-        let waiting = self.0.values().filter(|retry| retry.asked.is_none());
+        let waiting = self.0.values().filter(|retry| retry.asked.is_none() && !retry.rests);
         waiting.map(|retry| retry.until).min()
     }
 }
@@ -81,6 +90,8 @@ mod tests {
             now = until;
         }
         assert_eq!((waits[0], waits[1], waits[11]), (FIRST, FIRST * 2, LONGEST));
+        retries.rest_all_but(&[]);
+        assert_eq!(retries.next_timeout(), None);
         retries.forget(group);
         assert!(!retries.is_due(now, group, ViewNumber(20), ring));
         assert_eq!(retries.next_timeout(), Some(now + FIRST));

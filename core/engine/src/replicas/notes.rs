@@ -82,15 +82,18 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
     /// Asks again for states that could not be given or read. True if there were any.
     pub(crate) fn pump_retries(&mut self, now: Time) -> bool {
         let membership = &self.base.membership;
-        if self.replicas.notes.are_none()
-            || self.base.planted.is(Bug::AskOnce)
+        if self.replicas.notes.are_none() {
+            self.replicas.retries.rest_all_but(&[]);
+            return false;
+        }
+        if self.base.planted.is(Bug::AskOnce)
             || !membership.is_active()
             || membership.levels().level() < WHOLE
         {
             return false;
         }
         let (me, ring) = (self.base.me, membership.ring());
-        let mut due = Vec::new();
+        let (mut due, mut failing) = (Vec::new(), Vec::new());
         for (id, hosted) in &self.replicas.hosted {
             let state = self.base.directory.get(*id).and_then(|group| group.replica(me));
             let Some(State::Unsynced { transfer, donor: Some(donor) }) = state.map(|it| it.state)
@@ -99,10 +102,15 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             };
             let fails =
                 hosted.replica.has_failed(transfer) || self.replicas.notes.cannot_give(donor, *id);
-            if fails && !hosted.spared && self.replicas.retries.is_due(now, *id, transfer, ring) {
+            if !fails || hosted.spared {
+                continue;
+            }
+            failing.push(*id);
+            if self.replicas.retries.is_due(now, *id, transfer, ring) {
                 due.push(Anew { group: *id, transfer });
             }
         }
+        self.replicas.retries.rest_all_but(&failing);
         let any = !due.is_empty();
         due.into_iter().for_each(|anew| self.base.order(now, Ordered::Anew(anew)));
         any
