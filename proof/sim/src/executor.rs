@@ -44,10 +44,10 @@ pub enum Hang {
     Once(Duration),
 }
 
-/// The words of a service that cannot give or read its state for once.
+/// The words of a service that cannot read a state for once.
 pub const CLUMSY: &str = "not this time";
 
-/// A service that now and then cannot give or read its state, and never for long.
+/// A service that now and then cannot read a state, and never for long.
 pub struct Clumsy {
     draw: Draw,
     /// It fails once in so many times.
@@ -388,10 +388,6 @@ impl Executor {
                 let entry = call.entry();
                 let effect = Effect::Executed { entry, component, before, lie };
                 Done { answer: Some((ticket, Executed::Reply(outcome))), effect }
-            }
-            Command::Snapshot { ticket } if self.fails() => {
-                let answer = Some((ticket, Executed::Snapshot(Err(CLUMSY.into()))));
-                Done { answer, effect: Effect::None }
             }
             Command::Restore { ticket, .. } if self.fails() => {
                 let answer = Some((ticket, Executed::Restored(Err(CLUMSY.into()))));

@@ -49,6 +49,16 @@ impl Retries {
         due
     }
 
+    /// Nobody waits in vain.
+    pub(crate) fn are_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// This transfer has failed before. Its donor may have given the state to others since.
+    pub(crate) fn knows(&self, group: GroupId, transfer: ViewNumber) -> bool {
+        self.0.get(&group).is_some_and(|retry| retry.transfer == transfer)
+    }
+
     /// These groups' replicas wait in vain now; the others need no reminder.
     pub(crate) fn rest_all_but(&mut self, failing: &[GroupId]) {
         for (group, retry) in &mut self.0 {

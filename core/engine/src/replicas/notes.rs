@@ -82,8 +82,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
     /// Asks again for states that could not be given or read. True if there were any.
     pub(crate) fn pump_retries(&mut self, now: Time) -> bool {
         let membership = &self.base.membership;
-        if self.replicas.notes.are_none() {
-            self.replicas.retries.rest_all_but(&[]);
+        if self.replicas.notes.are_none() && self.replicas.retries.are_none() {
             return false;
         }
         if self.base.planted.is(Bug::AskOnce)
@@ -100,8 +99,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             else {
                 continue;
             };
-            let fails =
-                hosted.replica.has_failed(transfer) || self.replicas.notes.cannot_give(donor, *id);
+            let fails = hosted.replica.has_failed(transfer)
+                || self.replicas.notes.cannot_give(donor, *id)
+                || self.replicas.retries.knows(*id, transfer);
             if !fails || hosted.spared {
                 continue;
             }
