@@ -1,20 +1,20 @@
 //! From bytes to values.
 
 mod access;
+mod reader;
 
 use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 
 use serde::Deserializer;
 use serde::de::{DeserializeOwned, Error as _, IntoDeserializer, Unexpected, Visitor};
 
-use crate::bounds::{Bounds, MARK, MAX_DROPPED, Reading};
+use crate::bounds::{Bounds, MARK, Reading};
 use crate::error::Error;
 use crate::number;
 use crate::table::Table;
 use crate::tag;
 use access::{Elements, Entries, Fields, OneEntry, Variant};
+pub use reader::Reader;
 
 pub fn from_slice<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<Reading<T>, Error> {
     let Some((mark, mut input)) = bytes.split_first_chunk::<12>() else {
@@ -32,127 +32,7 @@ pub fn from_slice<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<R
     Ok(Reading { value, dropped: reader.dropped, is_dynamic: reader.is_dynamic })
 }
 
-pub struct Reader<'t, 'de> {
-    pub input: &'de [u8],
-    pub table: &'t Table<'de>,
-    /// The tag of the next value, which it shares with its neighbours.
-    pub given: Option<u8>,
-    /// The field whose value comes next: its type and name.
-    field: Option<(&'static str, &'de str)>,
-    depth: usize,
-    bounds: Bounds,
-    dropped: Vec<String>,
-    is_dynamic: bool,
-}
-
-impl<'t, 'de> Reader<'t, 'de> {
-    pub fn new(input: &'de [u8], table: &'t Table<'de>, bounds: Bounds) -> Self {
-        let (given, field, depth) = (None, None, 0);
-        let (dropped, is_dynamic) = (Vec::new(), false);
-        Reader { input, table, given, field, depth, bounds, dropped, is_dynamic }
-    }
-
-    #[inline]
-    pub fn tag(&mut self) -> Result<u8, Error> {
-        if let Some(tag) = self.given.take() {
-            return Ok(tag);
-        }
-        let (&tag, rest) = self.input.split_first().ok_or_else(Error::cut)?;
-        self.input = rest;
-        Ok(tag)
-    }
-
-    /// The next value's tag, which stays.
-    pub fn peek(&self) -> Result<u8, Error> {
-        self.given.or_else(|| self.input.first().copied()).ok_or_else(Error::cut)
-    }
-
-    #[inline]
-    pub fn varint(&mut self) -> Result<u64, Error> {
-        number::take(&mut self.input).ok_or_else(Error::cut)
-    }
-
-    /// A varint that the writer's type had room for.
-    fn narrow<N: TryFrom<u64>>(&mut self) -> Result<N, Error> {
-        N::try_from(self.varint()?).map_err(|_| Error::new("a number is larger than its type"))
-    }
-
-    fn signed<N: TryFrom<i64>>(&mut self) -> Result<N, Error> {
-        let value = number::from_zigzag(self.varint()?);
-        N::try_from(value).map_err(|_| Error::new("a number is larger than its type"))
-    }
-
-    fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Error> {
-        let (bytes, rest) = self.input.split_first_chunk::<N>().ok_or_else(Error::cut)?;
-        self.input = rest;
-        Ok(*bytes)
-    }
-
-    fn bytes(&mut self) -> Result<&'de [u8], Error> {
-        let length = usize::try_from(self.varint()?).map_err(|_| Error::cut())?;
-        let (bytes, rest) = self.input.split_at_checked(length).ok_or_else(Error::cut)?;
-        self.input = rest;
-        Ok(bytes)
-    }
-
-    fn text(&mut self) -> Result<&'de str, Error> {
-        core::str::from_utf8(self.bytes()?).map_err(|_| Error::new("a text is not UTF-8"))
-    }
-
-    pub fn name(&mut self) -> Result<&'de str, Error> {
-        let number = self.varint()?;
-        self.table.name(number).ok_or_else(|| Error::new("a name is not in the table"))
-    }
-
-    pub fn shape(&mut self) -> Result<(usize, usize), Error> {
-        let short = u16::from_le_bytes(self.fixed()?);
-        let number = match short {
-            u16::MAX => u32::from_le_bytes(self.fixed()?),
-            _ => short.into(),
-        };
-        self.table.shape(number).ok_or_else(|| Error::new("a shape is not in the table"))
-    }
-
-    /// The tag that the elements of a sequence share.
-    pub fn shared_tag(&mut self) -> Result<Option<u8>, Error> {
-        match self.fixed()? {
-            [tag::MIXED] => Ok(None),
-            [shared] if tag::is_shared(shared) => Ok(Some(shared)),
-            _ => Err(Error::new("the elements share a tag that cannot be shared")),
-        }
-    }
-
-    fn char(&mut self) -> Result<char, Error> {
-        let code = u32::try_from(self.varint()?).ok().and_then(char::from_u32);
-        code.ok_or_else(|| Error::new("no such character"))
-    }
-
-    #[cold]
-    fn dropped(&mut self, of: &str, name: &str) {
-        let dropped = if of.is_empty() { name.to_string() } else { format!("{of}.{name}") };
-        if self.dropped.len() < MAX_DROPPED && !self.dropped.contains(&dropped) {
-            self.dropped.push(dropped);
-        }
-    }
-
-    #[inline]
-    fn enter(&mut self) -> Result<(), Error> {
-        self.depth += 1;
-        match self.depth > self.bounds.depth {
-            true => Err(Error::too_deep(self.bounds.depth)),
-            false => Ok(()),
-        }
-    }
-
-    /// Reads a value that has others in it.
-    #[inline]
-    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        self.enter()?;
-        let value = read(self)?;
-        self.depth -= 1;
-        Ok(value)
-    }
-
+impl<'de> Reader<'_, 'de> {
     #[inline]
     fn value<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Error> {
         match self.tag()? {

@@ -1,6 +1,7 @@
 //! From values to bytes.
 
 mod compound;
+mod writer;
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -8,21 +9,15 @@ use core::fmt::Display;
 
 use serde::{Serialize, Serializer};
 
-use crate::bounds::{Bounds, MARK};
+use crate::bounds::Bounds;
 use crate::error::Error;
 use crate::number;
-use crate::table::Writing;
 use crate::tag;
 use compound::{Elements, Entries, Fields};
+use writer::Writer;
 
 pub fn to_vec<T: Serialize + ?Sized>(value: &T, bounds: Bounds) -> Result<Vec<u8>, Error> {
-    let mut writer = Writer {
-        out: MARK.to_vec(),
-        table: Writing::default(),
-        shared: Shared::No,
-        depth: 0,
-        bounds,
-    };
+    let mut writer = Writer::new(bounds);
     value.serialize(&mut writer)?;
     let Writer { mut out, table, .. } = writer;
     table.append(&mut out);
@@ -30,98 +25,6 @@ pub fn to_vec<T: Serialize + ?Sized>(value: &T, bounds: Bounds) -> Result<Vec<u8
         return Err(Error::too_large(bounds.bytes));
     }
     Ok(out)
-}
-
-/// Whether the next value writes its tag: a word between a sequence and its next element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shared {
-    /// The next value writes its own tag, or has done so.
-    No,
-    /// A value with this tag leaves it out.
-    Tag(u8),
-    /// It did.
-    LeftOut,
-}
-
-pub struct Writer {
-    out: Vec<u8>,
-    table: Writing,
-    shared: Shared,
-    depth: usize,
-    bounds: Bounds,
-}
-
-impl Writer {
-    #[inline]
-    fn tag(&mut self, tag: u8) {
-        self.shared = Shared::No;
-        self.out.push(tag);
-    }
-
-    /// The tag of a number, which its neighbours may share.
-    #[inline]
-    fn number(&mut self, tag: u8) {
-        if self.shared == Shared::Tag(tag) {
-            self.shared = Shared::LeftOut;
-        } else {
-            self.tag(tag);
-        }
-    }
-
-    #[inline]
-    fn varint(&mut self, tag: u8, value: u64) {
-        self.number(tag);
-        number::put(&mut self.out, value);
-    }
-
-    #[inline]
-    fn signed(&mut self, tag: u8, value: i64) {
-        self.varint(tag, number::zigzag(value));
-    }
-
-    fn bytes(&mut self, tag: u8, bytes: &[u8]) {
-        self.tag(tag);
-        number::put(&mut self.out, bytes.len() as u64);
-        self.out.extend_from_slice(bytes);
-    }
-
-    fn variant(&mut self, tag: u8, variant: &'static str) {
-        self.tag(tag);
-        let name = self.table.name(variant);
-        number::put(&mut self.out, u64::from(name));
-    }
-
-    /// A value that has others in it begins.
-    #[inline]
-    fn enter(&mut self) -> Result<(), Error> {
-        self.depth += 1;
-        if self.depth > self.bounds.depth {
-            return Err(Error::too_deep(self.bounds.depth));
-        }
-        // Later values are no smaller: what is too large ends early.
-        if self.out.len() > self.bounds.bytes {
-            return Err(Error::too_large(self.bounds.bytes));
-        }
-        Ok(())
-    }
-
-    /// It ends: a sequence around it must not take its last element's word for its own.
-    #[inline]
-    fn leave(&mut self) {
-        self.depth -= 1;
-        self.shared = Shared::No;
-    }
-
-    /// The varint that was put here has this value now.
-    fn correct(&mut self, at: usize, announced: u64, value: u64) {
-        if announced == value {
-            return;
-        }
-        let (mut old, mut new) = (Vec::new(), Vec::new());
-        number::put(&mut old, announced);
-        number::put(&mut new, value);
-        self.out.splice(at..at + old.len(), new);
-    }
 }
 
 impl<'a> Serializer for &'a mut Writer {

@@ -66,7 +66,10 @@ impl Experiment for Options {
             manager: Some(ManagerKnobs { on: true, ..ManagerKnobs::default() }),
             ..Plan::of(3, 0, &[])
         })?;
-        deploy(&cluster, Version::First)?;
+        // Nodes take a moment to tell of themselves.
+        until(TIMEOUT, LOOK, || {
+            Ok(deploy(&cluster, Version::First).map_err(|error| error.to_string()))
+        })?;
         settled(&cluster)?;
         let client = cluster.connect()?;
         let seen = Seen::default();

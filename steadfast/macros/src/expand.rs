@@ -7,7 +7,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Error, ItemTrait, Type};
+use syn::{Error, ItemTrait};
 
 use crate::given::Given;
 use crate::model::{self, Method, Output};

@@ -8,7 +8,7 @@ use serde::de::{
     Visitor,
 };
 
-use super::Reader;
+use super::reader::Reader;
 use crate::error::Error;
 use crate::number;
 use crate::tag;

@@ -8,7 +8,7 @@ use serde::ser::{
     SerializeTupleStruct, SerializeTupleVariant,
 };
 
-use super::{Shared, Writer};
+use super::writer::{Shared, Writer};
 use crate::error::Error;
 use crate::number;
 use crate::table::same;
