@@ -295,7 +295,7 @@ pub use crate::state::State;
 ///
 /// # On the wire
 ///
-/// Methods are known by a hash of their name, arguments by their order. So methods can be put in
+/// Methods are known by a hash of their name, arguments by their names. So methods can be put in
 /// another order, and new ones added, without harm to older clients; a method keeps its arguments
 /// for ever (write a new method instead). Two names with one hash are refused when compiling:
 ///
@@ -307,7 +307,9 @@ pub use crate::state::State;
 /// }
 /// ```
 ///
-/// Arguments, results and states are postcard. `steadfast call` uses JSON instead: arguments as an
+/// Arguments, results and states have names and types (`docs/changing.md`): a value that would arrive
+/// as another one is refused. Programs that were built before speak postcard, and are understood.
+/// `steadfast call` uses JSON instead: arguments as an
 /// array in order, or as an object by their names. Replicas in other languages may know only JSON:
 /// a client finds that out; one in a handler says `in_json()`. In JSON infinities and NaN are the
 /// texts `"Infinity"`, `"-Infinity"` and `"NaN"`.

@@ -1,6 +1,6 @@
 //! An encoding for serde that gives back what it was given, whatever attributes a type has.
 //!
-//! States and typed calls are in it (`docs/decisions/0080-named-encoding.md`). It is binary, and
+//! States and typed calls are in it (`docs/decisions/0079-named-encoding.md`). It is binary, and
 //! describes itself: structs have the names of their fields, enums those of their variants, numbers
 //! their types. So `skip_serializing_if`, `flatten`, `untagged`, `tag`, `default` and `alias` work
 //! as in JSON, and a type may get, lose, rename and reorder fields between two versions of a
