@@ -106,7 +106,7 @@ async fn generated_clients_call_a_replica_in_python() {
     assert_eq!(signatures, ["add(n: i64) -> Result<i64, String>", "get() -> i64"]);
     assert_eq!(
         CounterService::<()>::contract().breaks(&contract),
-        ["the encoding postcard is gone", "missing is gone"]
+        ["the encoding named is gone", "the encoding postcard is gone", "missing is gone"]
     );
     node.stop().expect("it stops");
 }

@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn people_read_methods_and_types_with_their_documentation() {
         expect![[r#"
-            Counter, in postcard or json
+            Counter, in named or postcard or json
               A number that is added to.
 
             add(n: u64) -> Result<u64, CounterError>

@@ -191,6 +191,8 @@ impl Server {
             // Without a reason it is as it should be: the node stops, or needs the replica no more.
             Frame::Farewell(reason) if reason.is_empty() => return Ok(false),
             Frame::Farewell(reason) => return Err(AttachError::Dismissed(reason)),
+            // A node says nothing of a state; optional frames are skipped.
+            Frame::Notice(_) => {}
             _ => return Err(wire::Malformed::Field("kind").into()),
         }
         Ok(true)

@@ -127,6 +127,7 @@ fn hand_out(
             }
             Frame::Farewell(reason) if reason.is_empty() => return Ok(()),
             Frame::Farewell(reason) => return Err(AttachError::Dismissed(reason)),
+            Frame::Notice(_) => {}
             _ => return Err(wire::Malformed::Field("kind").into()),
         }
     }

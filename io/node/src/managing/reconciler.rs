@@ -102,7 +102,7 @@ impl Reconciler {
                 (deployment.group.clone(), terms::of(deployment, &control.cluster, me))
             };
             let terms = here.iter().map(of).collect();
-            let run = self.to_run(view, &here);
+            let run = self.wanted_programs(view, &here);
             programs.deploy(run, terms, alone);
             let deployed = programs.deployed();
             self.tell_failing(now, cluster_state, &deployed)?;
@@ -187,7 +187,7 @@ impl Reconciler {
     }
 
     /// The programs that are to run here: a new one, once it was tried beside the old one.
-    fn to_run(&mut self, view: &View, here: &[&Placed]) -> Vec<ProgramConfig> {
+    fn wanted_programs(&mut self, view: &View, here: &[&Placed]) -> Vec<ProgramConfig> {
         let (control, me) = (self.control.clone(), self.control.me.node);
         let begins = |placed: &Placed| {
             let upgrade = placed.upgrade.as_ref().filter(|upgrade| !upgrade.undoes);

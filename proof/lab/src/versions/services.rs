@@ -38,21 +38,22 @@ impl Version {
 
     /// Serves a replica of it.
     pub fn serve(self) -> Outcome<()> {
-        Ok(match self {
-            Version::First => steadfast::attach(|| AccountsService::new(first::Bank::default()))?,
-            Version::Added => steadfast::attach(|| AccountsService::new(added::Bank::default()))?,
+        match self {
+            Version::First => steadfast::attach(|| AccountsService::new(first::Bank::default())),
+            Version::Added => steadfast::attach(|| AccountsService::new(added::Bank::default())),
             Version::Reordered => {
-                steadfast::attach(|| AccountsService::new(reordered::Bank::default()))?;
+                steadfast::attach(|| AccountsService::new(reordered::Bank::default()))
             }
             Version::Renamed => {
-                steadfast::attach(|| AccountsService::new(renamed::Bank::default()))?;
+                steadfast::attach(|| AccountsService::new(renamed::Bank::default()))
             }
             Version::Removed => {
-                steadfast::attach(|| AccountsService::new(removed::Bank::default()))?;
+                steadfast::attach(|| AccountsService::new(removed::Bank::default()))
             }
-            Version::Nested => steadfast::attach(|| AccountsService::new(nested::Bank::default()))?,
-            Version::Misfit => steadfast::attach(|| AccountsService::new(misfit::Bank::default()))?,
-        })
+            Version::Nested => steadfast::attach(|| AccountsService::new(nested::Bank::default())),
+            Version::Misfit => steadfast::attach(|| AccountsService::new(misfit::Bank::default())),
+        }?;
+        Ok(())
     }
 }
 

@@ -66,7 +66,7 @@ pub fn nodes_in(count: usize, options: HostOptions) -> Vec<Node> {
     };
     let nodes = cluster::start_with(count, on);
     for node in &nodes {
-        node.host("counter", options.clone(), || CounterService::new(Sum::default()))
+        node.host("counter", options, || CounterService::new(Sum::default()))
             .expect("it takes replicas");
     }
     cluster::wait_for_replicas(&nodes[0], "counter", count);

@@ -8,6 +8,9 @@ use super::super::link::raw;
 use super::super::session::{How, Session};
 use super::super::verdict::Flaw;
 
+/// The one optional frame that there is goes to the node.
+const NOTICE: u8 = FIRST_OPTIONAL_FRAME;
+
 pub const CHECKS: &[Check] = &[
     Check {
         name: "single-bytes",
@@ -59,7 +62,7 @@ fn single_bytes(trial: &Trial) -> Result<(), Flaw> {
 fn optional_frames(trial: &Trial) -> Result<(), Flaw> {
     let mut session = trial.session()?;
     let call = trial.any_call();
-    for (kind, body) in [(FIRST_OPTIONAL_FRAME, &b""[..]), (200, b"of a newer node"), (255, b"x")] {
+    for (kind, body) in [(NOTICE + 1, &b""[..]), (200, b"of a newer node"), (255, b"x")] {
         session.write(&raw(kind, body))?;
         session.execute(&call, How::Ordered)?;
     }

@@ -8,7 +8,7 @@ use wire::ordered::{
 pub fn of(sessions: &[SessionState]) -> KeysState {
     let session = |session: &SessionState| SessionKeys {
         client: session.client,
-        has_keys: session.unanswered % 2 == 0,
+        has_keys: session.unanswered.is_multiple_of(2),
         asked: session.asked.clone(),
     };
     let forgotten = |session: &SessionState| ForgottenSession {
