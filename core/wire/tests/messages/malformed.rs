@@ -103,6 +103,8 @@ fn truncated_ordered_messages_are_refused_or_whole() {
             "load" => "content".len(),
             "update chunk" => "update".len(),
             "checkpoint chunk" => "checkpoint".len(),
+            // Without its digest it is one that nobody compares.
+            "relay of a call that is compared" => 1,
             _ => 0,
         };
         assert_eq!(whole, expected, "{name}");
@@ -178,7 +180,9 @@ fn longer_bodies_are_refused_unless_their_end_is_free() {
             continue;
         }
         let bytes: Bytes = message.encode().into_iter().chain([0]).collect();
-        assert_eq!(try_ordered(&bytes), Err(Malformed::Length), "{name}");
+        // A digest may follow, and none of them is 0.
+        let refused = if name == "relay" { Malformed::Field("asked") } else { Malformed::Length };
+        assert_eq!(try_ordered(&bytes), Err(refused), "{name}");
     }
 }
 
