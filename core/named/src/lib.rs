@@ -12,7 +12,7 @@
 //! ```
 //!
 //! All is little-endian; lengths, and numbers of 16 to 64 bits, are varints of 7 bits a byte, signed
-//! ones zigzag. A value begins with its [tag](tag). The table has the names, and the *shapes* of
+//! ones zigzag. A value begins with a tag (`tag.rs`). The table has the names, and the *shapes* of
 //! structs: the names of the fields that were written. A struct names its shape, so that a million
 //! structs of one type carry their names once.
 //!
