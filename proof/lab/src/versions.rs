@@ -49,7 +49,7 @@ pub struct Options {
 
 /// The calls of all clients.
 #[derive(Default)]
-struct Seen {
+struct Tally {
     over: AtomicBool,
     answered: AtomicU64,
     /// Microseconds of the longest call since this was taken last.
@@ -72,19 +72,19 @@ impl Experiment for Options {
         })?;
         settled(&cluster)?;
         let client = cluster.connect()?;
-        let seen = Seen::default();
+        let tally = Tally::default();
         thread::scope(|scope| {
             let callers: Vec<_> = (0..self.clients)
                 .map(|account| {
-                    let (client, seen) = (&client, &seen);
+                    let (client, tally) = (&client, &tally);
                     // An error of an experiment stays in its thread; its text does not.
                     scope.spawn(move || {
-                        self.call(client, account, seen).map_err(|error| error.to_string())
+                        self.call(client, account, tally).map_err(|error| error.to_string())
                     })
                 })
                 .collect();
-            let ended = self.change(run, &cluster, &seen);
-            seen.over.store(true, Ordering::Relaxed);
+            let ended = self.change(run, &cluster, &tally);
+            tally.over.store(true, Ordering::Relaxed);
             let called = callers.into_iter().map(|it| it.join().expect("it does not panic"));
             called.collect::<Result<Vec<()>, String>>()?;
             ended
@@ -98,17 +98,17 @@ impl Experiment for Options {
 }
 
 impl Options {
-    fn change(&self, run: &Run, cluster: &Cluster, seen: &Seen) -> Outcome<()> {
+    fn change(&self, run: &Run, cluster: &Cluster, tally: &Tally) -> Outcome<()> {
         for version in Version::FITTING {
             thread::sleep(Duration::from_secs_f64(self.pause));
-            seen.longest.store(0, Ordering::Relaxed);
+            tally.longest.store(0, Ordering::Relaxed);
             let began = Instant::now();
             deploy(cluster, version)?;
             settled(cluster)?;
-            self.tell(run, version, began.elapsed(), seen, "everywhere");
+            self.tell(run, version, began.elapsed(), tally, "everywhere");
         }
         thread::sleep(Duration::from_secs_f64(self.pause));
-        seen.longest.store(0, Ordering::Relaxed);
+        tally.longest.store(0, Ordering::Relaxed);
         let began = Instant::now();
         deploy(cluster, Version::Misfit)?;
         let reason = until(TIMEOUT, LOOK, || {
@@ -118,7 +118,7 @@ impl Options {
                 .ok_or_else(|| "the version that does not fit is not refused".to_owned()))
         })?;
         let took = began.elapsed();
-        self.tell(run, Version::Misfit, took, seen, &format!("refused: {reason}"));
+        self.tell(run, Version::Misfit, took, tally, &format!("refused: {reason}"));
         if !reason.contains("owner") {
             bail!("the reason does not name the field `owner`: {reason}");
         }
@@ -130,9 +130,9 @@ impl Options {
         Ok(())
     }
 
-    fn tell(&self, run: &Run, version: Version, took: Duration, seen: &Seen, what: &str) {
-        let answered = seen.answered.load(Ordering::Relaxed);
-        let longest = seen.longest.load(Ordering::Relaxed) as f64 / 1e3;
+    fn tell(&self, run: &Run, version: Version, took: Duration, tally: &Tally, what: &str) {
+        let answered = tally.answered.load(Ordering::Relaxed);
+        let longest = tally.longest.load(Ordering::Relaxed) as f64 / 1e3;
         let took = took.as_secs_f64();
         run.tell(
             &json!({
@@ -149,11 +149,11 @@ impl Options {
     }
 
     /// Pays one cent at a time, and knows what must be there then.
-    fn call(&self, client: &Client, account: u32, seen: &Seen) -> Outcome<()> {
+    fn call(&self, client: &Client, account: u32, tally: &Tally) -> Outcome<()> {
         let accounts = AccountsClient::new(client, GROUP).within(DEADLINE);
         let period = Duration::from_secs_f64(f64::from(self.clients) / f64::from(self.rate));
         let (mut due, mut balance) = (Instant::now(), 0);
-        while !seen.over.load(Ordering::Relaxed) {
+        while !tally.over.load(Ordering::Relaxed) {
             thread::sleep(due.saturating_duration_since(Instant::now()));
             due += period;
             let began = Instant::now();
@@ -163,8 +163,8 @@ impl Options {
                 bail!("account {account} has {told} cents, {balance} were paid");
             }
             let took = began.elapsed().as_micros() as u64;
-            seen.longest.fetch_max(took, Ordering::Relaxed);
-            seen.answered.fetch_add(1, Ordering::Relaxed);
+            tally.longest.fetch_max(took, Ordering::Relaxed);
+            tally.answered.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -24,13 +24,13 @@ const LARGE: usize = 16 << 20;
 
 /// A type, by its name: two of one name share what is known, and the more careful trial.
 #[derive(Default)]
-struct Known {
+struct Record {
     written: AtomicU32,
     /// A value of it was read by a deserializer that took what came.
     is_dynamic: AtomicBool,
 }
 
-impl Known {
+impl Record {
     fn is_due(&self, bytes: usize) -> bool {
         let before = self.written.fetch_add(1, Ordering::Relaxed);
         let is_turn = before < FIRST || before.is_multiple_of(LATER);
@@ -38,16 +38,16 @@ impl Known {
     }
 }
 
-static KNOWN: RwLock<Option<HashMap<&'static str, Arc<Known>>>> = RwLock::new(None);
+static RECORDS: RwLock<Option<HashMap<&'static str, Arc<Record>>>> = RwLock::new(None);
 
-fn known<T>() -> Arc<Known> {
+fn record<T>() -> Arc<Record> {
     let name = type_name::<T>();
-    let all = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = all.as_ref().and_then(|all| all.get(name)) {
-        return known.clone();
+    let all = RECORDS.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(record) = all.as_ref().and_then(|all| all.get(name)) {
+        return record.clone();
     }
     drop(all);
-    let mut all = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+    let mut all = RECORDS.write().unwrap_or_else(PoisonError::into_inner);
     all.get_or_insert_default().entry(name).or_default().clone()
 }
 
@@ -60,11 +60,11 @@ pub(crate) fn written<T: Serialize + DeserializeOwned>(
     bounds: Bounds,
 ) -> Result<Vec<u8>, Error> {
     let bytes = named::to_vec_within(value, bounds)?;
-    let known = known::<T>();
-    if known.is_due(bytes.len()) {
+    let record = record::<T>();
+    if record.is_due(bytes.len()) {
         let back = named::read::<T>(&bytes, bounds)?;
         if back.is_dynamic {
-            known.is_dynamic.store(true, Ordering::Relaxed);
+            record.is_dynamic.store(true, Ordering::Relaxed);
         }
         if !named::same(&named::to_vec_within(&back.value, bounds)?, &bytes) {
             return Err(Error::changed());
@@ -97,9 +97,9 @@ mod tests {
 
     #[test]
     fn a_plain_type_is_tried_at_first_and_now_and_then() {
-        let known = Known::default();
-        let due = (0..10 * LATER).filter(|_| known.is_due(1)).count() as u32;
+        let record = Record::default();
+        let due = (0..10 * LATER).filter(|_| record.is_due(1)).count() as u32;
         assert_eq!(due, FIRST + 9);
-        assert!(!Known::default().is_due(LARGE + 1));
+        assert!(!Record::default().is_due(LARGE + 1));
     }
 }
