@@ -161,6 +161,28 @@ fn who_deviates_answers_no_retry_and_gives_its_state_to_nobody() {
     }
 }
 
+/// Seed 173 of the world of decay: a replica that was taken out heard how the others settled a call
+/// that it did not have. All others were lost, it went on alone, and its own call of that position
+/// differed: it waited for ever.
+#[test]
+fn who_is_out_of_the_group_hears_no_verdicts() {
+    for is_out in [false, true] {
+        let mut replica = Replica::new(GroupId(1), Style::Voting, false, Planted::default());
+        let mut effects = Vec::new();
+        replica.begin(&mut effects);
+        replica.ballot_delivered(true);
+        if is_out {
+            replica.close_votes();
+        }
+        let of_others = voting::digest(&ServiceOutcome::Ok("theirs".into()));
+        replica.settled(1, Verdict::Agreed(of_others), &mut effects);
+        effects.clear();
+        replica.open_votes(true, &mut effects);
+        let Effect::Vote(slip) = &effects[0] else { panic!("{effects:?}") };
+        assert_eq!(slip.opening, Some(u64::from(!is_out)));
+    }
+}
+
 /// Where the group is by the order votes already, anew, and this replica is to be given what was
 /// ordered before: what it said now would be of another vote.
 #[test]

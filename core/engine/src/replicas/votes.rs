@@ -16,8 +16,11 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
     /// This node's replica is taken out: what it has executed is worth nothing.
     pub(crate) fn part_with(&mut self, now: Time, id: GroupId, guilty: bool) {
         self.replies().lose_calls(id);
-        if let Some(hosted) = self.replicas.hosted.get_mut(&id).filter(|_| guilty) {
-            hosted.rejoin.begin(now);
+        if let Some(hosted) = self.replicas.hosted.get_mut(&id) {
+            hosted.replica.close_votes();
+            if guilty {
+                hosted.rejoin.begin(now);
+            }
         }
     }
 
@@ -61,9 +64,12 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
     pub(crate) fn open_votes_of(&mut self, now: Time, id: GroupId) {
         let me = self.base.me;
         let Some(group) = self.base.directory.get(id) else { return };
-        if group.options.style.votes() && group.synced().any(|member| member == me) {
-            let alone = group.synced().eq([me]);
+        let (is_synced, alone) =
+            (group.synced().any(|member| member == me), group.synced().eq([me]));
+        if group.options.style.votes() && is_synced {
             self.with_replica(now, id, |replica, effects| replica.open_votes(alone, effects));
+        } else if let Some(hosted) = self.replicas.hosted.get_mut(&id) {
+            hosted.replica.close_votes();
         }
     }
 

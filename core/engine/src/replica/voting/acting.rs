@@ -26,6 +26,13 @@ impl Replica {
         }
     }
 
+    /// The replica is no voter of its group: the others' verdicts are on calls that it has not got.
+    pub(crate) fn close_votes(&mut self) {
+        if let Some(voting) = &mut self.ballots.voting {
+            voting.opened = false;
+        }
+    }
+
     /// A component has begun, or this replica's execution has. The replica orders the position from
     /// which it votes, and its votes that are not settled. Its votes on settled calls are void: if
     /// it deviates, it has to leave by itself. If it is `alone`, no other vote can show that.
