@@ -46,6 +46,8 @@ pub(crate) struct Waiting {
     pub(crate) caller: Caller,
     pub(crate) deadline: Time,
     pub(crate) request: Request,
+    /// The digest of the request's method and arguments.
+    pub(crate) asked: u64,
     /// The node's wall clock when the call came.
     pub(crate) wall: Time,
     pub(crate) stage: Stage,
@@ -57,6 +59,13 @@ pub(crate) struct Waiting {
     /// The time at which this node, a backup, orders the call itself, unless it has been ordered.
     pub(crate) order_at: Option<Time>,
     pub(crate) outcome: Option<ServiceOutcome>,
+}
+
+impl Waiting {
+    /// It waits for the call that asked this. None: for whichever has its number.
+    pub(crate) fn asks(&self, asked: Option<u64>) -> bool {
+        asked.is_none_or(|asked| asked == self.asked)
+    }
 }
 
 /// All open calls.
@@ -100,15 +109,6 @@ impl Callers {
 
     pub(crate) fn get(&self, call: &Call) -> Option<&Waiting> {
         self.calls.get(call)
-    }
-
-    /// Another call of the same number waits here.
-    pub(crate) fn has_another(&self, call: &Call, request: &Request) -> bool {
-        let asks = |it: &Request| (it.method, it.json, it.access.reads());
-        let other = |waiting: &Waiting| {
-            asks(&waiting.request) != asks(request) || waiting.request.body != request.body
-        };
-        self.calls.get(call).is_some_and(other)
     }
 
     /// A call arrives, for the first time or again. True if it is new here.
@@ -206,11 +206,11 @@ impl Callers {
         }
     }
 
-    /// A call has its first place in the order. The reply depends on the first place; later ones do
-    /// not count.
-    pub(crate) fn delivered(&mut self, call: &Call, sequence: u64) {
-        let stage = self.calls.get(call).map(|waiting| &waiting.stage);
-        if stage.is_some_and(|stage| !matches!(stage, Stage::Delivered { .. })) {
+    /// A call that asked this has its first place in the order. The reply depends on the first
+    /// place; later ones do not count.
+    pub(crate) fn delivered(&mut self, call: &Call, asked: Option<u64>, sequence: u64) {
+        let waiting = self.calls.get(call).filter(|waiting| waiting.asks(asked));
+        if waiting.is_some_and(|waiting| !matches!(waiting.stage, Stage::Delivered { .. })) {
             self.set_stage(call, Stage::Delivered { sequence });
         }
     }
@@ -225,9 +225,14 @@ impl Callers {
         }
     }
 
-    /// The call's outcome is known. True if a client waits for it here.
-    pub(crate) fn outcome(&mut self, call: &Call, outcome: ServiceOutcome) -> bool {
-        let waiting = self.calls.get_mut(call);
+    /// The outcome of the call that asked this is known. True if a client waits for it here.
+    pub(crate) fn outcome(
+        &mut self,
+        call: &Call,
+        asked: Option<u64>,
+        outcome: ServiceOutcome,
+    ) -> bool {
+        let waiting = self.calls.get_mut(call).filter(|waiting| waiting.asks(asked));
         waiting.map(|waiting| waiting.outcome = Some(outcome)).is_some()
     }
 

@@ -187,8 +187,8 @@ impl Replica {
     /// If its number has asked something else here, nothing: its place in the order decides.
     pub(crate) fn known(&self, request: &client::Request) -> Option<Option<ServiceOutcome>> {
         let (client, number) = (request.client, request.number);
-        let asked = self.history.sessions.asked(client, number);
         let known = self.history.sessions.known(client, number)?;
+        let asked = self.history.sessions.asked(client, number);
         let open = self.is_unsettled(client, number) || self.is_withheld(client, number);
         asks(request, asked.digest()).then(|| known.filter(|_| !open))
     }

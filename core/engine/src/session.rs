@@ -3,7 +3,6 @@
 //! The table changes in two steps. At a request's place in the order, [`Sessions::begin`] decides
 //! whether it is executed. Only earlier messages of the order count, so every replica decides
 //! alike. When its result is there, [`Sessions::finish`] keeps the reply.
-
 //!
 //! A session of a client with keys lives for a day, others for minutes, and neither kind takes the
 //! other's room. Of a session with keys that is forgotten the last call stays known (`forgotten`):
@@ -49,6 +48,14 @@ pub(crate) enum Decision {
     Full,
 }
 
+/// A call that has its place in the order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ordered {
+    /// The digest of the arguments, where that is compared.
+    asked: Option<u64>,
+    reply: Reply,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Reply {
     /// The request's place among the executed ones.
@@ -84,16 +91,14 @@ struct Session {
     unanswered: u64,
     last_used: Time,
     kind: Kind,
-    replies: BTreeMap<u64, Reply>,
-    /// Digests of what calls asked, where that is compared.
-    asked: BTreeMap<u64, u64>,
+    calls: BTreeMap<u64, Ordered>,
 }
 
 impl Session {
     /// The decision on a call that was begun before.
     fn decided(&self, number: u64, asked: Asked) -> Option<Decision> {
-        let reply = self.replies.get(&number)?;
-        if self.is_another(number, asked.digest()) {
+        let Ordered { asked: before, reply } = self.calls.get(&number)?;
+        if asked.digest().zip(*before).is_some_and(|(now, before)| now != before) {
             return Some(Decision::Diverged);
         }
         Some(match reply {
@@ -102,15 +107,23 @@ impl Session {
         })
     }
 
-    /// The call of this number asked something else.
-    fn is_another(&self, number: u64, asked: Option<u64>) -> bool {
-        let before = self.asked.get(&number);
-        asked.zip(before).is_some_and(|(now, before)| now != *before)
+    /// The client has no more use for its replies below `unanswered`.
+    fn give_up(&mut self, unanswered: u64, classes: &mut [Class; 2]) {
+        if unanswered > self.unanswered {
+            self.unanswered = unanswered;
+            let kept = &mut classes[self.kind.class()].kept;
+            // One by one: in two trees the session would need new memory for its next reply.
+            while let Some(first) = self.calls.first_entry()
+                && *first.key() < unanswered
+            {
+                drop_reply(kept, first.remove().reply);
+            }
+        }
     }
 
     /// The last call that may have been executed.
     fn last(&self) -> u64 {
-        let begun = self.replies.last_key_value().map_or(0, |(number, _)| *number);
+        let begun = self.calls.last_key_value().map_or(0, |(number, _)| *number);
         begun.max(self.unanswered.saturating_sub(1))
     }
 }
@@ -196,21 +209,24 @@ impl Sessions {
                 return Decision::Full;
             }
         }
-        self.touch(client, now, asked);
-        self.give_up(client, unanswered);
-        let session = self.sessions.get_mut(&client).expect("a touched session exists");
+        let session = touch(
+            &mut self.sessions,
+            (&mut self.classes, &mut self.forgotten),
+            (client, now, asked),
+        );
+        session.give_up(unanswered, &mut self.classes);
         if number < session.unanswered || number - session.unanswered >= window {
             return Decision::Stale;
         }
         if let Some(decided) = session.decided(number, asked) {
             return decided;
         }
-        if session.replies.len() >= MAX_SESSION_REPLIES {
+        if session.calls.len() >= MAX_SESSION_REPLIES {
             return Decision::Full;
         }
         self.begun += 1;
-        session.replies.insert(number, Reply::Running(self.begun));
-        session.asked.extend(asked.digest().map(|asked| (number, asked)));
+        let (asked, reply) = (asked.digest(), Reply::Running(self.begun));
+        session.calls.insert(number, Ordered { asked, reply });
         Decision::Execute(self.begun)
     }
 
@@ -246,24 +262,6 @@ impl Sessions {
         }
     }
 
-    /// The client has no more use for its replies below `unanswered`.
-    fn give_up(&mut self, client: ClientId, unanswered: u64) {
-        let session = self.sessions.get_mut(&client).expect("a touched session exists");
-        if unanswered > session.unanswered {
-            session.unanswered = unanswered;
-            let kept = &mut self.classes[session.kind.class()].kept;
-            // One by one: in two trees the session would need new memory for its next reply.
-            while let Some(first) = session.replies.first_entry()
-                && *first.key() < unanswered
-            {
-                drop_reply(kept, first.remove());
-            }
-            while session.asked.first_entry().is_some_and(|first| *first.key() < unanswered) {
-                session.asked.pop_first();
-            }
-        }
-    }
-
     /// The first number of which the client may still want the reply.
     pub(crate) fn unanswered(&self, client: ClientId) -> u64 {
         self.sessions.get(&client).map_or(0, |session| session.unanswered)
@@ -285,20 +283,22 @@ impl Sessions {
             let (_, oldest) = *by_use.first().expect("a full table has an oldest");
             self.forget(oldest);
         }
-        self.touch(client, now, asked);
+        let session = touch(
+            &mut self.sessions,
+            (&mut self.classes, &mut self.forgotten),
+            (client, now, asked),
+        );
         self.begun += 1;
         let place = self.begun;
-        self.give_up(client, unanswered);
-        let session = self.sessions.get_mut(&client).expect("a touched session exists");
+        session.give_up(unanswered, &mut self.classes);
         let depth = if asked.of_group().is_some() { MAX_NESTED_DEPTH } else { 0 };
         let window = nested_window(MAX_SESSION_WINDOW, depth);
         if number < session.unanswered || number - session.unanswered >= window {
             return;
         }
-        session.asked.extend(asked.digest().map(|asked| (number, asked)));
-        let running = session.replies.insert(number, Reply::Running(place));
-        if let Some(before) = running {
-            drop_reply(&mut self.classes[session.kind.class()].kept, before);
+        let (asked, reply) = (asked.digest(), Reply::Running(place));
+        if let Some(before) = session.calls.insert(number, Ordered { asked, reply }) {
+            drop_reply(&mut self.classes[session.kind.class()].kept, before.reply);
         }
         self.finish(place, client, number, outcome);
     }
@@ -306,17 +306,17 @@ impl Sessions {
     /// The arguments of this call, as far as they are compared.
     pub(crate) fn asked(&self, client: ClientId, number: u64) -> Asked {
         let Some(session) = self.sessions.get(&client) else { return Asked::Unsaid };
-        match (session.kind, session.asked.get(&number)) {
+        match (session.kind, session.calls.get(&number).and_then(|call| call.asked)) {
             (_, None) => Asked::Unsaid,
-            (Kind::Client, Some(digest)) => Asked::Client(*digest),
-            (Kind::Key, Some(digest)) => Asked::Key(*digest),
-            (Kind::Group, Some(hash)) => Asked::Group(*hash),
+            (Kind::Client, Some(digest)) => Asked::Client(digest),
+            (Kind::Key, Some(digest)) => Asked::Key(digest),
+            (Kind::Group, Some(hash)) => Asked::Group(hash),
         }
     }
 
     /// The state of a call: unknown, running, or its reply.
     pub(crate) fn known(&self, client: ClientId, number: u64) -> Option<Option<ServiceOutcome>> {
-        match self.sessions.get(&client)?.replies.get(&number)? {
+        match &self.sessions.get(&client)?.calls.get(&number)?.reply {
             Reply::Running(_) => Some(None),
             Reply::Done(_, outcome) => Some(Some(outcome.clone())),
         }
@@ -333,7 +333,7 @@ impl Sessions {
         // While it ran the session may have expired, or the client given the reply up, or both
         // have begun anew.
         let Some(session) = self.sessions.get_mut(&client) else { return };
-        let Some(reply) = session.replies.get_mut(&number) else { return };
+        let Some(Ordered { reply, .. }) = session.calls.get_mut(&number) else { return };
         if *reply != Reply::Running(place) {
             return;
         }
@@ -346,7 +346,8 @@ impl Sessions {
     /// Replaces the kept outcome of an executed call.
     pub(crate) fn amend(&mut self, client: ClientId, number: u64, outcome: ServiceOutcome) {
         let Some(session) = self.sessions.get_mut(&client) else { return };
-        let Some(Reply::Done(place, old)) = session.replies.get_mut(&number) else { return };
+        let reply = session.calls.get_mut(&number).map(|call| &mut call.reply);
+        let Some(Reply::Done(place, old)) = reply else { return };
         self.classes[session.kind.class()].kept.amend(*place, size(old), size(&outcome));
         *old = outcome;
     }
@@ -357,9 +358,10 @@ impl Sessions {
         let kept = &mut self.classes[class].kept;
         while let Some((place, (client, number))) = kept.beyond(limit) {
             let session = self.sessions.get_mut(&client).expect("a kept reply has a session");
-            let reply = session.replies.get_mut(&number).expect("a kept reply is in its session");
+            let call = session.calls.get_mut(&number).expect("a kept reply is in its session");
             let shed = ServiceOutcome::Refused(Refusal::Stale, REPLY_SHED.into());
-            let Reply::Done(_, outcome) = core::mem::replace(reply, Reply::Done(place, shed))
+            let Reply::Done(_, outcome) =
+                core::mem::replace(&mut call.reply, Reply::Done(place, shed))
             else {
                 unreachable!("a kept reply is done")
             };
@@ -383,34 +385,6 @@ impl Sessions {
         true
     }
 
-    /// The session's last use is now. It may be new: then it goes on behind the last call of one
-    /// that was forgotten.
-    fn touch(&mut self, client: ClientId, now: Time, asked: Asked) {
-        let session = self.sessions.entry(client).or_insert_with(|| {
-            let unanswered = self.forgotten.last(client).map_or(0, |last| last + 1);
-            self.forgotten.remove(client);
-            Session { unanswered, kind: Kind::of(asked), ..Session::default() }
-        });
-        self.classes[session.kind.class()].by_use.remove(&(session.last_used, client));
-        let kind = if asked == Asked::Unsaid { session.kind } else { Kind::of(asked) };
-        if kind.class() > session.kind.class() {
-            // An older gateway did not say so.
-            let [others, keyed] = &mut self.classes;
-            for (number, reply) in &session.replies {
-                if let Reply::Done(place, outcome) = reply
-                    && others.kept.remove(*place, size(outcome))
-                {
-                    keyed.kept.add(*place, (client, *number), size(outcome));
-                }
-            }
-        }
-        if session.kind != Kind::Key {
-            session.kind = kind;
-        }
-        session.last_used = now;
-        self.classes[session.kind.class()].by_use.insert((now, client));
-    }
-
     fn expire(&mut self, now: Time) {
         for (class, most) in [SESSION_EXPIRY, KEY_EXPIRY].into_iter().enumerate() {
             while let Some(client) = self.idle_for(class, now, most) {
@@ -432,8 +406,8 @@ impl Sessions {
         if session.kind == Kind::Key {
             self.forgotten.add(client, session.last(), session.last_used);
         }
-        for reply in session.replies.into_values() {
-            drop_reply(&mut class.kept, reply);
+        for call in session.calls.into_values() {
+            drop_reply(&mut class.kept, call.reply);
         }
     }
 
@@ -451,6 +425,39 @@ impl Kind {
             Asked::Group(_) => Kind::Group,
         }
     }
+}
+
+/// The session's last use is now. It may be new: then it goes on behind the last call of one that
+/// was forgotten.
+fn touch<'a>(
+    sessions: &'a mut BTreeMap<ClientId, Session>,
+    (classes, forgotten): (&mut [Class; 2], &mut Forgotten),
+    (client, now, asked): (ClientId, Time, Asked),
+) -> &'a mut Session {
+    let session = sessions.entry(client).or_insert_with(|| {
+        let unanswered = forgotten.last(client).map_or(0, |last| last + 1);
+        forgotten.remove(client);
+        Session { unanswered, kind: Kind::of(asked), ..Session::default() }
+    });
+    let kind = if asked == Asked::Unsaid { session.kind } else { Kind::of(asked) };
+    classes[session.kind.class()].by_use.remove(&(session.last_used, client));
+    if kind.class() > session.kind.class() {
+        // An older gateway did not say so.
+        let [others, keyed] = classes;
+        for (number, Ordered { reply, .. }) in &session.calls {
+            if let Reply::Done(place, outcome) = reply
+                && others.kept.remove(*place, size(outcome))
+            {
+                keyed.kept.add(*place, (client, *number), size(outcome));
+            }
+        }
+    }
+    if session.kind != Kind::Key {
+        session.kind = kind;
+    }
+    session.last_used = now;
+    classes[session.kind.class()].by_use.insert((now, client));
+    session
 }
 
 /// Removes a kept reply.

@@ -5,6 +5,7 @@ use alloc::string::String;
 
 use wire::client::{Outcome, Refusal, Request};
 use wire::limits::{MAX_BODY, MAX_DEADLINE, MAX_SESSION_WINDOW};
+use wire::ordered::call_digest;
 use wire::versions::WHOLE;
 use wire::{Caller, Duration, GroupId, Time};
 
@@ -46,12 +47,15 @@ impl<O: Ordering> GroupHandler<'_, O> {
             request.client,
             request.unanswered,
         );
-        if self.replies.clients.callers.has_another(&call, &request)
-            && self.base.membership.levels().level() >= WHOLE
-        {
+        let asked = call_digest(request.method, request.json, &request.body);
+        let before = self.replies.clients.callers.get(&call);
+        let differs = |before: &Waiting| {
+            before.asked != asked || before.request.access.reads() != request.access.reads()
+        };
+        if before.is_some_and(differs) && self.base.membership.levels().level() >= WHOLE {
             return self.replies().another_waits(caller, &request);
         }
-        if self.replies.clients.is_full() && self.replies.clients.callers.get(&call).is_none() {
+        if self.replies.clients.is_full() && before.is_none() {
             let reason = format!(
                 "{} calls wait at this node, the limit: ask again when there is room",
                 self.replies.clients.callers.len()
@@ -74,6 +78,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             caller,
             deadline,
             request,
+            asked,
             wall,
             stage,
             given,

@@ -82,7 +82,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let (group, client, number) = call;
         self.base.event(Event::Copy { group, client, number });
         let known_at = self.base.known_at(group);
-        self.replies.clients.callers.delivered(&call, known_at);
+        self.replies.clients.callers.delivered(&call, None, known_at);
         match outcome {
             Some(outcome) => self.replies().answer(call, None, outcome),
             // The leader is silent, or the client would not ask here.

@@ -4,18 +4,18 @@ use alloc::format;
 use alloc::string::String;
 
 use wire::client::{Frame, Hello, Outcome, Refusal, Reply, Request, Welcome};
-use wire::ordered::{self, Identity};
+use wire::ordered;
 use wire::versions::{CLIENT, KEYS};
 use wire::{Caller, Duration, Extension, GroupId, Member};
 
 use crate::api::{Event, Output, ServiceOutcome};
 use crate::bug::Bug;
-use crate::callers::{Call, OWN, Stage, Waiting};
+use crate::callers::{Call, OWN, Stage};
 use crate::directory::Group;
 use crate::ordering::Ordering;
 use crate::pace;
 use crate::replies::ReplyHandler;
-use crate::session::{ANOTHER_RUNS, REUSED, asks};
+use crate::session::{ANOTHER_RUNS, Asked, REUSED};
 use crate::style::StyleRules;
 
 /// There is no room now.
@@ -43,18 +43,14 @@ impl<O: Ordering> ReplyHandler<'_, O> {
         self.base.outputs.push(Output::Frame { caller, frame: Frame::Welcome(welcome) });
     }
 
-    /// A call has its place, by this node's doing or another's. Where nobody tells this node what
-    /// becomes of another's, who waits for it here would wait in vain: its client is sent back to
-    /// whom it has asked as well, or asks here once more.
-    pub(crate) fn placed(&mut self, sender: Member, request: &ordered::Request, sequence: u64) {
-        let call = (request.group, request.client, request.number);
-        if !self.awaits(request) {
-            return;
-        }
+    /// A call that a client awaits here has its place, by this node's doing or another's. Where
+    /// nobody tells this node what becomes of another's, who waits for it here would wait in vain:
+    /// its client is sent back to whom it has asked as well, or asks here once more.
+    pub(crate) fn placed(&mut self, sender: Member, call: Call, sequence: u64) {
         let group = self.base.directory.get(call.0);
         let learns = |group: &Group| group.options.style.learns_all(group.standing(self.base.me));
         if sender == self.base.me || group.is_some_and(learns) {
-            self.replies.clients.callers.delivered(&call, sequence);
+            self.replies.clients.callers.delivered(&call, None, sequence);
         } else if self
             .replies
             .clients
@@ -68,36 +64,28 @@ impl<O: Ordering> ReplyHandler<'_, O> {
 
     /// A replica here has the outcome of the call that asked this.
     pub(crate) fn answer(&mut self, call: Call, asked: Option<u64>, outcome: ServiceOutcome) {
-        if self.is_for(&call, asked) && self.replies.clients.callers.outcome(&call, outcome) {
+        let asked = self.compared(asked);
+        if self.replies.clients.callers.outcome(&call, asked, outcome) {
             self.reply_if_ready(call);
         }
     }
 
     /// The call that asked this has the place of the present message in the order.
     pub(crate) fn delivered(&mut self, call: Call, asked: Option<u64>) {
-        if self.is_for(&call, asked) {
-            let delivered = self.base.progress.delivered();
-            self.replies.clients.callers.delivered(&call, delivered);
-        }
+        let (asked, delivered) = (self.compared(asked), self.base.progress.delivered());
+        self.replies.clients.callers.delivered(&call, asked, delivered);
     }
 
     /// A client waits here for this call, and not for another of the same number.
     pub(crate) fn awaits(&self, request: &ordered::Request) -> bool {
         let call = (request.group, request.client, request.number);
         let waiting = self.replies.clients.callers.get(&call);
-        waiting.is_some_and(|Waiting { request: waiting, .. }| {
-            let asks = |it: &Request| (it.method, it.json) == (request.method, request.json);
-            let same_bytes = waiting.body.as_ptr() == request.body.as_ptr();
-            request.identity == Identity::Number
-                || asks(waiting) && (same_bytes || waiting.body == request.body)
-        })
+        waiting.is_some_and(|waiting| waiting.asks(Asked::of(request).digest()))
     }
 
-    /// A client waits here for the call that asked this, and not for another of the same number.
-    fn is_for(&self, call: &Call, asked: Option<u64>) -> bool {
-        let asked = asked.filter(|_| !self.base.planted.is(Bug::AnswerWhoeverWaits));
-        let waiting = self.replies.clients.callers.get(call);
-        waiting.is_some_and(|waiting| asks(&waiting.request, asked))
+    /// A call's digest, as far as answers are compared with who waits for them.
+    fn compared(&self, asked: Option<u64>) -> Option<u64> {
+        asked.filter(|_| !self.base.planted.is(Bug::AnswerWhoeverWaits))
     }
 
     /// A call comes whose number has another one that waits here. What becomes of that one decides.

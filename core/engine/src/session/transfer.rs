@@ -7,7 +7,7 @@ use wire::limits::{MAX_KEPT_BYTES, MAX_KEYED_SESSIONS, MAX_SESSION_REPLIES, MAX_
 use wire::ordered::{KeysState, SessionKeys, SessionState};
 
 use super::forgotten::Forgotten;
-use super::{Kind, Reply, Session, Sessions, kept, size, to_keep};
+use super::{Kind, Ordered, Reply, Session, Sessions, kept, size, to_keep};
 
 impl Sessions {
     /// The sessions for a state transfer, and what is remembered beside their replies: nothing
@@ -20,19 +20,19 @@ impl Sessions {
             Reply::Running(_) => panic!("a snapshot is taken between requests"),
             Reply::Done(_, outcome) => to_keep(outcome),
         };
-        let asked = |session: &Session| {
-            session.asked.iter().map(|(number, asked)| (*number, *asked)).collect()
+        let asked = |session: &Session| -> Vec<(u64, u64)> {
+            session.calls.iter().filter_map(|(n, call)| Some((*n, call.asked?))).collect()
         };
         let sessions = self.sessions.iter().map(|(client, session)| SessionState {
             client: *client,
             unanswered: session.unanswered,
             last_used: session.last_used,
-            replies: session.replies.iter().map(|(n, reply)| (*n, kept(reply))).collect(),
+            replies: session.calls.iter().map(|(n, call)| (*n, kept(&call.reply))).collect(),
             asked: if session.kind == Kind::Group { asked(session) } else { Vec::new() },
         });
         let of_clients = self.sessions.iter().filter(|(_, session)| match session.kind {
             Kind::Group => false,
-            Kind::Client => !session.asked.is_empty(),
+            Kind::Client => session.calls.values().any(|call| call.asked.is_some()),
             Kind::Key => true,
         });
         let keys = of_clients.map(|(client, session)| SessionKeys {
@@ -65,15 +65,16 @@ impl Sessions {
                 unanswered: state.unanswered,
                 last_used: state.last_used,
                 kind,
-                replies: BTreeMap::new(),
-                asked: asked.into_iter().collect(),
+                calls: BTreeMap::new(),
             };
+            let asked: BTreeMap<u64, u64> = asked.into_iter().collect();
             for (number, reply) in state.replies {
                 let outcome = kept(reply);
                 sessions.begun += 1;
                 let (place, call) = (sessions.begun, (state.client, number));
                 sessions.classes[kind.class()].kept.add(place, call, size(&outcome));
-                session.replies.insert(number, Reply::Done(place, outcome));
+                let (asked, reply) = (asked.get(&number).copied(), Reply::Done(place, outcome));
+                session.calls.insert(number, Ordered { asked, reply });
             }
             sessions.classes[kind.class()].by_use.insert((session.last_used, state.client));
             sessions.sessions.insert(state.client, session);
@@ -92,7 +93,8 @@ impl Sessions {
             assert!(class.kept.bytes() <= MAX_KEPT_BYTES / 2, "kept replies are bounded");
             let mut bytes = 0;
             for (client, number) in class.kept.calls() {
-                match self.sessions.get(client).and_then(|it| it.replies.get(number)) {
+                let call = self.sessions.get(client).and_then(|it| it.calls.get(number));
+                match call.map(|call| &call.reply) {
                     Some(Reply::Done(_, outcome)) => bytes += size(outcome),
                     other => panic!("{other:?} is no kept reply"),
                 }
@@ -100,8 +102,7 @@ impl Sessions {
             assert_eq!(class.kept.bytes(), bytes, "what is kept is counted");
         }
         for session in self.sessions.values() {
-            assert!(session.replies.len() <= MAX_SESSION_REPLIES, "a window is bounded");
-            assert!(session.asked.len() <= session.replies.len(), "what was asked is of replies");
+            assert!(session.calls.len() <= MAX_SESSION_REPLIES, "a window is bounded");
         }
         self.forgotten.check_invariants();
     }

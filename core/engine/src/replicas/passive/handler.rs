@@ -57,8 +57,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             {
                 hosted.taken = place;
                 // Only a replica with the state can answer; others leave the call to who has it.
-                if hosted.replica.has_state() {
-                    self.replies().placed(sender, &request, sequence);
+                if is_awaited && hosted.replica.has_state() {
+                    self.replies().placed(sender, call, sequence);
                 }
                 self.keep_taken(group, payload);
             }
