@@ -122,6 +122,13 @@ impl<O: Ordering> Base<O> {
         group.options.ack == AckLevel::One && group.primary() != Some(self.me)
     }
 
+    /// Tells of groups that go on from states that may lack answered calls.
+    pub(crate) fn tell_went_back(&mut self) {
+        for (group, member) in self.directory.take_went_back() {
+            self.event(Event::WentBack { group, name: self.name_of(group), member });
+        }
+    }
+
     pub(crate) fn name_of(&self, id: GroupId) -> alloc::string::String {
         self.directory.get(id).map(|group| group.name.clone()).unwrap_or_default()
     }

@@ -24,6 +24,8 @@ wire::planted_bugs! {
         TrustReturned,
         /// A replica that was not given its state does not ask for it again.
         AskOnce,
+        /// A replica says that the state that it kept has what the one to come has.
+        TrustFormer,
         /// A joining replica drops the requests that are ordered before its state is there.
         DropBacklog,
         /// Members without a replica count for the hold of a group's requests, instead of its

@@ -23,7 +23,7 @@ use crate::quorum::Gathering;
 use crate::style::StyleRules;
 pub(crate) use deposits::DepositRefused;
 pub(crate) use group::{Group, Replica, State};
-use state_merge::installed;
+use state_merge::{Installed, installed};
 pub(crate) use state_merge::{majority, recalled, recalled_entry};
 
 /// Why a replica cannot join.
@@ -63,6 +63,8 @@ pub(crate) struct Directory {
     /// The base of the names of this component's transfers. Separate histories have views of the
     /// same numbers: chunks of a transfer in one must not be taken for those of another.
     transfers: u64,
+    /// Groups that have gone on from these replicas' states, which may lack answered calls.
+    went_back: Vec<(GroupId, Member)>,
 }
 
 impl Directory {
@@ -390,7 +392,9 @@ impl Directory {
         self.transfers = name_of(ring);
         for entry in entries {
             let id = GroupId::of(&entry.name);
-            let (group, as_before) = installed(entry, announces, gathering, self.transfers);
+            let Installed { group, as_before, went_back } =
+                installed(entry, announces, gathering, self.transfers);
+            self.went_back.extend(went_back.map(|member| (id, member)));
             let known = before.get(&id).is_some_and(|before| {
                 before.view == group.view
                     && before.options == group.options
@@ -416,8 +420,10 @@ impl Directory {
             return Change::None;
         };
         let entry = recalled_entry(&group.to_entry(), announces);
-        let (woken, _) = installed(&entry, announces, gathering, self.transfers);
+        let Installed { group: woken, went_back, .. } =
+            installed(&entry, announces, gathering, self.transfers);
         if woken.asleep.is_empty() {
+            self.went_back.extend(went_back.map(|member| (id, member)));
             *group = woken;
             return Change::View;
         }
@@ -425,6 +431,11 @@ impl Directory {
         // exists in one component alone.
         group.asleep = entry.asleep;
         Change::None
+    }
+
+    /// The groups that have gone on from states that may lack answered calls, since this was asked.
+    pub(crate) fn take_went_back(&mut self) -> Vec<(GroupId, Member)> {
+        core::mem::take(&mut self.went_back)
     }
 
     /// The table as an installation carries it.

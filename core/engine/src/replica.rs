@@ -5,6 +5,7 @@ mod answering;
 mod calls;
 mod cold;
 mod effect;
+mod former;
 mod gate;
 mod lead;
 mod notes;
@@ -195,6 +196,7 @@ impl Replica {
 
     /// The first replica of a group begins with the service's initial state.
     pub(crate) fn begin(&mut self, effects: &mut Vec<Effect>) {
+        self.service.holds_former = false;
         self.forget(effects);
         self.mode = Mode::Live;
         self.mark(BEGUN, effects);

@@ -74,7 +74,12 @@ impl Replicas {
                 || base.directory.get(*id).is_some_and(in_table);
             // A state that a transfer brought is not there before the disk has it.
             let is_kept = hosted.on_disk.logged.syncing.is_none();
-            (brings && is_kept && hosted.replica.has_state()).then_some((*id, hosted.taken))
+            let place = match hosted.replica.has_state() {
+                true => Some(hosted.taken),
+                false if base.planted.is(Bug::TrustFormer) => hosted.former().map(|_| hosted.taken),
+                false => hosted.former(),
+            };
+            Some((*id, place.filter(|_| brings && is_kept)?))
         });
         with_state.collect()
     }

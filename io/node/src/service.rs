@@ -53,10 +53,11 @@ pub trait Service: Send {
         Ok(Some(self.snapshot()?).filter(|state| state.len() <= bytes))
     }
 
-    /// Replaces the whole state by what another replica's `snapshot` gave.
+    /// Replaces the whole state by what another replica's `snapshot` gave. It is asked of an instance
+    /// in the initial state, which takes the place of the one before once it has read the state.
     ///
     /// # Errors
-    /// Why the bytes are not a state, in words. The replica then stays without state.
+    /// Why the bytes are not a state, in words. The replica is not given the group's state then.
     fn restore(&mut self, state: &[u8]) -> Result<(), BoxError>;
 
     /// As [`restore`](Self::restore), and tells which fields of the given state were left out because

@@ -87,6 +87,16 @@ pub enum Event {
         /// The reason, in the words of its service, or the fields; `None`: it is so no more.
         text: Option<String>,
     },
+    /// A group goes on from a state that may lack answered calls: its replicas with more are gone for
+    /// good, and nobody else has them.
+    WentBack {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// The replica whose state that is.
+        member: Member,
+    },
     /// The primary of a passive group could not report its change, or this replica could not apply
     /// one. The reason is the service's.
     UpdateFailed {

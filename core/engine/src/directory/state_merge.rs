@@ -30,20 +30,31 @@ fn enough(ack: AckLevel, replicas: usize) -> usize {
     }
 }
 
-/// The group in a new component, and whether it is unchanged.
+/// A group in a new component.
+pub(super) struct Installed {
+    pub(super) group: Group,
+    /// It is unchanged.
+    pub(super) as_before: bool,
+    /// It goes on from this replica's state, which may lack answered calls.
+    pub(super) went_back: Option<Member>,
+}
+
+/// The group in a new component.
 pub(super) fn installed(
     entry: &GroupEntry,
     announces: &BTreeMap<Member, Announce>,
     gathering: Gathering<'_>,
     transfers: u64,
-) -> (Group, bool) {
-    let Brought { had_state, synced, last, floor } = if entry.options.style.has_state() {
+) -> Installed {
+    let Brought { had_state, synced, last, floor, goes_back } = if entry.options.style.has_state() {
         brought(entry, announces, gathering)
     } else {
         let here = entry.replicas.iter().map(|replica| replica.member);
         let here = here.filter(|member| announces.contains_key(member)).collect();
-        Brought { had_state: Vec::new(), synced: here, last: entry.last, floor: entry.last }
+        let last = entry.last;
+        Brought { had_state: Vec::new(), synced: here, last, floor: last, goes_back: false }
     };
+    let went_back = synced.first().copied().filter(|_| goes_back);
     let asleep = if synced.is_empty() { had_state } else { Vec::new() };
     let keeps = |member: &Member| !asleep.is_empty() || is_kept(entry, &synced, announces, member);
     let alive =
@@ -99,7 +110,7 @@ pub(super) fn installed(
         group.advance();
         group.renew_transfers();
     }
-    (group, as_before)
+    Installed { group, as_before, went_back }
 }
 
 impl Group {
@@ -227,6 +238,8 @@ struct Brought {
     last: Place,
     /// The last request before the present set of synced replicas.
     floor: Place,
+    /// Answered requests may be missing, and nobody is left who could have them.
+    goes_back: bool,
 }
 
 fn brought(
@@ -256,12 +269,12 @@ fn brought(
     let exact: Vec<Member> = known.iter().filter(took_last).copied().collect();
     if !exact.is_empty() {
         let (synced, last) = (with_returned(exact, entry, gathering, announces, taken), entry.last);
-        return Brought { had_state, synced, last, floor: last };
+        return Brought { had_state, synced, last, floor: last, goes_back: false };
     }
     if !known.iter().filter_map(taken).any(|place| is_after(place, entry.last))
         && let Some((synced, last)) = struck_out(entry.last, most, announces, taken)
     {
-        return Brought { had_state, synced, last, floor: last };
+        return Brought { had_state, synced, last, floor: last, goes_back: false };
     }
     // A node that is here in another life or without the state no longer has it. A state on its
     // disk that is not hosted yet counts as away.
@@ -293,12 +306,14 @@ fn brought(
         let nobody_else = nobody_else && (has_all || !is_on_disk(entry));
         // Requests beyond the last one went into no history. So none of them was answered, and
         // clients' retries find them executed.
-        if is_after(furthest, entry.last) || here >= enough && has_all || nobody_else {
-            let synced = at(&known, furthest);
-            return Brought { had_state, synced, last: furthest, floor: furthest };
+        let is_whole = is_after(furthest, entry.last) || here >= enough && has_all;
+        if is_whole || nobody_else {
+            let (synced, goes_back) = (at(&known, furthest), !is_whole);
+            return Brought { had_state, synced, last: furthest, floor: furthest, goes_back };
         }
     }
-    let nobody = Brought { had_state, synced: Vec::new(), last: entry.last, floor: entry.floor };
+    let (synced, last, floor) = (Vec::new(), entry.last, entry.floor);
+    let nobody = Brought { had_state, synced, last, floor, goes_back: false };
     match gathering.whole && is_on_disk(entry) && announces.values().all(brings) {
         true => brought_by_all(nobody, &known, announces, (gathering.component_order, most), taken),
         false => nobody,

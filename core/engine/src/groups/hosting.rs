@@ -260,6 +260,9 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let keeps = is_on_disk(hosted) && awake && !effective;
         let leaving = hosted.departure.begun;
         let votes = hosted.replica.style().votes();
+        if state == Some(State::Synced) && !hosted.replica.has_state() {
+            hosted.resume();
+        }
         let stale = self.base.planted.is(Bug::KeepStaleReplica) && hosted.replica.has_state();
         let hasty = self.base.planted.is(Bug::BeginWithoutState) && !hosted.replica.has_state();
         match state {
@@ -282,6 +285,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
                 hosted.admission.asked = None;
                 // Without a state it has nothing that the others might have gone beyond.
                 if !stale && hosted.options.style.has_state() {
+                    hosted.set_aside();
                     self.replicas().with_replica(now, id, |replica, effects| replica.idle(effects));
                     self.replies().lose_calls(id);
                 }
@@ -308,6 +312,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             }
             Some(State::Unsynced { transfer, .. }) => {
                 if hosted.replica.transfer() != Some(transfer) {
+                    hosted.set_aside();
                     hosted.taken = last;
                     self.replicas().with_replica(now, id, |replica, effects| {
                         replica.await_state(transfer, style, effects);

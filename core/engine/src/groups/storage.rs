@@ -42,6 +42,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             self.base.membership.announces(),
             self.base.membership.gathering(),
         );
+        self.base.tell_went_back();
         self.changed(now, group, change);
         if change != Change::None {
             // Votes that it sent before it was in the table do not count.

@@ -177,6 +177,11 @@ pub(super) struct Finished {
 }
 
 impl Calls {
+    /// No handler is at work.
+    pub(super) fn is_empty(&self) -> bool {
+        self.handlers.is_empty()
+    }
+
     /// The service is given this request with this deadline.
     pub(super) fn begin(&mut self, ticket: Ticket, request: &Request, asked: Asked, due: Time) {
         let path = request.path().to_vec();

@@ -94,6 +94,11 @@ impl Lead {
         (self.me, self.leader, self.arrived) = (me, leader, arrived);
     }
 
+    /// It goes on with the other's leader.
+    pub(super) fn follow(&mut self, other: &Lead) {
+        (self.me, self.leader, self.arrived) = (other.me, other.leader, other.arrived);
+    }
+
     /// The service goes on from a state with so many calls in it. Earlier commands count no more.
     pub(super) fn go_on_from(&mut self, executed: u64) {
         self.last = executed;

@@ -69,6 +69,11 @@ struct Sent {
 }
 
 impl Primary {
+    /// All that it was given is executed and ordered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.arrivals.is_empty() && self.begun.is_empty() && self.sent.is_none()
+    }
+
     pub(super) fn forget(&mut self) {
         *self = Primary { since: self.since, ..Primary::default() };
     }

@@ -161,6 +161,7 @@ impl Replica {
         let has_log = self.has_log();
         self.service.runs = false;
         self.service.used = false;
+        self.service.holds_former = false;
         if has_log {
             return self.stop(effects);
         }

@@ -24,8 +24,12 @@ use crate::tally::Verdict;
 impl Replica {
     /// The service runs from here on, from its initial state, or does not run.
     pub(super) fn renew_service(&mut self, runs: bool, effects: &mut Vec<Effect>) {
-        let used = core::mem::take(&mut self.service.used);
         let ran = core::mem::replace(&mut self.service.runs, runs);
+        if self.service.holds_former && ran == runs {
+            return; // what it reads will replace what it has
+        }
+        self.service.holds_former = false;
+        let used = core::mem::take(&mut self.service.used);
         self.service.starts = runs && (self.service.starts || !ran);
         let command = match (ran, runs) {
             (false, true) => Command::Start(self.service.told),

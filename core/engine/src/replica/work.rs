@@ -119,6 +119,8 @@ pub(super) struct ServiceLink {
     pub(super) told: Style,
     /// The service has seen a command since it was made.
     pub(super) used: bool,
+    /// It has the state of the replica that was set aside, until it has read another.
+    pub(super) holds_former: bool,
     /// The service runs, or is about to; and it was told to, and has not answered anything yet.
     pub(super) runs: bool,
     pub(super) starts: bool,
@@ -134,6 +136,7 @@ impl ServiceLink {
         ServiceLink {
             told: style,
             used: false,
+            holds_former: false,
             runs: !style.logs(),
             starts: false,
             next_ticket: 0,

@@ -40,6 +40,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         // The effects may lead here again. The nested run then finds no spare buffer.
         let mut effects = self.base.outputs.take_room();
         act(&mut hosted.replica, &mut effects);
+        hosted.forget_former();
         if let Some(limit) =
             hosted.stopwatch.follow(now, hosted.replica.work(), self.replicas.hangs.rule())
         {

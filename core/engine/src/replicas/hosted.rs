@@ -70,6 +70,8 @@ pub(crate) struct Hosted {
     pub(crate) replica: Replica,
     /// The place of the last request that it took, or that the state on its way has in it.
     pub(crate) taken: Place,
+    /// The replica as it was before it was to be given another state.
+    former: Option<Former>,
     /// When the last configuration ended, all that it had taken was held.
     pub(crate) settled: bool,
     /// A component that was over when it was installed would have given it another state: it keeps
@@ -111,6 +113,7 @@ impl Hosted {
             options,
             replica: Replica::new(id, options.style, logs, planted),
             taken: Place::default(),
+            former: None,
             settled: false,
             spared: false,
             lost: false,
@@ -124,6 +127,48 @@ impl Hosted {
             rejoin: RejoinBackoff::default(),
             stopwatch: Stopwatch::default(),
             hung: None,
+        }
+    }
+}
+
+/// A replica that was set aside.
+struct Former {
+    replica: Replica,
+    taken: Place,
+    journal: Option<Journal>,
+}
+
+impl Hosted {
+    /// It is to be given another state: it keeps its own until then. A group on disk has it there.
+    pub(crate) fn set_aside(&mut self) {
+        if is_on_disk(self) {
+            return;
+        }
+        if let Some(replica) = self.replica.set_aside() {
+            let journal = self.program.journal.as_mut().map(core::mem::take);
+            self.former = Some(Former { replica, taken: self.taken, journal });
+        }
+    }
+
+    /// The last place in the state that it keeps beside the one that is to come.
+    pub(crate) fn former(&self) -> Option<Place> {
+        let former = self.former.as_ref().filter(|_| !self.departure.abandoned)?;
+        self.replica.can_resume(&former.replica).then_some(former.taken)
+    }
+
+    /// It goes on with the state that it kept. False if it has none.
+    pub(crate) fn resume(&mut self) -> bool {
+        let Some(former) = self.former().and_then(|_| self.former.take()) else { return false };
+        let Former { replica, taken, journal } = former;
+        self.replica.resume(replica);
+        (self.taken, self.program.journal) = (taken, journal);
+        true
+    }
+
+    /// Forgets the state that it kept, once another has come.
+    pub(crate) fn forget_former(&mut self) {
+        if !self.replica.holds_former() {
+            self.former = None;
         }
     }
 }

@@ -199,6 +199,7 @@ impl<O: Ordering> Stack<O> {
         let component_order = incomplete.then_some(gathering.component_order);
         let entries = recalled(&install.groups, announces, installer, component_order, planted);
         let changed = self.base.directory.install(install.ring, &entries, announces, gathering);
+        self.base.tell_went_back();
         let Install { ring, epoch, .. } = *install;
         self.base.event(Event::Quorum { ring, quorate: true, epoch });
         // Messages ordered before the installation count only with it.

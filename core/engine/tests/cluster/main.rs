@@ -8,6 +8,7 @@ mod bench;
 mod cold;
 mod disk;
 mod fake_disk;
+mod former;
 mod founding;
 mod harness;
 mod hung;

@@ -21,6 +21,19 @@ pub enum Fault {
     AsksInHaste,
     /// They ask another group nothing, and answer something.
     AsksNothing,
+    /// They cannot read another replica's state.
+    CannotRead,
+}
+
+impl Fault {
+    pub fn lies(self) -> bool {
+        self != Fault::CannotRead
+    }
+
+    /// It outlasts that the service begins anew.
+    pub fn lasts(&self) -> bool {
+        matches!(self, Fault::LiesAlways | Fault::CannotRead)
+    }
 }
 
 fn voting(replicas: &[u32]) -> Cluster {

@@ -140,6 +140,19 @@ events! {
     ),
     says("{group}: {} {}", member.node, noted(*about, text.as_deref())),
 
+    event WentBack { group: String, member: Member }
+    from Event::WentBack { group: _, name: group, member },
+    log error(
+        group,
+        from = %member.node,
+        "the group's replicas with its last state are gone: it goes on from an older one, and answered \
+         calls may be lost. Compare it with its callers' records, or put a save back with `steadfast restore`"
+    ),
+    says(
+        "{group}: goes on from the state of {}; later calls, answered ones among them, may be lost",
+        member.node
+    ),
+
     event UpdateFailed { group: GroupId, reason: String },
     log error(
         group = known.name(group),

@@ -185,9 +185,12 @@ impl Replica {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        let service = self.service.as_mut().ok_or("the service could not be made")?;
+        // Into another one: what this one has must outlast a state that cannot be read.
+        let made = guarded("factory", || (self.make)());
+        let mut service = made.map_err(|()| "the service could not be made")?;
         let mut fields = Vec::new();
         ask("restore", || service.restore_telling(state, &mut fields))?;
+        self.service = Some(service);
         self.notices.extend(dropped(fields));
         Ok(())
     }

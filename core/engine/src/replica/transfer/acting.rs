@@ -227,6 +227,7 @@ impl Replica {
     /// The state is here.
     fn transferred(&mut self, transfer: ViewNumber, state: Bytes, effects: &mut Vec<Effect>) {
         let group = self.group;
+        self.service.holds_former = false;
         // It has another state, of which nobody has said anything yet.
         self.is_well(About::Read, effects);
         self.is_well(About::Give, effects);

@@ -63,7 +63,11 @@ impl<O: Base> Cluster<O> {
                 if node.fault == Some(Fault::Hangs) {
                     return;
                 }
-                let lie = if node.fault.is_some() { format!("lie {id} ") } else { String::new() };
+                let lie = if node.fault.is_some_and(Fault::lies) {
+                    format!("lie {id} ")
+                } else {
+                    String::new()
+                };
                 let mut entry = lie + std::str::from_utf8(&body).unwrap();
                 if entry == WHO {
                     entry = format!("by {id}");
@@ -75,6 +79,9 @@ impl<O: Base> Cluster<O> {
             Command::Snapshot { ticket } => {
                 let state = changes.current().cloned();
                 (ticket, Executed::Snapshot(Ok(state.unwrap_or_else(|| log.join("\n").into()))))
+            }
+            Command::Restore { ticket, .. } if node.fault == Some(Fault::CannotRead) => {
+                (ticket, Executed::Restored(Err("no such field".into())))
             }
             Command::Restore { ticket, state } => {
                 *log = lines(&state);
@@ -100,7 +107,7 @@ impl<O: Base> Cluster<O> {
             Command::Style(_) => return changes.reset(),
             Command::Reset | Command::Stop => {
                 changes.reset();
-                node.fault = node.fault.filter(|fault| *fault == Fault::LiesAlways);
+                node.fault = node.fault.filter(Fault::lasts);
                 return log.clear();
             }
         };
