@@ -55,6 +55,7 @@ const PURE: &[&str] = &[
 /// Single files outside the driver that look at the clock, with the reason.
 const CLOCK_READERS: &[(&str, &str)] = &[
     ("proof/history/benches/checker.rs", "measures"),
+    ("core/engine/src/session/asked.rs", "its test compares two costs"),
     ("core/seal/benches/seal.rs", "measures"),
     ("python/client/examples/native.rs", "measures"),
     ("proof/sim/src/campaign.rs", "tells how long all runs took; none of them sees it"),

@@ -248,14 +248,12 @@ impl<O: Ordering> GroupHandler<'_, O> {
         if hosted.lost && state.is_some() {
             return;
         }
-        hosted.lost = false;
-        hosted.on_disk.kept = false;
+        (hosted.lost, hosted.on_disk.kept) = (false, false);
         self.reconcile_style(now, id);
         let Some(hosted) = self.replicas.hosted.get_mut(&id).filter(|hosted| !hosted.lost) else {
             return;
         };
-        hosted.yields = None; // of a view that is over
-        hosted.cold.last_one = false;
+        (hosted.yields, hosted.cold.last_one) = (None, false); // of a view that is over
         let is_on_its_way = hosted.on_disk.logged.syncing.is_some();
         let keeps = is_on_disk(hosted) && awake && !effective;
         let leaving = hosted.departure.begun;
@@ -285,9 +283,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
                 hosted.admission.asked = None;
                 // Without a state it has nothing that the others might have gone beyond.
                 if !stale && hosted.options.style.has_state() {
-                    hosted.set_aside();
-                    self.replicas().with_replica(now, id, |replica, effects| replica.idle(effects));
-                    self.replies().lose_calls(id);
+                    self.give_up_state(now, id);
                 }
             }
             // A state that a transfer delivered is announced only when the disk has it. Without the
@@ -325,6 +321,14 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.replicas().reconcile_lead(now, id);
         self.replicas().give_states(now, id);
         self.drop_if_done(id);
+    }
+
+    /// The group goes on without this node's replica, which comes anew. Its service keeps its state
+    /// until it is given another.
+    fn give_up_state(&mut self, now: Time, id: GroupId) {
+        self.replicas.hosted.get_mut(&id).into_iter().for_each(Hosted::set_aside);
+        self.replicas().with_replica(now, id, |replica, effects| replica.idle(effects));
+        self.replies().lose_calls(id);
     }
 
     /// Orders once more that this node's replica leaves: its departure was in a history that was

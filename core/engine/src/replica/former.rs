@@ -16,7 +16,8 @@ impl Replica {
     fn is_at_rest(&self) -> bool {
         matches!(self.mode, Mode::Live)
             && self.is_drained()
-            && self.gate.is_empty()
+            && self.gate.queue.is_empty()
+            && self.gate.withheld.is_none()
             && self.primary.is_empty()
             && self.calls.is_empty()
             && !self.ballots.voting.as_ref().is_some_and(|voting| voting.deviates)

@@ -33,13 +33,6 @@ pub(super) struct Withheld {
     outcome: ServiceOutcome,
 }
 
-impl super::Gate {
-    /// No command and no answer waits.
-    pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.withheld.is_none()
-    }
-}
-
 /// The error for its caller: the same at every replica.
 pub(super) fn reason(nodes: &[NodeId]) -> String {
     let names: Vec<String> = nodes.iter().map(|node| format!("node {}", node.0)).collect();

@@ -177,28 +177,3 @@ fn a_transfer_carries_everything() {
     execute(&mut sessions, 2, at(4), ServiceOutcome::Error(Bytes::from(vec![1, 2])));
     assert_eq!(again(&sessions), sessions);
 }
-
-/// A second tree of digests, beside the replies, made this 1.11 times as long: 64 clients had 7 %
-/// fewer calls a second with it.
-#[test]
-fn a_compared_call_costs_little_more_than_another() {
-    extern crate std;
-    const CLIENTS: u64 = 64;
-    const CALLS: u64 = 16_000;
-    let run = |compares: bool| {
-        let (mut sessions, begun) = (Sessions::default(), std::time::Instant::now());
-        for call in 0..CALLS {
-            let (client, number) = (ClientId(call % CLIENTS), call / CLIENTS + 16);
-            let asked = if compares { Asked::Client(number) } else { Asked::Unsaid };
-            let told = (MAX_SESSION_WINDOW, asked);
-            let decision = sessions.begin((client, number), number - 15, at(call / 1_000), told);
-            let Decision::Execute(place) = decision else { panic!("{decision:?}") };
-            sessions.finish(place, client, number, ok("done"));
-        }
-        begun.elapsed()
-    };
-    // In turns, and the quickest of each: whatever else the machine does strikes both.
-    let turns = || (0..25).map(|_| (run(false), run(true)));
-    let (others, compared) = turns().reduce(|a, b| (a.0.min(b.0), a.1.min(b.1))).expect("turns");
-    assert!(compared * 100 < others * 108, "{compared:?} against {others:?} without comparing");
-}
