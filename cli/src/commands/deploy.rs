@@ -1,7 +1,7 @@
 //! `steadfast deploy`: the cluster runs a service on some of its nodes.
 
-mod course;
 mod file;
+mod progress;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use steadfast::admin::DeployAnswer;
 use super::at::At;
 use super::wait::{self, long_duration};
 use super::{Failure, finish, print};
-use course::Course;
+use progress::Progress;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,9 +80,9 @@ fn deploy(args: &Args) -> Result<(), Failure> {
     let mut dropped = String::new();
     if args.wait.is_some() {
         let look = || node.deployments().map_err(Failure::failed);
-        let mut course = Course::new(Instant::now(), &deployment);
-        let all = wait::until_known(args.wait, look, |all| course.look(Instant::now(), all))?;
-        dropped = course.dropped(&all);
+        let mut progress = Progress::new(Instant::now(), &deployment);
+        let all = wait::until_known(args.wait, look, |all| progress.look(Instant::now(), all))?;
+        dropped = progress.dropped(&all);
     }
     if args.json {
         let json = serde_json::to_string_pretty(&answer).map_err(Failure::failed)?;

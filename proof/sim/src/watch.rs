@@ -13,7 +13,7 @@ use crate::check::cold::Cold;
 use crate::check::hedging::Numbers;
 use crate::check::histories::Histories;
 use crate::check::hung::Hung;
-use crate::check::keys::{End, Keys, What};
+use crate::check::keys::{End, Identity, Keys};
 use crate::check::linearizable::{Begun, Linearizable};
 use crate::check::moves::{Moves, Told};
 use crate::check::multicast::Multicasts;
@@ -311,7 +311,7 @@ impl Watch {
     pub fn stray_ended(
         &mut self,
         call: CallKey,
-        other: Option<What>,
+        other: Option<Identity>,
         result: &Result<Bytes, CallError>,
     ) -> Verdict {
         let binding = !self.loose.contains(&call.0) && !self.votes.is_spoilt(call.0);

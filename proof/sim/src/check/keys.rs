@@ -21,7 +21,7 @@ struct Counted {
     /// The caller wants no reply to calls below this number.
     unanswered: u64,
     /// Its method and arguments, if no other call of its caller has them.
-    identity: Option<What>,
+    identity: Option<Identity>,
     /// It is not in the history, and each answer is of another moment.
     reads: bool,
     answer: Option<Result<Bytes, CallError>>,
@@ -30,7 +30,7 @@ struct Counted {
 }
 
 /// The method and the arguments of a call.
-pub type What = (MethodId, u64);
+pub type Identity = (MethodId, u64);
 
 /// How a gateway ends a call.
 #[derive(Clone, Copy, Debug)]
@@ -48,20 +48,26 @@ pub struct End<'a> {
 pub struct Keys {
     calls: HashMap<CallKey, Counted>,
     /// Other calls under the numbers of these.
-    strays: HashMap<CallKey, Vec<What>>,
+    strays: HashMap<CallKey, Vec<Identity>>,
     /// Those of them that the service answered.
-    answered: HashMap<CallKey, What>,
+    answered: HashMap<CallKey, Identity>,
 }
 
 impl Keys {
     /// A caller begins a call.
-    pub fn begun(&mut self, call: CallKey, unanswered: u64, identity: Option<What>, reads: bool) {
+    pub fn begun(
+        &mut self,
+        call: CallKey,
+        unanswered: u64,
+        identity: Option<Identity>,
+        reads: bool,
+    ) {
         let (answer, disturbed) = (None, false);
         self.calls.insert(call, Counted { unanswered, identity, reads, answer, disturbed });
     }
 
     /// A caller uses the key of a call for another one.
-    pub fn strayed(&mut self, call: CallKey, what: What) {
+    pub fn strayed(&mut self, call: CallKey, what: Identity) {
         self.strays.entry(call).or_default().push(what);
         self.disturbed(call);
     }
@@ -82,7 +88,7 @@ impl Keys {
     pub fn stray_ended(
         &mut self,
         call: CallKey,
-        other: Option<What>,
+        other: Option<Identity>,
         result: &Result<Bytes, CallError>,
         binding: bool,
     ) -> Verdict {
@@ -270,7 +276,7 @@ mod tests {
 
     #[test]
     fn an_answer_to_another_call_of_the_key_is_seen() {
-        const OTHER: What = (APPEND, 99);
+        const OTHER: Identity = (APPEND, 99);
         let call = (GROUP, CALLER, 3);
         let answer = Ok(Bytes::from_static(b"a"));
         let refused =

@@ -16,7 +16,7 @@ const LASTS: Duration = Duration::from_secs(3);
 const BEHIND: Duration = Duration::from_millis(250);
 
 /// The deployment that is waited for.
-pub struct Course {
+pub struct Progress {
     began: Instant,
     group: String,
     program: Program,
@@ -24,10 +24,10 @@ pub struct Course {
     trouble: Option<(Instant, Vec<NoteStatus>)>,
 }
 
-impl Course {
-    pub fn new(began: Instant, deployment: &Deployment) -> Course {
+impl Progress {
+    pub fn new(began: Instant, deployment: &Deployment) -> Progress {
         let Deployment { group, program, .. } = deployment.clone();
-        Course { began, group, program, trouble: None }
+        Progress { began, group, program, trouble: None }
     }
 
     /// Looks whether all replicas have the state, or never will.
@@ -152,9 +152,9 @@ mod tests {
         let program = deployment.program.clone();
         it.undone = Some(Undone { program, node: NodeId(2), fault });
         let now = Instant::now();
-        let mut course = Course::new(now, &deployment);
-        assert!(matches!(course.look(now, &all), Look::NotYet(_)), "it may be of before");
-        let why = never(course.look(now + BEHIND, &all));
+        let mut progress = Progress::new(now, &deployment);
+        assert!(matches!(progress.look(now, &all), Look::NotYet(_)), "it may be of before");
+        let why = never(progress.look(now + BEHIND, &all));
         assert!(
             why.starts_with("refused: n2: cannot read the state: missing field `credit`"),
             "{why}"
@@ -167,15 +167,15 @@ mod tests {
         let note = NoteStatus { node: NodeId(1), about: About::Give, text: "NaN".into() };
         let mut all = status(&deployment, vec![note]);
         let now = Instant::now();
-        let mut course = Course::new(now, &deployment);
+        let mut progress = Progress::new(now, &deployment);
         assert!(
-            matches!(course.look(now, &all), Look::NotYet(why) if why.contains("given to n2: NaN"))
+            matches!(progress.look(now, &all), Look::NotYet(why) if why.contains("given to n2: NaN"))
         );
-        let why = never(course.look(now + LASTS, &all));
+        let why = never(progress.look(now + LASTS, &all));
         assert!(why.contains("its state cannot be given to n2: NaN"), "{why}");
         let from = deployment.program.clone();
         let (done, under_way) = (Default::default(), Some(NodeId(2)));
         all.deployments[0].upgrade = Some(Upgrade { from, done, under_way, undoes: false });
-        assert!(matches!(course.look(now + LASTS, &all), Look::NotYet(_)));
+        assert!(matches!(progress.look(now + LASTS, &all), Look::NotYet(_)));
     }
 }
