@@ -13,7 +13,7 @@ use wire::{Duration, GroupId, Member, RingId, Time, ViewNumber};
 /// looked at as often.
 const PARTS: u32 = 60;
 
-/// A replica that has told no digest after so many of these parts has none.
+/// What is there after so many of these parts is looked at, if others are silent.
 const PATIENCE: u32 = 10;
 
 /// The state that a comparison shows: the number of calls, and the group's view.
@@ -26,7 +26,8 @@ struct Comparison {
     /// Those who may tell a digest.
     of: Vec<Member>,
     told: BTreeMap<Member, (u64, StateDigest)>,
-    until: Time,
+    /// Those who are silent by then may have no digest. They may also be busy with earlier calls.
+    until: Option<Time>,
 }
 
 /// When a group is compared next.
@@ -48,6 +49,8 @@ pub(crate) struct Comparisons {
     plans: BTreeMap<GroupId, Plan>,
     /// Groups are not looked at before.
     from: Time,
+    /// A digest has come since then.
+    news: bool,
 }
 
 /// A comparison's result for a replica.
@@ -63,17 +66,23 @@ pub(crate) enum Finding {
 
 impl Comparisons {
     pub(crate) fn new(every: Duration) -> Comparisons {
-        Comparisons { every, open: BTreeMap::new(), plans: BTreeMap::new(), from: Time::ZERO }
+        Comparisons {
+            every,
+            open: BTreeMap::new(),
+            plans: BTreeMap::new(),
+            from: Time::ZERO,
+            news: false,
+        }
     }
 
     /// There may be something to do.
     pub(crate) fn is_due(&self, now: Time) -> bool {
-        now >= self.from || !self.open.is_empty() || self.next_timeout().is_some_and(|it| it <= now)
+        self.news || now >= self.from || self.next_timeout().is_some_and(|it| it <= now)
     }
 
     /// All groups have been looked at.
     pub(crate) fn looked(&mut self, now: Time) {
-        self.from = now + self.every / PARTS;
+        (self.from, self.news) = (now + self.every / PARTS, false);
     }
 
     /// This node's group shows this. True if it is to be compared now.
@@ -107,7 +116,7 @@ impl Comparisons {
         at: (RingId, u64),
         of: Vec<Member>,
     ) {
-        let until = now + self.every / PARTS * PATIENCE;
+        let until = Some(now + self.every / PARTS * PATIENCE);
         self.open.insert(group, Comparison { at, of, told: BTreeMap::new(), until });
         let plan = Plan { from: now + self.every, shown: Some(shown), due: None };
         self.plans.insert(group, plan);
@@ -119,6 +128,7 @@ impl Comparisons {
         let Some(open) = self.open.get_mut(&group) else { return };
         if open.at == (ring, sequence) && open.of.contains(&sender) {
             open.told.insert(sender, (executed, state));
+            self.news = true;
         }
     }
 
@@ -127,9 +137,9 @@ impl Comparisons {
         self.open.keys().copied().collect()
     }
 
-    /// Ends the comparison of a group if all that have the state, which `synced` says, have told
-    /// theirs or had the time. Returns what it shows of `me`.
-    pub(crate) fn end(
+    /// What the comparison of a group shows of `me`, if all that have the state, which `synced` says,
+    /// have told theirs or had the time.
+    pub(crate) fn show(
         &mut self,
         now: Time,
         group: GroupId,
@@ -140,11 +150,15 @@ impl Comparisons {
         open.of.retain(|member| synced.contains(member));
         open.told.retain(|member, _| synced.contains(member));
         let all = open.of.iter().all(|member| open.told.contains_key(member));
-        if !all && now < open.until {
+        if !all && open.until.is_none_or(|until| now < until) {
             return None;
         }
-        let open = self.open.remove(&group)?;
-        Some(find(me, &open.told))
+        open.until = None;
+        let finding = find(me, &open.told);
+        if all {
+            self.open.remove(&group);
+        }
+        Some(finding)
     }
 
     /// The replica is gone.
@@ -161,7 +175,7 @@ impl Comparisons {
     /// When a group is to be compared, or a comparison ends.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let due = self.plans.values().filter_map(|plan| plan.due).min();
-        let until = self.open.values().map(|open| open.until).min();
+        let until = self.open.values().filter_map(|open| open.until).min();
         due.into_iter().chain(until).min()
     }
 }
@@ -217,10 +231,10 @@ mod tests {
             let shown = (9, ViewNumber(1));
             all.begin(Time::ZERO, (GROUP, shown), (RING, 5), members.clone());
             for (member, (executed, form, value)) in members.iter().zip(told) {
-                assert_eq!(all.end(Time::ZERO, GROUP, *me, &members), None, "not all have told");
+                assert_eq!(all.show(Time::ZERO, GROUP, *me, &members), None, "not all have told");
                 all.told(*member, compared(*executed, *form, *value));
             }
-            all.end(Time::ZERO, GROUP, *me, &members).expect("all have told")
+            all.show(Time::ZERO, GROUP, *me, &members).expect("all have told")
         };
         members.iter().map(find).collect()
     }
@@ -249,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_silent_or_gone_is_not_waited_for() {
+    fn who_is_silent_or_gone_is_not_waited_for_and_may_still_tell() {
         let (one, two, three) = (member(1), member(2), member(3));
         let mut all = Comparisons::new(EVERY);
         let shown = (9, ViewNumber(1));
@@ -257,12 +271,15 @@ mod tests {
         all.told(one, compared(9, 1, 5));
         all.told(two, compared(9, 1, 6));
         let late = all.next_timeout().expect("somebody may be silent");
-        assert_eq!(all.end(Time::ZERO, GROUP, one, &[one, two, three]), None);
-        assert!(all.end(late, GROUP, one, &[one, two, three]).is_some_and(|it| apart(&it)));
+        assert_eq!(all.show(Time::ZERO, GROUP, one, &[one, two, three]), None);
+        assert!(all.show(late, GROUP, one, &[one, two, three]).is_some_and(|it| apart(&it)));
+        assert_eq!(all.show(late, GROUP, one, &[one, two, three]), None, "it was shown");
+        all.told(three, compared(9, 1, 5));
+        assert_eq!(all.show(late, GROUP, one, &[one, two, three]), Some(Finding::Same));
         all.begin(Time::ZERO, (GROUP, shown), (RING, 5), [one, two, three].to_vec());
         all.told(one, compared(9, 1, 5));
         all.told(three, compared(9, 1, 5));
-        assert_eq!(all.end(Time::ZERO, GROUP, one, &[one, three]), Some(Finding::Same));
+        assert_eq!(all.show(Time::ZERO, GROUP, one, &[one, three]), Some(Finding::Same));
     }
 
     #[test]

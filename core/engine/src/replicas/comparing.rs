@@ -26,7 +26,7 @@ impl Replicas {
 }
 
 impl<O: Ordering> ReplicaHandler<'_, O> {
-    /// Begins the comparisons that are due, and ends those that are over. True if there was anything
+    /// Begins the comparisons that are due, and says what others show. True if there was anything
     /// to order.
     pub(crate) fn pump_comparisons(&mut self, now: Time) -> bool {
         let membership = &self.base.membership;
@@ -36,7 +36,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
         self.replicas.comparisons.looked(now);
         for group in self.replicas.comparisons.open() {
-            self.end_comparison(now, group);
+            self.show_comparison(now, group);
         }
         let (mut due, mut moot) = (Vec::new(), Vec::new());
         for (id, hosted) in &self.replicas.hosted {
@@ -88,11 +88,11 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         self.replicas.comparisons.told(sender, compared);
     }
 
-    fn end_comparison(&mut self, now: Time, id: GroupId) {
+    fn show_comparison(&mut self, now: Time, id: GroupId) {
         let group = self.base.directory.get(id);
         let synced: Vec<Member> = group.iter().flat_map(|group| group.synced()).collect();
         let me = self.base.me;
-        match self.replicas.comparisons.end(now, id, me, &synced) {
+        match self.replicas.comparisons.show(now, id, me, &synced) {
             // What was said first stays: since when it is so counts.
             Some(Finding::Apart(_)) if self.replicas.notes.says(id, About::Apart) => {}
             Some(Finding::Apart(_)) if self.base.planted.is(Bug::KeepApartQuiet) => {}

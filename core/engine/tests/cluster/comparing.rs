@@ -63,6 +63,7 @@ fn the_one_that_differs_is_told_of_until_it_has_the_others_state() {
     call(&mut cluster, client, 2, "b");
     cluster.run_for(ms(61_000));
     assert_eq!((apart(&cluster).0, cluster.times(1, told)), (vec![3], 1), "it is no news");
+    cluster.mend(3);
     cluster.unhost("log", 3);
     cluster.run_for(ms(500));
     cluster.host_with("log", 3, GroupOptions::default());

@@ -78,6 +78,11 @@ impl<O: Base> Cluster<O> {
         self.at_mut(node).fault = Some(fault);
     }
 
+    /// The services of a node are at fault no more.
+    pub fn mend(&mut self, node: u32) {
+        self.at_mut(node).fault = None;
+    }
+
     /// How often a node has told such an event.
     pub fn times(&self, node: u32, is: impl Fn(&Event) -> bool) -> usize {
         self.at(node).events.iter().filter(|event| is(event)).count()
