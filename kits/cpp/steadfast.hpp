@@ -519,10 +519,20 @@ inline Context& context() {
   return context;
 }
 
+namespace detail {
+
+// FNV-1a in 64 bits.
+inline std::uint64_t hash_of(std::string_view bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char byte : bytes) hash = (hash ^ byte) * 0x100000001b3;
+  return hash;
+}
+
+}  // namespace detail
+
 // How a method is known: FNV-1a of its name in 64 bits, its halves folded into 32.
 inline std::uint32_t method_id(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (unsigned char byte : name) hash = (hash ^ byte) * 0x100000001b3;
+  std::uint64_t hash = detail::hash_of(name);
   return static_cast<std::uint32_t>(hash ^ hash >> 32);
 }
 
@@ -530,7 +540,8 @@ namespace detail {
 
 enum Kind : std::uint8_t {
   hello = 1, welcome, execute, snapshot, restore, reset,
-  answer, state, failed, restored, farewell, first_optional = 128, notice = 128
+  answer, state, failed, restored, farewell, first_optional = 128, notice = 128,
+  compare, digest
 };
 enum Notice : char { fault = 1, well, dropped };
 enum Refusal : std::uint8_t { no_such_method = 3, bad_arguments, panicked, too_large = 7, not_read_only = 10 };
@@ -575,6 +586,31 @@ std::string bytes_of(T number) {
   std::string bytes;
   for (std::size_t i = 0; i < sizeof(T); ++i) bytes += static_cast<char>(number >> 8 * i & 0xff);
   return bytes;
+}
+
+// Names this build of the program: its size, and its beginning, which has the sizes of its parts.
+// Another one may write the same state otherwise, so their digests are not compared. 0: it cannot be
+// told.
+inline std::uint64_t form() {
+  static const std::uint64_t form = [] {
+    std::string head(4096, '\0');
+    int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return std::uint64_t{0};
+    auto size = ::lseek(file, 0, SEEK_END), length = static_cast<off_t>(::pread(file, head.data(), head.size(), 0));
+    ::close(file);
+    if (size < 0 || length <= 0) return std::uint64_t{0};
+    return hash_of(bytes_of<std::uint64_t>(size) + head.substr(0, length));
+  }();
+  return form;
+}
+
+// A digest of a state: of how often it has each byte, since a set or a map may have no order.
+inline std::uint64_t digest_of(std::string_view state) {
+  std::uint64_t counts[256] = {};
+  for (unsigned char byte : state) ++counts[byte];
+  std::string bytes;
+  for (std::uint64_t count : counts) bytes += bytes_of(count);
+  return hash_of(bytes);
 }
 
 // The connection to the node. Answers wait until no further command is here.
@@ -849,6 +885,7 @@ class Service {
       state_ = std::make_unique<S>(make_());
       return;
     }
+    if (kind == detail::compare && body.size() == 8) tell_digest(node, body);
     if (kind >= detail::first_optional) return;
     std::size_t least = kind == detail::execute ? 48 : kind == detail::snapshot ? 8 : 16;
     if (kind < detail::execute || kind > detail::restore || body.size() < least)
@@ -880,6 +917,19 @@ class Service {
     if (state.size() > detail::max_state) return node.send(detail::failed, number + "the state is larger than 2 GiB");
     for (std::size_t from = 0; from < state.size(); from += detail::piece)
       node.send(detail::state, number + detail::bytes_of<std::uint64_t>(state.size()) + state.substr(from, detail::piece));
+  }
+
+  // Of a small state, for a comparison of the replicas. No node waits for it.
+  void tell_digest(detail::Link& node, const std::string& number) {
+    if (schedule_.size > detail::tried_state || detail::form() == 0) return;
+    std::string state;
+    try {
+      state = state_->snapshot().state_text();
+    } catch (const std::exception&) {
+      return;  // the trial of the state tells it
+    }
+    if (state.size() > detail::tried_state) return;
+    node.send(detail::digest, number + detail::bytes_of(detail::form()) + detail::bytes_of(detail::digest_of(state)));
   }
 
   // An unreadable state leaves the old one as it is.

@@ -16,7 +16,7 @@ const (
 	frameHello, frameWelcome, frameExecute, frameSnapshot, frameRestore, frameReset = 1, 2, 3, 4, 5, 6
 	frameAnswer, frameState, frameFailed, frameRestored, frameFarewell              = 7, 8, 9, 10, 11
 	firstOptional                                                                   = 128 // these are skipped if unknown
-	frameNotice                                                                     = 128
+	frameNotice, frameCompare, frameDigest                                          = 128, 129, 130
 )
 
 // Limits of the protocol, in bytes.
@@ -160,6 +160,13 @@ var least = map[byte]int{frameExecute: 48, frameSnapshot: 8, frameRestore: 16}
 func (n *link) handle(service *service, kind byte, body []byte) error {
 	if kind == frameReset {
 		service.reset()
+		return nil
+	}
+	if kind == frameCompare && len(body) == 8 {
+		if value, ok := service.digest(); ok {
+			told := binary.LittleEndian.AppendUint64(nil, form())
+			n.send(frameDigest, body, binary.LittleEndian.AppendUint64(told, value))
+		}
 		return nil
 	}
 	shortest, known := least[kind]

@@ -18,9 +18,9 @@ use crate::encoding::{Encoding, written};
 /// trait by hand on a type that keeps things outside the state (open files, caches), or that has a
 /// better form. Such a type does not implement `Serialize`.
 ///
-/// Two replicas that executed the same requests should give the same bytes, so that `steadfast`
-/// can compare their digests: keep maps as `BTreeMap`, because the order of a `HashMap` differs
-/// from one process to the next.
+/// Replicas that executed the same requests must have the same state: they compare digests now and
+/// then, and what differs is an alarm (`docs/changing.md`). The order of a `HashMap`, which differs
+/// from one process to the next, does not count there; in the digests of `steadfast state` it does.
 ///
 /// ```
 /// use std::collections::VecDeque;
@@ -147,6 +147,13 @@ pub trait State {
         node::has_same_bytes(one, other)
     }
 
+    /// A digest of a state, equal for states that are [the same](State::is_same). Replicas compare
+    /// theirs now and then: what differs is an alarm. By default it is made of how often the state
+    /// has each byte.
+    fn digest(&self, state: &[u8]) -> u64 {
+        node::digest_of_bytes(state)
+    }
+
     /// Returns the changes since the last call of this function, or since the state came. Only the
     /// primary of a [warm passive](crate::Style::WarmPassive) group is asked. `None`, the default:
     /// the node compares whole states, which costs a snapshot at each update.
@@ -199,6 +206,10 @@ impl<T: Serialize + DeserializeOwned> State for T {
 
     fn is_same(&self, one: &[u8], other: &[u8]) -> bool {
         named::same(one, other)
+    }
+
+    fn digest(&self, state: &[u8]) -> u64 {
+        named::digest(state).unwrap_or_else(|| node::digest_of_bytes(state))
     }
 }
 

@@ -85,6 +85,8 @@ impl<O: Ordering> Base<O> {
             // Answers wait until the call is held, not the ballot. Replicas vote anew in a new
             // component.
             Ordered::Ballot(_) => Level::Agreed,
+            // Nobody waits for comparisons.
+            Ordered::Compare(_) | Ordered::Compared(_) => Level::Agreed,
             _ => Level::Held,
         }
     }

@@ -67,6 +67,16 @@ wire::planted_bugs! {
         /// Clients that watch a group are not sent its newer views.
         TellNobody,
     }
+    /// Those of comparisons of replicas.
+    OF_COMPARISONS {
+        /// Replicas are never compared.
+        CompareNever,
+        /// A replica's digest is of its state when the comparison is delivered, whatever calls before
+        /// it are still to be executed.
+        DigestTooEarly,
+        /// A replica whose digest differs is not told of.
+        KeepApartQuiet,
+    }
     /// Those about what calls ask, and about keys that are used for long.
     OF_KEYS {
         /// A session knows a call by its number alone: a key that is used for another call answers

@@ -2,6 +2,7 @@
 //! [`Stack`](crate::stack::Stack), which composes them.
 
 mod clients;
+mod comparisons;
 mod hangs;
 mod notes;
 mod outbox;
@@ -15,6 +16,7 @@ mod votes;
 mod watches;
 
 pub(crate) use clients::Clients;
+pub(crate) use comparisons::{Comparisons, Finding};
 pub(crate) use hangs::Hangs;
 pub(crate) use notes::StateNotes;
 pub(crate) use outbox::Outbox;

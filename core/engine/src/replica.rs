@@ -4,6 +4,7 @@
 mod answering;
 mod calls;
 mod cold;
+mod comparing;
 mod effect;
 mod former;
 mod gate;
@@ -40,6 +41,7 @@ use answering::{answer, fitting};
 pub(crate) use calls::{Ask, CallQuorum, Child};
 use calls::{Calls, due};
 use cold::Cold;
+use comparing::Comparing;
 pub(crate) use effect::Effect;
 use gate::{Gated, Withheld};
 use lead::Lead;
@@ -81,6 +83,8 @@ pub(crate) struct Replica {
     calls: Calls,
     transfers: Transfers,
     ballots: Ballots,
+    /// The comparison for which the service is asked for a digest.
+    comparing: Option<Comparing>,
 }
 
 /// The executed calls.
@@ -148,6 +152,7 @@ impl Replica {
             calls: Calls::default(),
             transfers: Transfers::default(),
             ballots: Ballots { cast: style.votes(), ..Ballots::default() },
+            comparing: None,
         }
     }
 
@@ -202,6 +207,7 @@ impl Replica {
         self.mark(BEGUN, effects);
         self.is_well(About::Read, effects);
         self.is_well(About::Give, effects);
+        self.is_well(About::Apart, effects);
         self.begin_to_vote(effects);
     }
 
@@ -258,6 +264,7 @@ impl Replica {
         self.close_gate(effects);
         self.history.asks = 0;
         self.history.votes_from = 0;
+        self.comparing = None;
         self.renew_service(!self.style.logs(), effects);
         self.tell_style(self.style, effects);
     }

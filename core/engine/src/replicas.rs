@@ -1,6 +1,7 @@
 //! This node's replicas: what they execute, vote, lead, call and keep.
 
 pub(crate) mod cold;
+mod comparing;
 mod effects;
 pub(crate) mod hosted;
 pub(crate) mod hung;
@@ -27,7 +28,7 @@ use crate::base::Base;
 use crate::bug::Bug;
 use crate::directory::{Group, State};
 use crate::ordering::Ordering;
-use crate::parts::{Hangs, Retries, StateNotes, Votes};
+use crate::parts::{Comparisons, Hangs, Retries, StateNotes, Votes};
 use crate::replicas::hosted::{Hosted, is_on_disk};
 use crate::replicas::leading::Leading;
 use crate::replicas::nested::Nested;
@@ -49,6 +50,8 @@ pub(crate) struct Replicas {
     pub(crate) backups: Backups,
     /// Things that services cannot do with states.
     pub(crate) notes: StateNotes,
+    /// Comparisons of states.
+    pub(crate) comparisons: Comparisons,
     /// Replicas that wait in vain for states.
     pub(crate) retries: Retries,
 }

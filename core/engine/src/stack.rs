@@ -18,7 +18,7 @@ use wire::attach::Notice;
 use wire::client::{Bind, Frame};
 use wire::keys::KeyName;
 use wire::limits::{MAX_GROUPS, MAX_MOVES, MAX_RESTYLES, MAX_WAITING};
-use wire::ordered::{End, Ordered, Place, StateDeclined, Synced};
+use wire::ordered::{End, Ordered, Place, StateDeclined, StateDigest, Synced};
 use wire::{Caller, GroupId, NodeId, Payload, Random, Time};
 
 use crate::api::{
@@ -36,7 +36,7 @@ use crate::groups::{GroupHandler, Groups};
 use crate::keys::Keys;
 use crate::ordering::{Ordering, Ring};
 use crate::parts::{
-    Clients, Hangs, Outbox, Outputs, Progress, Records, Retries, StateNotes, Votes,
+    Clients, Comparisons, Hangs, Outbox, Outputs, Progress, Records, Retries, StateNotes, Votes,
 };
 use crate::replicas::hosted::{Hosted, is_on_disk};
 use crate::replicas::leading::Leading;
@@ -99,6 +99,7 @@ impl<O: Ordering> Stack<O> {
             leading: Leading::default(),
             backups: Backups::default(),
             notes: StateNotes::default(),
+            comparisons: Comparisons::new(config.compare_every),
             retries: Retries::default(),
         };
         let mut stack = Stack {
@@ -180,6 +181,7 @@ impl<O: Ordering> Stack<O> {
             replicas.backups.next_timeout(),
             replicas.next_return(),
             replicas.retries.next_timeout().filter(|_| base.membership.is_active()),
+            replicas.comparisons.next_timeout().filter(|_| base.membership.is_active()),
             replicas.next_leading(base),
             nested,
             groups.cold.next_timeout(),
@@ -214,6 +216,15 @@ impl<O: Ordering> Stack<O> {
     /// The service of this node's replica says something about its state.
     pub fn handle_notice(&mut self, now: Time, group: GroupId, notice: Notice) {
         self.replicas().service_says(group, notice);
+        self.settle(now);
+    }
+
+    /// The service of this node's replica tells a digest of its state, for
+    /// [`Command::Digest`](crate::Command::Digest) of this number.
+    pub fn handle_digest(&mut self, now: Time, group: GroupId, number: u64, state: StateDigest) {
+        self.replicas().with_replica(now, group, |replica, effects| {
+            replica.digested(number, state, effects);
+        });
         self.settle(now);
     }
 
@@ -277,6 +288,7 @@ impl<O: Ordering> Stack<O> {
         any |= self.replicas().pump_fallen(now);
         any |= self.replicas().pump_notes(now);
         any |= self.replicas().pump_retries(now);
+        any |= self.replicas().pump_comparisons(now);
         any |= self.benchmarks().pump(now);
         any |= self.base.pump_levels(now);
         if let Some(leave_deadline) = self.base.progress.leaving() {

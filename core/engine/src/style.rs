@@ -11,6 +11,7 @@
 //! | who learns what becomes of a request that another node had ordered? | `replies/calls.rs`, when it has its place |
 //! | is a call that changes nothing ordered all the same? | `replicas/reads.rs`, when it comes |
 //! | can a group be kept on disk, or get this style while it runs? | `wire::ordered::GroupOptions` |
+//! | do replicas compare their states? | `replicas/comparing.rs` |
 //! | do replicas vote on their outcomes? | `replica.rs`, when one has executed |
 //! | have replicas a state, which a joiner is given first? | `wire::ordered::Style`; `directory.rs`, when one joins or a component begins |
 //! | are requests logged by all, and executed by the primary alone? | `replica/cold.rs` |
@@ -84,6 +85,9 @@ pub(crate) trait StyleRules {
     /// Whether read-only calls are ordered, too: one replica alone is not trusted, or its service
     /// may have seen more than the order shows.
     fn orders_reads(self) -> bool;
+
+    /// Whether all replicas execute all calls, so that their states are compared.
+    fn compares(self) -> bool;
 
     /// Whether an answer waits until a majority of the replicas has voted for it.
     fn votes(self) -> bool;
@@ -166,6 +170,14 @@ impl StyleRules for Style {
 
     fn orders_reads(self) -> bool {
         self.votes() || self.logs()
+    }
+
+    fn compares(self) -> bool {
+        match self {
+            Style::SemiActive | Style::Active | Style::Voting => true,
+            // The state comes from the primary, or there is none.
+            Style::WarmPassive | Style::ColdPassive | Style::Stateless => false,
+        }
     }
 
     fn votes(self) -> bool {

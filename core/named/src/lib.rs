@@ -16,7 +16,8 @@
 //! structs: the names of the fields that were written. A struct names its shape, so that a million
 //! structs of one type carry their names once.
 //!
-//! [`to_vec`] and [`from_slice`] write and read; [`tried`] does both, and compares.
+//! [`to_vec`] and [`from_slice`] write and read; [`tried`] does both, and compares;
+//! [`digest`] is equal for values that are the same.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -37,7 +38,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use bounds::{Bounds, MARK, MAX_CALL_DEPTH, Reading};
-pub use compare::same;
+pub use compare::{digest, same};
 pub use error::Error;
 
 /// The value's bytes.

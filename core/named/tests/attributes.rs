@@ -231,6 +231,34 @@ fn the_order_of_hashes_is_no_part_of_a_value() {
     assert!(!steadfast_named::same(&to_vec(&[1, 2]).unwrap(), &to_vec(&[2, 2]).unwrap()));
 }
 
+#[test]
+fn a_digest_is_equal_for_values_that_are_the_same_and_no_others() {
+    let digest = |bytes: Vec<u8>| steadfast_named::digest(&bytes).expect("it is a value");
+    let map = |at: u32, other: u32| {
+        let mut map: HashMap<u32, Vec<Option<u32>>> = (0..50).map(|n| (n, vec![Some(n)])).collect();
+        map.insert(at, vec![Some(other), None]);
+        digest(to_vec(&map).unwrap())
+    };
+    assert_eq!(map(1, 2), map(1, 2), "each map has an order of its own");
+    assert_ne!(map(1, 2), map(2, 1), "each key has its value");
+    assert_ne!(map(1, 2), map(1, 3));
+    let all = [
+        digest(to_vec(&12u32).unwrap()),
+        digest(to_vec(&21u32).unwrap()),
+        digest(to_vec(&12u64).unwrap()),
+        digest(to_vec(&Some(12u32)).unwrap()),
+        digest(to_vec(&"12").unwrap()),
+        digest(to_vec(&[12u32]).unwrap()),
+        digest(to_vec(&[12u32, 12]).unwrap()),
+        digest(to_vec(&(12u32, 0u32)).unwrap()),
+        digest(to_vec(&[[12u32], [0]]).unwrap()),
+    ];
+    let apart: std::collections::BTreeSet<u64> = all.into_iter().collect();
+    assert_eq!(apart.len(), all.len());
+    assert_eq!(digest(to_vec(&[1, 2, 3]).unwrap()), digest(to_vec(&[3, 1, 2]).unwrap()));
+    assert_eq!(steadfast_named::digest(b"no value"), None);
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Wide {
     #[serde(flatten)]

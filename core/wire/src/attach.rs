@@ -27,8 +27,11 @@
 //! | 12 | [`Ask`](Frame::Call) | program to node, while it executes a kind 3: call this group |
 //! | 13 | [`Told`](Frame::Called) | node to program, to kind 12, ahead of commands that wait |
 //! | 128 | [`Notice`] | program to node, any time after kind 2: about its state |
+//! | 129 | [`Compare`](Frame::Compare) | node to program: tell a digest of the state |
+//! | 130 | [`Digested`] | program to node, to kind 129, if the program can tell one |
 //!
-//! Frames of kinds from [`FIRST_OPTIONAL_FRAME`] on are skipped by a program that does not know them.
+//! Frames of kinds from [`FIRST_OPTIONAL_FRAME`] on are skipped by programs and nodes that do not
+//! know them. No answer to one is awaited.
 
 use alloc::string::String;
 
@@ -39,6 +42,7 @@ use zerocopy::{Immutable, IntoBytes};
 pub use crate::codec::{FIRST_OPTIONAL_FRAME, FRAME_OVERHEAD};
 use crate::codec::{FrameHeader, take_frame};
 use crate::limits::{MAX_EXTENSION, MAX_NAME, MAX_REASON};
+use crate::ordered::StateDigest;
 use crate::{Malformed, NodeId, VersionRange};
 
 mod layout;
@@ -50,7 +54,8 @@ use layout::{
 };
 
 pub use messages::{
-    Answer, Ask, Execute, Failed, Hello, Notice, NoticeCode, Outcome, Piece, TOKEN, Told, Welcome,
+    Answer, Ask, Digested, Execute, Failed, Hello, Notice, NoticeCode, Outcome, Piece, TOKEN, Told,
+    Welcome,
 };
 
 /// The environment variable in which a program finds the path of its node's socket.
@@ -72,8 +77,10 @@ pub const GROUP_VARIABLE: &str = "STEADFAST_GROUP";
 /// nothing may have begun all that it was given.
 pub const BEGINS_VARIABLE: &str = "STEADFAST_BEGINS";
 
-/// The kind of a [`Notice`].
+/// The kinds of optional frames.
 const NOTICE: u8 = FIRST_OPTIONAL_FRAME;
+const COMPARE: u8 = FIRST_OPTIONAL_FRAME + 1;
+const DIGEST: u8 = FIRST_OPTIONAL_FRAME + 2;
 
 /// Any frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +115,10 @@ pub enum Frame {
     Called(Told),
     /// A program says something about its state. A node that does not know it skips it.
     Notice(Notice),
+    /// Tell a digest of the state as it is after all commands so far. | number 8 |
+    Compare(u64),
+    /// The digest.
+    Digested(Digested),
 }
 
 impl Frame {
@@ -158,6 +169,11 @@ impl Frame {
                 let head = NoticeHeader { code: notice.code.number(), reserved: [0; 7] };
                 put(buffer, NOTICE, &head, notice.text.as_bytes());
             }
+            Frame::Compare(number) => put(buffer, COMPARE, &U64::from(*number), &[]),
+            Frame::Digested(Digested { number, state }) => {
+                let words = [*number, state.form, state.value].map(U64::from);
+                put(buffer, DIGEST, &words, &[]);
+            }
         }
     }
 
@@ -174,7 +190,7 @@ impl Frame {
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed. A frame that is
     /// too long is refused by its header, before its body arrives.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let taken = take_frame(buffer, |kind| matches!(kind, 1..=13 | NOTICE))?;
+        let taken = take_frame(buffer, |kind| matches!(kind, 1..=13 | NOTICE..=DIGEST))?;
         taken.map(|(kind, body)| Frame::decode_body(kind, &body)).transpose()
     }
 
@@ -205,6 +221,15 @@ impl Frame {
                 }
                 let text = text(&rest, MAX_REASON, "text")?;
                 Frame::Notice(Notice { code: NoticeCode::from(head.code), text })
+            }
+            COMPARE => Frame::Compare(number_of(body)?),
+            DIGEST => {
+                let (words, rest) = split::<[U64; 3]>(body)?;
+                if !rest.is_empty() {
+                    return Err(Malformed::Length);
+                }
+                let [number, form, value] = words.map(U64::get);
+                Frame::Digested(Digested { number, state: StateDigest { form, value } })
             }
             kind => return Err(Malformed::Kind(kind)),
         })

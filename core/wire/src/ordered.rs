@@ -38,6 +38,8 @@
 //! | 32 | [`Roster`], [`Install`] | as 3, once the nodes were changed |
 //! | 33 | [`Notes`] | a node whose replica cannot give or read a state, or can again |
 //! | 34 | [`Anew`] | a replica that was not given its state, after a while |
+//! | 35 | [`Compare`] | a group's primary, now and then: its replicas compare their states |
+//! | 36 | [`Compared`] | a replica, for a comparison |
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -54,6 +56,7 @@ use crate::{GroupId, Malformed, Member, Payload, ViewNumber, bench};
 mod backup;
 mod change;
 mod cold;
+mod compare;
 mod configuration;
 mod entry;
 mod identity;
@@ -74,6 +77,7 @@ mod votes;
 pub use backup::{BackupStep, Content, Deposit, Form};
 pub use change::{Change, Difference, Edit};
 pub use cold::{LoggedState, Relay};
+pub use compare::{Compare, Compared, StateDigest};
 pub use configuration::{Announce, Component, Install, MAX_ATTEMPTS};
 pub use entry::{GroupEntry, ReplicaEntry};
 pub use identity::{EntryKey, ForgottenSession, Identity, KeysState, SessionKeys, call_digest};
@@ -289,6 +293,10 @@ pub enum Ordered {
     Notes(Notes),
     /// A transfer that failed begins anew. From level 3 on.
     Anew(Anew),
+    /// A group's replicas compare their states. From level 3 on.
+    Compare(Compare),
+    /// The digest of a replica's state. From level 3 on.
+    Compared(Compared),
 }
 
 impl Ordered {
@@ -333,6 +341,8 @@ impl Ordered {
             Ordered::Roster(step) => append(start(30), &**step),
             Ordered::Notes(notes) => append(start(33), notes),
             Ordered::Anew(anew) => append(start(34), anew),
+            Ordered::Compare(compare) => append(start(35), compare),
+            Ordered::Compared(compared) => append(start(36), compared),
         }
         .into()
     }
@@ -390,6 +400,8 @@ impl Ordered {
             }
             33 => Ordered::Notes(read::<Notes>(rest)?.checked()?),
             34 => Ordered::Anew(read(rest)?),
+            35 => Ordered::Compare(read(rest)?),
+            36 => Ordered::Compared(read(rest)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

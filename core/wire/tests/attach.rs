@@ -7,10 +7,12 @@ use bytes::{Bytes, BytesMut};
 use expect_test::expect;
 use steadfast_wire as wire;
 use wire::attach::{
-    Answer, Ask, Execute, Failed, Frame, Hello, Notice, NoticeCode, Outcome, Piece, Told, Welcome,
+    Answer, Ask, Digested, Execute, Failed, Frame, Hello, Notice, NoticeCode, Outcome, Piece, Told,
+    Welcome,
 };
 use wire::client::Refusal;
 use wire::limits::{ATTACH_PIECE, MAX_FRAME, MAX_STATE};
+use wire::ordered::StateDigest;
 use wire::{ClientId, Lane, Malformed, MethodId, NodeId, Random, Time};
 
 fn samples() -> Vec<(&'static str, Frame)> {
@@ -82,6 +84,11 @@ fn samples() -> Vec<(&'static str, Frame)> {
         (
             "notice",
             Frame::Notice(Notice { code: NoticeCode::Unreadable, text: "field `x`".into() }),
+        ),
+        ("compare", Frame::Compare(6)),
+        (
+            "digested",
+            Frame::Digested(Digested { number: 6, state: StateDigest { form: 7, value: 8 } }),
         ),
     ]
 }

@@ -12,13 +12,13 @@ use config::Execution;
 use engine::{Command, NestedError, Ticket};
 use supervisor::Tether;
 use wire::GroupId;
-use wire::attach::Notice;
 use wire::limits::{MAX_COMMAND_BYTES, MAX_COMMANDS};
 use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
 
 use crate::HostError;
 use crate::service::{Factory, HostOptions};
 
+mod digest;
 mod guard;
 mod process;
 mod replica;
@@ -32,7 +32,7 @@ pub(crate) use process::Process;
 pub(crate) use replica::Replica;
 use replica::bytes_of;
 use report::Reply;
-pub(crate) use report::{Asked, Done, Noticed, Report, StateReply};
+pub(crate) use report::{Asked, Done, News, Report, StateReply, Told};
 pub(crate) use standby::Standby;
 pub(crate) use threads::Results;
 use threads::{Plan, Threads};
@@ -197,7 +197,11 @@ impl Executor {
         }
         let answered = !matches!(
             command,
-            Command::Start(_) | Command::Style(_) | Command::Reset | Command::Stop
+            Command::Digest { .. }
+                | Command::Start(_)
+                | Command::Style(_)
+                | Command::Reset
+                | Command::Stop
         );
         if answered {
             self.waiting += 1;
@@ -218,9 +222,9 @@ impl Executor {
     }
 
     /// News of the state of a replica that was executed here.
-    pub fn take_notices(&mut self) -> Vec<Notice> {
+    pub fn take_news(&mut self) -> Vec<News> {
         match &mut self.place {
-            Place::Inline(replica) if replica.has_notices() => replica.take_notices(),
+            Place::Inline(replica) if replica.has_news() => replica.take_news(),
             _ => Vec::new(),
         }
     }

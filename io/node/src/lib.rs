@@ -84,5 +84,7 @@ pub use node::Node;
 pub use os::own_time::OwnTime;
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
 pub use os::{realtime, sched};
-pub use service::{BoxError, Call, Context, Factory, HostOptions, Service, has_same_bytes};
+pub use service::{
+    BoxError, Call, Context, Factory, HostOptions, Service, digest_of_bytes, has_same_bytes,
+};
 pub use supervisor::ProgramError;

@@ -76,6 +76,13 @@ pub trait Service: Send {
         has_same_bytes(one, other)
     }
 
+    /// A digest of a state, for a comparison with those of other replicas: what differs is an alarm.
+    /// It is equal for states that are the same but for the order of what a hash map has in them. By
+    /// default it is made of how often the state has each byte.
+    fn digest(&self, state: &[u8]) -> u64 {
+        digest_of_bytes(state)
+    }
+
     /// Only for the primary of a warm passive group: what the calls have changed since this was
     /// asked last, or since the state came, in words that [`apply`](Self::apply) understands.
     /// `None`, as by default: the node finds out by comparing whole states, which costs a snapshot
@@ -100,12 +107,24 @@ pub trait Service: Send {
 
 /// The same bytes, in whatever order: hash maps of equal content are written in different ones.
 pub fn has_same_bytes(one: &[u8], other: &[u8]) -> bool {
-    let counts = |bytes: &[u8]| {
-        let mut counts = [0usize; 256];
-        bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
-        counts
-    };
     one == other || (one.len() == other.len() && counts(one) == counts(other))
+}
+
+/// A digest of how often each byte is there, in whatever order: FNV-1a of the 256 counts.
+pub fn digest_of_bytes(bytes: &[u8]) -> u64 {
+    counts(bytes)
+        .iter()
+        .flat_map(|count| count.to_le_bytes())
+        .fold(FNV.0, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV.1))
+}
+
+/// The offset and the prime of FNV-1a.
+pub(crate) const FNV: (u64, u64) = (0xcbf2_9ce4_8422_2325, 0x100_0000_01b3);
+
+fn counts(bytes: &[u8]) -> [u64; 256] {
+    let mut counts = [0; 256];
+    bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+    counts
 }
 
 /// Makes a service in its initial state: at hosting, and when a replica has to begin anew.

@@ -251,6 +251,8 @@ impl Trial {
                     NoticeCode::Dropped => self.tried.dropped = Some(notice.text),
                     NoticeCode::Well | NoticeCode::Other(_) => {}
                 },
+                // Nobody asks for one.
+                Some(Frame::Digested(_)) => {}
                 Some(Frame::Farewell(reason)) => return Err(format!("it says: {reason}")),
                 taken => return Ok(taken),
             }

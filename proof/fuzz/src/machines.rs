@@ -203,7 +203,11 @@ fn execute(source: &mut Source<'_>, command: Command) -> Option<(Ticket, Execute
             let applied = if source.below(8) == 0 { Err("none".into()) } else { Ok(()) };
             Some((ticket, Executed::Applied(applied)))
         }
-        Command::Start(_) | Command::Style(_) | Command::Reset | Command::Stop => None,
+        Command::Digest { .. }
+        | Command::Start(_)
+        | Command::Style(_)
+        | Command::Reset
+        | Command::Stop => None,
     }
 }
 

@@ -6,6 +6,7 @@
 //! - `cluster/executors.rs`: the services of all replicas
 //! - `cluster/executions.rs`: what replicas execute
 //! - `cluster/clients.rs`: connections, and what clients put out
+//! - `cluster/comparing.rs`: states drift apart
 //! - `cluster/bench.rs`: the ring is measured
 //! - `cluster/moves.rs`: primaries are moved
 //! - `cluster/restyles.rs`: groups get other styles
@@ -26,6 +27,7 @@
 mod bench;
 mod celling;
 mod clients;
+mod comparing;
 mod course;
 mod decay;
 mod deploying;
@@ -163,6 +165,8 @@ enum Extra {
     Lie(usize),
     /// A service is to hang.
     Hang,
+    /// A state is to drift.
+    Drift,
     /// Programs are to die.
     Fall,
     /// For a node: a program that was started again has come.
@@ -175,6 +179,13 @@ enum Extra {
         by: Member,
         ring: wire::RingId,
         serial: u64,
+    },
+    /// A state that drifted in this component should be known to have.
+    DriftFound {
+        group: GroupId,
+        by: Member,
+        ring: wire::RingId,
+        view: wire::ViewNumber,
     },
     /// A replica that lied in this component should be found out.
     FoundOut {
@@ -192,12 +203,16 @@ enum Extra {
 /// How long a vote may be missing.
 const VOTE_TIMEOUT: Duration = Duration::from_millis(300);
 
+/// No run takes so long that a group is compared.
+const NEVER: Duration = Duration::from_secs(60 * 60);
+
 /// Draws of things that happen beside all others, which stay the same without them.
 struct Draws {
     /// One for each group.
     lies: Vec<Draw>,
     restyles: Draw,
     hangs: Draw,
+    drifts: Draw,
 }
 
 pub(crate) struct Cluster {
@@ -266,6 +281,7 @@ impl Cluster {
                     .collect(),
                 restyles: Draw::new(clients.clone().bits() ^ 0x5717),
                 hangs: Draw::new(clients.clone().bits() ^ 0x4a46),
+                drifts: Draw::new(clients.clone().bits() ^ 0xd21f),
             },
             poisoning: None,
             management: options.hosts.clone().map(|plan| Management::new(plan, plant)),
@@ -349,6 +365,7 @@ impl Cluster {
         self.plan_move();
         self.plan_lies();
         self.plan_hang();
+        self.plan_drift();
         self.plan_fall();
         self.plan_restyle();
         self.plan_samples();
@@ -417,6 +434,12 @@ impl Cluster {
                 }
             }
             Extra::Hang => self.hang(),
+            Extra::Drift => self.drift(),
+            Extra::DriftFound { group, by, ring, view } => {
+                if self.watch.component(by) == ring {
+                    self.drift_found(by, group, view)?;
+                }
+            }
             Extra::Fall => return self.fall_some(),
             Extra::HangFound { group, by, ring, serial } => {
                 if self.watch.component(by) == ring {
@@ -473,6 +496,7 @@ impl Cluster {
         config.snapshot_after = self.options.snapshot_after();
         config.streamed = if self.options.streams { 0 } else { usize::MAX };
         config.vote_timeout = VOTE_TIMEOUT;
+        config.compare_every = self.options.compare.map_or(NEVER, |plan| plan.every);
         let never = engine::HangRule { misses: 0, ..hangs::RULE };
         config.hang = self.options.hangs.map_or(never, |_| hangs::RULE);
         self.plant.into_engine(&mut config);

@@ -6,12 +6,13 @@ use bytes::Bytes;
 use engine::{
     Applied, Begun, Changes, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
 };
-use wire::ordered::Style;
+use wire::ordered::{StateDigest, Style};
 use wire::{ClientId, Duration, Lane, RingId};
 
 use crate::draw::Draw;
 use crate::options::GroupPlan;
 use crate::service::{APPEND, Call, Entry, Log, RELAY, arguments, came_of, extend};
+use crate::trace::mix;
 
 /// A fault of a replica's service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +92,10 @@ pub struct Executor {
     pub lie: Option<Lie>,
     /// How it hangs.
     pub hang: Option<Hang>,
+    /// Its state becomes another with the next call.
+    pub drifts: bool,
+    /// How its state differs from the others'.
+    pub spot: u64,
     /// It cannot always give or read its state.
     pub clumsy: Option<Clumsy>,
     /// That it stands still is known.
@@ -150,7 +155,11 @@ pub enum Effect {
         before: u64,
         /// The fault in this execution.
         lie: Option<Lie>,
+        /// The state has become another.
+        drifted: bool,
     },
+    /// It was asked for a digest, by this number.
+    Digest(u64, StateDigest),
     /// It went on by these, as the primary says, in this component, each from this hash.
     Updated(Vec<(Entry, u64)>, RingId),
     /// The primary's update does not continue this history.
@@ -177,6 +186,8 @@ impl Executor {
             counts_reads: plan.orders_reads(),
             lie: None,
             hang: None,
+            drifts: false,
+            spot: 0,
             clumsy: None,
             still: false,
             stalled: false,
@@ -386,7 +397,11 @@ impl Executor {
                         ServiceOutcome::Ok(Bytes::from_static(b"a lie of some length, as replies"));
                 }
                 let entry = call.entry();
-                let effect = Effect::Executed { entry, component, before, lie };
+                let drifted = std::mem::take(&mut self.drifts);
+                if drifted {
+                    self.spot = mix(self.log.digest, self.serial) | 1;
+                }
+                let effect = Effect::Executed { entry, component, before, lie, drifted };
                 Done { answer: Some((ticket, Executed::Reply(outcome))), effect }
             }
             Command::Restore { ticket, .. } if self.fails() => {
@@ -413,11 +428,17 @@ impl Executor {
                 Done { answer: Some((ticket, Executed::Applied(Ok(())))), effect }
             }
             Command::Restore { ticket, state } => {
+                self.spot = 0;
                 let restored = self.log.restore(&state);
                 self.changes.restored(state);
                 assert!(restored.is_ok(), "a transfer brought a broken state: {restored:?}");
                 let answer = Some((ticket, Executed::Restored(restored)));
                 Done { answer, effect: Effect::Replaced }
+            }
+            Command::Digest { number } => {
+                let value = self.log.digest ^ self.spot;
+                let effect = Effect::Digest(number, StateDigest { form: 1, value });
+                Done { answer: None, effect }
             }
             Command::Style(style) => {
                 self.is_passive = style == Style::WarmPassive;
@@ -427,12 +448,14 @@ impl Executor {
             }
             Command::Start(style) => {
                 self.starts = true;
+                self.spot = 0;
                 self.is_passive = style == Style::WarmPassive;
                 self.log.reset();
                 self.changes.reset();
                 Done { answer: None, effect: Effect::Replaced }
             }
             Command::Reset | Command::Stop => {
+                self.spot = 0;
                 self.log.reset();
                 self.changes.reset();
                 Done { answer: None, effect: Effect::Replaced }

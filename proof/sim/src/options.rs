@@ -21,6 +21,7 @@ use crate::network::Weather;
 use crate::trial::Trial;
 
 mod celled;
+mod comparing;
 mod conditions;
 mod decaying;
 mod everything;
@@ -33,6 +34,7 @@ mod scripted;
 mod world;
 
 pub use crate::identity::{CLUSTER, CLUSTER_ID};
+pub use comparing::ComparePlan;
 pub use conditions::Load;
 use conditions::{Pipe, clock, fault_plan, load, weather};
 pub use world::World;
@@ -183,6 +185,8 @@ pub struct Options {
     pub cell: Option<CellPlan>,
     /// The one thing that people do.
     pub script: Option<Script>,
+    /// Replicas are compared, and states drift.
+    pub compare: Option<ComparePlan>,
     /// The trial of bare rings when their faults are over.
     pub trial: Option<Trial>,
 }
@@ -261,8 +265,20 @@ impl Options {
             .collect()
     }
 
+    /// Groups whose replicas lie.
+    pub fn lying(&self) -> Vec<GroupId> {
+        let lying = self.groups.iter().filter(|group| group.lies.is_some());
+        lying.map(|group| GroupId::of(&group.name)).collect()
+    }
+
     /// Draws the options of a seed in this kind of world.
     pub fn draw(draw: &mut Draw, world: World) -> Options {
+        let options = Options::drawn(draw, world);
+        // Beside the others.
+        options.with_comparisons(draw.clone().bits())
+    }
+
+    fn drawn(draw: &mut Draw, world: World) -> Options {
         let nodes = if draw.one_in(64) {
             draw.count(8, 32)
         } else {
@@ -321,6 +337,7 @@ impl Options {
             cell: None,
             script: None,
             streams: false,
+            compare: None,
             trial: None,
         };
         let options = options.with_trial(&mut draw.fork()).smoothed().passable();

@@ -119,6 +119,10 @@ impl Plant {
         if self.engine.is_some_and(|bug| engine::Bug::OF_POISON.contains(&bug)) {
             return Some(World::Poison);
         }
+        let of_comparisons = |bug| engine::Bug::OF_COMPARISONS.contains(&bug);
+        if self.engine.is_some_and(of_comparisons) {
+            return Some(World::Cluster);
+        }
         if self.engine.is_some_and(|bug| engine::Bug::OF_VOTING.contains(&bug))
             || self.is_of_hangs()
         {

@@ -4,11 +4,12 @@ use bytes::Bytes;
 use client::CallError;
 use engine::{Command, Event, MoveError, NestedCall, NestedError};
 use wire::client::{Outcome, Refusal, Reply, Request};
-use wire::ordered::{nested_client, nested_number};
+use wire::ordered::{About, nested_client, nested_number};
 use wire::system::{CELL_ID, MANAGER_ID};
 use wire::{ClientId, GroupId, Member, NodeId, RingId, Time, ViewNumber};
 
 use crate::check::acknowledged::Acknowledged;
+use crate::check::apart::Apart;
 use crate::check::cold::Cold;
 use crate::check::hedging::Numbers;
 use crate::check::histories::Histories;
@@ -64,6 +65,8 @@ pub struct Watch {
     pub cold: Cold,
     /// The services that hang.
     pub hung: Hung,
+    /// The states that drift.
+    pub apart: Apart,
     /// The numbers of calls.
     pub numbers: Numbering,
     /// The members that wait for the token.
@@ -100,6 +103,7 @@ impl Watch {
             votes: Votes::new(options.disks.is_some()),
             cold: Cold::new(options.cold(), options.disks.is_some() && options.restyles.is_some()),
             hung: Hung::default(),
+            apart: Apart::new(options.lying().into_iter()),
             numbers: Numbering::default(),
             wait: Wait::new(options.turn, options.parking),
             linearizable: Linearizable::default(),
@@ -196,6 +200,9 @@ impl Watch {
             }
             Event::Split { group, position, .. } => self.votes.split(*group, *position)?,
             Event::Replied { group, .. } => self.primaries.replied(by, *group)?,
+            Event::StateNote { group, member, about: About::Apart, text: Some(text), .. } => {
+                self.apart.told(by, *group, *member, text)?;
+            }
             // That is a fault, and the replica asks again.
             Event::TransferFailed { reason, .. } if reason == CLUMSY => {}
             Event::TransferFailed { group, reason } => {

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from typing import Any, Callable, Deque, NamedTuple, NoReturn, Optional, Tuple
 
+from ._digest import form_of_program
 from ._errors import NestedError, Refused, ServiceError, SteadfastError
 from ._values import Way, plain, read, written
 
@@ -14,7 +15,7 @@ HELLO, WELCOME, EXECUTE, SNAPSHOT, RESTORE, RESET = 1, 2, 3, 4, 5, 6
 ANSWER, STATE, FAILED, RESTORED, FAREWELL, CALL, CALLED = 7, 8, 9, 10, 11, 12, 13
 #: Frames of kinds from here on may be skipped.
 OPTIONAL = 128
-NOTICE = 128
+NOTICE, COMPARE, DIGEST = 128, 129, 130
 
 OK, ERROR, REFUSED = 1, 2, 3
 NO_SUCH_METHOD, BAD_ARGUMENTS, FAILED_HANDLER, REPLY_TOO_LARGE, NOT_READ_ONLY = 3, 4, 5, 7, 10
@@ -36,6 +37,7 @@ _CALLED = struct.Struct("<QBBBx")
 _WELCOME = struct.Struct("<BBHI")
 _NUMBER = struct.Struct("<Q")
 _NOTICE = struct.Struct("<B7x")
+_DIGEST = struct.Struct("<QQQ")
 
 MAX_BODY = 1 << 20
 MAX_FRAME = MAX_BODY + 4096
@@ -139,7 +141,7 @@ class Connection:
                 return None
             body = bytes(self._input[_HEADER.size : end])
             del self._input[:end]
-            if kind < OPTIONAL:
+            if kind < OPTIONAL or kind == COMPARE:
                 return kind, body
         return None
 
@@ -226,7 +228,7 @@ class Program:
 
     def __init__(self, replica: Any) -> None:
         self._replica = replica
-        self._begins = Begins()
+        self._begins, self._form = Begins(), form_of_program()
         self._node = _connected()
         self._waiting: Deque[Tuple[int, bytes]] = deque()
         self._arriving = bytearray()
@@ -275,6 +277,8 @@ class Program:
             self._give_state(*_NUMBER.unpack(body))
         elif kind == RESTORE:
             self._take_piece(body)
+        elif kind == COMPARE:
+            self._compare(*_NUMBER.unpack(body))
         elif kind == RESET:
             self._replica.kept.reset()
         elif kind == FAREWELL:
@@ -301,6 +305,12 @@ class Program:
             # No caller waits for it.
             self._node.flush()
             self._replica.kept.try_state()
+
+    def _compare(self, number: int) -> None:
+        """Tells a digest of the state, if there is one. The node does not wait for it."""
+        value = self._replica.kept.digest()
+        if value is not None:
+            self._node.put(DIGEST, _DIGEST.pack(number, self._form, value))
 
     def _tell(self) -> None:
         """Tells the node how the state is."""

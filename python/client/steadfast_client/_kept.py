@@ -9,6 +9,7 @@ the first calls and now and then. That differs between replicas, so it only tell
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
+from ._digest import digest_of_bytes
 from ._types import Form, of_field, placed
 from ._values import (
     STATE_DEPTH,
@@ -109,6 +110,19 @@ class Kept:
             raise
         self._trial.size = len(state)
         return state
+
+    def digest(self) -> Optional[int]:
+        """A digest of the state, for a comparison of the replicas; None: it is large, or has none."""
+        if self._trial.size > _TRIED_BYTES:
+            return None
+        try:
+            state = self._written(self.object)
+        except Exception:
+            # The trial of the state tells it.
+            return None
+        # Labels number what stands in several places, in the order of a set.
+        labelled = self._shape.is_plain and has_labels(state)
+        return None if labelled or len(state) > _TRIED_BYTES else digest_of_bytes(state)
 
     def is_trial_due(self) -> bool:
         """Whether the state is to be tried before the next call."""

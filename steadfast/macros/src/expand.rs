@@ -334,6 +334,10 @@ fn state() -> TokenStream {
             ::steadfast::State::is_same(&self.implementation, one, other)
         }
 
+        fn digest(&self, state: &[u8]) -> u64 {
+            ::steadfast::State::digest(&self.implementation, state)
+        }
+
         fn delta(
             &mut self,
         ) -> ::core::result::Result<

@@ -99,7 +99,7 @@ impl Link {
                     self.write(&Frame::Called(told).encode())?;
                 }
                 // Its words about its state beside its answers.
-                Some(Frame::Notice(_)) => {}
+                Some(Frame::Notice(_) | Frame::Digested(_)) => {}
                 Some(frame) => return Ok(frame),
                 None => self.read(deadline)?,
             }

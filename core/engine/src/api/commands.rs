@@ -13,7 +13,7 @@ pub struct Ticket(pub u64);
 
 /// A command to a replica's service. The executor carries out commands strictly in order, and
 /// answers them in that order with [`Executed`] and the ticket. In a stateless group the calls of
-/// each lane have an order of their own. `Start`, `Style`, `Reset` and `Stop` have no answer.
+/// each lane have an order of their own. `Digest`, `Start`, `Style`, `Reset` and `Stop` have none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Execute a request.
@@ -73,6 +73,13 @@ pub enum Command {
     Style(Style),
     /// Discard the state, and begin again from the initial one.
     Reset,
+    /// Tell a digest of the state as it is after all commands so far
+    /// ([`Stack::handle_digest`](crate::Stack::handle_digest)). Nobody waits for it: a service that
+    /// has none, or a large state, says nothing.
+    Digest {
+        /// To be handed back.
+        number: u64,
+    },
     /// Stop the service: its group is cold passive, and another replica is primary. The next
     /// command can only be [`Start`](Command::Start).
     Stop,
@@ -87,7 +94,11 @@ impl Command {
             | Command::Restore { ticket, .. }
             | Command::Change { ticket }
             | Command::Apply { ticket, .. } => Some(*ticket),
-            Command::Start(_) | Command::Style(_) | Command::Reset | Command::Stop => None,
+            Command::Digest { .. }
+            | Command::Start(_)
+            | Command::Style(_)
+            | Command::Reset
+            | Command::Stop => None,
         }
     }
 }

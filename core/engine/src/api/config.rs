@@ -62,6 +62,8 @@ pub struct Config {
     /// In a voting group: how long a vote may be missing, after a majority has voted, before it is
     /// reported. If the slowest replica usually takes longer, eight times its usual delay.
     pub vote_timeout: Duration,
+    /// Time between two comparisons of a group's replicas.
+    pub compare_every: Duration,
     /// Bytes from which on a state is fetched by a stream ([`STREAMED_STATE`]).
     pub streamed: usize,
     /// When a replica's service is hung.
@@ -74,6 +76,9 @@ pub struct Config {
 impl Config {
     /// See [`snapshot_after`](Config::snapshot_after).
     pub const SNAPSHOT_BYTES: usize = 32 << 20;
+
+    /// See [`compare_every`](Config::compare_every).
+    pub const COMPARE_EVERY: Duration = Duration::from_secs(60);
 
     /// See [`settle`](Config::settle).
     pub const SETTLE: Duration = Duration::from_secs(600);
@@ -96,6 +101,7 @@ impl Config {
             storage: None,
             snapshot_after: 10_000,
             vote_timeout: Duration::from_secs(2),
+            compare_every: Config::COMPARE_EVERY,
             streamed: STREAMED_STATE,
             hang: HangRule::default(),
             #[cfg(feature = "planted-bugs")]

@@ -47,8 +47,13 @@ impl StateNotes {
 
     /// The facts here about this group.
     pub(crate) fn of_own(&self, group: GroupId) -> impl Iterator<Item = (About, &str)> {
-        let range = self.own.range((group, About::Give)..=(group, About::Dropped));
+        let range = self.own.range((group, About::Give)..=(group, About::Apart));
         range.map(|((_, about), text)| (*about, text.as_str()))
+    }
+
+    /// Something is said of this group's replica here.
+    pub(crate) fn says(&self, group: GroupId, about: About) -> bool {
+        self.own.contains_key(&(group, about))
     }
 
     /// Nobody says anything.
@@ -86,7 +91,7 @@ impl StateNotes {
             .iter()
             .map(|((group, about), text)| Note { group: *group, about: *about, text: text.clone() })
             .collect();
-        notes.sort_by_key(|note| note.about);
+        notes.sort_by_key(|note| (!note.about.is_trouble(), note.about));
         notes.truncate(MAX_NOTES);
         (self.due, self.told) = (false, !notes.is_empty());
         Notes(notes)

@@ -48,6 +48,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
     /// The replica is gone, and what was said of it.
     pub(crate) fn forget_notes(&mut self, group: GroupId) {
         About::ALL.into_iter().for_each(|about| self.note_state(group, about, None));
+        self.replicas.comparisons.forget(group);
     }
 
     /// Another member's facts replace those that it told before. They are part of no history.

@@ -25,6 +25,8 @@ impl<O: Ordering> Stack<O> {
             | Ordered::StateOffer(_)
             | Ordered::Anew(_)
             | Ordered::StateDeclined(_) => true,
+            // Replicas are compared anew.
+            Ordered::Compare(_) | Ordered::Compared(_) => true,
             // Replicas vote anew.
             Ordered::Ballot(_) | Ordered::Absent(_) => true,
             // A passive primary had ordered all it had taken, but has taken calls again since.
@@ -105,6 +107,8 @@ impl<O: Ordering> Stack<O> {
                     | Ordered::Install(_)
                     | Ordered::PrimaryChunk(_)
                     | Ordered::Relay(_)
+                    | Ordered::Compare(_)
+                    | Ordered::Compared(_)
             )
         };
         self.base.outbox.retain(lasting);
@@ -209,6 +213,7 @@ impl<O: Ordering> Stack<O> {
         self.base.install_roster(now, &install.roster);
         self.base.note_installed();
         self.replicas.notes.tell_again();
+        self.replicas.comparisons.in_new_component();
         self.keys().install(install.keys.as_ref());
         self.replicas.votes.begin_component(planted);
         self.base.enthrone_all();
@@ -260,6 +265,10 @@ impl<O: Ordering> Stack<O> {
                 let change = self.base.directory.give_anew(sender, anew.group, anew.transfer);
                 self.groups().changed(now, anew.group, change);
             }
+            Ordered::Compare(compare) => {
+                self.replicas().act_on_compare(now, sequence, compare.group);
+            }
+            Ordered::Compared(compared) => self.replicas().act_on_compared(sender, compared),
             Ordered::StateChunk(chunk) => {
                 let group = chunk.group;
                 self.replicas().deposit_chunk(now, sender, &chunk);

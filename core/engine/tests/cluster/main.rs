@@ -6,6 +6,7 @@ mod backups;
 mod base;
 mod bench;
 mod cold;
+mod comparing;
 mod disk;
 mod fake_disk;
 mod former;

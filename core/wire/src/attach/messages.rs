@@ -5,6 +5,7 @@ use alloc::string::String;
 use bytes::Bytes;
 
 use crate::client::Refusal;
+use crate::ordered::StateDigest;
 use crate::versions::{ATTACH, VersionRange};
 use crate::{ClientId, Lane, MethodId, NodeId, Time};
 
@@ -221,6 +222,23 @@ pub struct Notice {
     pub code: NoticeCode,
     /// The reason, or the fields.
     pub text: String,
+}
+
+/// A digest of a program's state, for a comparison with other replicas'. Nodes of before this frame
+/// do not ask for it.
+///
+/// ```text
+///  0        8      16
+/// +--------+------+-------
+/// | number | form | value
+/// +--------+------+-------
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digested {
+    /// The number of the question.
+    pub number: u64,
+    /// The digest.
+    pub state: StateDigest,
 }
 
 /// The meaning of a [`Notice`].

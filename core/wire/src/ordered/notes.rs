@@ -13,7 +13,7 @@ use crate::{GroupId, Malformed};
 /// The subject of a note.
 ///
 /// ```text
-/// | 0: give | 1: read | 2: read back | 3: dropped |
+/// | 0: give | 1: read | 2: read back | 3: dropped | 4: apart |
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -26,11 +26,14 @@ pub enum About {
     ReadBack,
     /// The replica's service has read the state, and does not know some of its fields.
     Dropped,
+    /// The replica's state was compared with the others', and differs.
+    Apart,
 }
 
 impl About {
     /// All of them.
-    pub const ALL: [About; 4] = [About::Give, About::Read, About::ReadBack, About::Dropped];
+    pub const ALL: [About; 5] =
+        [About::Give, About::Read, About::ReadBack, About::Dropped, About::Apart];
 
     /// While it is so, the group has fewer copies of its state than it should.
     pub fn is_trouble(self) -> bool {
@@ -45,6 +48,7 @@ impl core::fmt::Display for About {
             About::Read => "cannot read the state",
             About::ReadBack => "cannot read its own state back",
             About::Dropped => "dropped fields of the state",
+            About::Apart => "has another state than the others",
         })
     }
 }

@@ -194,6 +194,8 @@ fn of_groups() -> Vec<Event> {
         noted(About::Read, Some(reason())),
         noted(About::Dropped, Some("credit".into())),
         noted(About::ReadBack, None),
+        noted(About::Apart, Some(reason())),
+        noted(About::Apart, None),
         Event::WentBack { group, name: name(), member },
         Event::UpdateFailed { group, reason: reason() },
         Event::Promoted { group, name: name(), requests: 5, restore: SPAN, replay: SPAN * 2 },

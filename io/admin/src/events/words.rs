@@ -124,12 +124,16 @@ pub(super) fn noted(about: About, text: Option<&str>) -> String {
         (About::Read, None) => "has the state, or waits for it no more".into(),
         (About::ReadBack, None) => "can read its own state back again".into(),
         (About::Dropped, None) => "runs no program any more that dropped fields".into(),
+        (About::Apart, None) => "has the same state as the others again".into(),
     }
 }
 
 /// The remedy.
 pub(super) fn state_remedy(about: About) -> &'static str {
     match about {
+        About::Apart => {
+            "make the service deterministic, with the clock and the random numbers of its context; a replica that begins anew gets the others' state"
+        }
         About::Read => "deploy a program that reads the state, or the former one",
         _ => {
             "take it out of the state by a call, or deploy a program that writes it; keep the node running"

@@ -9,7 +9,7 @@ use wire::ordered::About;
 pub struct NoteStatus {
     /// Its node.
     pub node: NodeId,
-    /// The thing: `give`, `read`, `read-back` or `dropped`.
+    /// The thing: `give`, `read`, `read-back`, `dropped` or `apart`.
     pub about: About,
     /// The reason, in the words of its service; or the fields.
     pub text: String,
@@ -49,6 +49,11 @@ impl NoteStatus {
             About::ReadBack => Some(format!(
                 "{group}: its state cannot be read back at {node}: {text}. Whoever receives it would have another one, or none: keep \
                  {node} running, and take what is said out of the state by a call, or deploy a program that writes it"
+            )),
+            About::Apart => Some(format!(
+                "{group}: {node} has another state than the others: {text}. The service is not deterministic: deploy one that uses \
+                 its context's clock and random numbers alone. {node} gets the others' state when its replica leaves and comes \
+                 again (`steadfast programs stop {group}` there)"
             )),
             About::Dropped => None,
         }

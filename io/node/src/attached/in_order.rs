@@ -18,7 +18,7 @@ use wire::{Duration, GroupId};
 
 use super::answers::{answer, ask_of, command_of, outcome_of};
 use super::connection::{AttachError, Incoming, is_gone};
-use crate::executor::Replica;
+use crate::executor::{News, Replica};
 use crate::service::{Factory, Line};
 
 /// Answers wait for those behind them up to so many bytes, and for at most this long.
@@ -191,8 +191,12 @@ impl Server {
             // Without a reason it is as it should be: the node stops, or needs the replica no more.
             Frame::Farewell(reason) if reason.is_empty() => return Ok(false),
             Frame::Farewell(reason) => return Err(AttachError::Dismissed(reason)),
+            Frame::Compare(number) => {
+                drop(self.replica.run(Command::Digest { number }));
+                self.tell();
+            }
             // A node says nothing of a state; optional frames are skipped.
-            Frame::Notice(_) => {}
+            Frame::Notice(_) | Frame::Digested(_) => {}
             _ => return Err(wire::Malformed::Field("kind").into()),
         }
         Ok(true)
@@ -217,7 +221,7 @@ impl Server {
             let mut link = self.link.lock();
             answer(number, done, |frame| frame.append(&mut link.output));
         }
-        if self.replica.has_notices() {
+        if self.replica.has_news() {
             self.tell();
         }
     }
@@ -228,8 +232,12 @@ impl Server {
         let mut link = self.link.lock();
         // If nobody reads it any more, the next command finds out.
         let _ = link.flush();
-        for notice in self.replica.take_notices() {
-            Frame::Notice(notice).append(&mut link.output);
+        for news in self.replica.take_news() {
+            let frame = match news {
+                News::Notice(notice) => Frame::Notice(notice),
+                News::Digest(digested) => Frame::Digested(digested),
+            };
+            frame.append(&mut link.output);
         }
     }
 }

@@ -127,7 +127,7 @@ fn hand_out(
             }
             Frame::Farewell(reason) if reason.is_empty() => return Ok(()),
             Frame::Farewell(reason) => return Err(AttachError::Dismissed(reason)),
-            Frame::Notice(_) => {}
+            Frame::Notice(_) | Frame::Compare(_) | Frame::Digested(_) => {}
             _ => return Err(wire::Malformed::Field("kind").into()),
         }
     }

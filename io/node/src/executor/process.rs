@@ -25,7 +25,7 @@ use wire::{Duration, GroupId};
 
 use super::guard::cut;
 use super::replica::bytes_of;
-use super::report::{Asked, Done, Noticed, Report, StateReply};
+use super::report::{Asked, Done, News, Report, StateReply, Told as Word};
 use crate::error::HostError;
 use crate::heavy;
 use crate::nested::number_of;
@@ -226,6 +226,10 @@ impl Process {
             }
             Command::Stop => return, // its executor ends it
             Command::Style(style) => return self.take_style(style),
+            // A program may not know it: no answer is expected.
+            Command::Digest { number } => {
+                return self.queue.push_back(Outgoing::Frame(Frame::Compare(number)));
+            }
             Command::Reset => {
                 self.replaced += 1;
                 if let Some(changes) = &mut self.changes {
@@ -337,13 +341,16 @@ impl Process {
             match frame {
                 Frame::Farewell(reason) => return Err(format!("it says: {reason}")),
                 Frame::Call(ask) => done.push(Report::Call(self.asked(ask)?)),
-                Frame::Notice(notice) => {
-                    let (group, serial) = (self.group, self.serial);
-                    done.push(Report::Notice(Noticed { group, serial, notice }));
-                }
+                Frame::Notice(notice) => done.push(self.says(News::Notice(notice))),
+                Frame::Digested(digested) => done.push(self.says(News::Digest(digested))),
                 frame => done.extend(self.answered(frame)?.map(Report::Done)),
             }
         }
+    }
+
+    /// The program says something about its state.
+    fn says(&self, news: News) -> Report {
+        Report::Told(Word { group: self.group, serial: self.serial, news })
     }
 
     /// A handler of the program calls another group.

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use engine::{Applied, Changes, Command, Executed, ServiceOutcome};
 use os::clock::monotonic;
-use wire::attach::Notice;
+use wire::attach::Digested;
 use wire::client::Refusal;
 use wire::limits::MAX_BODY;
-use wire::ordered::Style;
+use wire::ordered::{StateDigest, Style};
 use wire::{Duration, GroupId};
 
+use super::digest;
 use super::guard::{ask, cut, guarded};
-use super::report::{Done, StateReply};
+use super::report::{Done, News, StateReply};
 use super::trial::{Trials, dropped};
 use crate::error::HostError;
 use crate::heavy;
@@ -43,7 +44,7 @@ pub(crate) struct Replica {
     pub quick: bool,
     trials: Trials,
     /// News of the state, to be told once.
-    notices: Vec<Notice>,
+    news: Vec<News>,
 }
 
 impl Replica {
@@ -65,11 +66,11 @@ impl Replica {
         if let Some(service) = service.as_ref().filter(|_| style.has_state()) {
             trials.begin(&**service, &make)?;
         }
-        let (quick, notices) = (false, Vec::new());
-        Ok(Replica { group, serial, make, line, service, changes, quick, trials, notices })
+        let (quick, news) = (false, Vec::new());
+        Ok(Replica { group, serial, make, line, service, changes, quick, trials, news })
     }
 
-    /// Executes a command; `Start`, `Style`, `Reset` and `Stop` have no outcome.
+    /// Executes a command; `Digest`, `Start`, `Style`, `Reset` and `Stop` have no outcome.
     pub fn run(&mut self, command: Command) -> Option<Done> {
         let bytes = bytes_of(&command);
         let (ticket, (executed, panicked)) = match command {
@@ -110,6 +111,11 @@ impl Replica {
             Command::Change { ticket } => (ticket, (Executed::Change(self.change()), false)),
             Command::Apply { ticket, change } => {
                 (ticket, (Executed::Applied(self.apply(&change)), false))
+            }
+            Command::Digest { number } => {
+                let told = self.digest().map(|state| News::Digest(Digested { number, state }));
+                self.news.extend(told);
+                return None;
             }
             Command::Style(style) => {
                 self.take_style(style);
@@ -165,18 +171,27 @@ impl Replica {
 
     /// There is, or may be, news of the state: to be asked for once the call was answered.
     #[inline]
-    pub fn has_notices(&self) -> bool {
-        self.trials.is_due() || !self.notices.is_empty()
+    pub fn has_news(&self) -> bool {
+        self.trials.is_due() || !self.news.is_empty()
     }
 
     /// Tries the state if that is due, and returns the news of it.
-    pub fn take_notices(&mut self) -> Vec<Notice> {
-        let mut notices = std::mem::take(&mut self.notices);
+    pub fn take_news(&mut self) -> Vec<News> {
+        let mut news = std::mem::take(&mut self.news);
         // In a cold passive group it runs at the primary alone.
         if let Some(service) = self.service.as_ref().filter(|_| self.trials.is_due()) {
-            notices.extend(self.trials.due(&**service, &self.make));
+            news.extend(self.trials.due(&**service, &self.make).map(News::Notice));
         }
-        notices
+        news
+    }
+
+    /// A digest of the state, unless that is large.
+    #[cold]
+    fn digest(&mut self) -> Option<StateDigest> {
+        let (service, form) = (self.service.as_ref()?, digest::form()?);
+        let state = self.trials.small_state(&**service)?;
+        let value = guarded("digest", || service.digest(&state)).ok()?;
+        Some(StateDigest { form, value })
     }
 
     fn snapshot(&self) -> Result<Vec<u8>, String> {
@@ -191,7 +206,7 @@ impl Replica {
         let mut fields = Vec::new();
         ask("restore", || service.restore_telling(state, &mut fields))?;
         self.service = Some(service);
-        self.notices.extend(dropped(fields));
+        self.news.extend(dropped(fields).map(News::Notice));
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 use bytes::Bytes;
 use engine::{Executed, NestedCall, NestedError, Ticket};
 use wire::GroupId;
-use wire::attach::Notice;
+use wire::attach::{Digested, Notice};
 
 use crate::error::HostError;
 
@@ -31,15 +31,24 @@ pub(crate) enum Report {
     Done(Done),
     /// Its handler calls another group, and waits.
     Call(Asked),
-    /// Its program says something about its state.
-    Notice(Noticed),
+    /// Its service says something about its state.
+    Told(Told),
 }
 
-/// A program's word about its state.
-pub(crate) struct Noticed {
+/// A service's word about its state.
+pub(crate) struct Told {
     pub group: GroupId,
     pub serial: u64,
-    pub notice: Notice,
+    pub news: News,
+}
+
+/// News of a state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// What cannot be done with it, or can again.
+    Notice(Notice),
+    /// The digest that was asked for.
+    Digest(Digested),
 }
 
 /// A handler's call of another group.

@@ -21,7 +21,10 @@ impl Standby {
         if matches!(command, Command::Start(_)) && !std::mem::replace(&mut self.wanted, true) {
             self.tether.wanted();
         }
-        self.commands.push(command);
+        // A state that nobody has yet is not compared.
+        if !matches!(command, Command::Digest { .. }) {
+            self.commands.push(command);
+        }
     }
 
     /// It is not wanted any more, whether it has come meanwhile or not.

@@ -12,7 +12,7 @@ use os::waker::Waker;
 use wire::{GroupId, Lane};
 
 use super::replica::Replica;
-use super::report::{Asked, Noticed, Report, StateReply};
+use super::report::{Asked, Report, StateReply, Told};
 use crate::error::HostError;
 use crate::managing::Clocks;
 use crate::service::{Factory, HostOptions, Line};
@@ -93,6 +93,7 @@ impl Threads {
             Command::Snapshot { .. }
             | Command::Restore { .. }
             | Command::Change { .. }
+            | Command::Digest { .. }
             | Command::Apply { .. } => {
                 let _ = self.lanes[0].send(Job::Run(command));
             }
@@ -162,7 +163,7 @@ fn work(mut replica: Replica, queue: Receiver<Job>, results: Results) {
                     }
                     results.waker.wake();
                 }
-                if replica.has_notices() {
+                if replica.has_news() {
                     tell(&mut replica, &results);
                 }
             }
@@ -175,8 +176,8 @@ fn work(mut replica: Replica, queue: Receiver<Job>, results: Results) {
 #[cold]
 fn tell(replica: &mut Replica, results: &Results) {
     let (group, serial) = replica.name();
-    for notice in replica.take_notices() {
-        let _ = results.sender.send(Report::Notice(Noticed { group, serial, notice }));
+    for news in replica.take_news() {
+        let _ = results.sender.send(Report::Told(Told { group, serial, news }));
         results.waker.wake();
     }
 }

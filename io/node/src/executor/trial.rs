@@ -107,6 +107,16 @@ impl Trials {
         }
     }
 
+    /// The state, if it is known to be small.
+    pub fn small_state(&mut self, service: &dyn Service) -> Option<Vec<u8>> {
+        if self.is_large {
+            return None;
+        }
+        let state = snapshot(service).ok()?;
+        self.is_large = state.is_none();
+        state
+    }
+
     /// The state has so many bytes.
     pub fn seen(&mut self, bytes: usize) {
         self.is_large = bytes > LARGE;

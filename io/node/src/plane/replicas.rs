@@ -8,12 +8,13 @@ use bytes::Bytes;
 use engine::{Checkpoints, Command, NestedError, Stack, Ticket};
 use os::clock::wall_clock;
 use supervisor::Tether;
+use wire::attach::Digested;
 use wire::ordered::GroupOptions;
 use wire::{GroupId, Time};
 
 use super::waiting::answer;
 use crate::error::HostError;
-use crate::executor::{Asked, Done, Executor, Noticed, Overloaded, Report, StateReply};
+use crate::executor::{Asked, Done, Executor, News, Overloaded, Report, StateReply, Told};
 use crate::managing::SharedState;
 use crate::poller::Poller;
 
@@ -190,10 +191,10 @@ impl Hosting<'_> {
     pub fn handle_report(&mut self, now: Time, report: Report) {
         match report {
             Report::Done(done) => self.handle_done(now, done),
-            Report::Notice(Noticed { group, serial, notice }) => {
+            Report::Told(Told { group, serial, news }) => {
                 let executor = self.replicas.executors.get(&group);
                 if executor.is_some_and(|executor| executor.serial == serial) {
-                    self.stack.handle_notice(now, group, notice);
+                    self.told(now, group, news);
                 }
             }
             Report::Call(Asked { group, serial, call, reply }) => {
@@ -205,6 +206,15 @@ impl Hosting<'_> {
                     self.counters.nested_calls += 1;
                     self.stack.handle_nested(now, Time(wall_clock()), group, call);
                 }
+            }
+        }
+    }
+
+    fn told(&mut self, now: Time, group: GroupId, news: News) {
+        match news {
+            News::Notice(notice) => self.stack.handle_notice(now, group, notice),
+            News::Digest(Digested { number, state }) => {
+                self.stack.handle_digest(now, group, number, state);
             }
         }
     }
@@ -230,11 +240,13 @@ impl Hosting<'_> {
     pub fn run(&mut self, now: Time, group: GroupId, command: Command) {
         let Some(executor) = self.replicas.executors.get_mut(&group) else { return };
         match executor.run(command) {
-            Ok(None) => self.replicas.is_unwritten(group),
-            Ok(Some(done)) => {
-                let notices = executor.take_notices();
-                self.executed(now, done);
-                notices.into_iter().for_each(|it| self.stack.handle_notice(now, group, it));
+            Ok(done) => {
+                let news = executor.take_news();
+                match done {
+                    Some(done) => self.executed(now, done),
+                    None => self.replicas.is_unwritten(group),
+                }
+                news.into_iter().for_each(|it| self.told(now, group, it));
             }
             Err(Overloaded) => self.take_out_overloaded(now, group),
         }

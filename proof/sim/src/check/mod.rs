@@ -5,6 +5,7 @@
 //! executed and answered, and compare it with what the papers and `docs/protocol` promise.
 
 pub mod acknowledged;
+pub mod apart;
 pub mod benchmarks;
 pub mod bounded;
 pub mod cold;

@@ -15,9 +15,12 @@ impl Cluster {
         let me = self.fabric.member(node);
         // One that is gone, with its process or alone, ends nothing.
         let may_lie = self.may_lie(me, group);
+        let drifts = self.executors.get(node, group).is_some_and(|executor| executor.drifts);
+        let may_drift = drifts && self.may_drift(me, group);
         let executor = self.executors.of_serial(node, group, serial);
         let Some(executor) = executor else { return Ok(()) };
         executor.lie.take_if(|lie| *lie != Lie::Hang && !may_lie);
+        executor.drifts &= may_drift;
         if let Some(dying) = self.is_deadly(node, group) {
             return self.dies(node, serial, dying);
         }
@@ -26,7 +29,7 @@ impl Cluster {
         let alone = executor.is_passive();
         let log = &self.executors.at(node, group).log;
         match done.effect {
-            Effect::Executed { entry, component, before, lie } => {
+            Effect::Executed { entry, component, before, lie, drifted } => {
                 let latest = self.fabric.latest_wall();
                 let (place, after) = (log.entries.len() as u64, log.digest);
                 self.summary.executed += 1;
@@ -47,6 +50,9 @@ impl Cluster {
                 let growth = Growth { component, place, before, after, latest };
                 self.watch.executed(me, group, &entry, &growth, alone)?;
                 self.is_late(node, group, (entry.client, entry.number));
+                if drifted {
+                    self.drifted(me, group);
+                }
             }
             Effect::Updated(new, component) => {
                 let latest = self.fabric.latest_wall();
@@ -68,6 +74,12 @@ impl Cluster {
                 let length = log.entries.len();
                 self.fabric.say(|| format!("{me} has a history of {length} of {group}"));
                 self.watch.replaced(me, group, &log.entries)?;
+            }
+            Effect::Digest(number, state) => {
+                let now = self.fabric.local(node);
+                if let Some(stack) = &mut self.fabric.hosts[node].process {
+                    stack.handle_digest(now, group, number, state);
+                }
             }
             Effect::Asks(call, lie) => return self.asks(node, group, call, lie),
             Effect::None => {}

@@ -179,6 +179,7 @@ impl Replica {
     /// A component is installed that holds all that was ordered before.
     pub(crate) fn in_new_component(&mut self) {
         self.calls.renumber();
+        self.comparing = None;
         // The service of a cold passive group's former primary ends with the component.
         let retells = self.keeps && self.style.has_state();
         self.lead.in_new_component(self.cold.is_some(), retells);

@@ -76,7 +76,10 @@ impl Replica {
     /// The command reveals the state. That may contain a call that was tried here, and that nobody
     /// executes if this node dies now.
     fn waits_for_word(&self, command: &Command) -> bool {
-        let tells = matches!(command, Command::Execute { .. } | Command::Snapshot { .. });
+        let tells = matches!(
+            command,
+            Command::Execute { .. } | Command::Snapshot { .. } | Command::Digest { .. }
+        );
         tells && self.lead.is_trying() && !self.planted.is(Bug::TellOfTrial)
     }
 

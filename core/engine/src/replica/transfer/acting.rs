@@ -231,6 +231,7 @@ impl Replica {
         // It has another state, of which nobody has said anything yet.
         self.is_well(About::Read, effects);
         self.is_well(About::Give, effects);
+        self.is_well(About::Apart, effects);
         effects.push(Effect::Event(Event::Transferred { group, bytes: state.len() }));
         effects.push(match self.keeps {
             true => {

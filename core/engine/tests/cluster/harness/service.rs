@@ -6,6 +6,7 @@ use bytes::Bytes;
 use steadfast_engine::{
     Applied, Begun, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
 };
+use wire::ordered::StateDigest;
 use wire::{Duration, GroupId, MethodId};
 
 use super::{Cluster, DELAY};
@@ -103,6 +104,14 @@ impl<O: Base> Cluster<O> {
                 node.starts += 1;
                 changes.reset();
                 return log.clear();
+            }
+            Command::Digest { number } => {
+                let value = log
+                    .iter()
+                    .flat_map(|line| line.bytes())
+                    .fold(1, |hash: u64, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
+                let state = StateDigest { form: 1, value };
+                return node.stack.handle_digest(now, group, number, state);
             }
             Command::Style(_) => return changes.reset(),
             Command::Reset | Command::Stop => {

@@ -2,8 +2,8 @@
 
 use proptest::collection::{btree_map, btree_set};
 use proptest::prelude::*;
-use wire::ordered::{About, Anew, Note, Notes, Rank, Shedding, Usage};
-use wire::{GroupId, NodeId, Share, ViewNumber};
+use wire::ordered::{About, Anew, Compared, Note, Notes, Rank, Shedding, StateDigest, Usage};
+use wire::{GroupId, NodeId, RingId, Share, ViewNumber};
 
 pub fn usage() -> impl Strategy<Value = Usage> {
     let share = || (0..1u64 << 50).prop_map(Share);
@@ -32,6 +32,17 @@ pub fn anew() -> impl Strategy<Value = Anew> {
     any::<[u64; 2]>().prop_map(|[group, transfer]| Anew {
         group: GroupId(group),
         transfer: ViewNumber(transfer),
+    })
+}
+
+pub fn compared() -> impl Strategy<Value = Compared> {
+    let words = any::<([u64; 6], u32)>();
+    words.prop_map(|([group, ring, sequence, executed, form, value], node)| Compared {
+        group: GroupId(group),
+        ring: RingId { sequence: ring, representative: NodeId(node) },
+        sequence,
+        executed,
+        state: StateDigest { form, value },
     })
 }
 
