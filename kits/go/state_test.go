@@ -259,3 +259,21 @@ func TestTheNodeIsToldOnceThatAStateCannotBeGiven(t *testing.T) {
 		t.Error(s.keeping.notices)
 	}
 }
+
+// A digest does not depend on the order of a set, and there is none where labels have numbers.
+func TestDigest(t *testing.T) {
+	type state struct{ Notes []string }
+	made := func(notes ...string) *service {
+		return newService("digests", func() any { return &state{notes} }, nil)
+	}
+	one, ok := made("a", "b").digest()
+	other, _ := made("b", "a").digest()
+	third, _ := made("b", "c").digest()
+	if !ok || one != other || one == third || form() == 0 {
+		t.Error(ok, one, other, third, form())
+	}
+	large := made(strings.Repeat("x", triedState))
+	if _, ok := large.digest(); ok {
+		t.Error("a large state has a digest")
+	}
+}

@@ -203,9 +203,6 @@ enum Extra {
 /// How long a vote may be missing.
 const VOTE_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// No run takes so long that a group is compared.
-const NEVER: Duration = Duration::from_secs(60 * 60);
-
 /// Draws of things that happen beside all others, which stay the same without them.
 struct Draws {
     /// One for each group.
@@ -496,7 +493,7 @@ impl Cluster {
         config.snapshot_after = self.options.snapshot_after();
         config.streamed = if self.options.streams { 0 } else { usize::MAX };
         config.vote_timeout = VOTE_TIMEOUT;
-        config.compare_every = self.options.compare.map_or(NEVER, |plan| plan.every);
+        config.compare_every = self.options.compare_every();
         let never = engine::HangRule { misses: 0, ..hangs::RULE };
         config.hang = self.options.hangs.map_or(never, |_| hangs::RULE);
         self.plant.into_engine(&mut config);

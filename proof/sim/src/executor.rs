@@ -12,7 +12,6 @@ use wire::{ClientId, Duration, Lane, RingId};
 use crate::draw::Draw;
 use crate::options::GroupPlan;
 use crate::service::{APPEND, Call, Entry, Log, RELAY, arguments, came_of, extend};
-use crate::trace::mix;
 
 /// A fault of a replica's service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,10 +91,8 @@ pub struct Executor {
     pub lie: Option<Lie>,
     /// How it hangs.
     pub hang: Option<Hang>,
-    /// Its state becomes another with the next call.
-    pub drifts: bool,
     /// How its state differs from the others'.
-    pub spot: u64,
+    pub drift: Drift,
     /// It cannot always give or read its state.
     pub clumsy: Option<Clumsy>,
     /// That it stands still is known.
@@ -133,6 +130,26 @@ pub struct Passive {
     pub random: u64,
     /// It tells its changes by itself.
     pub tells: bool,
+}
+
+/// How a state differs from those of the other replicas.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Drift {
+    /// It becomes another with the next call.
+    pub due: bool,
+    /// 0: it is as the others are.
+    pub spot: u64,
+}
+
+impl Drift {
+    /// A call is executed. True if the state becomes another.
+    fn strike(&mut self, digest: u64) -> bool {
+        let strikes = std::mem::take(&mut self.due);
+        if strikes {
+            self.spot = digest | 1;
+        }
+        strikes
+    }
 }
 
 /// The result of a command.
@@ -186,8 +203,7 @@ impl Executor {
             counts_reads: plan.orders_reads(),
             lie: None,
             hang: None,
-            drifts: false,
-            spot: 0,
+            drift: Drift::default(),
             clumsy: None,
             still: false,
             stalled: false,
@@ -397,10 +413,7 @@ impl Executor {
                         ServiceOutcome::Ok(Bytes::from_static(b"a lie of some length, as replies"));
                 }
                 let entry = call.entry();
-                let drifted = std::mem::take(&mut self.drifts);
-                if drifted {
-                    self.spot = mix(self.log.digest, self.serial) | 1;
-                }
+                let drifted = self.drift.strike(self.log.digest);
                 let effect = Effect::Executed { entry, component, before, lie, drifted };
                 Done { answer: Some((ticket, Executed::Reply(outcome))), effect }
             }
@@ -428,7 +441,6 @@ impl Executor {
                 Done { answer: Some((ticket, Executed::Applied(Ok(())))), effect }
             }
             Command::Restore { ticket, state } => {
-                self.spot = 0;
                 let restored = self.log.restore(&state);
                 self.changes.restored(state);
                 assert!(restored.is_ok(), "a transfer brought a broken state: {restored:?}");
@@ -436,7 +448,7 @@ impl Executor {
                 Done { answer, effect: Effect::Replaced }
             }
             Command::Digest { number } => {
-                let value = self.log.digest ^ self.spot;
+                let value = self.log.digest ^ self.drift.spot;
                 let effect = Effect::Digest(number, StateDigest { form: 1, value });
                 Done { answer: None, effect }
             }
@@ -448,14 +460,12 @@ impl Executor {
             }
             Command::Start(style) => {
                 self.starts = true;
-                self.spot = 0;
                 self.is_passive = style == Style::WarmPassive;
                 self.log.reset();
                 self.changes.reset();
                 Done { answer: None, effect: Effect::Replaced }
             }
             Command::Reset | Command::Stop => {
-                self.spot = 0;
                 self.log.reset();
                 self.changes.reset();
                 Done { answer: None, effect: Effect::Replaced }

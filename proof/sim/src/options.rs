@@ -34,8 +34,7 @@ mod scripted;
 mod world;
 
 pub use crate::identity::{CLUSTER, CLUSTER_ID};
-pub use comparing::ComparePlan;
-pub use conditions::Load;
+pub use conditions::{ComparePlan, Load};
 use conditions::{Pipe, clock, fault_plan, load, weather};
 pub use world::World;
 

@@ -63,10 +63,8 @@ pub struct Watch {
     pub votes: Votes,
     /// Where the services of cold passive groups run.
     pub cold: Cold,
-    /// The services that hang.
-    pub hung: Hung,
-    /// The states that drift.
-    pub apart: Apart,
+    /// The services that hang, and the states that drift.
+    pub spoilt: Spoilt,
     /// The numbers of calls.
     pub numbers: Numbering,
     /// The members that wait for the token.
@@ -77,6 +75,15 @@ pub struct Watch {
     pub stale: Stale,
     /// The calls to all replicas.
     pub multicasts: Multicasts,
+}
+
+/// Services that are not as they should be.
+#[derive(Default)]
+pub struct Spoilt {
+    /// Those that hang.
+    pub hung: Hung,
+    /// Those whose states drift.
+    pub apart: Apart,
 }
 
 /// The numbers of calls.
@@ -102,8 +109,10 @@ impl Watch {
             served: Served::new(options.stateless()),
             votes: Votes::new(options.disks.is_some()),
             cold: Cold::new(options.cold(), options.disks.is_some() && options.restyles.is_some()),
-            hung: Hung::default(),
-            apart: Apart::new(options.lying().into_iter()),
+            spoilt: Spoilt {
+                hung: Hung::default(),
+                apart: Apart::new(options.lying().into_iter()),
+            },
             numbers: Numbering::default(),
             wait: Wait::new(options.turn, options.parking),
             linearizable: Linearizable::default(),
@@ -149,7 +158,7 @@ impl Watch {
                 self.views.installed(by, component, (*group, *view), replicas)?;
                 self.moves.installed(by, component, (*group, *view), (*style, replicas))?;
                 self.restyles.installed(by, component, (*group, *view), *style)?;
-                self.hung.installed(by, (*group, *view), (*style, replicas));
+                self.spoilt.hung.installed(by, (*group, *view), (*style, replicas));
                 self.served.view(by, *group, replicas);
                 self.votes.view(*group, replicas);
                 self.cold.view(by, *group, (*style, *primary));
@@ -179,7 +188,7 @@ impl Watch {
             Event::Poisoned { group, poison } => self.poisons.told(by, *group, poison)?,
             Event::Demoted { group, member, asked, .. } => {
                 self.poisons.died(*member, now);
-                self.hung.demoted(by, (*group, *asked), *member)?;
+                self.spoilt.hung.demoted(by, (*group, *asked), *member)?;
             }
             Event::Restyled { group, from, to, asked, .. } => {
                 let told = restyles::Told { from: *from, to: *to, asked: *asked };
@@ -201,7 +210,7 @@ impl Watch {
             Event::Split { group, position, .. } => self.votes.split(*group, *position)?,
             Event::Replied { group, .. } => self.primaries.replied(by, *group)?,
             Event::StateNote { group, member, about: About::Apart, text: Some(text), .. } => {
-                self.apart.told(by, *group, *member, text)?;
+                self.spoilt.apart.told(by, *group, *member, text)?;
             }
             // That is a fault, and the replica asks again.
             Event::TransferFailed { reason, .. } if reason == CLUMSY => {}

@@ -13,7 +13,7 @@ use wire::{Duration, GroupId, Member, RingId, Time, ViewNumber};
 /// looked at as often.
 const PARTS: u32 = 60;
 
-/// What is there after so many of these parts is looked at, if others are silent.
+/// The digests that are there after so many of these parts are looked at, if others are silent.
 const PATIENCE: u32 = 10;
 
 /// The state that a comparison shows: the number of calls, and the group's view.
@@ -35,7 +35,7 @@ struct Comparison {
 struct Plan {
     /// Not before.
     from: Time,
-    /// What the last one has shown.
+    /// The state that the last one has shown.
     shown: Option<Shown>,
     /// This node is to order one then.
     due: Option<Time>,
@@ -137,7 +137,7 @@ impl Comparisons {
         self.open.keys().copied().collect()
     }
 
-    /// What the comparison of a group shows of `me`, if all that have the state, which `synced` says,
+    /// The finding of a group's comparison about `me`, if all that have the state, which `synced` says,
     /// have told theirs or had the time.
     pub(crate) fn show(
         &mut self,
@@ -180,7 +180,7 @@ impl Comparisons {
     }
 }
 
-/// What these digests show of `me`: only those of one form, and of as many calls, are compared.
+/// The finding of these digests about `me`: only those of one form, and of as many calls, are compared.
 fn find(me: Member, told: &BTreeMap<Member, (u64, StateDigest)>) -> Finding {
     let Some((executed, own)) = told.get(&me) else { return Finding::Nothing };
     let like =

@@ -93,7 +93,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let synced: Vec<Member> = group.iter().flat_map(|group| group.synced()).collect();
         let me = self.base.me;
         match self.replicas.comparisons.show(now, id, me, &synced) {
-            // What was said first stays: since when it is so counts.
+            // The first note stays: since when it is so counts.
             Some(Finding::Apart(_)) if self.replicas.notes.says(id, About::Apart) => {}
             Some(Finding::Apart(_)) if self.base.planted.is(Bug::KeepApartQuiet) => {}
             Some(Finding::Apart(text)) => self.note_state(id, About::Apart, Some(text)),

@@ -263,6 +263,10 @@ fn decisions() {
               65 6c 64 20 60 78 60
             anew: 4 bytes
               22 a1 01 06
+            compare: 3 bytes
+              23 a1 01
+            compared: 9 bytes
+              24 a1 01 07 01 09 28 05 06
             progress: 5 bytes
               18 a1 01 66 00
             trial: 11 bytes

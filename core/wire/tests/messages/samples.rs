@@ -1,6 +1,7 @@
 //! One message of each kind, with values that tell their fields apart in a hex dump.
 
 mod bench;
+mod compare;
 pub mod identity;
 mod kept;
 mod keys;
@@ -18,9 +19,7 @@ use wire::ordered::Identity;
 use wire::ordered::{
     self, Activate, Announce, Component, GroupEntry, GroupOptions, Install, JoinGroup,
 };
-use wire::ordered::{
-    About, Anew, BackupStep, Compare, Compared, Deposit, Form, Note, Notes, Shedding, StateDigest,
-};
+use wire::ordered::{About, Anew, BackupStep, Deposit, Form, Note, Notes, Shedding};
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
 use wire::ordered::{
     Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
@@ -419,17 +418,8 @@ pub fn decisions() -> Vec<(&'static str, Ordered)> {
             }])),
         ),
         ("anew", Ordered::Anew(Anew { group: GroupId(0xa1), transfer: ViewNumber(6) })),
-        ("compare", Ordered::Compare(Compare { group: GroupId(0xa1) })),
-        (
-            "compared",
-            Ordered::Compared(Compared {
-                group: GroupId(0xa1),
-                ring: RingId { sequence: 7, representative: NodeId(1) },
-                sequence: 9,
-                executed: 40,
-                state: StateDigest { form: 5, value: 6 },
-            }),
-        ),
+        ("compare", compare::compare()),
+        ("compared", compare::compared()),
         ("progress", Ordered::Progress(progress(None))),
         ("trial", Ordered::Progress(progress(Some(trial())))),
         ("poisoned", Ordered::Poisoned(poisoned())),

@@ -27,7 +27,7 @@ use wire::ordered::{
     Place,
 };
 use wire::ordered::{Absent, Ballot, Change, Difference, Digest, Edit, StateChunk, StateHead};
-use wire::ordered::{Activate, Compare, Going};
+use wire::ordered::{Activate, Going};
 use wire::ordered::{
     Demote, End, KeptReply, LeaveGroup, Move, NestedEnd, Ordered, Recall, Recalled, ReplicaEntry,
     ReplicaState, Restyle, Style, nested_client, nested_number,
@@ -47,7 +47,7 @@ use wire::{ClientId, GroupId, Incarnation, Member, MethodId, NodeId, RingId, Tim
 use crate::samples::CLUSTER;
 pub use frames::frame;
 use frames::refusal;
-use hosts::{anew, compared, notes, rank, shedding, usage};
+use hosts::{of_states, rank, shedding, usage};
 use versions::{extension, program, speaks};
 
 pub use kept::{node_record, recollection};
@@ -483,10 +483,7 @@ pub fn ordered() -> impl Strategy<Value = Ordered> {
         usage().prop_map(Ordered::Usage),
         rank().prop_map(Ordered::Rank),
         shedding().prop_map(Ordered::Shedding),
-        notes().prop_map(Ordered::Notes),
-        anew().prop_map(Ordered::Anew),
-        any::<u64>().prop_map(|group| Ordered::Compare(Compare { group: GroupId(group) })),
-        compared().prop_map(Ordered::Compared),
+        of_states(),
         backup::step().prop_map(Ordered::Backup),
         any::<u8>().prop_map(|level| Ordered::Activate(Activate { level })),
         roster::ordered(),

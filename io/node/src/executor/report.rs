@@ -45,7 +45,7 @@ pub(crate) struct Told {
 /// News of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// What cannot be done with it, or can again.
+    /// Something cannot be done with it, or can again.
     Notice(Notice),
     /// The digest that was asked for.
     Digest(Digested),

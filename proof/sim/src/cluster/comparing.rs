@@ -33,7 +33,7 @@ impl Cluster {
         let of = self.draws.drifts.pick(&synced);
         if let Some(executor) = self.executors.get_mut(place_of(of.node), id) {
             self.fabric.say(|| format!("FAULT {of} drifts in {id}"));
-            executor.drifts = true;
+            executor.drift.due = true;
         }
     }
 
@@ -44,7 +44,7 @@ impl Cluster {
         let lies = plan.is_none_or(|plan| plan.lies.is_some());
         let fresh = |member: &Member| {
             let executor = self.executors.get(place_of(member.node), group);
-            self.serves(*member) && executor.is_some_and(|executor| executor.spot == 0)
+            self.serves(*member) && executor.is_some_and(|executor| executor.drift.spot == 0)
         };
         synced.len() >= 2
             && synced.contains(&of)
@@ -69,7 +69,7 @@ impl Cluster {
 
     /// The state has drifted: nothing else strikes until that is known, or should be.
     pub(super) fn drifted(&mut self, by: Member, group: GroupId) {
-        self.watch.apart.drifted(group);
+        self.watch.spoilt.apart.drifted(group);
         let Some((plan, view)) = self.options.compare.zip(self.compared_view(by, group)) else {
             return;
         };
@@ -82,7 +82,7 @@ impl Cluster {
     /// By now it should be known.
     pub(super) fn drift_found(&self, by: Member, group: GroupId, view: ViewNumber) -> Verdict {
         let node = place_of(by.node);
-        let drifts = self.executors.get(node, group).is_some_and(|it| it.spot != 0);
+        let drifts = self.executors.get(node, group).is_some_and(|it| it.drift.spot != 0);
         let busy = (0..self.options.nodes).any(|node| self.has_to_say(node))
             || self.executors.of_group(group).any(|executor| executor.has_calls());
         let there = drifts && self.serves(by) && self.compared_view(by, group) == Some(view);

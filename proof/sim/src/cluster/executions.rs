@@ -5,7 +5,7 @@ use wire::GroupId;
 
 use super::{Cluster, Extra};
 use crate::check::{Verdict, demand, served};
-use crate::executor::{Effect, Lie};
+use crate::executor::{Drift, Effect, Lie};
 use crate::service::extend;
 use crate::watch::Step as Growth;
 
@@ -15,12 +15,12 @@ impl Cluster {
         let me = self.fabric.member(node);
         // One that is gone, with its process or alone, ends nothing.
         let may_lie = self.may_lie(me, group);
-        let drifts = self.executors.get(node, group).is_some_and(|executor| executor.drifts);
+        let drifts = self.executors.get(node, group).is_some_and(|executor| executor.drift.due);
         let may_drift = drifts && self.may_drift(me, group);
         let executor = self.executors.of_serial(node, group, serial);
         let Some(executor) = executor else { return Ok(()) };
         executor.lie.take_if(|lie| *lie != Lie::Hang && !may_lie);
-        executor.drifts &= may_drift;
+        executor.drift.due &= may_drift;
         if let Some(dying) = self.is_deadly(node, group) {
             return self.dies(node, serial, dying);
         }
@@ -74,6 +74,8 @@ impl Cluster {
                 let length = log.entries.len();
                 self.fabric.say(|| format!("{me} has a history of {length} of {group}"));
                 self.watch.replaced(me, group, &log.entries)?;
+                let executor = self.executors.get_mut(node, group);
+                executor.into_iter().for_each(|executor| executor.drift = Drift::default());
             }
             Effect::Digest(number, state) => {
                 let now = self.fabric.local(node);

@@ -3,20 +3,11 @@
 use wire::Duration;
 
 use super::Options;
-use super::conditions::Pipe;
+use super::conditions::{ComparePlan, Pipe};
 use crate::draw::Draw;
 
-/// How often replicas are compared, and how often the state of one becomes another.
-#[derive(Clone, Copy, Debug)]
-pub struct ComparePlan {
-    /// Between two comparisons of a group.
-    pub every: Duration,
-    /// Between two drifts, on average.
-    pub drifts: Option<Duration>,
-}
-
 impl Options {
-    /// In one of eight seeds with calls that are ordered. All others are too short for a comparison.
+    /// In one of eight seeds with calls that are ordered.
     pub(super) fn with_comparisons(self, seed: u64) -> Options {
         let mut draw = Draw::new(seed ^ 0xc03a);
         let wanted = draw.one_in(8) && self.world.is_cluster() && !self.smooth;
@@ -27,5 +18,10 @@ impl Options {
         let steady = steady && self.growth.is_none() && self.gateways.is_none();
         let drifts = (drifts > 0 && steady).then(|| Duration::from_millis(drifts));
         Options { compare: wanted.then_some(ComparePlan { every, drifts }), ..self }
+    }
+
+    /// Time between two comparisons: elsewhere no run takes so long.
+    pub fn compare_every(&self) -> Duration {
+        self.compare.map_or(Duration::from_secs(60 * 60), |plan| plan.every)
     }
 }

@@ -11,6 +11,15 @@ use crate::network::Weather;
 /// Seconds of the Unix epoch at which simulations start.
 const EPOCH: u64 = 1_800_000_000;
 
+/// How often replicas are compared, and how often the state of one becomes another.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparePlan {
+    /// Between two comparisons of a group.
+    pub every: Duration,
+    /// Between two drifts, on average.
+    pub drifts: Option<Duration>,
+}
+
 /// The work of clients.
 #[derive(Clone, Debug)]
 pub struct Load {

@@ -2,7 +2,9 @@
 
 use proptest::collection::{btree_map, btree_set};
 use proptest::prelude::*;
-use wire::ordered::{About, Anew, Compared, Note, Notes, Rank, Shedding, StateDigest, Usage};
+use wire::ordered::{
+    About, Anew, Compare, Compared, Note, Notes, Ordered, Rank, Shedding, StateDigest, Usage,
+};
 use wire::{GroupId, NodeId, RingId, Share, ViewNumber};
 
 pub fn usage() -> impl Strategy<Value = Usage> {
@@ -28,25 +30,32 @@ pub fn shedding() -> impl Strategy<Value = Shedding> {
     })
 }
 
-pub fn anew() -> impl Strategy<Value = Anew> {
+fn anew() -> impl Strategy<Value = Anew> {
     any::<[u64; 2]>().prop_map(|[group, transfer]| Anew {
         group: GroupId(group),
         transfer: ViewNumber(transfer),
     })
 }
 
-pub fn compared() -> impl Strategy<Value = Compared> {
+/// Messages about the states of replicas.
+pub fn of_states() -> impl Strategy<Value = Ordered> {
     let words = any::<([u64; 6], u32)>();
-    words.prop_map(|([group, ring, sequence, executed, form, value], node)| Compared {
-        group: GroupId(group),
-        ring: RingId { sequence: ring, representative: NodeId(node) },
-        sequence,
-        executed,
-        state: StateDigest { form, value },
-    })
+    let compared = words.prop_map(|([group, ring, sequence, executed, form, value], node)| {
+        Ordered::Compared(Compared {
+            group: GroupId(group),
+            ring: RingId { sequence: ring, representative: NodeId(node) },
+            sequence,
+            executed,
+            state: StateDigest { form, value },
+        })
+    });
+    let compare =
+        any::<u64>().prop_map(|group| Ordered::Compare(Compare { group: GroupId(group) }));
+    let notes = notes().prop_map(Ordered::Notes);
+    prop_oneof![notes, anew().prop_map(Ordered::Anew), compare, compared]
 }
 
-pub fn notes() -> impl Strategy<Value = Notes> {
+fn notes() -> impl Strategy<Value = Notes> {
     let note =
         (any::<u64>(), 0..About::ALL.len(), "[a-z `ü]{0,40}").prop_map(|(group, about, text)| {
             Note { group: GroupId(group), about: About::ALL[about], text }

@@ -52,7 +52,7 @@ impl Cluster {
             let node = place_of(victim.node);
             self.fabric.say(|| format!("FAULT {victim} in {id}: {hang:?}"));
             if hang == Hang::ForGood {
-                self.watch.hung.hangs(victim, id);
+                self.watch.spoilt.hung.hangs(victim, id);
                 self.course.spare_until(self.fabric.now() + hung::WITHIN * 2);
             }
             self.executors.get_mut(node, id).expect("it is well").hang = Some(hang);
