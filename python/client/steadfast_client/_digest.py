@@ -10,7 +10,7 @@ _COUNTS = struct.Struct("<256Q")
 
 
 def digest_of_bytes(state: bytes) -> int:
-    """FNV-1a of how often each byte is there: a set has another order in each process."""
+    """FNV-1a of how often each byte is there: snapshot() may write a set in any order."""
     return _hash(_COUNTS.pack(*(state.count(byte) for byte in range(256))))
 
 

@@ -120,7 +120,7 @@ class Kept:
         except Exception:
             # The trial of the state tells it.
             return None
-        # Labels number what stands in several places, in the order of a set.
+        # Labels are numbered in the order in which values are met.
         labelled = self._shape.is_plain and has_labels(state)
         return None if labelled or len(state) > _TRIED_BYTES else digest_of_bytes(state)
 
