@@ -8,8 +8,8 @@ use super::super::link::raw;
 use super::super::session::{How, Session};
 use super::super::verdict::Flaw;
 
-/// The one optional frame that there is goes to the node.
-const NOTICE: u8 = FIRST_OPTIONAL_FRAME;
+/// An optional frame that there is not, far behind those that there are.
+const UNKNOWN: u8 = FIRST_OPTIONAL_FRAME + 40;
 
 pub const CHECKS: &[Check] = &[
     Check {
@@ -62,7 +62,7 @@ fn single_bytes(trial: &Trial) -> Result<(), Flaw> {
 fn optional_frames(trial: &Trial) -> Result<(), Flaw> {
     let mut session = trial.session()?;
     let call = trial.any_call();
-    for (kind, body) in [(NOTICE + 1, &b""[..]), (200, b"of a newer node"), (255, b"x")] {
+    for (kind, body) in [(UNKNOWN, &b""[..]), (200, b"of a newer node"), (255, b"x")] {
         session.write(&raw(kind, body))?;
         session.execute(&call, How::Ordered)?;
     }
