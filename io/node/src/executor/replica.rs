@@ -38,6 +38,8 @@ pub(crate) struct Replica {
     /// `None` after the factory panicked, and in a cold passive group while another replica is
     /// primary.
     service: Option<Box<dyn Service>>,
+    /// Nothing has happened to it since it was made.
+    pristine: bool,
     /// Changes to send and to apply. A group whose replicas all execute has none.
     changes: Option<Changes>,
     /// Its last call was.
@@ -67,7 +69,8 @@ impl Replica {
             trials.begin(&**service, &make)?;
         }
         let (quick, news) = (false, Vec::new());
-        Ok(Replica { group, serial, make, line, service, changes, quick, trials, news })
+        let pristine = true;
+        Ok(Replica { group, serial, make, line, service, pristine, changes, quick, trials, news })
     }
 
     /// Executes a command; `Digest`, `Start`, `Style`, `Reset` and `Stop` have no outcome.
@@ -123,7 +126,7 @@ impl Replica {
             }
             Command::Start(style) => {
                 self.changes = (style == Style::WarmPassive).then(Changes::default);
-                self.service = guarded("factory", || (self.make)()).ok();
+                self.renew();
                 return None;
             }
             Command::Stop => {
@@ -134,7 +137,7 @@ impl Replica {
                 if let Some(changes) = &mut self.changes {
                     changes.reset();
                 }
-                self.service = guarded("factory", || (self.make)()).ok();
+                self.renew();
                 return None;
             }
         };
@@ -159,6 +162,7 @@ impl Replica {
             ServiceOutcome::Refused(Refusal::Failed, reason.into())
         });
         if !read {
+            self.pristine = false;
             self.trials.executed();
         }
         (Executed::Reply(limited(outcome)), panicked)
@@ -199,13 +203,33 @@ impl Replica {
         ask("snapshot", || service.snapshot())
     }
 
+    /// Makes the service anew, in its initial state.
+    fn renew(&mut self) {
+        self.service = guarded("factory", || (self.make)()).ok();
+        self.pristine = true;
+    }
+
+    /// What the service has must outlast a state that cannot be read: so another instance reads
+    /// that, unless nothing has happened to this one.
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        // Into another one: what this one has must outlast a state that cannot be read.
-        let made = guarded("factory", || (self.make)());
-        let mut service = made.map_err(|()| "the service could not be made")?;
+        let before = if self.pristine { None } else { self.service.take() };
+        if before.is_some() {
+            self.renew();
+        }
+        let restored = self.take_state(state);
+        match (&restored, before) {
+            (Ok(()), _) => {}
+            (Err(_), Some(before)) => (self.service, self.pristine) = (Some(before), false),
+            (Err(_), None) => self.renew(),
+        }
+        restored
+    }
+
+    fn take_state(&mut self, state: &[u8]) -> Result<(), String> {
+        self.pristine = false;
+        let service = self.service.as_mut().ok_or("the service could not be made")?;
         let mut fields = Vec::new();
         ask("restore", || service.restore_telling(state, &mut fields))?;
-        self.service = Some(service);
         self.news.extend(dropped(fields).map(News::Notice));
         Ok(())
     }
@@ -226,8 +250,9 @@ impl Replica {
     /// Makes the state what it became at the primary.
     fn apply(&mut self, change: &Bytes) -> Result<(), String> {
         match self.changes.as_mut().ok_or(NOT_PASSIVE)?.apply(change)? {
-            Applied::State(state) => self.restore(&state),
+            Applied::State(state) => self.take_state(&state),
             Applied::Own(delta) => {
+                self.pristine = false;
                 let service = self.service.as_mut().ok_or("the service could not be made")?;
                 ask("apply", || service.apply(&delta))
             }
@@ -278,5 +303,69 @@ pub(super) fn limited(outcome: ServiceOutcome) -> ServiceOutcome {
         }
         ServiceOutcome::Refused(refusal, reason) => ServiceOutcome::Refused(refusal, cut(reason)),
         fine => fine,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use engine::Ticket;
+    use wire::{ClientId, MethodId, Time};
+
+    use super::*;
+    use crate::service::BoxError;
+
+    /// A state of one byte, which grows by one with each call; it reads no zeros.
+    struct Byte(u8);
+
+    impl Service for Byte {
+        fn call(&mut self, _: &Context, _: Call<'_>) -> ServiceOutcome {
+            self.0 += 1;
+            ServiceOutcome::Ok(Bytes::new())
+        }
+
+        fn snapshot(&self) -> Result<Vec<u8>, BoxError> {
+            Ok(vec![self.0])
+        }
+
+        fn restore(&mut self, state: &[u8]) -> Result<(), BoxError> {
+            self.0 = state[0]; // before it knows that it is none
+            if self.0 == 0 { Err("no zeros".into()) } else { Ok(()) }
+        }
+    }
+
+    fn restore(replica: &mut Replica, state: &'static [u8]) -> bool {
+        let (ticket, state) = (Ticket(1), Bytes::from_static(state));
+        let done = replica.run(Command::Restore { ticket, state }).expect("it is answered");
+        matches!(done.executed, Executed::Restored(Ok(())))
+    }
+
+    /// What the node loses by a state that cannot be read is nothing; and a service to which nothing
+    /// has happened is not made twice: a large one would need its memory twice.
+    #[test]
+    fn a_state_that_cannot_be_read_leaves_the_one_before() {
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let make: Factory = Box::new(|| {
+            MADE.fetch_add(1, Ordering::Relaxed);
+            Box::new(Byte(1))
+        });
+        let replica = Replica::new(GroupId::of("byte"), 0, make, Style::SemiActive, None);
+        let mut replica = replica.expect("its state comes back");
+        let before = MADE.load(Ordering::Relaxed);
+        assert!(restore(&mut replica, &[7]));
+        assert_eq!(MADE.load(Ordering::Relaxed), before, "it was new");
+        assert!(!restore(&mut replica, &[0]));
+        assert_eq!(replica.snapshot(), Ok(vec![7]));
+        let context = Context::new(Time(0), 0, ClientId(1), 1);
+        let call = Call { method: MethodId(1), json: false, body: b"" };
+        replica.execute(&context, call, false);
+        assert!(!restore(&mut replica, &[0]));
+        assert_eq!(replica.snapshot(), Ok(vec![8]), "it is the one that the call changed");
+        assert!(restore(&mut replica, &[9]));
+        assert_eq!(replica.snapshot(), Ok(vec![9]));
+        assert!(replica.run(Command::Reset).is_none());
+        assert!(!restore(&mut replica, &[0]));
+        assert_eq!(replica.snapshot(), Ok(vec![1]), "it begins anew");
     }
 }
