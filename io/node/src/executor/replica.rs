@@ -209,8 +209,8 @@ impl Replica {
         self.pristine = true;
     }
 
-    /// What the service has must outlast a state that cannot be read: so another instance reads
-    /// that, unless nothing has happened to this one.
+    /// The present state must outlast one that cannot be read: so another instance reads that, unless
+    /// nothing has happened to this one.
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
         let before = if self.pristine { None } else { self.service.take() };
         if before.is_some() {
@@ -341,8 +341,8 @@ mod tests {
         matches!(done.executed, Executed::Restored(Ok(())))
     }
 
-    /// What the node loses by a state that cannot be read is nothing; and a service to which nothing
-    /// has happened is not made twice: a large one would need its memory twice.
+    /// A state that cannot be read costs nothing. A service to which nothing has happened is not made
+    /// twice: a large one would need its memory twice.
     #[test]
     fn a_state_that_cannot_be_read_leaves_the_one_before() {
         static MADE: AtomicUsize = AtomicUsize::new(0);
