@@ -74,6 +74,9 @@ pub(super) struct Lead {
     /// The call that is being tried, and the life of a node that tries it.
     trial: Option<(u64, Trial)>,
     tried_by: Option<Member>,
+    /// The last call that this replica was to try. Others may believe that it does not try it any
+    /// more, because it has left or was silent.
+    tried: u64,
     /// This replica has asked that nobody executes this call.
     given_up: Option<u64>,
     word: Word,
@@ -286,6 +289,12 @@ impl Lead {
         self.trial.as_ref().is_some_and(|(tried, _)| *tried == number) && self.tries_any()
     }
 
+    /// This replica was to try the call, and the order does not say yet that it lives. If the others
+    /// give its trial up, they may refuse the call.
+    pub(super) fn owes_word_of(&self, number: u64) -> bool {
+        self.tried == number && self.told < number
+    }
+
     /// This replica's trial, present or past, is not known to all yet.
     pub(super) fn is_trying(&self) -> bool {
         self.word != Word::None || self.tries_any()
@@ -333,6 +342,9 @@ impl Lead {
         {
             self.trial = Some((executed + 1, trial));
             self.tried_by = by;
+            if own {
+                self.tried = executed + 1;
+            }
         }
         if own && self.word == Word::Asked {
             self.word = Word::Delivered(sequence);

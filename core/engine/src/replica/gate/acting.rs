@@ -131,7 +131,7 @@ impl Replica {
     /// The service here has executed one more call of the history. Announces it in the order if
     /// others wait for that.
     pub(in crate::replica) fn note_executed(&mut self, effects: &mut Vec<Effect>) {
-        if self.lead.tries(self.history.executed) {
+        if self.lead.owes_word_of(self.history.executed) {
             self.lead.speaks();
             effects.push(Effect::Tell(self.history.executed));
         } else {
@@ -161,7 +161,8 @@ impl Replica {
         outcome: ServiceOutcome,
         effects: &mut Vec<Effect>,
     ) {
-        if self.lead.tries(self.history.executed) && !self.planted.is(Bug::AnswerTrialEarly) {
+        if self.lead.owes_word_of(self.history.executed) && !self.planted.is(Bug::AnswerTrialEarly)
+        {
             let number = self.history.executed;
             self.gate.withheld = Some(Withheld { number, client, call, asked, outcome });
         } else {

@@ -126,3 +126,22 @@ fn a_leader_waits_for_who_tries_a_call_already() {
     let Verdict::Suspect(blame) = verdict(&lead) else { panic!("{lead:?}") };
     assert_eq!(blame.deaths, [old.node, other.node]);
 }
+
+/// The simulator's world `poison`, seed 701430: a leader left while it tried a call of which another
+/// had died. The others gave its trial up, so its answer must not leave before they know of it.
+#[test]
+fn who_leaves_in_a_trial_owes_its_word_before_it_answers() {
+    let all = [1, 2, 3].map(member);
+    let mut lead = Lead::default();
+    lead.view(all[0], &all, None);
+    let arrived = lead.arrive();
+    lead.give(arrived);
+    let deaths = vec![NodeId(3)];
+    let trial = Trial { node: NodeId(1), deaths, answered: false, beside: false };
+    lead.progress(0, Some(trial), Some(all[0]), 5);
+    lead.view(all[0], &all[1..2], Some(arrived));
+    assert!(!lead.tries(1), "its trial is given up");
+    assert!(lead.owes_word_of(1));
+    lead.prove(1, Some(6));
+    assert!(!lead.owes_word_of(1), "all know that it was executed");
+}
