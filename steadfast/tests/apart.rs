@@ -21,12 +21,12 @@ trait Notes {
 
 /// The order of its entries is another one at each replica.
 #[derive(Default, Serialize, Deserialize)]
-struct Kept {
+struct Notebook {
     stamps: HashMap<u32, u64>,
     own: bool,
 }
 
-impl Notes for Kept {
+impl Notes for Notebook {
     fn keep(&mut self, number: u32) -> usize {
         // Each hasher of this kind has a secret of its own.
         let stamp = if self.own { RandomState::new().hash_one(number) } else { number.into() };
@@ -38,7 +38,7 @@ impl Notes for Kept {
 fn start(group: &str, own: bool) -> Vec<Node> {
     let nodes = cluster::start(3);
     for node in &nodes {
-        let make = move || NotesService::new(Kept { own, ..Kept::default() });
+        let make = move || NotesService::new(Notebook { own, ..Notebook::default() });
         node.host(group, HostOptions::default(), make).expect("a new group");
     }
     cluster::wait_for_replicas(&nodes[0], group, 3);

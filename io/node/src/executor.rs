@@ -32,7 +32,7 @@ pub(crate) use process::Process;
 pub(crate) use replica::Replica;
 use replica::bytes_of;
 use report::Reply;
-pub(crate) use report::{Asked, Done, News, Report, StateReply, Told};
+pub(crate) use report::{Asked, Done, News, Report, StateReply, StateReport};
 pub(crate) use standby::Standby;
 pub(crate) use threads::Results;
 use threads::{Plan, Threads};

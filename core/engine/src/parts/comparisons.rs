@@ -77,7 +77,7 @@ impl Comparisons {
 
     /// There may be something to do.
     pub(crate) fn is_due(&self, now: Time) -> bool {
-        self.news || now >= self.from || self.next_timeout().is_some_and(|it| it <= now)
+        self.news || now >= self.from
     }
 
     /// All groups have been looked at.
@@ -172,11 +172,12 @@ impl Comparisons {
         self.open.clear();
     }
 
-    /// When a group is to be compared, or a comparison ends.
+    /// When a group is to be compared, or a comparison ends: not before groups are looked at again,
+    /// so that one comparison of times tells each turn whether there is anything to do.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let due = self.plans.values().filter_map(|plan| plan.due).min();
         let until = self.open.values().filter_map(|open| open.until).min();
-        due.into_iter().chain(until).min()
+        due.into_iter().chain(until).min().map(|at| at.max(self.from))
     }
 }
 

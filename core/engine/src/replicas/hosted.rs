@@ -156,13 +156,12 @@ impl Hosted {
         self.replica.can_resume(&former.replica).then_some(former.taken)
     }
 
-    /// It goes on with the state that it kept. False if it has none.
-    pub(crate) fn resume(&mut self) -> bool {
-        let Some(former) = self.former().and_then(|_| self.former.take()) else { return false };
+    /// It goes on with the state that it kept, if it has one.
+    pub(crate) fn resume(&mut self) {
+        let Some(former) = self.former().and_then(|_| self.former.take()) else { return };
         let Former { replica, taken, journal } = former;
         self.replica.resume(replica);
         (self.taken, self.program.journal) = (taken, journal);
-        true
     }
 
     /// Forgets the state that it kept, once another has come.

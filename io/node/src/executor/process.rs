@@ -25,7 +25,7 @@ use wire::{Duration, GroupId};
 
 use super::guard::cut;
 use super::replica::bytes_of;
-use super::report::{Asked, Done, News, Report, StateReply, Told as Word};
+use super::report::{Asked, Done, News, Report, StateReply, StateReport};
 use crate::error::HostError;
 use crate::heavy;
 use crate::nested::number_of;
@@ -350,7 +350,7 @@ impl Process {
 
     /// The program says something about its state.
     fn says(&self, news: News) -> Report {
-        Report::Told(Word { group: self.group, serial: self.serial, news })
+        Report::State(StateReport { group: self.group, serial: self.serial, news })
     }
 
     /// A handler of the program calls another group.

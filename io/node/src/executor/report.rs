@@ -32,11 +32,11 @@ pub(crate) enum Report {
     /// Its handler calls another group, and waits.
     Call(Asked),
     /// Its service says something about its state.
-    Told(Told),
+    State(StateReport),
 }
 
 /// A service's word about its state.
-pub(crate) struct Told {
+pub(crate) struct StateReport {
     pub group: GroupId,
     pub serial: u64,
     pub news: News,

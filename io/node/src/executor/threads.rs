@@ -12,7 +12,7 @@ use os::waker::Waker;
 use wire::{GroupId, Lane};
 
 use super::replica::Replica;
-use super::report::{Asked, Report, StateReply, Told};
+use super::report::{Asked, Report, StateReply, StateReport};
 use crate::error::HostError;
 use crate::managing::Clocks;
 use crate::service::{Factory, HostOptions, Line};
@@ -177,7 +177,7 @@ fn work(mut replica: Replica, queue: Receiver<Job>, results: Results) {
 fn tell(replica: &mut Replica, results: &Results) {
     let (group, serial) = replica.name();
     for news in replica.take_news() {
-        let _ = results.sender.send(Report::Told(Told { group, serial, news }));
+        let _ = results.sender.send(Report::State(StateReport { group, serial, news }));
         results.waker.wake();
     }
 }

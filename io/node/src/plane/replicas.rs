@@ -14,7 +14,7 @@ use wire::{GroupId, Time};
 
 use super::waiting::answer;
 use crate::error::HostError;
-use crate::executor::{Asked, Done, Executor, News, Overloaded, Report, StateReply, Told};
+use crate::executor::{Asked, Done, Executor, News, Overloaded, Report, StateReply, StateReport};
 use crate::managing::SharedState;
 use crate::poller::Poller;
 
@@ -191,7 +191,7 @@ impl Hosting<'_> {
     pub fn handle_report(&mut self, now: Time, report: Report) {
         match report {
             Report::Done(done) => self.handle_done(now, done),
-            Report::Told(Told { group, serial, news }) => {
+            Report::State(StateReport { group, serial, news }) => {
                 let executor = self.replicas.executors.get(&group);
                 if executor.is_some_and(|executor| executor.serial == serial) {
                     self.told(now, group, news);
