@@ -171,7 +171,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
     pub(crate) fn act_on_leave(&mut self, now: Time, sender: Member, leave: &LeaveGroup) {
         match leave.died.clone() {
             Some(died) => self.replicas().service_died(now, leave.group, sender, died),
-            None => self.replicas().with_replica(now, leave.group, |replica, _| {
+            None => self.replicas().with_listed(now, leave.group, |replica, _| {
                 replica.member_parts(sender);
             }),
         }

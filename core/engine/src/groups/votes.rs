@@ -71,7 +71,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         }
         let (proven, begun, sequence) =
             (ballot.proven, ballot.begun, self.base.progress.delivered());
-        self.replicas().with_replica(now, id, |replica, fx| {
+        self.replicas().with_listed(now, id, |replica, fx| {
             replica.prove(proven, sequence, fx);
             replica.allow(proven + u64::from(begun), fx);
         });
@@ -82,7 +82,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             // Calls settled during its state transfer: it has executed them since, or will.
             let opened = ballot.opening.map(|from| self.replicas.votes.verdicts_after(id, from));
             for (position, verdict) in opened.into_iter().flatten() {
-                self.replicas().with_replica(now, id, |replica, effects| {
+                self.replicas().with_listed(now, id, |replica, effects| {
                     replica.settled(position, verdict, effects);
                 });
             }
@@ -123,7 +123,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
                     let name = self.base.name_of(id);
                     self.base.event(Event::Split { group: id, name, position, answers });
                 }
-                self.replicas().with_replica(now, id, |replica, effects| {
+                self.replicas().with_listed(now, id, |replica, effects| {
                     replica.settled(position, verdict, effects);
                 });
             }
@@ -157,7 +157,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         if member == self.base.me {
             self.replicas().part_with(now, id, why.is_some());
         }
-        self.replicas().with_replica(now, id, |replica, _| replica.member_parts(member));
+        self.replicas().with_listed(now, id, |replica, _| replica.member_parts(member));
         let change = self.base.directory.expel(member, id);
         self.changed(now, id, change);
     }

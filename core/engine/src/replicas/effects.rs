@@ -26,6 +26,20 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
     }
 
+    /// Runs an action that the order asks of the replicas in the group's table, if this node's is
+    /// one. Another keeps a state of another history, in which the same number is another call.
+    pub(crate) fn with_listed(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        act: impl FnOnce(&mut Replica, &mut Vec<Effect>),
+    ) {
+        let known = self.base.directory.get(group);
+        if known.is_some_and(|known| known.replica(self.base.me).is_some()) {
+            self.with_replica(now, group, act);
+        }
+    }
+
     /// Runs an action of a hosted replica, and executes its effects.
     pub(crate) fn with_replica(
         &mut self,

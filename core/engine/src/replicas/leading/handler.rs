@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use wire::ordered::{Died, Ordered, Poisoned, Progress, Trial};
+use wire::versions::WHOLE;
 use wire::{ClientId, Duration, GroupId, Member, Time};
 
 use super::{Awaited, PROGRESS_AFTER, SILENT_ROUNDS};
@@ -74,7 +75,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 (now + self.replicas.leader_timeout(self.base, group), awaited.rounds + 1);
             self.replicas.leading.awaited.insert(group, Awaited { until, rounds, ..awaited });
             let beside = rounds >= SILENT_ROUNDS;
-            self.with_replica(now, group, |replica, fx| replica.take_over(beside, fx));
+            self.with_listed(now, group, |replica, fx| replica.take_over(beside, fx));
         }
     }
 
@@ -145,7 +146,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             return;
         }
         let own = sender == self.base.me;
-        self.with_replica(now, id, |replica, fx| replica.progress(progress, sender, sequence, fx));
+        self.with_listed(now, id, |replica, fx| replica.progress(progress, sender, sequence, fx));
         if own {
             self.replicas.leading.unheld.insert(id);
             self.go_on_trying(now);
@@ -162,9 +163,14 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         payload: &Bytes,
     ) {
         let id = poisoned.group;
+        let group = self.base.directory.get(id);
+        let counts = group.is_some_and(|group| group.synced().any(|member| member == sender));
+        if !counts && self.base.membership.levels().level() >= WHOLE {
+            return; // its number may be another call's
+        }
         if self.take_part(id, sequence, payload) {
             let own = sender == self.base.me;
-            self.with_replica(now, id, |replica, fx| replica.condemn(poisoned, own, sequence, fx));
+            self.with_listed(now, id, |replica, fx| replica.condemn(poisoned, own, sequence, fx));
         }
     }
 
@@ -225,12 +231,12 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
         let group = self.base.directory.get(id);
         if group.is_some_and(|group| group.synced().any(|synced| synced == member)) {
-            self.with_replica(now, id, |replica, fx| replica.member_died(member, died, fx));
+            self.with_listed(now, id, |replica, fx| replica.member_died(member, died, fx));
         }
     }
 
     /// A client asks a backup for a call that is not executed yet.
     pub(crate) fn take_over(&mut self, now: Time, id: GroupId) {
-        self.with_replica(now, id, |replica, fx| replica.take_over(false, fx));
+        self.with_listed(now, id, |replica, fx| replica.take_over(false, fx));
     }
 }
