@@ -77,7 +77,7 @@ pub(crate) struct Callers {
     by_deadline: BTreeSet<(Time, Call)>,
     by_caller: BTreeSet<(Caller, Call)>,
     by_order: BTreeSet<(Time, Call)>,
-    /// Calls by their place in the order, until it is held.
+    /// Calls that have their outcome, by their place in the order, until that is held.
     unheld: BTreeSet<(u64, Call)>,
     /// Reads by the round, and by the number, that they wait for.
     asking: BTreeSet<(u64, Call)>,
@@ -125,7 +125,7 @@ impl Callers {
         self.by_deadline.insert((waiting.deadline, call));
         self.by_caller.insert((waiting.caller, call));
         self.by_order.extend(waiting.order_at.map(|at| (at, call)));
-        if let Some((index, at)) = self.index(&waiting.stage) {
+        if let Some((index, at)) = self.index(&waiting.stage, waiting.outcome.is_some()) {
             index.insert((at, call));
         }
         self.calls.insert(call, waiting);
@@ -139,19 +139,24 @@ impl Callers {
         if let Some(at) = waiting.order_at {
             self.by_order.remove(&(at, *call));
         }
-        if let Some((index, at)) = self.index(&waiting.stage) {
+        if let Some((index, at)) = self.index(&waiting.stage, waiting.outcome.is_some()) {
             index.remove(&(at, *call));
         }
         Some(waiting)
     }
 
-    /// The index of calls of this stage, and the call's number in it.
-    fn index(&mut self, stage: &Stage) -> Option<(&mut BTreeSet<(u64, Call)>, u64)> {
+    /// The index of calls of this stage, and the call's number in it. A delivered call waits for its
+    /// place to be held once it `is_done`: a standby's may wait for its client's next one instead.
+    fn index(&mut self, stage: &Stage, is_done: bool) -> Option<(&mut BTreeSet<(u64, Call)>, u64)> {
         match *stage {
             Stage::Asking { round, .. } => Some((&mut self.asking, round)),
             Stage::Placed { upto, .. } => Some((&mut self.placed, upto)),
-            Stage::Delivered { sequence } => Some((&mut self.unheld, sequence)),
-            Stage::Parked | Stage::Ordered | Stage::Serving | Stage::Reading { .. } => None,
+            Stage::Delivered { sequence } if is_done => Some((&mut self.unheld, sequence)),
+            Stage::Parked
+            | Stage::Ordered
+            | Stage::Serving
+            | Stage::Delivered { .. }
+            | Stage::Reading { .. } => None,
         }
     }
 
@@ -163,10 +168,11 @@ impl Callers {
         }
         // An executed read leaves nothing behind: it may be reported as not executed.
         waiting.given |= stage != Stage::Parked && !waiting.request.access.reads();
-        if let Some((index, at)) = self.index(&before) {
+        let is_done = waiting.outcome.is_some();
+        if let Some((index, at)) = self.index(&before, is_done) {
             index.remove(&(at, *call));
         }
-        if let Some((index, at)) = self.index(&stage) {
+        if let Some((index, at)) = self.index(&stage, is_done) {
             index.insert((at, *call));
         }
     }
@@ -232,17 +238,21 @@ impl Callers {
         asked: Option<u64>,
         outcome: ServiceOutcome,
     ) -> bool {
-        let waiting = self.calls.get_mut(call).filter(|waiting| waiting.asks(asked));
-        waiting.map(|waiting| waiting.outcome = Some(outcome)).is_some()
+        let Some(waiting) = self.calls.get_mut(call).filter(|waiting| waiting.asks(asked)) else {
+            return false;
+        };
+        waiting.outcome = Some(outcome);
+        let stage = waiting.stage.clone();
+        if let Some((index, at)) = self.index(&stage, true) {
+            index.insert((at, *call));
+        }
+        true
     }
 
     /// Calls that have their outcome and a place up to this one that is held, in order of place.
     pub(crate) fn ready(&self, upto: u64, is_held: impl Fn(&Call, u64) -> bool) -> Vec<Call> {
         let front = self.unheld.iter().take_while(|(sequence, _)| *sequence <= upto);
-        let ready = front.filter(|(sequence, call)| {
-            self.calls[call].outcome.is_some() && is_held(call, *sequence)
-        });
-        ready.map(|(_, call)| *call).collect()
+        front.filter(|(sequence, call)| is_held(call, *sequence)).map(|(_, call)| *call).collect()
     }
 
     /// A read for which a round up to this one was asked.
@@ -285,7 +295,7 @@ impl Callers {
         self.calls.keys().copied().collect()
     }
 
-    /// A call has its place in the order, and waits for that to be held.
+    /// A call has its outcome and its place in the order, and waits for that to be held.
     pub(crate) fn any_unheld(&self) -> bool {
         !self.unheld.is_empty()
     }

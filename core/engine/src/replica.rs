@@ -45,7 +45,7 @@ use comparing::Comparing;
 pub(crate) use effect::Effect;
 use gate::{Gated, Withheld};
 use lead::Lead;
-pub(crate) use lead::{Blame, ENOUGH};
+pub(crate) use lead::{Blame, CERTAIN, ENOUGH};
 use primary::Primary;
 pub(crate) use recall::Kept;
 use transfer::Transfers;

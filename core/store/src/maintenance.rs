@@ -33,6 +33,8 @@ pub(crate) struct Held {
     pub end: Option<Link>,
     /// Bytes of its file.
     pub size: u64,
+    /// Bytes that batches can have: all, or up to the last batch of an earlier life.
+    pub used: u64,
 }
 
 /// The result of a step.
@@ -60,6 +62,8 @@ pub(crate) struct Maintenance {
     change: Change,
     /// Files that are no longer needed, and whether they may be used again.
     garbage: VecDeque<(FileName, bool)>,
+    /// Segments of earlier lives that have room behind their last batch.
+    slack: VecDeque<u64>,
     /// The remains of a file that found no room.
     leftover: Option<FileName>,
     spare: bool,
@@ -96,6 +100,8 @@ impl Maintenance {
         // Segments that nothing was written to are of no use to this life, which writes to its own.
         segments.retain(|_, held| held.end.is_some());
         manifest.segments = segments.keys().copied().collect();
+        let slack = segments.iter().filter(|(_, held)| held.used < held.size);
+        let slack = slack.map(|(&number, _)| number).collect();
         let named = |file: &FileName| match *file {
             FileName::Manifest | FileName::Reserve => true,
             FileName::Segment(number) => segments.contains_key(&number),
@@ -122,6 +128,7 @@ impl Maintenance {
             snapshots: VecDeque::new(),
             change: Change { doomed: doomed.collect(), ..Change::default() },
             garbage: VecDeque::new(),
+            slack,
             leftover: None,
             spare: false,
             reserve: files.contains(&FileName::Reserve),
@@ -257,6 +264,12 @@ impl Maintenance {
         }
         if let Some(file) = self.leftover.take() {
             return Some(Job::Clearing { file });
+        }
+        // Before this life's segment: lives that end soon would use the disk up.
+        while let Some(number) = self.slack.pop_front() {
+            if let Some(held) = self.segments.get(&number) {
+                return Some(Job::Shrink { number, size: held.used });
+            }
         }
         let wanted = log.wants_segment() && self.change.named.is_none();
         if wanted && !log.has_begun() {

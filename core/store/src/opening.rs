@@ -267,7 +267,8 @@ impl Opening {
         let identity = Identity { store: self.manifest.store, segment: number };
         let Contents { batches, end, rest } = segment::read(bytes, identity);
         let many = batches.iter().map(|(batch, _)| batch.records.len() as u64).sum();
-        let mut held = Held { strands: BTreeMap::new(), end: None, size: bytes.len() as u64 };
+        let size = bytes.len() as u64;
+        let mut held = Held { strands: BTreeMap::new(), end: None, size, used: end.min(size) };
         for (at, (batch, checksum)) in batches.into_iter().enumerate() {
             if at == 0 && !self.comes_next(&batch) {
                 let (file, offset) = if place == 0 { (file, 0) } else { self.end };

@@ -76,7 +76,7 @@ mod votes;
 
 pub use backup::{BackupStep, Content, Deposit, Form};
 pub use change::{Change, Difference, Edit};
-pub use cold::{LoggedState, Relay};
+pub use cold::{Blamed, LoggedState, Relay};
 pub use compare::{Compare, Compared, StateDigest};
 pub use configuration::{Announce, Component, Install, MAX_ATTEMPTS};
 pub use entry::{GroupEntry, ReplicaEntry};

@@ -130,6 +130,7 @@ impl Disk {
             }
             Op::List
             | Op::Read { .. }
+            | Op::Shrink { .. }
             | Op::Sync { .. }
             | Op::Rename { .. }
             | Op::Remove { .. }
@@ -157,6 +158,12 @@ impl Disk {
                 self.file(number).allocated = known.max(*size as usize);
             }
             Op::Write { .. } => {}
+            Op::Shrink { file, size } => {
+                let Some(&number) = self.names.get(file) else {
+                    return Err(failure(FailureKind::Refused, "no such file to shrink"));
+                };
+                self.shrink(number, *size as usize);
+            }
             Op::Rename { from, to } => {
                 let Some(number) = self.names.remove(from) else {
                     return Err(failure(FailureKind::Refused, "no such file to rename"));
@@ -208,6 +215,17 @@ impl Disk {
         for sector in sectors {
             let from = sector * SECTOR - start;
             file.pending.push((sector, written.slice(from..(from + SECTOR).min(written.len()))));
+        }
+    }
+
+    /// What is cut off may be back after a loss of power.
+    fn shrink(&mut self, number: usize, size: usize) {
+        let is_certain = self.draw.one_in(2);
+        let file = self.file(number);
+        file.shown.truncate(size);
+        file.pending.retain(|(sector, _)| (sector + 1) * SECTOR <= size);
+        if is_certain {
+            file.durable.truncate(size);
         }
     }
 

@@ -185,7 +185,10 @@ impl Watch {
             }
             // An excluded member was cut off, and is taken for dead.
             Event::Excluded { member, .. } => self.poisons.excluded(*member, now),
-            Event::Poisoned { group, poison } => self.poisons.told(by, *group, poison)?,
+            Event::Poisoned { group, poison } => {
+                let ring = self.history_of(by, *group);
+                self.poisons.told(by, (*group, ring), poison)?;
+            }
             Event::Demoted { group, member, asked, .. } => {
                 self.poisons.died(*member, now);
                 self.spoilt.hung.demoted(by, (*group, *asked), *member)?;

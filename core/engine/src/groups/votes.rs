@@ -72,7 +72,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let (proven, begun, sequence) =
             (ballot.proven, ballot.begun, self.base.progress.delivered());
         self.replicas().with_listed(now, id, |replica, fx| {
-            replica.prove(proven, sequence, fx);
+            replica.prove_by_vote(proven, sequence, fx);
             replica.allow(proven + u64::from(begun), fx);
         });
         if sender == self.base.me {

@@ -15,7 +15,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use wire::limits::{MAX_CONDEMNED, MAX_DEATHS, MAX_REPLICAS};
-use wire::ordered::{Died, Trial};
+use wire::ordered::{Blamed, Died, Trial};
 use wire::{ClientId, Member, NodeId};
 
 use crate::bug::{Bug, Planted};
@@ -64,6 +64,8 @@ pub(super) struct Lead {
     /// The last call that some replica has executed, and the last one that the order says so of.
     proven: u64,
     told: u64,
+    /// The last one that a message says so of that disks keep: votes are not kept.
+    recorded: u64,
     /// The leader has begun this call, and waits until the others begin it, too.
     allowed: u64,
     suspects: Suspects,
@@ -162,14 +164,31 @@ impl Lead {
         self.told
     }
 
+    /// The same, by messages that disks keep.
+    pub(super) fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
     /// This replica executes what arrives before the others do.
     pub(super) fn leads(&self) -> bool {
         self.me.is_some() && self.leader == self.me
     }
 
+    /// This replica executes the call with this arrival number before the others do. A former leader
+    /// keeps the calls that it has.
+    pub(super) fn leads_call(&self, arrived: u64) -> bool {
+        self.me.is_some() && self.leader_of(arrived) == self.me
+    }
+
     /// The order says at this place that a replica has executed so many calls. A message of a
     /// former component needs no place.
     pub(super) fn prove(&mut self, executed: u64, sequence: Option<u64>) {
+        self.recorded = self.recorded.max(executed);
+        self.prove_by_vote(executed, sequence);
+    }
+
+    /// A vote says so.
+    pub(super) fn prove_by_vote(&mut self, executed: u64, sequence: Option<u64>) {
         self.told = self.told.max(executed);
         self.prove_here(executed, sequence);
     }
@@ -187,8 +206,9 @@ impl Lead {
                 break;
             }
             let arrived = self.unproven.pop_front().unwrap_or_default();
+            let tried = self.trial.as_ref().is_some_and(|(tried, _)| *tried == number);
             if let Some(sequence) = sequence
-                && self.suspects.blame(number, arrived).is_some()
+                && (tried || self.suspects.blame(number, arrived).is_some())
             {
                 self.cautious.insert(number, sequence);
             }
@@ -239,7 +259,7 @@ impl Lead {
         if self.tries(number) {
             return if self.word == Word::None { Verdict::Go } else { Verdict::Wait };
         }
-        if self.me.is_none() || self.leader_of(arrived) != self.me || self.word != Word::None {
+        if !self.leads_call(arrived) || self.word != Word::None {
             return Verdict::Wait;
         }
         // The other replica announced its trial before this one led. Otherwise both would announce
@@ -290,9 +310,9 @@ impl Lead {
     }
 
     /// This replica was to try the call, and the order does not say yet that it lives. If the others
-    /// give its trial up, they may refuse the call.
+    /// give its trial up, or all nodes are lost, they may refuse the call.
     pub(super) fn owes_word_of(&self, number: u64) -> bool {
-        self.tried == number && self.told < number
+        self.tried == number && self.recorded < number
     }
 
     /// This replica's trial, present or past, is not known to all yet.
@@ -310,6 +330,12 @@ impl Lead {
         if self.tries(number) {
             self.trial = None;
         }
+    }
+
+    /// This replica tries the call after all: that nobody executes it was lost with its ring, and its
+    /// client asks no more (seed 4055 of the world of disks).
+    pub(super) fn try_again(&mut self, number: u64) {
+        self.given_up.take_if(|given_up| *given_up == number);
     }
 
     /// This replica is a former leader whose progress the next one waits for.
@@ -381,6 +407,33 @@ impl Lead {
         }
     }
 
+    /// The calls that services may have died of, for a replica that gets the log.
+    pub(super) fn blamed(&self) -> Vec<Blamed> {
+        let tried = self.trial.as_ref().map(|(number, trial)| Blamed {
+            number: *number,
+            deaths: trial.deaths.clone(),
+            answered: trial.answered,
+            tried_at: Some(trial.node),
+        });
+        let suspected = self.suspects.blamed();
+        let others =
+            suspected.filter(|blamed| tried.as_ref().is_none_or(|it| it.number != blamed.number));
+        others.chain(tried.clone()).take(MAX_CONDEMNED).collect()
+    }
+
+    /// Another replica blames these calls of the log that came.
+    pub(super) fn blame_again(&mut self, blamed: Vec<Blamed>) {
+        for Blamed { number, deaths, answered, tried_at } in blamed {
+            match tried_at {
+                Some(node) => {
+                    let trial = Trial { node, deaths, answered, beside: false };
+                    (self.trial, self.tried_by) = (Some((number, trial)), None);
+                }
+                None => self.suspects.take(number, self.arrived, deaths, answered),
+            }
+        }
+    }
+
     /// A log condemns this call, and says before that so many calls were executed.
     pub(super) fn condemn_again(&mut self, number: u64, nodes: Vec<NodeId>, proven: u64) {
         if number > proven {
@@ -424,7 +477,7 @@ impl Lead {
             self.former.clear();
         }
         if retells {
-            self.told = 0;
+            (self.told, self.recorded) = (0, 0);
         }
         self.word = Word::None;
         self.cautious.values_mut().for_each(|sequence| *sequence = 0);
@@ -548,6 +601,11 @@ impl Lead {
 
 /// The number of services that die of a call before it is executed no more.
 pub(crate) const ENOUGH: usize = 2;
+
+/// So many, all but the first of them in a trial, show that no service can have answered the call:
+/// those of a group execute it alike. Otherwise it would end nodes for ever once its client has
+/// given it up (seed 840 of the world of interruptions: 70 in two seconds).
+pub(crate) const CERTAIN: usize = 5;
 
 /// The number of calls for which a node's report on its dead service counts.
 const MAX_REPORTED: u64 = wire::limits::MAX_COMMANDS as u64;

@@ -39,7 +39,7 @@ pub(super) fn asking(client: ClientId, number: u64) -> wire::client::Request {
     }
 }
 
-fn request(number: u64) -> Request {
+pub(super) fn request(number: u64) -> Request {
     Request {
         group: GroupId(1),
         method: MethodId(1),
@@ -59,7 +59,7 @@ fn request(number: u64) -> Request {
     }
 }
 
-fn tickets(effects: &[Effect]) -> Vec<Ticket> {
+pub(super) fn tickets(effects: &[Effect]) -> Vec<Ticket> {
     let ticket = |effect: &Effect| match effect {
         Effect::Run(
             Command::Execute { ticket, .. }
@@ -260,6 +260,23 @@ fn a_backup_that_is_slow_counts_what_it_was_told_when_votes_begin() {
     };
     assert_eq!((replica.history.executed, replica.position()), (0, 1));
     replica.check_invariants();
+}
+
+/// Seed 60356 of the world of versions: a client asked a backup again for an answer that had been
+/// lost, and waited until its next attempt, which went to the primary.
+#[test]
+fn a_backup_answers_again_what_it_knows() {
+    let (mut replica, mut effects) = (replica(), Vec::new());
+    replica.begin(&mut effects);
+    replica.restyle(Style::WarmPassive, false, &mut effects);
+    let answers = |replica: &Replica, number| {
+        let mut effects = Vec::new();
+        replica.answer_known(&request(number), &mut effects);
+        effects.iter().filter(|effect| matches!(effect, Effect::Answer { .. })).count()
+    };
+    assert_eq!(answers(&replica, 1), 0);
+    replica.update_chunk(&first_update(1, Time(9)), false, &mut effects);
+    assert_eq!((answers(&replica, 1), answers(&replica, 2)), (1, 0));
 }
 
 #[test]

@@ -24,13 +24,16 @@ pub(super) struct Transfers {
     pub(super) failed: Option<ViewNumber>,
     /// Bytes from which on a state is offered to be fetched.
     pub(super) streamed: usize,
+    /// A log's state says which calls may kill: from level `WHOLE` on.
+    pub(super) tells_blame: bool,
 }
 
 impl Default for Transfers {
     fn default() -> Transfers {
         let (outgoing, given) = (Vec::new(), Vec::new());
         let (incoming, failed) = (None, None);
-        Transfers { outgoing, given, incoming, failed, streamed: STREAMED_STATE }
+        let (streamed, tells_blame) = (STREAMED_STATE, false);
+        Transfers { outgoing, given, incoming, failed, streamed, tells_blame }
     }
 }
 

@@ -33,8 +33,16 @@ struct Cast {
 /// The subject of a vote.
 #[derive(Clone, Copy, Debug)]
 enum Matter {
-    Outcome(ClientId, u64),
+    Outcome(Answerable),
     Ask(Child),
+}
+
+/// A client's call, and its number in the group's history.
+#[derive(Clone, Copy, Debug)]
+struct Answerable {
+    client: ClientId,
+    call: u64,
+    number: u64,
 }
 
 /// This replica's vote compared with the majority's.

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use wire::ordered::{Going, LeaveGroup, Ordered, Place, Progress};
+use wire::versions::WHOLE;
 use wire::{GroupId, Member, NodeId, Time, ViewNumber};
 
 use crate::api::{Output, Transfer};
@@ -178,7 +179,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 _ => None,
             })
             .collect();
+        let tells = self.base.membership.levels().level() >= WHOLE;
         self.with_replica(now, id, |replica, effects| {
+            replica.tell_blame(tells);
             replica.give_states(&wanted, effects);
         });
     }

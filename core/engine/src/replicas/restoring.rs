@@ -69,7 +69,6 @@ impl Restoring {
 /// A state as what a cold passive group begins with: a checkpoint, and nothing behind it.
 fn as_checkpoint(state: &Bytes) -> Payload {
     let (log, ends) = (Vec::new(), Vec::new());
-    let (proven, poisoned) = (0, Vec::new());
-    LoggedState { logged: 0, cut: 0, proven, poisoned, checkpoint: state.clone(), log, ends }
-        .encode()
+    let (proven, poisoned, blamed, checkpoint) = (0, Vec::new(), Vec::new(), state.clone());
+    LoggedState { logged: 0, cut: 0, proven, poisoned, checkpoint, log, ends, blamed }.encode()
 }

@@ -171,10 +171,14 @@ impl<O: Ordering> ReplyHandler<'_, O> {
     pub(crate) fn lose_unplaced(&mut self, group: GroupId) {
         for call in self.replies.clients.callers.of_group(group) {
             let lost = self.replies.clients.callers.get(&call).is_some_and(|waiting| {
-                let given =
-                    matches!(waiting.stage, Stage::Reading { .. } | Stage::Delivered { .. });
-                let reads = given && waiting.request.access.reads();
-                (reads || waiting.stage == Stage::Serving) && waiting.outcome.is_none()
+                let is_open = waiting.outcome.is_none();
+                match waiting.stage {
+                    // Its place is that of a call before it, which is lost, too (seed 5007604).
+                    Stage::Reading { .. } => true,
+                    Stage::Delivered { .. } => is_open && waiting.request.access.reads(),
+                    Stage::Serving => is_open,
+                    _ => false,
+                }
             });
             if lost {
                 self.conclude(call, Outcome::Gone);

@@ -48,6 +48,13 @@ pub enum Op {
         /// So large.
         size: u64,
     },
+    /// Cut the file to so many bytes. Nothing need be synced.
+    Shrink {
+        /// This file.
+        file: FileName,
+        /// So large.
+        size: u64,
+    },
     /// Write to a file. Nothing need be synced.
     Write {
         /// To this file.
@@ -96,6 +103,7 @@ impl fmt::Display for Op {
             }
             Op::Create { file, size } => write!(f, "create {file}, {size} bytes"),
             Op::Allocate { file, size } => write!(f, "allocate {file}, {size} bytes"),
+            Op::Shrink { file, size } => write!(f, "shrink {file} to {size} bytes"),
             Op::Write { file, offset, bytes } => {
                 write!(f, "write {file} at {offset}, {} bytes", bytes.len())
             }

@@ -64,6 +64,7 @@ fn what_was_saved_comes_back() {
         checkpoint: Bytes::new(),
         log: vec![],
         ends: vec![],
+        blamed: vec![],
     };
     let options = GroupOptions { style: Style::ColdPassive, ..GroupOptions::default() };
     let cold =

@@ -21,6 +21,8 @@ pub(super) enum Job {
     Removal { file: FileName, spare: bool },
     /// The remains of a file that found no room are deleted.
     Clearing { file: FileName },
+    /// A segment of an earlier life gives back the room behind its last batch.
+    Shrink { number: u64, size: u64 },
     /// The reserve is made.
     Reserve,
     /// It is given up, for what needs the room.

@@ -37,6 +37,9 @@ impl Maintenance {
             Job::Removal { file, spare: false } | Job::Clearing { file } => {
                 Op::Remove { file: *file }
             }
+            Job::Shrink { number, size } => {
+                Op::Shrink { file: FileName::Segment(*number), size: *size }
+            }
             Job::Reserve => Op::Allocate { file: FileName::Reserve, size: config.reserve },
             Job::Release => Op::Remove { file: FileName::Reserve },
         })
@@ -137,6 +140,10 @@ impl Maintenance {
                 self.later = None;
                 None
             }
+            Job::Shrink { number, size } => {
+                self.segments.entry(number).and_modify(|held| held.size = size);
+                None
+            }
             Job::Clearing { .. } => None,
             Job::Reserve => {
                 (self.reserve, self.whole) = (true, true);
@@ -189,7 +196,7 @@ impl Maintenance {
 
     /// A segment's file is there, under its name: the next manifest names it.
     fn name_segment(&mut self, number: u64, size: u64, log: &mut Log, config: &Config) {
-        let held = Held { strands: BTreeMap::new(), end: None, size };
+        let held = Held { strands: BTreeMap::new(), end: None, size, used: size };
         self.segments.insert(number, held);
         self.manifest.segments.push(number);
         self.dirty = true;

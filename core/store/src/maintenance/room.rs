@@ -81,6 +81,10 @@ impl Maintenance {
                 self.garbage.push_back((file, false));
                 (self.jammed, may_use_reserve) = (true, false);
             }
+            Job::Shrink { number, .. } => {
+                self.slack.push_back(number);
+                (self.jammed, may_use_reserve) = (true, false);
+            }
             Job::Clearing { file } => {
                 self.leftover = Some(file);
                 (self.jammed, may_use_reserve) = (true, false);

@@ -57,6 +57,7 @@ impl Disk {
                 let file = self.files.entry(*file).or_default();
                 file.resize(file.len().max(*size as usize), 0);
             }
+            Op::Shrink { file, size } => self.files.get_mut(file).unwrap().truncate(*size as usize),
             Op::Write { file, offset, bytes } | Op::Append { file, offset, bytes } => {
                 let (file, from) = (self.files.get_mut(file).unwrap(), *offset as usize);
                 file.resize(file.len().max(from + bytes.len()), 0);

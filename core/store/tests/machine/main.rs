@@ -204,3 +204,25 @@ fn each_lane_is_asked_for_one_thing_at_a_time() {
     // The first write takes the segment that was ready: another one is made.
     assert_eq!(asked, [Lane::Log, Lane::Maintenance]);
 }
+
+/// The simulator's seed 857 of the world of interruptions: a node that died again and again soon
+/// after its start used its disk up, for each life has a segment of its own.
+#[test]
+fn lives_that_end_soon_leave_no_more_than_they_wrote() {
+    let mut disk = Disk::default();
+    for sequence in 1..=20 {
+        let (mut store, _) = open(&mut disk);
+        store.append(NOW, record(GROUP, sequence, 10)).unwrap();
+        run(&mut store, &mut disk);
+    }
+    let segment = |(file, bytes): (&FileName, &Vec<u8>)| {
+        matches!(file, FileName::Segment(_)).then_some(bytes.len() as u64)
+    };
+    let sizes: Vec<u64> = disk.files.iter().filter_map(segment).collect();
+    let whole = sizes.iter().filter(|size| **size == config().segment).count();
+    assert!(sizes.len() >= 20 && whole <= 2, "{sizes:?}");
+    assert_eq!(
+        open(&mut disk).1.iter().filter(|it| matches!(it, Output::Replayed(..))).count(),
+        20
+    );
+}

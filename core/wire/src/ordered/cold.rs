@@ -9,7 +9,7 @@ use zerocopy::little_endian::U32;
 
 use super::nested::NestedEnd;
 use super::{KeptReply, Place, Request, check_number};
-use crate::codec::{append, at_most, read, read_with};
+use crate::codec::{append, at_most, read_with};
 use crate::limits::{MAX_BODY, MAX_CONDEMNED, MAX_DEATHS, MAX_LOG_KEPT, MAX_REASON};
 use crate::{ClientId, GroupId, Malformed, NodeId, Payload};
 
@@ -68,6 +68,7 @@ impl Relay {
 /// | length of the head 4 | head | requests, as on the ring | checkpoint, as ReplicaState |
 /// head   | logged | cut | proven | poisoned: count, each (number, nodes: count, each) | bytes of the checkpoint |
 ///          bytes of each request: count, each | ends: count, each (after, end) |
+///          blamed: count, each (number, deaths: count, each; answered; tried at); absent if none |
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedState {
@@ -86,6 +87,21 @@ pub struct LoggedState {
     pub log: Vec<Request>,
     /// The ends of nested calls, each with the number of the last request before it in the log.
     pub ends: Vec<(u64, NestedEnd)>,
+    /// The calls that may have killed services, from level [`WHOLE`](crate::versions::WHOLE) on.
+    pub blamed: Vec<Blamed>,
+}
+
+/// A call that may have killed the services that executed it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blamed {
+    /// Its number in the group's history. 0: each call of the log, since its leader was lost.
+    pub number: u64,
+    /// The nodes where services died that had it, in order.
+    pub deaths: Vec<NodeId>,
+    /// A service that is gone with its node may have executed and answered it.
+    pub answered: bool,
+    /// The node that tries it now.
+    pub tried_at: Option<NodeId>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -114,6 +130,9 @@ impl LoggedState {
             ends: self.ends.clone(),
         };
         let mut buffer = append(alloc::vec![0; 4], &head);
+        if !self.blamed.is_empty() {
+            buffer = append(buffer, &self.blamed);
+        }
         let head = length(buffer.len() - 4);
         buffer[..4].copy_from_slice(&head.to_le_bytes());
         for Payload { head, body } in requests {
@@ -130,7 +149,14 @@ impl LoggedState {
     pub fn decode(bytes: &Bytes) -> Result<LoggedState, Malformed> {
         let (length, rest) = U32::read_from_prefix(bytes).map_err(|_| Malformed::Length)?;
         let length = length.get() as usize;
-        let mut head = read::<Head>(rest.get(..length).ok_or(Malformed::Length)?)?;
+        let head = rest.get(..length).ok_or(Malformed::Length)?;
+        let (mut head, blamed) = read_with::<Head, Vec<Blamed>>(head)?;
+        let blamed = blamed.unwrap_or_default();
+        at_most(blamed.len(), MAX_CONDEMNED, "blamed")?;
+        for Blamed { number, deaths, .. } in &blamed {
+            check_number(*number)?;
+            at_most(deaths.len(), MAX_DEATHS, "deaths")?;
+        }
         at_most(head.requests.len(), MAX_LOG_KEPT, "logged requests")?;
         let whole = head.requests.len() as u64;
         if head.logged < whole || head.cut > head.logged || head.cut < head.logged - whole {
@@ -168,6 +194,6 @@ impl LoggedState {
             return Err(Malformed::Length);
         }
         let Head { logged, cut, proven, poisoned, .. } = head;
-        Ok(LoggedState { logged, cut, proven, poisoned, checkpoint, log, ends })
+        Ok(LoggedState { logged, cut, proven, poisoned, checkpoint, log, ends, blamed })
     }
 }

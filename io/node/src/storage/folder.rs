@@ -68,6 +68,9 @@ impl Folder {
             Op::Allocate { file, size } => {
                 self.allocate(*file, *size).map_err(refused)?;
             }
+            Op::Shrink { file, size } => {
+                self.file(*file).and_then(|file| file.set_len(*size)).map_err(refused)?;
+            }
             Op::Write { file, offset, bytes } => {
                 self.file(*file).and_then(|f| f.write_all_at(bytes, *offset)).map_err(refused)?;
             }

@@ -9,7 +9,7 @@ use super::hashed::{HashMap, HashSet};
 
 use wire::limits::MAX_POISONED;
 use wire::ordered::Poison;
-use wire::{Duration, GroupId, Member, NodeId, Time};
+use wire::{Duration, GroupId, Member, NodeId, RingId, Time};
 
 use super::replies::CallKey;
 use super::{Verdict, demand};
@@ -36,8 +36,8 @@ struct Skipped {
 pub struct Poisons {
     /// When a client first asked a node for a call.
     asked: HashMap<CallKey, Time>,
-    /// Where services died of a call, as was told first.
-    told: HashMap<CallKey, Vec<NodeId>>,
+    /// Where services died of a call, as was told first in a component's history.
+    told: HashMap<CallKey, (RingId, Vec<NodeId>)>,
     /// Calls whose clients were told that they are poisonous.
     refused: HashSet<CallKey>,
     /// How many calls of the history that a replica has were executed by nobody.
@@ -128,11 +128,22 @@ impl Poisons {
         *self.spared.entry(call).or_default() += 1;
     }
 
-    /// A replica says that nobody executes a call.
-    pub fn told(&mut self, by: Member, group: GroupId, poison: &Poison) -> Verdict {
+    /// A replica says that nobody executes a call, in the history of this component. While no client
+    /// was told of it that history may be lost with its members, and another one knows other deaths
+    /// (seed 60020253).
+    pub fn told(
+        &mut self,
+        by: Member,
+        (group, ring): (GroupId, RingId),
+        poison: &Poison,
+    ) -> Verdict {
         let call = (group, poison.client, poison.call);
         self.skipped.entry((by, group)).or_default().told.insert(poison.number);
-        let nodes = self.told.entry(call).or_insert_with(|| poison.nodes.clone());
+        let known = (ring, poison.nodes.clone());
+        let (before, nodes) = self.told.entry(call).or_insert_with(|| known.clone());
+        if *before != ring && !self.refused.contains(&call) {
+            (*before, *nodes) = known;
+        }
         demand(*nodes == poison.nodes, PROPERTY, || {
             format!("{by} says that services died of {call:?} at {:?}: {nodes:?}", poison.nodes)
         })?;
@@ -206,6 +217,7 @@ mod tests {
 
     const GROUP: GroupId = GroupId(1);
     const CALL: CallKey = (GROUP, ClientId(4), 5);
+    const RING: RingId = RingId { sequence: 1, representative: NodeId(1) };
 
     fn member(node: u32) -> Member {
         Member { node: NodeId(node), incarnation: Incarnation(1) }
@@ -237,12 +249,23 @@ mod tests {
         let by = member(3);
         let mut poisons = Poisons::default();
         poisons.refused(CALL).unwrap_err();
-        poisons.told(by, GROUP, &poison(&[1, 2])).unwrap_err();
+        poisons.told(by, (GROUP, RING), &poison(&[1, 2])).unwrap_err();
         let mut poisons = after_deaths(&[1, 2]);
-        poisons.told(by, GROUP, &poison(&[1, 2])).unwrap();
+        poisons.told(by, (GROUP, RING), &poison(&[1, 2])).unwrap();
         poisons.refused(CALL).unwrap();
-        poisons.told(by, GROUP, &poison(&[2, 1])).unwrap_err();
-        after_deaths(&[1]).told(by, GROUP, &poison(&[1])).unwrap_err();
+        poisons.told(by, (GROUP, RING), &poison(&[2, 1])).unwrap_err();
+        let next = RingId { sequence: 2, ..RING };
+        poisons.told(by, (GROUP, next), &poison(&[2, 1])).unwrap_err(); // a client knows the other
+        after_deaths(&[1]).told(by, (GROUP, RING), &poison(&[1])).unwrap_err();
+    }
+
+    #[test]
+    fn a_history_that_told_no_client_may_be_lost() {
+        let (by, next) = (member(3), RingId { sequence: 2, ..RING });
+        let mut poisons = after_deaths(&[1, 2]);
+        poisons.told(by, (GROUP, RING), &poison(&[1, 2])).unwrap();
+        poisons.told(by, (GROUP, next), &poison(&[2, 2])).unwrap();
+        poisons.told(by, (GROUP, next), &poison(&[1, 2])).unwrap_err();
     }
 
     #[test]
@@ -280,7 +303,7 @@ mod tests {
             for node in [1, 2] {
                 poisons.kills(other, member(node), false, (true, true)).unwrap();
             }
-            poisons.told(member(3), GROUP, &poison(&[1, 2]))
+            poisons.told(member(3), (GROUP, RING), &poison(&[1, 2]))
         };
         told(&[]).unwrap_err();
         told(&[2]).unwrap();
@@ -295,7 +318,7 @@ mod tests {
                 poisons.kills(call, member(node), true, (true, true)).unwrap();
                 poisons.died(member(node), Time(1));
             }
-            assert_eq!(poisons.told(member(3), GROUP, &poison(&[1, 2])).is_ok(), right);
+            assert_eq!(poisons.told(member(3), (GROUP, RING), &poison(&[1, 2])).is_ok(), right);
         }
     }
 
@@ -303,7 +326,7 @@ mod tests {
     fn what_was_refused_is_executed_by_nobody_and_is_in_all_lists() {
         let mut poisons = after_deaths(&[1, 2]);
         poisons.executed(member(3), CALL).unwrap();
-        poisons.told(member(3), GROUP, &poison(&[1, 2])).unwrap();
+        poisons.told(member(3), (GROUP, RING), &poison(&[1, 2])).unwrap();
         poisons.refused(CALL).unwrap();
         poisons.executed(member(3), CALL).unwrap_err();
         let list = [poison(&[1, 2])];
@@ -328,7 +351,7 @@ mod tests {
         let by = member(3);
         let mut poisons = after_deaths(&[1, 2]);
         assert_eq!(poisons.counted(by, GROUP, 2, 2), 2);
-        poisons.told(by, GROUP, &poison(&[1, 2])).unwrap();
+        poisons.told(by, (GROUP, RING), &poison(&[1, 2])).unwrap();
         assert_eq!(poisons.counted(by, GROUP, 4, 3), 4);
         poisons.gave_up(by, GROUP);
         assert_eq!(poisons.counted(by, GROUP, 6, 5), 6, "it came with a state");

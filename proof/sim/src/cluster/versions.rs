@@ -58,9 +58,10 @@ impl Cluster {
         }
     }
 
-    /// A node that is in no ring with others gets the newer program.
+    /// A node that is in no ring with others gets the newer program, also if it is stopped (seed
+    /// 60017573).
     pub(super) fn renew(&mut self, node: usize) -> Verdict {
-        if self.fabric.hosts[node].runs() {
+        if self.fabric.hosts[node].process.is_some() {
             self.end(node, false);
         }
         self.boot(node)

@@ -29,7 +29,7 @@ impl Replica {
             effects.push(Effect::Settled { client, number, sequence });
         }
         if self.vote(client, number, &outcome, effects) {
-            self.answer_executed((client, number, asked), outcome, effects);
+            self.answer_executed(self.history.executed, (client, number, asked), outcome, effects);
         }
         self.note_executed(effects);
     }

@@ -349,6 +349,7 @@ impl Replica {
             checkpoint: cold.checkpoint.clone(),
             log: requests.collect(),
             ends: cold.ends.export(),
+            blamed: if self.transfers.tells_blame { self.lead.blamed() } else { Vec::new() },
         })
     }
 
@@ -373,9 +374,10 @@ impl Replica {
 
     /// Checkpoint and log have come.
     pub(in crate::replica) fn take_log(&mut self, now: Time, state: LoggedState) {
-        let LoggedState { logged, cut, proven, poisoned, checkpoint, log, ends } = state;
+        let LoggedState { logged, cut, proven, poisoned, checkpoint, log, ends, blamed } = state;
         self.lead.prove_by_state(proven);
         self.lead.poisoned.extend(poisoned);
+        self.lead.blame_again(blamed);
         let cold = self.cold.as_mut().expect("its group logs");
         cold.checkpoint = checkpoint;
         cold.logged = logged - log.len() as u64;

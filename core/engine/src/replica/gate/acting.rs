@@ -99,10 +99,14 @@ impl Replica {
         effects.push(Effect::Suspect { number, call, blame });
     }
 
-    /// This replica asks that nobody executes this call. It does not execute it either, if an
-    /// earlier order tells it to try the call.
-    pub(crate) fn try_no_more(&mut self, number: u64) {
-        self.lead.try_no_more(number);
+    /// Whether this replica asks that nobody executes this call. Then it does not execute it either,
+    /// if an earlier order tells it to try the call.
+    pub(crate) fn gives_up(&mut self, number: u64, gives_up: bool) {
+        if gives_up {
+            self.lead.try_no_more(number);
+        } else {
+            self.lead.try_again(number);
+        }
     }
 
     /// The next call to pass.
@@ -157,13 +161,12 @@ impl Replica {
     /// answer waits until all will know that it was executed.
     pub(in crate::replica) fn answer_executed(
         &mut self,
+        number: u64,
         (client, call, asked): (ClientId, u64, Asked),
         outcome: ServiceOutcome,
         effects: &mut Vec<Effect>,
     ) {
-        if self.lead.owes_word_of(self.history.executed) && !self.planted.is(Bug::AnswerTrialEarly)
-        {
-            let number = self.history.executed;
+        if self.lead.owes_word_of(number) && !self.planted.is(Bug::AnswerTrialEarly) {
             self.gate.withheld = Some(Withheld { number, client, call, asked, outcome });
         } else {
             crate::replica::answer(client, call, asked, outcome, effects);
@@ -175,12 +178,26 @@ impl Replica {
         self.gate.withheld.as_ref().is_some_and(|it| (it.client, it.call) == (client, call))
     }
 
-    /// A replica of the group has executed so many calls.
+    /// A request says that a replica of the group has executed so many calls.
     pub(crate) fn prove(&mut self, executed: u64, sequence: u64, effects: &mut Vec<Effect>) {
         let executed = self.possible(executed);
-        if executed > self.lead.told() {
+        if executed > self.lead.recorded() {
             self.lead.prove(executed, Some(sequence));
             self.answer_withheld(sequence, effects);
+            self.open_gate(effects);
+        }
+    }
+
+    /// A vote says so.
+    pub(crate) fn prove_by_vote(
+        &mut self,
+        executed: u64,
+        sequence: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        let executed = self.possible(executed);
+        if executed > self.lead.told() {
+            self.lead.prove_by_vote(executed, Some(sequence));
             self.open_gate(effects);
         }
     }
@@ -217,9 +234,9 @@ impl Replica {
 
     /// Answers a tried call if the order says, at this place at the latest, that it was executed.
     fn answer_withheld(&mut self, sequence: u64, effects: &mut Vec<Effect>) {
-        let told = self.lead.told();
+        let recorded = self.lead.recorded();
         if let Some(Withheld { client, call, asked, outcome, .. }) =
-            self.gate.withheld.take_if(|it| it.number <= told)
+            self.gate.withheld.take_if(|it| it.number <= recorded)
         {
             effects.push(Effect::Settled { client, number: call, sequence });
             crate::replica::answer(client, call, asked, outcome, effects);
@@ -257,8 +274,9 @@ impl Replica {
     pub(crate) fn led_by(&mut self, me: Member, synced: &[Member], effects: &mut Vec<Effect>) {
         self.lead.view(me, synced, self.first_unproven());
         self.answer_withheld(0, effects);
-        if self.gate.withheld.is_some() {
-            self.tell_all(effects); // what was handed in may be lost with its ring
+        if self.lead.owes_word_of(self.history.executed) {
+            // The one that was handed in may be lost with its ring.
+            effects.push(Effect::Tell(self.history.executed));
         }
         self.tell_successor(effects);
         self.open_gate(effects);
@@ -312,8 +330,8 @@ impl Replica {
     /// The call that waits until another replica has executed it, in a group in which a silent
     /// replica must not hold up the others.
     pub(crate) fn awaited(&self) -> Option<u64> {
-        let (number, _) = self.gate.queue.front().filter(|_| self.ballots.cast)?.call?;
-        let waits = !self.lead.leads() || self.lead.is_tried_elsewhere(number);
+        let (number, arrived) = self.gate.queue.front().filter(|_| self.ballots.cast)?.call?;
+        let waits = !self.lead.leads_call(arrived) || self.lead.is_tried_elsewhere(number);
         waits.then_some(number)
     }
 
@@ -374,9 +392,9 @@ impl Replica {
         !self.gate.queue.is_empty() && !self.lead.leads()
     }
 
-    /// No command waits.
+    /// No command waits, and all that it has executed is ordered.
     pub(crate) fn has_followed(&self) -> bool {
-        self.gate.queue.is_empty()
+        self.gate.queue.is_empty() && self.primary.is_empty()
     }
 
     /// The replica's knowledge of leaders, for diagnosis.
@@ -414,3 +432,6 @@ impl Replica {
         calls.sum()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use wire::limits::MAX_DEATHS;
-use wire::ordered::Trial;
+use wire::ordered::{Blamed, Trial};
 use wire::{Member, NodeId};
 
 /// The evidence against a call.
@@ -34,6 +34,25 @@ impl Suspects {
     pub(super) fn blame(&self, number: u64, arrived: u64) -> Option<&Blame> {
         let range = || self.ranges.iter().find(|(upto, _)| arrived <= *upto);
         self.calls.get(&number).or_else(|| Some(&range()?.1))
+    }
+
+    /// The evidence for another replica: of the latest range, as number 0, and of each call.
+    pub(super) fn blamed(&self) -> impl Iterator<Item = Blamed> {
+        let range = self.ranges.back().map(|(_, blame)| (0, blame));
+        let calls = self.calls.iter().map(|(number, blame)| (*number, blame));
+        range.into_iter().chain(calls).map(|(number, blame)| {
+            let Blame { deaths, answered, .. } = blame.clone();
+            Blamed { number, deaths, answered, tried_at: None }
+        })
+    }
+
+    /// Takes another replica's evidence. A range is that of all that has arrived.
+    pub(super) fn take(&mut self, number: u64, arrived: u64, deaths: Vec<NodeId>, answered: bool) {
+        let blame = Blame { deaths, answered, ..Blame::default() };
+        match number {
+            0 => self.ranges.push_back((arrived, blame)),
+            number => drop(self.calls.insert(number, blame)),
+        }
     }
 
     /// All calls up to this one were executed, and their executor lives.

@@ -145,3 +145,34 @@ fn who_leaves_in_a_trial_owes_its_word_before_it_answers() {
     lead.prove(1, Some(6));
     assert!(!lead.owes_word_of(1), "all know that it was executed");
 }
+
+/// A replica joined a cold passive group while a call was tried. It led next, and its service was
+/// the third to die.
+#[test]
+fn who_gets_a_log_knows_which_calls_may_kill() {
+    let all = [1, 2, 3].map(member);
+    let mut donor = Lead::default();
+    donor.view(all[1], &all[..2], None);
+    for _ in 0..2 {
+        let arrived = donor.arrive();
+        donor.give(arrived);
+    }
+    donor.die(member(4), Died { given: 2, ..Died::default() });
+    let tried = Trial { node: NodeId(1), deaths: vec![NodeId(4)], answered: false, beside: false };
+    donor.progress(0, Some(tried), Some(all[0]), 5);
+    let mut joiner = Lead::default();
+    joiner.view(all[2], &all, None);
+    joiner.blame_again(donor.blamed());
+    let arrived = [0; 2].map(|_| {
+        let arrived = joiner.arrive();
+        joiner.give(arrived);
+        arrived
+    });
+    joiner.view(all[2], &all[1..], Some(arrived[0]));
+    let blame = |number: u64| {
+        let arrived = arrived[number as usize - 1];
+        joiner.suspects.blame(number, arrived).map(|blame| blame.deaths.clone())
+    };
+    assert_eq!(blame(1), Some(vec![NodeId(4), NodeId(1)]), "and the one that tried it");
+    assert_eq!(blame(2), Some(vec![NodeId(4)]));
+}

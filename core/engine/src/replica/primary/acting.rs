@@ -153,6 +153,18 @@ impl Replica {
         }
     }
 
+    /// A client asks this backup for a call that the history here has: the answer is known.
+    pub(crate) fn answer_known(&self, request: &Request, effects: &mut Vec<Effect>) {
+        let (client, number) = (request.client, request.number);
+        if self.has_state()
+            && let Some((asked, decision)) = self.known_in_session(request)
+            && !matches!(decision, Decision::Execute(_) | Decision::Running)
+        {
+            effects.push(Effect::Placed { client, number, asked });
+            self.answer_at_once((client, number, asked), decision, effects);
+        }
+    }
+
     /// The record of a call that services died of, if so many did that it is executed no more.
     fn poison_ahead(&self, request: &Request) -> Option<Poison> {
         let (client, call) = (request.client, request.number);

@@ -63,6 +63,11 @@ impl Replica {
         }
     }
 
+    /// Whether all members know what a log's state says of calls that may kill.
+    pub(crate) fn tell_blame(&mut self, tells: bool) {
+        self.transfers.tells_blame = tells;
+    }
+
     /// The state is taken at this place of the order.
     pub(in crate::replica) fn take_for(&mut self, transfer: ViewNumber, effects: &mut Vec<Effect>) {
         match self.mode {

@@ -8,7 +8,7 @@ use wire::client::Refusal;
 use wire::limits::{MAX_BALLOT, MAX_UNSETTLED};
 use wire::ordered::{Digest, KeptReply, StateHead, Style};
 
-use super::{Cast, Matter, Purpose, SPLIT, Slip, Stands, Unsettled, Voting, digest};
+use super::{Answerable, Cast, Matter, Purpose, SPLIT, Slip, Stands, Unsettled, Voting, digest};
 use crate::api::ServiceOutcome;
 use crate::bug::Bug;
 use crate::replica::transfer::store_whole;
@@ -106,7 +106,8 @@ impl Replica {
             return true; // it was ordered before the group voted
         }
         let digest = digest(outcome);
-        let stands = voting.cast(position, digest, Matter::Outcome(client, number), self.planted);
+        let call = Answerable { client, call: number, number: self.history.executed };
+        let stands = voting.cast(position, digest, Matter::Outcome(call), self.planted);
         effects.push(Effect::Cast);
         if matches!(stands, Stands::Open | Stands::Apart) {
             voting.open.insert((client, number), position);
@@ -137,16 +138,15 @@ impl Replica {
                 {
                     voting.deviates = true;
                 }
-                (Verdict::Agreed(_), Matter::Outcome(client, number)) => {
-                    voting.open.remove(&(client, number));
-                    if let Some(Some(outcome)) = self.history.sessions.known(client, number) {
-                        let asked = self.history.sessions.asked(client, number);
-                        answer(client, number, asked, outcome, effects);
+                (verdict, Matter::Outcome(Answerable { client, call, number })) => {
+                    voting.open.remove(&(client, call));
+                    if let Some(sequence) = self.lead.caution(number) {
+                        effects.push(Effect::Settled { client, number: call, sequence });
                     }
-                }
-                (Verdict::Split(_), Matter::Outcome(client, number)) => {
-                    voting.open.remove(&(client, number));
-                    self.answer_split(client, number, effects);
+                    match verdict {
+                        Verdict::Agreed(_) => self.answer_agreed((client, call), number, effects),
+                        Verdict::Split(_) => self.answer_split(client, call, effects),
+                    }
                 }
                 (verdict, Matter::Ask(child)) => {
                     voting.awaited = None;
@@ -158,6 +158,19 @@ impl Replica {
         }
         self.give_settled(effects);
         effects.push(Effect::Cast); // there may be room for more votes
+    }
+
+    /// A majority has this replica's outcome of the call.
+    fn answer_agreed(
+        &mut self,
+        (client, call): (ClientId, u64),
+        number: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let Some(Some(outcome)) = self.history.sessions.known(client, call) {
+            let asked = self.history.sessions.asked(client, call);
+            self.answer_executed(number, (client, call, asked), outcome, effects);
+        }
     }
 
     /// Every replica keeps the same error for a call on whose outcome there is no agreement.

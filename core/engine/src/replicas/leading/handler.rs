@@ -12,7 +12,7 @@ use crate::api::Begun;
 use crate::base::Base;
 use crate::bug::Bug;
 use crate::ordering::Ordering;
-use crate::replica::{Blame, ENOUGH};
+use crate::replica::{Blame, CERTAIN, ENOUGH};
 use crate::replicas::{ReplicaHandler, Replicas};
 
 impl Replicas {
@@ -113,9 +113,10 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             waiting.is_some_and(|waiting| waiting.returned)
         }) && !deaths.is_empty();
         let answered = answered && !asks;
-        let enough = deaths.len() >= ENOUGH && !answered && !self.base.planted.is(Bug::RetryPoison);
-        if enough && let Some(hosted) = self.replicas.hosted.get_mut(&group) {
-            hosted.replica.try_no_more(number);
+        let may_condemn = deaths.len() >= ENOUGH && !answered || deaths.len() >= CERTAIN;
+        let enough = may_condemn && !self.base.planted.is(Bug::RetryPoison);
+        if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
+            hosted.replica.gives_up(number, enough);
         }
         self.base.order(
             now,

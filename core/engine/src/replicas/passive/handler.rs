@@ -38,7 +38,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             if self.replicas.hosted.contains_key(&group) {
                 self.owe_end(now, &request, sequence);
             }
-            return self.forwarded(now, request);
+            return self.forwarded(now, sender, request);
         }
         let call = (group, request.client, request.number);
         if request.origin.is_some() && style.is_some_and(|style| !style.orders()) {
@@ -91,14 +91,19 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
 
     /// A backup had a call ordered whose client cannot reach the primary. Its place means nothing:
     /// that of the update does.
-    pub(crate) fn forwarded(&mut self, now: Time, request: Request) {
+    pub(crate) fn forwarded(&mut self, now: Time, sender: Member, request: Request) {
         let id = request.group;
         let Some(group) = self.base.directory.get(id) else { return };
         let Some(hosted) = self.replicas.hosted.get(&id) else { return };
         let takes = hosted.yields.is_none()
             && (!hosted.departure.begun || self.replicas.is_needed(self.base, id));
         // If it takes none, the entry forwards the call again when another is primary.
-        if takes && group.standing(self.base.me) == Standing::Primary {
+        if group.standing(self.base.me) != Standing::Primary {
+            // A retry of what the primary answered before: it sees no client that waits here.
+            if sender == self.base.me {
+                self.with_listed(now, id, |replica, fx| replica.answer_known(&request, fx));
+            }
+        } else if takes {
             self.with_replica(now, id, |replica, fx| replica.arrive(now, request, fx));
         }
     }

@@ -2,7 +2,9 @@
 
 use alloc::boxed::Box;
 use wire::kept::{BEGUN, FOLLOWED, LOST, TAKEN, encode_style};
-use wire::ordered::{Durability, End, KeptReply, NestedEnd, Place, Recall, Restyle, Style};
+use wire::ordered::{
+    Durability, End, KeptReply, NestedEnd, Place, Progress, Recall, Restyle, Style,
+};
 
 use super::*;
 use crate::{Kept, Recovery};
@@ -134,6 +136,42 @@ fn a_state_that_does_not_count_is_kept_until_all_disks_know_the_table() {
     room.happens(ordering::Output::Stored { ring });
     assert_eq!(room.records(), [LOST]);
     assert_eq!(room.stack.replicas.replicas_with_state(&room.stack.base), []);
+}
+
+/// Seed 700865 of the world of decay: it heard how far the others' leader was, and executed a call
+/// of its own order.
+#[test]
+fn a_state_that_does_not_count_goes_by_nothing_that_the_others_order() {
+    let mut room = back(&[a_request(1)]);
+    room.stack.host(NOW, "log", on_disk()).expect("hosted");
+    room.configure(20);
+    room.announce_with_disks();
+    let last = Place { epoch: 9, ring: ring(9), sequence: 9 };
+    room.install(vec![GroupEntry { last, floor: last, ..entry(&[(2, true)], on_disk()) }]);
+    room.deliver(2, Ordered::Progress(Progress { group: log(), executed: 1, trial: None }));
+    assert_eq!(room.executions(), []);
+}
+
+/// Seed 60051645: a standby kept a call whose client had its answer from the primary, and asked all
+/// disks for it until the call's deadline.
+#[test]
+fn a_call_without_an_outcome_asks_no_disks() {
+    let mut room = alone();
+    room.configure(20);
+    room.announce_disks(Vec::new(), Vec::new());
+    room.install(vec![entry(&[(1, true)], on_disk())]);
+    room.store_all();
+    room.call(1);
+    room.request(1, 1);
+    let asks_after = |room: &mut Room, wait| {
+        let before = room.stack.base.outbox.ordering.asked;
+        room.stack.handle_timeout(NOW + Duration::from_millis(wait));
+        room.stack.base.outbox.ordering.asked > before
+    };
+    assert!(!asks_after(&mut room, 400));
+    let ticket = room.executions()[0];
+    room.executed(ticket, "done");
+    assert!(asks_after(&mut room, 800));
 }
 
 /// The end of the first nested call of the client's call `number`.

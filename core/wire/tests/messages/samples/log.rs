@@ -42,5 +42,15 @@ pub fn logged_state() -> LoggedState {
     };
     let (checkpoint, ends) = (replica_state().encode().whole(), vec![(0x102, end)]);
     let poisoned = vec![(0x103, vec![NodeId(1), NodeId(3)])];
-    LoggedState { logged: 0x102, cut: 0x101, proven: 0x104, poisoned, checkpoint, log, ends }
+    let blamed = Vec::new();
+    LoggedState {
+        logged: 0x102,
+        cut: 0x101,
+        proven: 0x104,
+        poisoned,
+        checkpoint,
+        log,
+        ends,
+        blamed,
+    }
 }
