@@ -15,7 +15,7 @@ use wire::{Caller, GroupId, Member, RingId, Time, ViewNumber};
 use crate::api::{Event, Output};
 use crate::base::Base;
 use crate::bug::Bug;
-use crate::callers::{Call, Stage};
+use crate::callers::{Call, Stage, Waiting};
 use crate::directory::Group;
 use crate::faults::Faults;
 use crate::ordering::Ordering;
@@ -154,14 +154,22 @@ impl<O: Ordering> ReplyHandler<'_, O> {
 
     /// Calls that were ordered and have no place begin anew.
     pub(crate) fn park_ordered(&mut self, id: GroupId) {
+        self.park_if(id, |waiting| waiting.stage == Stage::Ordered);
+    }
+
+    /// Calls that a replica was given, and that have no place and no outcome, begin anew: its next
+    /// program has not got them (seed 900187 of the world of poison).
+    pub(crate) fn park_given(&mut self, id: GroupId) {
+        self.park_if(id, |waiting| match waiting.stage {
+            Stage::Ordered => true,
+            Stage::Serving => waiting.outcome.is_none(),
+            _ => false,
+        });
+    }
+
+    fn park_if(&mut self, id: GroupId, begins_anew: impl Fn(&Waiting) -> bool) {
         for call in self.replies.clients.callers.of_group(id) {
-            if self
-                .replies
-                .clients
-                .callers
-                .get(&call)
-                .is_some_and(|waiting| waiting.stage == Stage::Ordered)
-            {
+            if self.replies.clients.callers.get(&call).is_some_and(&begins_anew) {
                 self.replies.clients.callers.park(&call);
             }
         }

@@ -205,6 +205,10 @@ impl<O: Ordering> GroupHandler<'_, O> {
         if sender == self.base.me {
             self.rise(now, leave.group);
         }
+        if change == Change::None && leave.died.is_some() && self.forgets(leave.group) {
+            // The next program knows nothing of calls without a place (seed 900648 of `poison`).
+            self.replicas().reconcile_nested(now, leave.group);
+        }
         self.count_votes(now, leave.group);
     }
 
@@ -290,6 +294,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
             // announcement, *synced* in the table means that the replica begins.
             Some(State::Synced) if hosted.replica.has_state() && !is_on_its_way => {}
             Some(State::Synced) => {
+                // What a transfer had brought counts no more: later views would have it begin again.
+                hosted.on_disk.logged.syncing = None;
                 hosted.taken = last;
                 self.replicas().with_replica(now, id, |replica, effects| replica.begin(effects));
             }
@@ -390,6 +396,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let Some(hosted) = hosted.filter(|hosted| hosted.program.unbegun && begins) else { return };
         (hosted.departure.abandoned, hosted.departure.begun) = (false, false);
         (hosted.program.unbegun, hosted.program.fallen, hosted.taken) = (false, true, last);
+        hosted.on_disk.logged.syncing = None; // what a transfer had brought, and no disk had
         self.reconcile_style(now, group);
         self.replicas().with_replica(now, group, |replica, effects| {
             replica.begin(effects);
@@ -408,6 +415,13 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.drop_if_done(group);
     }
 
+    /// The next program of this group knows nothing of the calls that the last one had: they have
+    /// no place in the order.
+    fn forgets(&self, group: GroupId) -> bool {
+        let style = self.base.directory.get(group).map(|group| group.options.style);
+        style.is_some_and(|style| !style.orders() || style.executes_on_arrival())
+    }
+
     /// Acts on the ordered report that a service here has died. Its replica is out of the table, or
     /// is the only one with the group's state.
     pub(crate) fn rise(&mut self, now: Time, group: GroupId) {
@@ -424,17 +438,15 @@ impl<O: Ordering> GroupHandler<'_, O> {
             return self.lose_fallen(now, group);
         }
         (hosted.program.fallen, hosted.program.died, hosted.admission.asked) = (false, None, None);
+        // The group began here meanwhile. Later views would have it begin once more (seed 900449 of
+        // the world of poison).
+        hosted.on_disk.logged.syncing = None;
         self.base.outputs.push(Output::Revive(group));
         self.replicas()
             .with_replica(now, group, |replica, effects| replica.rise(now, kept, effects));
         self.reconcile_style(now, group);
-        if self
-            .base
-            .directory
-            .get(group)
-            .is_some_and(|known| known.options.style.executes_on_arrival())
-        {
-            self.replies().park_ordered(group); // the primary has forgotten them
+        if self.forgets(group) {
+            self.replies().park_given(group);
         }
         self.replicas().reconcile_reign(now, group);
         self.replicas().reconcile_lead(now, group);

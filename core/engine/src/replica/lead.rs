@@ -421,10 +421,21 @@ impl Lead {
         others.chain(tried.clone()).take(MAX_CONDEMNED).collect()
     }
 
-    /// Another replica blames these calls of the log that came.
-    pub(super) fn blame_again(&mut self, blamed: Vec<Blamed>) {
-        for Blamed { number, deaths, answered, tried_at } in blamed {
+    /// A log that came, or a disk, blames these calls. A node that tried one has died of it if it
+    /// was in an earlier life: this node's own, or, by a disk, any.
+    pub(super) fn blame_again(&mut self, blamed: Vec<Blamed>, from_disk: bool) {
+        let me = self.me.map(|me| me.node);
+        for Blamed { number, mut deaths, answered, tried_at } in blamed {
+            if number > 0 && number <= self.proven {
+                continue;
+            }
             match tried_at {
+                Some(node) if from_disk || Some(node) == me => {
+                    if deaths.len() < MAX_DEATHS {
+                        deaths.push(node);
+                    }
+                    self.suspects.take(number, self.arrived, deaths, answered);
+                }
                 Some(node) => {
                     let trial = Trial { node, deaths, answered, beside: false };
                     (self.trial, self.tried_by) = (Some((number, trial)), None);

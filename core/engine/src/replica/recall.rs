@@ -102,7 +102,7 @@ impl Replica {
         if self.cold.is_some() {
             return match LoggedState::decode(&state) {
                 Ok(state) => {
-                    self.take_log(now, state);
+                    self.take_log(now, state, true);
                     self.go_on(effects);
                 }
                 Err(malformed) => self.unreadable(&malformed.to_string(), effects),
@@ -189,7 +189,12 @@ impl Replica {
         let is_read = |waiting: &Waiting| matches!(waiting, Waiting::Read { .. });
         let mut behind: Vec<Waiting> =
             core::mem::take(&mut self.inbox.queue).into_iter().filter(is_read).collect();
-        let served = (self.service.serving, self.service.reading);
+        // What else was given is lost with its program.
+        let bytes = |waiting: &Waiting| match waiting {
+            Waiting::Read { request, .. } => request.body.len(),
+            _ => 0,
+        };
+        let served = (behind.iter().map(bytes).sum(), behind.len());
         let lead = core::mem::take(&mut self.lead);
         // Requests of a log are executed as they were ordered.
         let told = if self.service.told.logs() { Style::SemiActive } else { self.service.told };

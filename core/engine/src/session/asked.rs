@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_compared_call_costs_little_more_than_another() {
         const CLIENTS: u64 = 64;
-        const CALLS: u64 = 16_000;
+        const CALLS: u64 = 4_000;
         let run = |compares: bool| {
             let done = ServiceOutcome::Ok(Bytes::from_static(b"done"));
             let (mut sessions, begun) = (Sessions::default(), Instant::now());
@@ -110,8 +110,9 @@ mod tests {
             }
             begun.elapsed()
         };
-        // In turns, and the quickest of each: whatever else the machine does strikes both.
-        let turns = || (0..25).map(|_| (run(false), run(true)));
+        // In turns, and the quickest of each: whatever else the machine does strikes both. Each is
+        // shorter than a busy machine's time slice.
+        let turns = || (0..100).map(|_| (run(false), run(true)));
         let (others, compared) =
             turns().reduce(|a, b| (a.0.min(b.0), a.1.min(b.1))).expect("turns");
         assert!(compared * 100 < others * 108, "{compared:?} against {others:?} without comparing");

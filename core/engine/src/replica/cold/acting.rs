@@ -373,11 +373,11 @@ impl Replica {
     }
 
     /// Checkpoint and log have come.
-    pub(in crate::replica) fn take_log(&mut self, now: Time, state: LoggedState) {
+    pub(in crate::replica) fn take_log(&mut self, now: Time, state: LoggedState, from_disk: bool) {
         let LoggedState { logged, cut, proven, poisoned, checkpoint, log, ends, blamed } = state;
         self.lead.prove_by_state(proven);
         self.lead.poisoned.extend(poisoned);
-        self.lead.blame_again(blamed);
+        self.lead.blame_again(blamed, from_disk);
         let cold = self.cold.as_mut().expect("its group logs");
         cold.checkpoint = checkpoint;
         cold.logged = logged - log.len() as u64;

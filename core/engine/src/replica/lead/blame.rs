@@ -49,9 +49,11 @@ impl Suspects {
     /// Takes another replica's evidence. A range is that of all that has arrived.
     pub(super) fn take(&mut self, number: u64, arrived: u64, deaths: Vec<NodeId>, answered: bool) {
         let blame = Blame { deaths, answered, ..Blame::default() };
-        match number {
-            0 => self.ranges.push_back((arrived, blame)),
-            number => drop(self.calls.insert(number, blame)),
+        match (number, self.calls.get(&number)) {
+            (0, _) => self.ranges.push_back((arrived, blame)),
+            // What is known here is as new.
+            (_, Some(known)) if known.deaths.len() >= blame.deaths.len() => {}
+            _ => drop(self.calls.insert(number, blame)),
         }
     }
 

@@ -162,7 +162,7 @@ fn who_gets_a_log_knows_which_calls_may_kill() {
     donor.progress(0, Some(tried), Some(all[0]), 5);
     let mut joiner = Lead::default();
     joiner.view(all[2], &all, None);
-    joiner.blame_again(donor.blamed());
+    joiner.blame_again(donor.blamed(), false);
     let arrived = [0; 2].map(|_| {
         let arrived = joiner.arrive();
         joiner.give(arrived);

@@ -195,7 +195,7 @@ impl Replica {
         if self.cold.is_some() {
             return match LoggedState::decode(&bytes) {
                 Ok(state) => {
-                    self.take_log(now, state);
+                    self.take_log(now, state, false);
                     self.transferred(transfer, bytes, effects);
                 }
                 Err(malformed) => self.cannot_read(&malformed.to_string(), effects),

@@ -171,6 +171,7 @@ fn a_call_without_an_outcome_asks_no_disks() {
     assert!(!asks_after(&mut room, 400));
     let ticket = room.executions()[0];
     room.executed(ticket, "done");
+    room.outputs();
     assert!(asks_after(&mut room, 800));
 }
 
