@@ -131,11 +131,20 @@ impl Replica {
     /// The service here has executed one more call of the history. Announces it in the order if
     /// others wait for that.
     pub(in crate::replica) fn note_executed(&mut self, effects: &mut Vec<Effect>) {
-        if self.lead.owes_word_of(self.history.executed) {
+        if self.owes_word() {
             self.lead.speaks();
             effects.push(Effect::Tell(self.history.executed));
         } else {
             self.tell_successor(effects);
+        }
+    }
+
+    /// The last executed call was to be tried here, and the order does not say that it was executed.
+    fn owes_word(&self) -> bool {
+        let number = self.history.executed;
+        match self.planted.is(Bug::AnswerTrialOnTheWayOut) {
+            true => self.lead.tries(number),
+            false => self.lead.owes_word_of(number),
         }
     }
 
@@ -161,8 +170,7 @@ impl Replica {
         outcome: ServiceOutcome,
         effects: &mut Vec<Effect>,
     ) {
-        if self.lead.owes_word_of(self.history.executed) && !self.planted.is(Bug::AnswerTrialEarly)
-        {
+        if self.owes_word() && !self.planted.is(Bug::AnswerTrialEarly) {
             let number = self.history.executed;
             self.gate.withheld = Some(Withheld { number, client, call, asked, outcome });
         } else {
