@@ -19,6 +19,7 @@ use crate::parts::{Outbox, Outputs, Progress, Records};
 use crate::style::StyleRules;
 
 /// The engine that orders messages, and the node's knowledge at this place of the order.
+#[derive(Clone, Debug)]
 pub(crate) struct Base<O> {
     pub(crate) me: Member,
     pub(crate) planted: Planted,

@@ -29,7 +29,7 @@ use sending::Sending;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Requests of this room to its owner.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Effect {
     /// Order this.
     Order(Word),
@@ -48,6 +48,7 @@ pub(crate) struct Here<'a> {
 }
 
 /// This node's part in benchmarks.
+#[derive(Clone, Debug)]
 pub(crate) struct Bench {
     me: Member,
     /// The plan that this node was asked for and that has not been delivered yet.
@@ -56,6 +57,7 @@ pub(crate) struct Bench {
 }
 
 /// The benchmark that is under way.
+#[derive(Clone, Debug)]
 struct Run {
     plan: Plan,
     asker: Member,

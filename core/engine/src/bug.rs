@@ -249,6 +249,9 @@ wire::planted_bugs! {
         /// A call that another replica died of is answered before the order says that it was
         /// executed.
         AnswerTrialEarly,
+        /// A replica that leaves, or beside which another tries its call, answers before the order
+        /// says that the call was executed.
+        AnswerTrialOnTheWayOut,
         /// A state or change that contains a tried call is sent before the order says that the call
         /// was executed.
         TellOfTrial,

@@ -69,7 +69,7 @@ impl Waiting {
 }
 
 /// All open calls.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Callers {
     /// The client behind each connection, and the version that it speaks.
     callers: BTreeMap<Caller, (ClientId, u8)>,

@@ -49,6 +49,7 @@ pub(crate) enum Disposition {
 }
 
 /// This node's part in the sequence of components.
+#[derive(Clone, Debug)]
 pub(crate) struct Membership {
     me: Member,
     rule: Quorum,

@@ -174,7 +174,7 @@ struct Pending {
 }
 
 /// This node's disk.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Disk {
     recollection: Recollection,
     strands: BTreeMap<GroupId, Strand>,

@@ -13,7 +13,7 @@ use wire::{Duration, GroupId, Incarnation, Member, NodeId, RingId, Time};
 use crate::api::{Event, Suspicion};
 
 /// The memory of the present configuration and of losses before it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
     ring: RingId,
     members: Vec<Member>,

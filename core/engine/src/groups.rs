@@ -27,7 +27,7 @@ use crate::replicas::{ReplicaHandler, Replicas};
 use crate::replies::{Replies, ReplyHandler};
 
 /// Node-wide state of the groups.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     /// Cold passive groups that have a replica here.
     pub(crate) cold: ColdGroups,

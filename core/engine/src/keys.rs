@@ -37,7 +37,7 @@ pub(crate) struct Nodes<'a> {
 }
 
 /// The room.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Keys {
     me: NodeId,
     /// `None`: datagrams are not sealed here.

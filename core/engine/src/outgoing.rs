@@ -9,7 +9,7 @@ use wire::ordered::{Ordered, StateChunk, StateOffer};
 use wire::{GroupId, Payload, ViewNumber};
 
 /// One state. Its owner orders what it returns.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     group: GroupId,
     transfer: ViewNumber,
@@ -19,7 +19,7 @@ pub(crate) struct Outgoing {
 }
 
 /// The step that follows a delivered chunk.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// The chunk is of no transfer of this kind.
     Other,

@@ -59,6 +59,7 @@ use work::{Arrival, Mode, ServiceLink, Task, Waiting};
 /// The number of recovered requests that the service has at once.
 const RECALLED_AT_ONCE: usize = 64;
 
+#[derive(Clone, Debug)]
 pub(crate) struct Replica {
     group: GroupId,
     /// Delivered messages are kept, on a disk or for another program.
@@ -88,7 +89,7 @@ pub(crate) struct Replica {
 }
 
 /// The executed calls.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct History {
     sessions: Sessions,
     clock: Time,
@@ -102,7 +103,7 @@ struct History {
 }
 
 /// Commands that the service may not have yet, and answers that may not leave yet.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Gate {
     queue: VecDeque<Gated>,
     /// The last call of the history that the service has.
@@ -112,7 +113,7 @@ struct Gate {
 }
 
 /// Messages that wait for a state or a place.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Inbox {
     queue: VecDeque<Waiting>,
     /// Bytes of the updates among them.
@@ -122,7 +123,7 @@ struct Inbox {
 }
 
 /// The votes of a replica of a voting group.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Ballots {
     /// Its outcomes are put to the vote.
     cast: bool,

@@ -36,6 +36,7 @@ use crate::replicas::saving::Backups;
 use crate::replies::{Replies, ReplyHandler};
 
 /// This node's replicas.
+#[derive(Clone, Debug)]
 pub(crate) struct Replicas {
     pub(crate) hosted: BTreeMap<GroupId, Hosted>,
     /// Calls of groups, by their handlers.

@@ -25,6 +25,7 @@ use crate::session::kept;
 use crate::style::StyleRules;
 
 /// Clients here, and what they wait for.
+#[derive(Clone, Debug)]
 pub(crate) struct Replies {
     /// Their connections, and the calls that wait.
     pub(crate) clients: Clients,

@@ -16,7 +16,7 @@ use crate::api::{GrowthError, RosterNews};
 use crate::bug::{Bug, Planted};
 
 /// The room.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Roll {
     me: NodeId,
     roster: Roster,

@@ -55,6 +55,7 @@ mod rosters;
 mod tests;
 
 /// A node's machine: layers, each of which sees only those below it.
+#[derive(Clone, Debug)]
 pub struct Stack<O = Ring> {
     base: Base<O>,
     replies: Replies,

@@ -34,7 +34,7 @@ struct Run {
 }
 
 /// The stopwatch of one replica's service.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Stopwatch {
     run: Option<Run>,
     /// Deadlines missed in a row.

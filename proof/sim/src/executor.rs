@@ -48,6 +48,7 @@ pub enum Hang {
 pub const CLUMSY: &str = "not this time";
 
 /// A service that now and then cannot read a state, and never for long.
+#[derive(Clone, Debug)]
 pub struct Clumsy {
     draw: Draw,
     /// It fails once in so many times.
@@ -72,6 +73,7 @@ impl Clumsy {
 }
 
 /// A replica's service with the commands that wait for it.
+#[derive(Clone, Debug)]
 pub struct Executor {
     /// The service.
     pub log: Log,
@@ -114,6 +116,7 @@ pub struct Executor {
 }
 
 /// How far the handler that runs is with its call of another group.
+#[derive(Clone, Debug)]
 enum Calling {
     /// It has made none.
     Not,
@@ -153,6 +156,7 @@ impl Drift {
 }
 
 /// The result of a command.
+#[derive(Clone, Debug)]
 pub struct Done {
     /// The result and its ticket; a reset has none.
     pub answer: Option<(Ticket, Executed)>,
@@ -161,6 +165,7 @@ pub struct Done {
 }
 
 /// The effect of a command on the history.
+#[derive(Clone, Debug)]
 pub enum Effect {
     /// It went on by one.
     Executed {

@@ -13,6 +13,7 @@ pub mod customers;
 pub mod disk;
 pub mod draft;
 pub mod executor;
+pub mod explore;
 pub mod fabric;
 pub mod faults;
 pub mod forest;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use steadfast_sim::campaign::{self, Campaign, Listener, Report};
 use steadfast_sim::cluster::Operation;
 use steadfast_sim::draw::Draw;
+use steadfast_sim::explore;
 use steadfast_sim::forest;
 use steadfast_sim::options::World;
 use steadfast_sim::plants;
@@ -65,6 +66,8 @@ struct Arguments {
     /// Print one JSON object on standard output, progress on standard error.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    explorer: explore::Options,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -170,7 +173,9 @@ fn large(arguments: &Arguments, peers: usize) -> bool {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     catch_panics();
-    let well = if let Some(peers) = arguments.peers {
+    let well = if arguments.explorer.explore {
+        explore::run(&arguments.explorer, arguments.bug.as_deref(), arguments.json)
+    } else if let Some(peers) = arguments.peers {
         large(&arguments, peers)
     } else if let Some(seed) = arguments.seed {
         one(&arguments, seed)

@@ -25,7 +25,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 use wire::{GroupId, Member, NodeId, RingId};
 
 /// The planner's knowledge of the cluster, from the events of its nodes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Promise {
     configured: usize,
     /// Data that a life reported as stored survives it: a node that dies restarts with that.
@@ -56,6 +56,7 @@ pub struct Promise {
 }
 
 /// The synced replicas of a group at a view of a component.
+#[derive(Clone)]
 struct View {
     at: (RingId, u64),
     synced: Vec<Member>,

@@ -41,6 +41,7 @@ use executions::Executions;
 pub use executions::Step;
 
 /// The checkers, and the knowledge that several of them need.
+#[derive(Clone)]
 pub struct Watch {
     /// Which deaths the promise covers.
     pub promise: Promise,
@@ -78,7 +79,7 @@ pub struct Watch {
 }
 
 /// Services that are not as they should be.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Spoilt {
     /// Those that hang.
     pub hung: Hung,
@@ -87,7 +88,7 @@ pub struct Spoilt {
 }
 
 /// The numbers of calls.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Numbering {
     used: Numbers,
     /// The calls whose numbers are their callers'.

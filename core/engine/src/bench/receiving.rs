@@ -7,6 +7,7 @@ use wire::Time;
 use wire::bench::{Load, Measured, Plan, Report};
 
 /// The messages received so far.
+#[derive(Clone, Debug)]
 pub(super) struct Receiving {
     /// By sender, in the plan's order: the number that is to come next.
     next: Vec<u64>,

@@ -9,6 +9,7 @@ use wire::limits::{MAX_BENCH_BACKLOG, MAX_BENCH_MEASURED, MAX_BENCH_WINDOW};
 use wire::{Duration, Time};
 
 /// A message of which something is still to be measured.
+#[derive(Clone, Debug)]
 struct Flight {
     /// When it was handed in.
     at: Time,
@@ -20,6 +21,7 @@ struct Flight {
 
 /// One sender. Its messages are numbered from 0, and what happens to them happens in that order:
 /// each counter below says how many have come so far.
+#[derive(Clone, Debug)]
 pub(super) struct Sending {
     id: u32,
     place: u16,
@@ -47,7 +49,7 @@ pub(super) struct Sending {
 }
 
 /// How long its messages took to come so far, and how late they began.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Times {
     send: Histogram,
     own: Histogram,

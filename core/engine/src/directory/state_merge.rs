@@ -31,6 +31,7 @@ fn enough(ack: AckLevel, replicas: usize) -> usize {
 }
 
 /// A group in a new component.
+#[derive(Clone, Debug)]
 pub(super) struct Installed {
     pub(super) group: Group,
     /// It is unchanged.
@@ -229,6 +230,7 @@ fn taken(
 }
 
 /// The members' contribution to a group.
+#[derive(Clone, Debug)]
 struct Brought {
     /// The synced replicas of the last view that had any, here or not.
     had_state: Vec<Member>,

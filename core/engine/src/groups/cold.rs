@@ -7,7 +7,7 @@ use alloc::collections::BTreeSet;
 use wire::{GroupId, Time};
 
 /// Cold passive groups that have a replica here.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ColdGroups {
     groups: BTreeSet<GroupId>,
     /// The time of the next checkpoint.

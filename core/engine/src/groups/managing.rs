@@ -12,7 +12,7 @@ use wire::{Member, NodeId, Time};
 use crate::groups::shedding::Sheds;
 
 /// The hosts' load, and what they refuse because of it.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Load {
     /// The last report of each member.
     usages: BTreeMap<Member, Told>,

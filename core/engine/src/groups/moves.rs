@@ -28,6 +28,7 @@ pub(crate) enum Motive {
 }
 
 /// A move that this node proposes.
+#[derive(Clone, Debug)]
 pub(crate) struct Moving {
     to: NodeId,
     until: Time,
@@ -48,6 +49,7 @@ impl Moving {
 }
 
 /// The state of a proposal.
+#[derive(Clone, Debug)]
 enum Outlook {
     /// The primary is there.
     Done(ViewNumber),

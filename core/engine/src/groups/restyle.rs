@@ -17,6 +17,7 @@ use crate::directory::Group;
 const RESTYLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A change of style that this node proposes.
+#[derive(Clone, Debug)]
 pub(crate) struct Restyling {
     style: Style,
     until: Time,
@@ -43,7 +44,7 @@ impl Restyling {
 }
 
 /// The proof that a group has the proposed style.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Granted {
     ring: RingId,
     sequence: u64,
@@ -51,6 +52,7 @@ struct Granted {
 }
 
 /// The state of a proposal.
+#[derive(Clone, Debug)]
 enum Outlook {
     /// The group has the style, or cannot have it.
     Over(Result<ViewNumber, RestyleError>),

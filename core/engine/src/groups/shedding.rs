@@ -17,7 +17,7 @@ use crate::style::StyleRules;
 const HEARD: Duration = Duration::from_secs(10);
 
 /// Refused priorities, and the classes of callers here.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sheds {
     orders: BTreeMap<NodeId, Order>,
     /// When calls of a priority came here last.
@@ -41,6 +41,7 @@ impl Sheds {
 }
 
 /// An order to one host.
+#[derive(Clone, Debug)]
 struct Order {
     level: u8,
     until: Time,

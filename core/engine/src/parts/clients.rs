@@ -9,6 +9,7 @@ use crate::callers::Callers;
 use crate::pace::Pace;
 
 /// This node's clients.
+#[derive(Clone, Debug)]
 pub(crate) struct Clients {
     /// Connections, and calls that wait for a reply.
     pub(crate) callers: Callers,

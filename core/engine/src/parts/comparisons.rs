@@ -20,7 +20,7 @@ const PATIENCE: u32 = 10;
 type Shown = (u64, ViewNumber);
 
 /// The comparison of a group that was begun last.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Comparison {
     at: (RingId, u64),
     /// Those who may tell a digest.
@@ -31,7 +31,7 @@ struct Comparison {
 }
 
 /// When a group is compared next.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Plan {
     /// Not before.
     from: Time,
@@ -42,7 +42,7 @@ struct Plan {
 }
 
 /// The comparisons of the groups whose replicas are here.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Comparisons {
     every: Duration,
     open: BTreeMap<GroupId, Comparison>,

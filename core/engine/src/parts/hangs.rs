@@ -7,7 +7,7 @@ use wire::{GroupId, Time};
 use crate::api::HangRule;
 
 /// The services of this node that hang.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hangs {
     /// The rule by which a service is hung.
     rule: HangRule,

@@ -9,7 +9,7 @@ use wire::ordered::{About, Note, Notes};
 use wire::{GroupId, Member};
 
 /// The facts about states, by replica.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct StateNotes {
     own: BTreeMap<(GroupId, About), String>,
     others: BTreeMap<Member, Vec<Note>>,

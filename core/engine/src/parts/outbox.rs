@@ -8,6 +8,7 @@ use wire::{Payload, Time};
 use crate::ordering::{Level, Ordering};
 
 /// Messages leave in the order in which they were handed in.
+#[derive(Clone, Debug)]
 pub(crate) struct Outbox<O> {
     pub(crate) ordering: O,
     /// Messages that the ring does not take yet. They are bounded: a node's own messages answer

@@ -9,7 +9,7 @@ use crate::api::{Event, Output};
 use crate::replica::Effect;
 
 /// One queue, in the order of the causes.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Outputs {
     queue: VecDeque<Output>,
     /// The time of the last input of a kind that comes in crowds: clients' frames and services'

@@ -30,7 +30,7 @@ pub(crate) struct Held {
 }
 
 /// This node's position.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Progress {
     held: Held,
     /// Deliveries now belong to a ring that has ended; whether most of its members go on together.

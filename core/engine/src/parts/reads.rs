@@ -3,7 +3,7 @@
 use wire::{Duration, Time};
 
 /// Reads of this node's replicas.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reads {
     /// Requests answered by this time were delivered here.
     current: Option<Time>,

@@ -18,6 +18,7 @@ use crate::disk::{Disk, Recovery};
 const ASK_STORED: Duration = Duration::from_millis(50);
 
 /// The node's disk, as its machine sees it.
+#[derive(Clone, Debug)]
 pub(crate) struct Records {
     disk: Option<Disk>,
     /// The number of a group's records after which a snapshot is taken.

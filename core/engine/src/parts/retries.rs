@@ -23,7 +23,7 @@ struct Retry {
 }
 
 /// The replicas here that wait in vain, by group.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Retries(BTreeMap<GroupId, Retry>);
 
 impl Retries {

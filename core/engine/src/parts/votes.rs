@@ -15,7 +15,7 @@ use crate::tally::{Finding, Tally, Verdict};
 const TIMEOUT_FACTOR: u32 = 8;
 
 /// Missing votes in a group, and how long they may be missing.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct MissingVotes {
     /// Replicas with missing votes, each with the time of its report.
     missing: Vec<Missing>,
@@ -39,7 +39,7 @@ struct Missing {
 }
 
 /// The votes of all voting groups, since the component began.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Votes {
     tallies: BTreeMap<GroupId, Tally>,
     missing: BTreeMap<GroupId, MissingVotes>,

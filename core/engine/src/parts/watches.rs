@@ -8,7 +8,7 @@ use wire::limits::MAX_WATCHES;
 use wire::{Caller, GroupId};
 
 /// Callers, and the groups that they watch.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Watches {
     by_group: BTreeSet<(GroupId, Caller)>,
     by_caller: BTreeSet<(Caller, GroupId)>,

@@ -120,7 +120,7 @@ pub(super) fn due(now: Time, request: &Request) -> Time {
 }
 
 /// A call that the service executes, as far as its nested calls are concerned.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Handler {
     client: ClientId,
     number: u64,
@@ -141,6 +141,7 @@ struct Handler {
 }
 
 /// The fate of an end.
+#[derive(Clone, Debug)]
 enum Taken {
     /// The handler goes on. The number is the digest of what it asked for.
     Resume(Ticket, NestedEnd, u64),
@@ -153,7 +154,7 @@ enum Taken {
 }
 
 /// The calls of one replica's handlers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Calls {
     /// In order of execution.
     handlers: VecDeque<(Ticket, Handler)>,
@@ -169,6 +170,7 @@ pub(super) struct Calls {
 }
 
 /// The rest of a handler that has answered.
+#[derive(Clone, Debug)]
 pub(super) struct Finished {
     /// The last place in the order on which the result depends; 0: only the call's own.
     pub(super) settled: u64,

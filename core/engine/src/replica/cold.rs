@@ -23,7 +23,7 @@ use wire::{ClientId, ViewNumber};
 use super::{Arrival, Task};
 
 /// The data of a cold passive group's replica.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cold {
     /// The state after all requests that are not in the log, as a [`ReplicaState`]; empty: the
     /// service's initial one.
@@ -45,7 +45,7 @@ pub(super) struct Cold {
 }
 
 /// The service runs here.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Running {
     /// The begin of this replica's time as primary. `None`: it is over, or groups do not act.
     since: Option<Place>,
@@ -62,7 +62,7 @@ struct Running {
 }
 
 /// The progress of the next checkpoint.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Progress {
     None,
     /// The service was asked for its state after this request. It gets no other request before it

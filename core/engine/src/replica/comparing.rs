@@ -5,7 +5,7 @@ mod acting;
 use wire::RingId;
 
 /// A comparison whose place has come. The service may be there much later, or never.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Comparing {
     at: (RingId, u64),
     executed: u64,

@@ -15,7 +15,7 @@ use crate::api::{Command, ServiceOutcome};
 use crate::session::Asked;
 
 /// A command that waits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Gated {
     command: Command,
     /// The call's number in the group's history, and when it arrived.
@@ -23,7 +23,7 @@ pub(super) struct Gated {
 }
 
 /// An answer that waits until the order says that this replica lives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Withheld {
     /// Its number in the group's history.
     number: u64,

@@ -47,7 +47,7 @@ enum Word {
 
 /// The leader and the group's progress. Calls are numbered from 1 in the group's history, alike at
 /// all replicas. Each replica counts their arrivals for itself.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Lead {
     /// The member whose replica this is.
     me: Option<Member>,

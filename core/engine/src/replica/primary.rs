@@ -21,7 +21,7 @@ use crate::api::ServiceOutcome;
 use crate::session::Asked;
 
 /// Calls that the primary has executed, or is to execute, and that are in no delivered update.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Primary {
     /// The begin of its time as a passive group's primary, as last reported. `None` while groups do
     /// not act.
@@ -40,7 +40,7 @@ pub(super) struct Primary {
     sent: Option<Sent>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Begun {
     client: ClientId,
     number: u64,
@@ -56,7 +56,7 @@ struct Begun {
     reads: Vec<Effect>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Sent {
     number: u64,
     /// Ordered time after the update.

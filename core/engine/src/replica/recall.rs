@@ -17,6 +17,7 @@ use crate::bug::Bug;
 use crate::style::StyleRules;
 
 /// A replica's data that a node has kept for the next program.
+#[derive(Clone, Debug)]
 pub(crate) struct Kept {
     /// The state; `None`: the service's initial one.
     pub(crate) state: Option<Bytes>,

@@ -13,7 +13,7 @@ use super::Effect;
 use crate::outgoing::Outgoing;
 
 /// States on their way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Transfers {
     pub(super) outgoing: Vec<Outgoing>,
     /// Transfers that were begun here and are still wanted.

@@ -10,7 +10,7 @@ use wire::limits::MAX_UPDATE;
 use wire::ordered::{Place, PrimaryChunk};
 
 /// The updates that a replica has taken, and the one that is coming in.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Updates {
     /// The number of updates in the group's history, as far as it is known here.
     pub(super) taken: u64,
@@ -21,11 +21,11 @@ pub(super) struct Updates {
 }
 
 /// Puts the pieces of a primary's message together.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Pieces(Option<Incoming>);
 
 /// The pieces so far.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Incoming {
     since: Place,
     number: u64,

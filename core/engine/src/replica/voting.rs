@@ -24,7 +24,7 @@ const SPLIT: &str = "the call was executed, but no majority of the replicas has 
     deterministic, or several replicas are faulty at once; see the `split` events of the nodes";
 
 /// A vote: on an outcome, or on a handler's call of another group.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Cast {
     digest: Digest,
     matter: Matter,
@@ -46,6 +46,7 @@ struct Answerable {
 }
 
 /// This replica's vote compared with the majority's.
+#[derive(Clone, Debug)]
 enum Stands {
     /// The majority is not known yet.
     Open,
@@ -64,7 +65,7 @@ pub(crate) struct Slip {
 }
 
 /// A state that was taken. It is neither sent nor stored before all calls in it are settled.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Unsettled {
     pub(super) purpose: Purpose,
     position: u64,
@@ -80,7 +81,7 @@ pub(super) enum Purpose {
 }
 
 /// A voting replica's votes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Voting {
     /// The position of the first cast vote.
     first: u64,

@@ -12,7 +12,7 @@ use crate::session::Asked;
 use crate::style::StyleRules;
 
 /// A replica's relation to the group's state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Mode {
     /// It has no state and waits for none: it is not in the group (yet), or no member can send it.
     Idle,
@@ -56,7 +56,7 @@ impl Mode {
 }
 
 /// A command that the service has and has not answered.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Task {
     Execute {
         place: u64,
@@ -113,7 +113,7 @@ impl Task {
 }
 
 /// The service and its commands.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ServiceLink {
     /// The style that the service was last told, or began with.
     pub(super) told: Style,
@@ -184,7 +184,7 @@ pub(super) struct Arrival {
 }
 
 /// A message that waits until the replica executes again.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Waiting {
     Request(Arrival),
     /// An end, with its place in the order.

@@ -39,7 +39,7 @@ pub(crate) struct Admission {
 }
 
 /// The program that serves it, if one does.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
     /// Kept for the next program in case that this one dies.
     pub(crate) journal: Option<Journal>,
@@ -64,6 +64,7 @@ pub(crate) struct OnDisk {
 }
 
 /// A replica that this node hosts.
+#[derive(Clone, Debug)]
 pub(crate) struct Hosted {
     pub(crate) name: String,
     pub(crate) options: GroupOptions,
@@ -132,6 +133,7 @@ impl Hosted {
 }
 
 /// A replica that was set aside.
+#[derive(Clone, Debug)]
 struct Former {
     replica: Replica,
     taken: Place,

@@ -19,7 +19,7 @@ use crate::replica::Kept;
 use crate::style::StyleRules;
 
 /// A state and the deliveries since.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Journal {
     /// The state before `log`, and the style that the group had there.
     base: Base,
@@ -34,7 +34,7 @@ pub(crate) struct Journal {
 }
 
 /// The state with which a journal begins.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 enum Base {
     /// Nothing that is known here: the journal is of no use.
     #[default]

@@ -25,7 +25,7 @@ struct Awaited {
 }
 
 /// The progress that leaders here have to report, and the replicas that wait.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Leading {
     /// Groups, and the number of calls executed here that the other replicas do not know of.
     untold: BTreeMap<GroupId, u64>,

@@ -24,7 +24,7 @@ const MOST: Duration = Duration::from_millis(50);
 const CROWDED: &str = "the log of the group that calls has no room for replies: let its handlers ask for less at a time, and see why no checkpoint is taken";
 
 /// Calls between groups in which this node's replicas have a part.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Nested {
     /// The wall clock when a handler here last called another group.
     asked_wall: Time,
@@ -44,6 +44,7 @@ pub(crate) struct Nested {
 }
 
 /// A call that a handler here waits for.
+#[derive(Clone, Debug)]
 struct Open {
     ask: Ask,
     /// The wall clock when it was asked.
@@ -74,6 +75,7 @@ impl Open {
 }
 
 /// A call whose end is owed to its caller.
+#[derive(Clone, Debug)]
 struct Owed {
     caller: GroupId,
     child: Child,

@@ -19,6 +19,7 @@ use crate::outgoing::Outgoing;
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A state that this node was asked to restore.
+#[derive(Clone, Debug)]
 pub(crate) struct Restoring {
     restore: Restore,
     number: u64,
@@ -33,6 +34,7 @@ pub(crate) struct Restoring {
 }
 
 /// The outlook of a state that is here.
+#[derive(Clone, Debug)]
 enum Outlook {
     /// The group does not wait for it.
     Over(Result<ViewNumber, RestoreError>),

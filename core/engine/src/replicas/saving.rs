@@ -19,6 +19,7 @@ use crate::replicas::restoring::Restoring;
 const SAVE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A save that was asked for here.
+#[derive(Clone, Debug)]
 pub(crate) struct Saving {
     number: u64,
     until: Time,
@@ -28,6 +29,7 @@ pub(crate) struct Saving {
     stage: Stage,
 }
 
+#[derive(Clone, Debug)]
 enum Stage {
     /// It has no place yet.
     Asked,
@@ -39,7 +41,7 @@ enum Stage {
 }
 
 /// The saves and restores that this node was asked for.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Backups {
     pub(crate) saves: BTreeMap<GroupId, Saving>,
     /// The number of the last one.
@@ -101,6 +103,7 @@ impl Backups {
 }
 
 /// The outlook of a save.
+#[derive(Clone, Debug)]
 enum Outlook {
     Over(SaveError),
     Ready,

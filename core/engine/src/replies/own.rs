@@ -10,7 +10,7 @@ use alloc::collections::BTreeMap;
 use wire::{ClientId, Duration, Member, Time, fnv1a};
 
 /// The calls under way.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Own {
     last: u64,
     /// Each until when it is waited for.

@@ -14,7 +14,7 @@ use crate::service::{Entry, extend};
 const PROPERTY: &str = "no acknowledged request is lost";
 
 /// The histories seen, as a tree of hashes, and the branch that was acknowledged.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Acknowledged {
     parents: HashMap<(GroupId, u64), u64>,
     branches: HashMap<GroupId, Vec<u64>>,

@@ -13,7 +13,7 @@ const PROPERTY: &str = "comparisons";
 pub const WITHIN: Duration = Duration::from_millis(500);
 
 /// The groups in which a state has become another.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Apart(HashSet<GroupId>);
 
 impl Apart {

@@ -14,7 +14,7 @@ use super::{Verdict, demand};
 const PROPERTY: &str = "the primary alone runs";
 
 /// Where services run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Cold {
     /// Those that begin cold passive.
     groups: Vec<GroupId>,

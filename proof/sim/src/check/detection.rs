@@ -12,7 +12,7 @@ use super::{Verdict, demand};
 const PROPERTY: &str = "failure detection";
 
 /// The last regular configuration of each life.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Detection {
     latest: HashMap<Member, Vec<Member>>,
     steady: bool,

@@ -13,7 +13,7 @@ use super::{Verdict, demand};
 const PROPERTY: &str = "growth";
 
 /// The rosters that were told of.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Growth {
     /// The place of the proposal that each member knows to be under way.
     moving: BTreeMap<Member, (NodeId, Place)>,

@@ -13,7 +13,7 @@ use super::{Verdict, demand};
 const PROPERTY: &str = "hedging";
 
 /// The numbers that clients have used.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Numbers {
     used: HashMap<ClientId, HashSet<(GroupId, u64)>>,
 }

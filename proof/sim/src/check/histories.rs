@@ -14,7 +14,7 @@ use super::{Verdict, demand};
 const PROPERTY: &str = "replicas agree";
 
 /// The hash of the history at each place, by component.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Histories {
     seen: HashMap<(RingId, GroupId, u64), (u64, Member)>,
 }

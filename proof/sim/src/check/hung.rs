@@ -18,7 +18,7 @@ const PROPERTY: &str = "hung replicas";
 pub const WITHIN: Duration = Duration::from_millis(700);
 
 /// The hung services, and the latest view of each group that each node installed.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Hung {
     hang: HashSet<(Member, GroupId)>,
     last: HashMap<(Member, GroupId), (ViewNumber, Style, Replicas)>,

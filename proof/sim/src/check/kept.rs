@@ -43,7 +43,7 @@ struct Image {
 }
 
 /// The images that count, as the order of words has it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Kept {
     ranks: BTreeMap<RankId, BTreeMap<u64, Image>>,
     /// The image that has how far each rank was at last.

@@ -17,6 +17,7 @@ use crate::service::Entry;
 const PROPERTY: &str = "a counted call is one call";
 
 /// A call, as its caller counts it.
+#[derive(Clone)]
 struct Counted {
     /// The caller wants no reply to calls below this number.
     unanswered: u64,
@@ -44,7 +45,7 @@ pub struct End<'a> {
 }
 
 /// The calls of all callers that count them.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Keys {
     calls: HashMap<CallKey, Counted>,
     /// Other calls under the numbers of these.

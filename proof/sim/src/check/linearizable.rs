@@ -25,6 +25,7 @@ const LIMITS: Limits = Limits { steps: 2_000_000, configurations: 200_000 };
 
 /// A group seen as a counter: each call is executed as the next, and one that changes nothing names
 /// the last.
+#[derive(Clone)]
 struct Places;
 
 /// The effect of a call on the counter.
@@ -62,13 +63,14 @@ impl Model for Places {
 }
 
 /// The clients' history of a group.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Seen {
     registers: History<RegisterCall, RegisterReply>,
     places: History<Step, u64>,
 }
 
 /// A call under way.
+#[derive(Clone)]
 struct Open {
     group: GroupId,
     method: MethodId,
@@ -78,7 +80,7 @@ struct Open {
 }
 
 /// The clients' histories of all groups.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Linearizable {
     seen: BTreeMap<GroupId, Seen>,
     open: BTreeMap<(usize, CallId), Open>,

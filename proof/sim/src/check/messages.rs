@@ -9,7 +9,7 @@ const PROPERTY: &str = "messages are taken once";
 
 /// Messages that ranks have sent and taken, as far as that counts: a rank that goes back has not done
 /// what followed.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Messages {
     ranks: Vec<Rank>,
 }

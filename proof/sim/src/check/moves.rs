@@ -28,11 +28,12 @@ pub struct Told {
 }
 
 /// The latest report of every node about every group.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Moves {
     last: HashMap<(Member, GroupId), Known>,
 }
 
+#[derive(Clone)]
 struct Known {
     component: RingId,
     view: ViewNumber,

@@ -16,12 +16,13 @@ use super::{Verdict, demand};
 const PROPERTY: &str = "multicast";
 
 /// Results that nodes have sent to clients.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Multicasts {
     told: HashSet<(ClientId, GroupId, NodeId, Bytes)>,
 }
 
 /// How a call has ended.
+#[derive(Clone)]
 pub struct Ended<'a> {
     /// The group that was called.
     pub group: GroupId,

@@ -13,7 +13,7 @@ use crate::service::Entry;
 const PROPERTY: &str = "none executed twice";
 
 /// The calls in each replica's history.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Once {
     histories: HashMap<(Member, GroupId), HashSet<(ClientId, u64)>>,
 }

@@ -15,6 +15,7 @@ const PROPERTY: &str = "operations";
 pub const AGAIN: Duration = Duration::from_millis(200);
 
 /// How things stand.
+#[derive(Clone)]
 pub struct Place<'a> {
     /// The node that is drained, or is to have the primary.
     pub target: NodeId,

@@ -13,7 +13,7 @@ use super::{Verdict, demand};
 const PROPERTY: &str = "ordered time";
 
 /// Ordered time at each replica and place.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct OrderedTime {
     last: HashMap<(Member, GroupId), Time>,
     seen: HashMap<(RingId, GroupId, u64), (Time, Member)>,

@@ -23,7 +23,7 @@ const ENOUGH: usize = 2;
 const GOING: Duration = Duration::from_millis(500);
 
 /// Calls of a replica's history that nobody executes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Skipped {
     /// So many came with its state.
     before: Option<u64>,
@@ -32,7 +32,7 @@ struct Skipped {
 }
 
 /// Reports of poisonous calls, and deaths.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Poisons {
     /// When a client first asked a node for a call.
     asked: HashMap<CallKey, Time>,

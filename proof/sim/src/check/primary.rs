@@ -13,7 +13,7 @@ use super::{Verdict, demand};
 const PROPERTY: &str = "one primary per view";
 
 /// The reported primaries.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Primaries {
     seen: HashMap<(RingId, GroupId, ViewNumber), Option<Member>>,
     replicas: HashSet<(GroupId, Member)>,

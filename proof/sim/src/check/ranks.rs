@@ -21,7 +21,7 @@ const STEADY: u32 = 1;
 const TOLERANCE: Share = Share::percent(5 + 2 * 5 + 2);
 
 /// The managers' proposals and their effects.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Ranks {
     /// When a primary was to leave this host, or to come there, by the proposal of this member.
     touched: HashMap<(Member, NodeId), Time>,

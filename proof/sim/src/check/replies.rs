@@ -18,7 +18,7 @@ const PROPERTY: &str = "replies are right";
 pub type CallKey = (GroupId, ClientId, u64);
 
 /// The requests and their answers.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Replies {
     /// More than one where the caller used the number wrongly.
     asked: HashMap<CallKey, Vec<(MethodId, u64)>>,

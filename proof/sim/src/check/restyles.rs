@@ -29,7 +29,7 @@ pub struct Told {
 }
 
 /// The latest report of every node about every group's style.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Restyles {
     seen: HashMap<(RingId, GroupId, ViewNumber), (Style, Member)>,
     last: HashMap<(Member, GroupId), Known>,
@@ -38,6 +38,7 @@ pub struct Restyles {
     proposals: HashMap<(Member, GroupId), Time>,
 }
 
+#[derive(Clone)]
 struct Known {
     component: RingId,
     view: ViewNumber,

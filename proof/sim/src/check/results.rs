@@ -14,7 +14,7 @@ const PROPERTY: &str = "results as undisturbed";
 pub type State = Vec<Vec<u64>>;
 
 /// Undisturbed runs, and what was delivered.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Results {
     /// The states of each rank, one for each number of turns.
     undisturbed: BTreeMap<RankId, Vec<State>>,

@@ -15,7 +15,7 @@ use crate::trace::digest;
 const PROPERTY: &str = "sealed datagrams";
 
 /// All that was ever sealed, and the lives that opened it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Sealed {
     genuine: HashMap<u64, Time>,
     opened: HashSet<(Member, u64)>,

@@ -17,7 +17,7 @@ use crate::trace::digest;
 const PROPERTY: &str = "stateless calls are served";
 
 /// The executions of the stateless groups' replicas.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Served {
     groups: Vec<GroupId>,
     /// Members of the last view that they installed themselves.

@@ -21,7 +21,7 @@ pub fn most(nodes: usize) -> usize {
 }
 
 /// Changes of the membership since the network's shape changed.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Settling {
     rings: HashMap<Member, Vec<Member>>,
     counts: HashMap<Member, usize>,

@@ -22,7 +22,7 @@ pub const ROOMY: Share = Share::percent(60);
 const WAY: Duration = Duration::from_secs(10);
 
 /// The managers' proposals about overloaded hosts.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Sheds {
     /// Until when a host may refuse something, by the last proposal.
     until: HashMap<NodeId, Time>,

@@ -18,7 +18,7 @@ use super::{Verdict, demand};
 const PROPERTY: &str = "stability";
 
 /// The largest claims about each ring, and how each life left it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Stability {
     claims: HashMap<RingId, (u64, u64, Vec<Member>)>,
     /// Lives that ended in a ring: they may have held anything.

@@ -20,7 +20,7 @@ const PROPERTY: &str = "stale reads keep their bound";
 const DRIFT: u32 = 1_000;
 
 /// The places that replies named, with their times, and the floors of the reads under way.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Stale {
     /// For each group the largest place told so far, whenever it grew.
     told: BTreeMap<GroupId, Vec<(Time, u64)>>,

@@ -16,14 +16,14 @@ const PROPERTY: &str = "one start counts";
 pub type RankId = (u64, u32);
 
 /// The starts that were ordered and are over.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Starts {
     ranks: BTreeMap<RankId, Known>,
     /// Lives of nodes that were struck out.
     over: BTreeSet<Member>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Known {
     last: u64,
     runs: Option<Member>,

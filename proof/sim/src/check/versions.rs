@@ -9,7 +9,7 @@ use wire::{Member, NodeId, Program, RingId};
 use super::{Verdict, demand};
 
 /// The programs of all lives, and the rules of all components.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Versions {
     nodes: Vec<NodeId>,
     programs: BTreeMap<Member, Program>,

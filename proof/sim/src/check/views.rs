@@ -16,7 +16,7 @@ const PROPERTY: &str = "views agree";
 pub type Replicas = Vec<(Member, bool)>;
 
 /// All views seen.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Views {
     seen: HashMap<(RingId, GroupId, ViewNumber), (Replicas, Member)>,
     last: HashMap<(Member, GroupId), (RingId, ViewNumber)>,

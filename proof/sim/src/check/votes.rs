@@ -17,7 +17,7 @@ const PROPERTY: &str = "deviants are replaced, and nobody else";
 pub const FOUND_WITHIN: Duration = Duration::from_millis(250);
 
 /// The replicas' faults, and the nodes' reports of them.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Votes {
     /// Replicas whose state is not the group's, until it is replaced.
     wrong: HashSet<(GroupId, Member)>,

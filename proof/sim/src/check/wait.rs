@@ -21,7 +21,7 @@ const KIND_AT: usize = 3;
 const TOKEN: u8 = 2;
 
 /// All rings, by what is sent in them.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Wait {
     /// Datagrams in a turn while others want the token.
     turn: u64,
@@ -36,6 +36,7 @@ pub struct Wait {
 }
 
 /// One ring: the place of its token, and the members that wait for it.
+#[derive(Clone)]
 struct Ring {
     members: Vec<NodeId>,
     last: Option<Pass>,

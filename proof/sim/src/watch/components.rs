@@ -7,6 +7,7 @@ use wire::{GroupId, Member, RingId};
 use crate::check::hashed::HashMap;
 
 /// The knowledge of components.
+#[derive(Clone)]
 pub struct Components {
     of: HashMap<Member, RingId>,
     /// Nodes have disks; replicas of which a view has said that they have the state.

@@ -13,7 +13,7 @@ use crate::service::Entry;
 type Executed = (Member, GroupId, ClientId, u64);
 
 /// The checkers of histories.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Executions {
     once: Once,
     histories: Histories,

@@ -13,7 +13,7 @@ use wire::ordered::{NestedEnd, Request};
 use crate::replica::Child;
 
 /// The ends in a log.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Ends {
     /// By call, and by the last request that was in the log when it came; with its place in the
     /// order.

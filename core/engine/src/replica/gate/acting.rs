@@ -135,11 +135,19 @@ impl Replica {
     /// The service here has executed one more call of the history. Announces it in the order if
     /// others wait for that.
     pub(in crate::replica) fn note_executed(&mut self, effects: &mut Vec<Effect>) {
-        if self.lead.owes_word_of(self.history.executed) {
+        if self.owes_word_of(self.history.executed) {
             self.lead.speaks();
             effects.push(Effect::Tell(self.history.executed));
         } else {
             self.tell_successor(effects);
+        }
+    }
+
+    /// This call was to be tried here, and the order does not say that it was executed.
+    fn owes_word_of(&self, number: u64) -> bool {
+        match self.planted.is(Bug::AnswerTrialOnTheWayOut) {
+            true => self.lead.tries(number),
+            false => self.lead.owes_word_of(number),
         }
     }
 
@@ -166,7 +174,7 @@ impl Replica {
         outcome: ServiceOutcome,
         effects: &mut Vec<Effect>,
     ) {
-        if self.lead.owes_word_of(number) && !self.planted.is(Bug::AnswerTrialEarly) {
+        if self.owes_word_of(number) && !self.planted.is(Bug::AnswerTrialEarly) {
             self.gate.withheld = Some(Withheld { number, client, call, asked, outcome });
         } else {
             crate::replica::answer(client, call, asked, outcome, effects);

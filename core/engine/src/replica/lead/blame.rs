@@ -21,7 +21,7 @@ pub(crate) struct Blame {
 }
 
 /// The calls that are suspected.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Suspects {
     /// Calls that arrived up to the number were given to a leader that is gone with its node.
     ranges: VecDeque<(u64, Blame)>,

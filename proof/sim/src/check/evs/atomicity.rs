@@ -15,14 +15,14 @@ use crate::trace::mix;
 const PROPERTY: &str = "failure atomicity";
 
 /// A hash of each life's deliveries since its last regular configuration.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Atomicity {
     lives: HashMap<Member, Life>,
     /// Lives that went from a ring to the same next one: their deliveries, and the first of them.
     passages: HashMap<(RingId, RingId), (Told, Told, Member)>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Life {
     ring: Option<RingId>,
     together: Vec<Member>,

@@ -14,14 +14,14 @@ use crate::check::hashed::{HashMap, HashSet};
 const PROPERTY: &str = "basic delivery";
 
 /// The sent messages, and the ring of each life.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Basic {
     sent: HashMap<MessageId, Level>,
     members: HashMap<RingId, Vec<Member>>,
     lives: HashMap<Member, Life>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Life {
     ring: Option<RingId>,
     transitional: bool,

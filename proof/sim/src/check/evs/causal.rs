@@ -15,7 +15,7 @@ use crate::check::hashed::HashMap;
 const PROPERTY: &str = "causal order";
 
 /// The possible causes of each message, and how far each node is with each sender.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Causal {
     /// The ring that each life is in.
     rings: HashMap<Member, RingId>,

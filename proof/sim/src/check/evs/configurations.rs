@@ -15,7 +15,7 @@ use crate::check::hashed::HashMap;
 const PROPERTY: &str = "configuration changes";
 
 /// All lives and what they were told.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Configurations {
     lives: HashMap<Member, Life>,
     members: HashMap<RingId, Vec<Member>>,
@@ -23,7 +23,7 @@ pub struct Configurations {
     passages: HashMap<(RingId, RingId), (Vec<Member>, Member)>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Life {
     ring: Option<RingId>,
     transitional: Option<Vec<Member>>,

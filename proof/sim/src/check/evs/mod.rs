@@ -36,7 +36,7 @@ pub use ring::Level;
 use super::{Verdict, demand};
 
 /// All seven.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Evs {
     basic: basic::Basic,
     configurations: configurations::Configurations,

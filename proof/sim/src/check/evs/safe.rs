@@ -17,7 +17,7 @@ use crate::check::hashed::{HashMap, HashSet};
 const PROPERTY: &str = "safe delivery";
 
 /// Safe messages, the members that must deliver them, and the datagrams that reached each member.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Safe {
     members: HashMap<RingId, Vec<Member>>,
     together: HashMap<Member, Vec<Member>>,

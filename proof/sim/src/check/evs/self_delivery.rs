@@ -12,7 +12,7 @@ use crate::check::hashed::{HashMap, HashSet};
 const PROPERTY: &str = "self-delivery";
 
 /// Messages that their sender has not delivered to itself.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct SelfDelivery {
     own: HashMap<Member, HashSet<u64>>,
 }

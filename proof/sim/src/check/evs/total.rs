@@ -18,7 +18,7 @@ use crate::check::hashed::{HashMap, HashSet};
 const PROPERTY: &str = "total order";
 
 /// Everything delivered anywhere.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Total {
     place: HashMap<MessageId, (RingId, u64)>,
     rings: HashMap<RingId, BTreeMap<(u64, u64), Member>>,
@@ -26,7 +26,7 @@ pub struct Total {
 }
 
 /// How far a node is in a ring.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct At {
     last: (u64, u64),
     contiguous: u64,
