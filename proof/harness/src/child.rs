@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, process, thread};
 
-use node::realtime::fifo;
+use node::threads::set_helper_priority;
 use node::{EventRecord, Interest};
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use rustix::stdio::dup2_stderr;
@@ -91,7 +91,8 @@ fn run_node(
 ) -> Outcome<()> {
     let path = config.clone();
     let config = NodeConfig::from_toml(&fs::read_to_string(config)?)?;
-    fifo(config.realtime.helper_priority);
+    // As the daemon does.
+    set_helper_priority(config.realtime.helper_priority);
     let node = Node::start(config)?;
     node.reloads_from(move || {
         let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
