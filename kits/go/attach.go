@@ -62,6 +62,7 @@ func attach() (*link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the node cannot be reached: %w", err)
 	}
+	beginCloser()
 	node := &link{socket: socket, in: bufio.NewReaderSize(socket, 64<<10), out: bufio.NewWriterSize(socket, 64<<10)}
 	if begins := os.Getenv("STEADFAST_BEGINS"); begins != "" {
 		// Without the file all unanswered calls are blamed if this program dies: it serves anyway.

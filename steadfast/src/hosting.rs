@@ -13,7 +13,7 @@ pub use node::{
     attach, attach_in_lanes, cluster_state, write_backup,
 };
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
-pub use os::realtime;
+pub use os::{realtime, threads};
 
 /// A node's status, its own and its cluster's: [`Node::status`], `steadfast status --json`.
 pub mod status {

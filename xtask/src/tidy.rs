@@ -43,6 +43,7 @@ const RULES: &[(&str, Rule)] = &[
     ("experiments do not see each other", rust::experiments),
     ("nothing pure iterates in a random order", rust::random_order),
     ("tests and simulation do not sleep", rust::sleeps),
+    ("a node's threads have their class from one place", rust::threads),
     ("nothing is left undone", rust::leftovers),
     ("unsafe is where the kernel demands it", rust::unsafety),
     ("every message kind is in its table", kinds::tables),

@@ -46,6 +46,8 @@ fn carry(args: &Args) -> Result<(), Failure> {
     }
     let options = options(&read_config(&args.config)?, args.admin.as_deref())?;
     let log = log::start(args.log.as_deref())?;
+    // Those at the other ends of its connections see its death at once.
+    os::closer::begin();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()

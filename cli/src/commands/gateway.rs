@@ -120,6 +120,8 @@ fn serve(args: &Args) -> Result<(), Failure> {
         None => beside_client(args)?,
     };
     let log = log::start(args.log.as_deref())?;
+    // Those at the other ends of its connections see its death at once.
+    os::closer::begin();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()

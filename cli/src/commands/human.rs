@@ -104,6 +104,16 @@ fn troubles(status: &Status) -> Vec<String> {
             troubles.push(format!("realtime.{knob} is not in force: {why}"));
         }
     }
+    if let Grant::Refused(why) = &status.closer.standing {
+        troubles.push(why.clone());
+    }
+    if status.closer.lost > 0 {
+        troubles.push(format!(
+            "the node's closer was ended {} times by others and replaced: leave the process `steadfast \
+             close` alone, it has the node's death noticed at once",
+            status.closer.lost
+        ));
+    }
     let counters = &status.counters;
     let dropped = counters.malformed.total();
     if dropped > 0 {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
+use os::threads::set_helper_priority;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast::events::{Event, Interest};
-use steadfast::realtime::fifo;
 use steadfast::{
     DEFAULT_CONFIG, Folders, HostOptions, Node, NodeConfig, SHORT_CONFIG, StartError, Stopped,
     founder, key_file,
@@ -175,6 +175,8 @@ fn daemon(path: &Path, args: &Args) -> Result<(), Failure> {
         Ok(config)
     };
     let config = read()?;
+    // Before the first thread, so that each inherits it: a refusal is told by the node.
+    set_helper_priority(config.realtime.helper_priority);
     let log = log::start(args.log.as_deref())?;
     let ended = serve(path, &config, read);
     log.flush();
@@ -190,8 +192,6 @@ fn serve(
     // Before the node starts: a signal that comes while it starts must not kill it half-way.
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| Failure::Failed(format!("cannot handle signals: {error}")))?;
-    // Inherited by the threads of this program: a refusal is told by the node.
-    fifo(config.realtime.helper_priority);
     let node = Node::start(config.clone()).map_err(|error| match error {
         StartError::Config(_) | StartError::Unfounded(_) => Failure::usage(error),
         error => Failure::failed(error),

@@ -20,6 +20,7 @@ use std::thread;
 
 use bytes::{Bytes, BytesMut};
 use os::clock::wall_clock;
+use os::threads;
 use os::unix_socket::{Unheard, listen_at};
 use rustix::net::sockopt::socket_peercred;
 use tls::{Denied, Records};
@@ -130,10 +131,7 @@ impl Server {
             Unheard::Served => ServeError::Taken(path.into()),
             Unheard::Io(source) => wrap(source),
         })?;
-        thread::Builder::new()
-            .name("steadfast admin".into())
-            .spawn(move || entrance.accept(&listener))
-            .map_err(wrap)?;
+        threads::spawn("steadfast admin", move || entrance.accept(&listener)).map_err(wrap)?;
         self.path = Some(path.into());
         Ok(())
     }
@@ -261,7 +259,7 @@ impl Entrance {
             let _ = entrance.serve(stream, number, &who);
             lock(&entrance.closers).closers.remove(&number);
         };
-        if thread::Builder::new().name("admin connection".into()).spawn(body).is_err() {
+        if threads::spawn("admin connection", body).is_err() {
             lock(&self.closers).closers.remove(&number);
         }
     }

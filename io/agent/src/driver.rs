@@ -54,6 +54,8 @@ pub fn run<L: Ledger + 'static>(
     mut ledger: impl FnMut() -> L,
     begin: impl FnOnce(Stop),
 ) -> Result<(), AgentError> {
+    // Others see its death at once, however many images it holds in memory.
+    os::closer::begin();
     let (sender, events) = channel();
     begin(Stop(sender.clone()));
     let mut watch = ledger();
@@ -287,14 +289,13 @@ impl Driver {
     fn fetch(&mut self, place: Place, root: Root, from: Vec<String>) {
         let (taker, events) = (self.taker.clone(), self.events.clone());
         let body = move || {
-            os::sched::yield_to_others();
             let taken = taker.take(place, root, &from);
             if let Err(why) = &taken {
                 tracing::debug!(%place, why, "a copy cannot be had yet");
             }
             let _ = events.send(Event::Fetched(place, taken.map(|()| root)));
         };
-        let spawned = thread::Builder::new().name("steadfast take".into()).spawn(body);
+        let spawned = os::threads::spawn_behind("steadfast take", body);
         if let Err(error) = spawned {
             self.agent.handle_fetched(place, Err(error.to_string()));
         }

@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
 use image::{Parent, Place};
 use os::durable::make_folder;
@@ -33,16 +32,12 @@ pub(crate) fn start(folder: &Path, events: &Sender<Event>) -> Result<Sender<Writ
     for _ in 0..THREADS {
         let (folder, writes, events) = (folder.to_owned(), writes.clone(), events.clone());
         let body = move || write(&folder, &writes, &events);
-        thread::Builder::new()
-            .name("steadfast write".into())
-            .spawn(body)
-            .map_err(AgentError::Thread)?;
+        os::threads::spawn_behind("steadfast write", body).map_err(AgentError::Thread)?;
     }
     Ok(sender)
 }
 
 fn write(folder: &Path, writes: &Mutex<Receiver<Write>>, events: &Sender<Event>) {
-    os::sched::yield_to_others();
     loop {
         // Held while it waits: the other one waits for it, then.
         let next = writes.lock().unwrap_or_else(PoisonError::into_inner).recv();

@@ -155,9 +155,16 @@ impl Session {
     /// Targets were told. If they are news, all calls of the group go where they should be.
     pub(crate) fn learn(&mut self, now: Time, id: GroupId, targets: Targets, news: News) {
         let group = self.groups.get_mut(&id).expect("targets are told of known groups");
+        let (view, known) = (group.view(), group.targets.nodes.clone());
         if !group.learn(targets, news) {
             return;
         }
+        if group.view() > view {
+            // Who comes back lives. Calls to a new primary would else wait for half a second.
+            let come = group.targets.nodes.iter().filter(|target| !known.contains(target));
+            come.for_each(|target| self.links.forgive(now, target.address));
+        }
+        let group = &self.groups[&id];
         if let Some(period) = group.policy.period()
             && !self.effects.timers.is_set(Timer::Refresh(id))
         {

@@ -150,6 +150,14 @@ impl Links {
         self.records.get(&address).map(|record| record.avoid_until).filter(|until| *until > now)
     }
 
+    /// A newer view has a replica there again: whatever failed before, it may be dialled now. It still
+    /// counts as returning.
+    pub(crate) fn forgive(&mut self, now: Time, address: SocketAddr) {
+        if let Some(record) = self.records.get_mut(&address) {
+            record.avoid_until = record.avoid_until.min(now);
+        }
+    }
+
     /// The connection to this address; it is dialled if there is none. `None` at the limit.
     pub(crate) fn open(
         &mut self,

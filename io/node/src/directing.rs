@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::thread;
 
 use job::{Command, Director, Jobs};
 use os::clock::monotonic;
+use os::threads;
 use wire::{Duration, Time};
 
 use crate::control::Control;
@@ -38,9 +38,7 @@ impl Directing {
     ) -> Result<Directing, StartError> {
         let director = Director::default();
         let worker = Worker { control, director, shared: shared.clone(), _running: running };
-        thread::Builder::new()
-            .name("steadfast direct".into())
-            .spawn(move || worker.run())
+        threads::spawn("steadfast direct", move || worker.run())
             .map_err(|source| StartError::System { what: "a thread", source })?;
         Ok(Directing { shared })
     }

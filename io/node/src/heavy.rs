@@ -1,10 +1,8 @@
 //! Large buffers are freed by a thread of their own: else the ring's token waits.
 
-use std::thread;
-
 use bytes::Bytes;
 use os::memory::free_in_steps;
-use os::sched::yield_to_others;
+use os::threads;
 
 /// Buffers of fewer bytes are freed where they are.
 const HEAVY: usize = 8 << 20;
@@ -21,11 +19,7 @@ impl Drop for Heavy {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.0);
         // Without a thread the closure is dropped here, with the buffer.
-        let free = || {
-            yield_to_others();
-            free_in_steps(buffer);
-        };
-        let _ = thread::Builder::new().name("steadfast free".into()).spawn(free);
+        let _ = threads::spawn_behind("steadfast free", || free_in_steps(buffer));
     }
 }
 

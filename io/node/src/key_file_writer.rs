@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 use config::key_file;
 use engine::KeyCommand;
+use os::threads;
 use os::waker::Waker;
 use seal::{ClusterKey, Keys, Seal};
 use wire::keys::{KeyName, OfferedKey};
@@ -49,7 +49,7 @@ impl KeyFileWriter {
     ) -> std::io::Result<KeyFileWriter> {
         let (commands, waiting) = sync_channel(MAX_ORDERS);
         let writer = Writer { path, keys, orders, waker, _running: running };
-        thread::Builder::new().name("steadfast keys".into()).spawn(move || writer.run(&waiting))?;
+        threads::spawn("steadfast keys", move || writer.run(&waiting))?;
         Ok(KeyFileWriter { commands })
     }
 

@@ -83,7 +83,7 @@ pub use manager::cluster_state;
 pub use node::Node;
 pub use os::own_time::OwnTime;
 pub use os::ports::{free_ring_addresses, free_ring_addresses_at};
-pub use os::{realtime, sched};
+pub use os::{realtime, sched, threads};
 pub use service::{
     BoxError, Call, Context, Factory, HostOptions, Service, digest_of_bytes, has_same_bytes,
 };

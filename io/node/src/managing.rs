@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
 
 use config::ManagerKnobs;
 
 use manager::{Manager, Proposal};
 use os::clock::monotonic;
+use os::threads;
 use wire::{RingId, Time};
 
 use crate::control::Control;
@@ -66,9 +66,7 @@ impl Managing {
             ring: RingId::default(),
             _running: running,
         };
-        thread::Builder::new()
-            .name("steadfast manage".into())
-            .spawn(move || worker.run(&stopped))
+        threads::spawn("steadfast manage", move || worker.run(&stopped))
             .map_err(|source| StartError::System { what: "a thread", source })?;
         Ok(Managing { _stop: stop })
     }

@@ -4,10 +4,10 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::Duration;
 
 use config::{Config, NodeAddress};
+use os::threads;
 
 use crate::control::Control;
 use crate::error::StartError;
@@ -63,7 +63,7 @@ impl Names {
                 }
             }
         };
-        thread::Builder::new().name("steadfast names".into()).spawn(body)?;
+        threads::spawn("steadfast names", body)?;
         Ok(Some(Names { _end: end }))
     }
 }

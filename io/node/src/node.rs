@@ -5,15 +5,16 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
-use std::thread;
 use std::time::Instant;
 
 use admin::PoisonedCall;
 use admin::events::{Interest, Stamped};
 use admin::status::{Counters, ProgramStatus, Status};
 use config::{Config, Execution, ProgramConfig};
+use os::closer;
 use os::durable::Lock;
 use os::realtime::Inherited;
+use os::threads;
 use os::waker::Waker;
 use supervisor::{ProgramError, Programs};
 use wire::limits::MAX_ORDERS;
@@ -119,6 +120,8 @@ impl Node {
         names::look_up(&mut config)?;
         config.check()?;
         let _inherited = Inherited::begin(config.realtime.helper_priority);
+        // A refusal is told in the status.
+        closer::begin();
         let life = incarnation::next(config.data_dir.as_deref(), config.nodes.len() == 1)?;
         let me = Member { node: config.node, incarnation: life.incarnation };
         let waker = Arc::new(Waker::new().map_err(|error| system("an eventfd")(error.into()))?);
@@ -553,5 +556,5 @@ fn spawn(mut plane: Plane, control: Arc<Control>, running: Sender<()>) -> std::i
         drop(plane);
         drop(running);
     };
-    thread::Builder::new().name("steadfast plane".into()).spawn(body).map(drop)
+    threads::spawn("steadfast plane", body).map(drop)
 }

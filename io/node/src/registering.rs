@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::thread;
 
 use config::RegistryKnobs;
 use os::clock::{monotonic, wall_clock};
+use os::threads;
 use registry::{Registrar, Terms};
 use wire::{Duration, Time};
 
@@ -41,9 +41,7 @@ impl Registering {
         let terms = knobs.groups.map(|technique| Terms { technique, ..knobs.terms });
         let registrar = Registrar::new(control.me, terms);
         let worker = Worker { control, registrar, shared: shared.clone(), _running: running };
-        thread::Builder::new()
-            .name("steadfast registry".into())
-            .spawn(move || worker.run())
+        threads::spawn("steadfast registry", move || worker.run())
             .map_err(|source| StartError::System { what: "a thread", source })?;
         Ok(Registering { shared })
     }

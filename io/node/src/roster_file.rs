@@ -9,10 +9,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
-use std::thread;
 use std::time::Duration;
 
 use os::durable;
+use os::threads;
 use os::waker::Waker;
 use wire::roster::Roster;
 
@@ -43,7 +43,7 @@ impl RosterFile {
             let _running = running;
             keep_all(&path, &rosters, &orders, &waker);
         };
-        thread::Builder::new().name("steadfast roster".into()).spawn(body)?;
+        threads::spawn("steadfast roster", body)?;
         Ok(RosterFile(sender))
     }
 

@@ -22,9 +22,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 
 use engine::Transfer;
+use os::threads;
 use wire::{GroupId, NodeId};
 
 use crate::order::Order;
@@ -166,9 +166,5 @@ fn fetch_all(fetches: &Mutex<Receiver<Fetcher>>, plane: &ToPlane) {
 
 /// Behind all others: a service's calls go first.
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let behind = move || {
-        os::sched::yield_to_others();
-        body();
-    };
-    thread::Builder::new().name(name.into()).spawn(behind).map(drop)
+    threads::spawn_behind(name, body).map(drop)
 }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use wire::Duration;
 
 use crate::sched::{self, Class, Reserve};
+use crate::threads::set_helper_priority;
 
 mod awake;
 
@@ -208,7 +209,7 @@ impl Inherited {
     /// where the data-plane thread asks ([`Realtime::apply`]).
     pub fn begin(priority: u8) -> Inherited {
         let before = sched::class(None).ok().filter(|_| priority > 0);
-        let changed = before.is_some() && fifo(priority) == Grant::InForce;
+        let changed = before.is_some() && set_helper_priority(priority) == Grant::InForce;
         Inherited { before: before.filter(|_| changed) }
     }
 }

@@ -5,9 +5,10 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
+use os::threads;
 use rustix::net::SendFlags;
 
 use crate::client::{Client, ClientError};
@@ -69,8 +70,7 @@ impl Keeper {
             changed: Condvar::new(),
         });
         let its = shared.clone();
-        let thread =
-            thread::Builder::new().name("steadfast keeps".into()).spawn(move || its.keep())?;
+        let thread = threads::spawn("steadfast keeps", move || its.keep())?;
         let waits = |state: &mut State| state.standing.is_none();
         let waited = shared.changed.wait_timeout_while(shared.lock(), FIRST_WITHIN, waits);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;

@@ -77,6 +77,8 @@ impl Opened {
         path: PathBuf,
         token: [u8; TOKEN],
     ) -> Result<(Opened, Welcome, Option<File>, Notes), JobError> {
+        // So that the agent sees the rank's death at once, however much memory it has.
+        os::closer::begin();
         match Link::open(&path, token) {
             Ok((link, welcome, file, notes)) => {
                 Ok((Opened { path, token, link }, welcome, file, notes))

@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io;
-use std::thread;
 
 use memlog::Writer;
 use wire::rank::{Array, MAX_PIECES, PAGE, Snapshot, Span};
@@ -78,7 +77,6 @@ impl Staging {
         let from = std::mem::replace(&mut self.prepared, bytes);
         let room = self.mapping.room();
         let body = move || {
-            os::sched::yield_to_others();
             for at in (from..bytes).step_by(AT_ONCE) {
                 let count = (AT_ONCE as u64).min((bytes - at).next_multiple_of(PAGE));
                 if room.populate(at as usize, count as usize).is_err() {
@@ -86,7 +84,7 @@ impl Staging {
                 }
             }
         };
-        let _ = thread::Builder::new().name("steadfast staging".into()).spawn(body);
+        let _ = os::threads::spawn_behind("steadfast staging", body);
     }
 
     /// Copies these stretches of the arena, and what has changed of the arrays beside it; `None`: all

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
-use std::thread;
 
 use admin::status::ProgramStatus;
 use bytes::Bytes;
 use config::ProgramConfig;
+use os::threads;
 use os::waker::Waker;
 use wire::{Duration, Member};
 
@@ -59,7 +59,7 @@ impl Programs {
             sender.clone(),
         );
         let body = move || supervisor.run(&notices);
-        thread::Builder::new().name("steadfast programs".into()).spawn(body)?;
+        threads::spawn("steadfast programs", body)?;
         Ok(Programs { notices: sender, trials })
     }
 

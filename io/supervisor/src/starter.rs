@@ -2,10 +2,10 @@
 //! its threads have it from there.
 
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
-use std::thread;
 
 use os::realtime::{Grant, fifo_or_ordinary};
 use os::sched::{Class, class};
+use os::threads;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -39,7 +39,7 @@ impl Starter {
         if self.0.is_none() {
             let (sender, jobs) = channel::<Job>();
             let body = move || jobs.into_iter().for_each(|job| job());
-            thread::Builder::new().name("steadfast starts".into()).spawn(body).ok()?;
+            threads::spawn("steadfast starts", body).ok()?;
             self.0 = Some(sender);
         }
         self.0.as_ref()
@@ -64,6 +64,8 @@ fn job<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use os::realtime::fifo;
+
+    use std::thread;
 
     use super::*;
 

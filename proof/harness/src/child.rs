@@ -3,9 +3,9 @@
 use std::io::{Write, stdin, stdout};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{fs, process, thread};
+use std::{env, fs, process, thread};
 
-use node::realtime::fifo;
+use node::threads::set_helper_priority;
 use node::{EventRecord, Interest};
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use rustix::stdio::dup2_stderr;
@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 use steadfast::{
     AckLevel, Durability, Execution, GroupOptions, HostOptions, Node, NodeConfig, Style,
 };
+use wire::attach::GROUP_VARIABLE;
 
 use crate::allocator::allocated;
 use crate::echo::{self, Counted, Echo};
 use crate::objects::{self, Objects};
 use crate::process::{Line, Question, Role};
-use crate::{Entry, Outcome, bail, floor, hog, machine};
+use crate::{Entry, Outcome, bail, floor, hog, laden, machine};
 
 /// Address space of a program that serves objects.
 const OBJECTS_MEMORY: u64 = 1 << 30;
@@ -47,6 +48,7 @@ pub(crate) fn run(role: Role, experiments: &'static [Entry]) -> Outcome<()> {
             run_node(&config, host, when_told, experiments)
         }
         Role::Objects { log } => serve_objects(&log),
+        Role::Echoes => serve_echoes(),
         Role::Spin => loop {
             std::hint::spin_loop();
         },
@@ -68,6 +70,7 @@ pub(crate) fn run(role: Role, experiments: &'static [Entry]) -> Outcome<()> {
 /// Hosts a replica of each of these groups.
 fn host(node: &Node, groups: &[String], experiments: &[Entry]) -> Outcome<()> {
     'groups: for group in groups {
+        laden::touch(group);
         for entry in experiments {
             if (entry.host)(node, group)? {
                 continue 'groups;
@@ -91,7 +94,8 @@ fn run_node(
 ) -> Outcome<()> {
     let path = config.clone();
     let config = NodeConfig::from_toml(&fs::read_to_string(config)?)?;
-    fifo(config.realtime.helper_priority);
+    // As the daemon does.
+    set_helper_priority(config.realtime.helper_priority);
     let node = Node::start(config)?;
     node.reloads_from(move || {
         let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
@@ -169,6 +173,12 @@ fn serve_objects(log: &PathBuf) -> Outcome<()> {
     let ended = steadfast::attach(Objects::default);
     eprintln!("{} ends: {ended:?}", process::id());
     Ok(ended?)
+}
+
+/// The life of a program that serves echoes, in the memory that its group's name says.
+fn serve_echoes() -> Outcome<()> {
+    laden::touch(&env::var(GROUP_VARIABLE).unwrap_or_default());
+    Ok(steadfast::attach(Counted::<Echo>::default)?)
 }
 
 /// How the replicas of a group are hosted: its name says it, up to a dash.

@@ -20,6 +20,7 @@ pub mod grpc;
 pub mod hog;
 pub mod hosts;
 pub mod jobs;
+pub mod laden;
 pub mod lateness;
 pub mod machine;
 pub mod namespaces;

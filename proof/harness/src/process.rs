@@ -33,6 +33,8 @@ pub enum Role {
         /// Its output, and its last words when it dies, are appended to this file.
         log: PathBuf,
     },
+    /// A replica of echoes, attached to the node that started it.
+    Echoes,
     /// Takes all the processor time that it can get.
     Spin,
     /// A thread for each processor that computes a part of the time.

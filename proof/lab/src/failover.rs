@@ -1,22 +1,25 @@
 //! The gap that a client sees when the node of the primary goes.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use node::{EventKind, EventRecord};
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 use serde::Serialize;
 use serde_json::json;
 use steadfast::NodeId;
 
 use harness::caller::Caller;
-use harness::cluster::{Cluster, Placement, Plan, Where, wall};
+use harness::child::hosted;
+use harness::cluster::{Cluster, Placement, Plan, Programs, Where, wall};
 use harness::figures::{median_and_worst, quantile};
 use harness::hog::{self, Under};
 use harness::hosts::Way;
+use harness::process::Role;
 use harness::report::row;
 use harness::styles::By;
-use harness::{Experiment, Outcome, Run, name};
+use harness::{Experiment, Outcome, Run, laden, name};
 
 /// The replies after a fault that count as those around it: 20 ms of them.
 const AROUND: usize = 20;
@@ -45,6 +48,12 @@ pub struct Options {
     /// The ring's token time-out, in milliseconds, if not that by default.
     #[arg(long, value_name = "MS")]
     token_timeout_ms: Option<u64>,
+    /// Mebibytes that the process of each replica touches: the kernel frees them when it dies.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    state_mib: usize,
+    /// Replicas are programs of their own beside the nodes, and one of these is killed.
+    #[arg(long)]
+    programs: bool,
     #[command(flatten)]
     under: Under,
     #[command(flatten)]
@@ -116,6 +125,14 @@ fn timeline(
     })
 }
 
+impl Options {
+    /// The group that is called.
+    fn group(&self) -> &'static str {
+        static GROUP: OnceLock<&str> = OnceLock::new();
+        GROUP.get_or_init(|| laden::group(self.style.echo()[0], self.state_mib))
+    }
+}
+
 impl Experiment for Options {
     const NAME: &'static str = "failover";
     const SMOKE: &'static str = "--kills 1 --nodes 3";
@@ -125,6 +142,13 @@ impl Experiment for Options {
     }
 
     fn run(&self, run: &Run) -> Outcome<()> {
+        if self.programs && self.fault != Fault::Kill {
+            return Err("--programs: a program is killed; leave --fault".into());
+        }
+        let group = self.group();
+        let programs = || -> Outcome<_> {
+            Ok(Programs::AtStart(hosted(group)?.group, Role::Echoes.command()?))
+        };
         let placement = match (self.fault, self.at.placement()) {
             (Fault::Cut, Placement::Loopback) => Placement::Hosts { links: 1 },
             (_, placement) => placement,
@@ -134,16 +158,20 @@ impl Experiment for Options {
             class: self.under.class(),
             token_timeout: self.token_timeout_ms.map(Duration::from_millis),
             storage: self.style.is_on_disk().then(|| self.storage.clone()),
-            ..Plan::of(self.nodes, self.replicas, self.style.echo())
+            programs: self.programs.then(programs).transpose()?,
+            ..Plan::of(self.nodes, self.replicas, &[group])
         })?;
-        let caller = Caller::start_in(cluster.connect()?, self.style.echo()[0], self.under.class());
+        let caller = Caller::start_in(cluster.connect()?, group, self.under.class());
         caller.wait_steady(0)?;
         // This thread strikes and listens: it must not wait for the hogs either.
         hog::take(self.under.class())?;
         let _hogs = self.under.start()?;
         run.begin(&format!(
-            "{:?} of the primary's node of a {} group under 1,000 calls/s; times in ms",
-            self.fault, self.style
+            "{:?} of the primary's {} of a {} group under 1,000 calls/s, {} MiB touched; times in ms",
+            self.fault,
+            if self.programs { "program" } else { "node" },
+            self.style,
+            self.state_mib,
         ));
         let table = run.table(
             "fault=number:6, node:7, detected=detected_ms:11.1, ring=ring_ms:8.1, \
@@ -168,11 +196,17 @@ impl Experiment for Options {
 
 /// One fault, from a whole cluster to a whole cluster.
 fn strike(options: &Options, cluster: &mut Cluster, caller: &Caller) -> Outcome<Timeline> {
-    let (fault, group) = (options.fault, options.style.echo()[0]);
+    let (fault, group) = (options.fault, options.group());
     cluster.take_events();
     let node = cluster.view(group).primary.ok_or("the group has no primary")?;
     let view = cluster.view(group).number;
     let time = match fault {
+        Fault::Kill if options.programs => {
+            let program = cluster.programs_of(&[node])?;
+            let time = wall();
+            kill_process(*program.first().ok_or("the primary has no program")?, Signal::KILL)?;
+            time
+        }
         Fault::Kill => cluster.signal(node, Signal::KILL)?,
         Fault::Stop => cluster.signal(node, Signal::STOP)?,
         Fault::Cut => {
@@ -192,6 +226,8 @@ fn strike(options: &Options, cluster: &mut Cluster, caller: &Caller) -> Outcome<
     caller.wait_steady(time)?;
     let mut timeline = timeline(time, node, caller, &cluster.take_events())?;
     let back = match fault {
+        // Its node starts it again.
+        Fault::Kill if options.programs => wall(),
         Fault::Kill => {
             let back = wall();
             cluster.start_node(node)?;
@@ -225,7 +261,8 @@ fn summarize(options: &Options, run: &Run, timelines: &[Timeline], failed: &[Str
     let (count, failed) = (timelines.len(), failed.len());
     let line = json!({
         "peer": "steadfast", "measure": "blackout", "style": name(options.style),
-        "fault": name(options.fault), "k": options.replicas, "nodes": options.nodes, "n": count,
+        "fault": name(options.fault), "state_mib": options.state_mib,
+        "of": if options.programs { "program" } else { "node" }, "k": options.replicas, "nodes": options.nodes, "n": count,
         "gap_ms": gap, "p99_gap_ms": p99, "worst_gap_ms": worst, "p99_later_gap_ms": later,
         "worst_return_gap_ms": worst_return,
         "detected_ms": median(|timeline| timeline.detected_ms),

@@ -66,7 +66,7 @@ const BELOW: &[(&str, &str)] = &[
     ("proof/papers", "steadfast client harness job manager node rank wire"),
     ("examples/client", "steadfast"),
     ("python", ""),
-    ("python/client", "client"),
+    ("python/client", "client os"),
     ("python/jobs", "rank"),
     ("xtask", ""),
 ];

@@ -67,6 +67,10 @@ const CLOCK_READERS: &[(&str, &str)] = &[
 const LOOKUPS_ONLY: &[&str] =
     &["proof/sim/src/check/", "proof/sim/src/watch.rs", "proof/sim/src/watch/"];
 
+/// Code of a node's process, in which no thread may be an ordinary one by mistake.
+const OF_NODES: &[&str] =
+    &["io/admin/src/", "io/node/src/", "io/qosd/src/keeper.rs", "io/supervisor/src/"];
+
 /// Files with unsafe code, and what for. The soundness reason stands beside the code.
 const UNSAFE_FILES: &[(&str, &str)] = &[
     (
@@ -81,6 +85,10 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("io/memlog/src/memory.rs", "memory that one process writes and others read"),
     ("io/rank/src/tracker/written.rs", "the calls that tell which pages are written"),
     ("io/rank/tests/limited.rs", "limits that a test takes for one of its threads"),
+    (
+        "io/os/src/closer.rs",
+        "a process that shares this one's memory, and the kernel's list of a thread's futexes",
+    ),
     ("io/os/src/memory.rs", "how the kernel gives and takes the pages of a buffer"),
     ("io/os/src/sched.rs", "the calls that set and read the class of a thread"),
     ("core/ring/tests/allocations.rs", "an allocator that counts, for this test's program alone"),
@@ -190,6 +198,21 @@ pub fn sleeps(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Threads that are started elsewhere have the class of their starter, or none.
+pub fn threads(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, source) in tree.sources().filter(|(path, _)| within(path, OF_NODES)) {
+        let (code, _) = source.without_tests();
+        for word in ["thread::Builder", "thread::spawn"] {
+            for place in places(code, word) {
+                let message = format!("{word}: os::threads decides the class of a node's threads");
+                findings.push(Finding::error(path, line_of(&source.code, place), message));
+            }
+        }
+    }
+    findings
+}
+
 pub fn leftovers(tree: &Tree) -> Vec<Finding> {
     let undone = ["todo!", "unimplemented!", "dbg!"];
     let mut findings = words(tree, &undone, |_| true, "finish it");
@@ -283,6 +306,18 @@ mod tests {
         assert_eq!(count(sleeps, "proof/sim/src/a.rs", text), 1);
         let found = found(sleeps, &[("io/node/src/a.rs", in_tests)]);
         assert!(found[0].starts_with("io/node/src/a.rs:3:"), "{found:?}");
+    }
+
+    #[test]
+    fn a_nodes_threads_have_their_class_from_one_place() {
+        let text = "fn a() { std::thread::spawn(b); }";
+        assert_eq!(count(threads, "io/node/src/a.rs", text), 1);
+        assert_eq!(count(threads, "io/node/tests/a.rs", text), 0);
+        assert_eq!(count(threads, "io/client/src/a.rs", text), 0);
+        assert_eq!(
+            count(threads, "io/node/src/a.rs", "fn a() { os::threads::spawn(\"\", b); }"),
+            0
+        );
     }
 
     #[test]

@@ -62,6 +62,7 @@ fn seen(nodes: &[u32], groups: Vec<GroupStatus>) -> Status {
         manager: None,
         programs: Vec::new(),
         realtime: Default::default(),
+        closer: Default::default(),
         sockets: Default::default(),
         versions: Default::default(),
         nested: Default::default(),

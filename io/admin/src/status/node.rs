@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use engine::NestedStatus;
 use os::clock::monotonic;
+use os::closer::CloserStatus;
 use os::realtime::RealtimeStatus;
 use serde::{Deserialize, Serialize};
 use wire::{Incarnation, Member, NodeId};
@@ -45,6 +46,9 @@ pub struct Status {
     /// Which of the settings in `[realtime]` the system has granted.
     #[serde(default)]
     pub realtime: RealtimeStatus,
+    /// The process that closes this one's sockets when it dies.
+    #[serde(default)]
+    pub closer: CloserStatus,
     /// TLS at the ports for clients and administrators.
     #[serde(default)]
     pub tls: TlsStatus,

@@ -94,6 +94,29 @@ fn the_lost_target_is_avoided_until_it_answers_again() {
 }
 
 #[test]
+fn a_node_that_comes_back_in_a_newer_view_is_dialled_at_once() {
+    for round in 0..10 {
+        let mut cluster = bound(3);
+        let learn = |cluster: &mut Cluster, outcome, view, nodes: &[u32]| {
+            let answer = Manner::Answer(outcome, Some(targets(view, nodes)));
+            cluster.node(2).script.push_back(answer);
+            cluster.finish(ms(1_000)).unwrap();
+        };
+        // It is dialled in vain again and again, and avoided for half a second at a time.
+        cluster.kill(1);
+        learn(&mut cluster, answer("ok"), 2, &[2, 1]);
+        cluster.run(ms(3_000 + 50 * round));
+        learn(&mut cluster, answer("ok"), 3, &[2, 3]);
+        cluster.node(1).up = true;
+        let before = cluster.now;
+        learn(&mut cluster, Outcome::NotPrimary, 4, &[1, 2]);
+        let took = cluster.now - before;
+        assert!(took < ms(2), "a client that avoids it waits for {took:?}");
+        assert_eq!(cluster.requests.last().unwrap().1, address(1));
+    }
+}
+
+#[test]
 fn not_primary_with_newer_targets_leads_there_at_once() {
     let mut cluster = bound(3);
     let news = Some(targets(2, &[3, 1]));

@@ -76,6 +76,8 @@ impl Incoming {
     pub fn connect() -> Result<Incoming, AttachError> {
         let path = env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
         let path = path.ok_or(AttachError::NotStartedByNode(SOCKET_VARIABLE))?;
+        // So that its node sees its death at once, however much memory it has.
+        os::closer::begin();
         let stream = UnixStream::connect(&path);
         Ok(Incoming::new(stream.map_err(|source| AttachError::Connect { path, source })?))
     }

@@ -9,7 +9,6 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 use bytes::{Bytes, BytesMut};
 use engine::{Command, NestedCall, NestedError, Ticket};
@@ -85,8 +84,8 @@ pub(super) fn serve(
         let replica = Replica::new(group, 0, make(), Style::Stateless, Some(line.clone()));
         let replica = replica.expect("no state is tried here");
         let (give, queue) = channel();
-        let lane_thread = thread::Builder::new().name(format!("lane {lane:?}"));
-        threads.push(lane_thread.spawn(move || work(replica, &queue, &line))?);
+        let body = move || work(replica, &queue, &line);
+        threads.push(os::threads::spawn(format!("lane {lane:?}"), body)?);
         lanes.insert(lane, give);
     }
     let ended = hand_out(&mut node, &outward, |lane, job| {

@@ -2,12 +2,12 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread;
 
 use bytes::Bytes;
 use config::Execution;
 use engine::{Command, NestedCall, NestedError};
 use os::realtime::fifo_or_ordinary;
+use os::threads;
 use os::waker::Waker;
 use wire::{GroupId, Lane};
 
@@ -123,7 +123,7 @@ impl Plan {
         let (jobs, queue) = channel();
         // Linux shows 15 bytes of a thread's name.
         let name = format!("replica {}", self.name.replace('\0', ""));
-        let spawned = thread::Builder::new().name(name).spawn(move || {
+        let spawned = threads::spawn(name, move || {
             let clocks = results.clocks.clone();
             clocks.iter().for_each(|clocks| clocks.enter(group, (serial, lane)));
             work(replica, queue, results);

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
-use std::thread;
 
 use bytes::Bytes;
 use config::ProgramConfig;
+use os::threads;
 use supervisor::Tried;
 use wire::attach::TRIAL_VARIABLE;
 use wire::limits::MAX_TRIED_STATE;
@@ -106,7 +106,7 @@ fn begin(control: &Arc<Control>, config: &ProgramConfig) -> Verdict {
         // Nobody waits any more if the upgrade has been given up.
         let _ = ended.try_send(run(&control, &config));
     };
-    match thread::Builder::new().name("steadfast trial".into()).spawn(body) {
+    match threads::spawn("steadfast trial", body) {
         Ok(_) => Verdict::Awaited(awaited),
         Err(error) => Verdict::Refused(format!("there is no thread for its trial: {error}")),
     }
@@ -132,6 +132,8 @@ fn run(control: &Control, config: &ProgramConfig) -> Result<Tried, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     #[test]

@@ -5,6 +5,7 @@ use admin::status::{
 };
 use engine::Stack;
 use os::clock::monotonic;
+use os::closer;
 use wire::{GroupId, Share, Time};
 
 use super::{Keeping, Plane};
@@ -27,6 +28,7 @@ impl Plane {
         let seal = transport.seal_status().map(|seal| seal.with_change(status.keys.as_ref()));
         let mut status = Status {
             realtime: self.pacing.granted(),
+            closer: closer::status(),
             tls: TlsStatus { clients, ..profile.tls.clone() },
             sockets: transport.sockets(),
             seal,

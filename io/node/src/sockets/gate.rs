@@ -10,10 +10,11 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use admin::status::HandshakeCounters;
 use os::clock::{monotonic, timeout};
+use os::threads;
 use os::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tls::Server;
@@ -65,8 +66,7 @@ impl Gate {
             paused_until: Time::ZERO,
             scratch: vec![0; READ].into(),
         };
-        let thread =
-            thread::Builder::new().name("steadfast gate".into()).spawn(move || porter.run())?;
+        let thread = threads::spawn("steadfast gate", move || porter.run())?;
         Ok(Gate { address, tally, closed, waker, thread: Some(thread) })
     }
 

@@ -4,10 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use os::durable::Lock;
+use os::threads;
 use store::{Done, Failure, FailureKind, Lane, Op};
 
 use super::error::StorageError;
@@ -56,7 +57,7 @@ impl Disk {
             let (asked, questions) = sync_channel(1);
             let (hand, answered, wake) = (hand(), answered.clone(), wake.clone());
             let work = move || serve(lane, hand, &questions, &answered, &*wake);
-            let thread = thread::Builder::new().name(name.into()).spawn(work);
+            let thread = threads::spawn(name, work);
             disk.threads.push(thread.map_err(StorageError::Thread)?);
             disk.lanes[lane as usize] = Some(asked);
         }

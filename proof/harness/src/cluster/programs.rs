@@ -77,12 +77,7 @@ impl Cluster {
 
     /// Kills the programs of these nodes at once. How many ran.
     pub fn kill_programs(&self, nodes: &[NodeId]) -> Outcome<usize> {
-        let mut victims = Vec::new();
-        for id in nodes {
-            let status = self.node(*id)?.status()?;
-            let pids = status.programs.iter().filter_map(|program| program.pid);
-            victims.extend(pids.filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)));
-        }
+        let victims = self.programs_of(nodes)?;
         for pid in &victims {
             match kill_process(*pid, Signal::KILL) {
                 // It has ended by itself since.
@@ -91,6 +86,17 @@ impl Cluster {
             }
         }
         Ok(victims.len())
+    }
+
+    /// The programs that run at these nodes.
+    pub fn programs_of(&self, nodes: &[NodeId]) -> Outcome<Vec<Pid>> {
+        let mut found = Vec::new();
+        for id in nodes {
+            let status = self.node(*id)?.status()?;
+            let pids = status.programs.iter().filter_map(|program| program.pid);
+            found.extend(pids.filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)));
+        }
+        Ok(found)
     }
 
     /// Stops the programs of a group at all nodes; returns when no node knows a replica of it any

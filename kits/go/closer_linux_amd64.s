@@ -1,0 +1,62 @@
+#include "textflag.h"
+
+// func cloneCloser(flags, stack, held uintptr) (pid uintptr)
+//
+// The parent returns. The child has no goroutine, so nothing of Go's runs in it: system calls alone,
+// on a stack of its own.
+TEXT ·cloneCloser(SB), NOSPLIT, $0-32
+	MOVQ flags+0(FP), DI
+	MOVQ stack+8(FP), SI
+	MOVQ held+16(FP), R12
+	XORL DX, DX
+	XORL R10, R10
+	XORL R8, R8
+	MOVL $56, AX // clone
+	SYSCALL
+	CMPQ AX, $0
+	JEQ  child
+	MOVQ AX, pid+24(FP)
+	RET
+
+child:
+	MOVL $112, AX // setsid
+	SYSCALL
+
+sleep:
+	MOVL  32(R12), DX // held.word
+	TESTL $0x40000000, DX // FUTEX_OWNER_DIED
+	JNE   dead
+	LEAQ  32(R12), DI
+	XORL  SI, SI // FUTEX_WAIT
+	XORL  R10, R10
+	MOVL  $202, AX // futex
+	SYSCALL
+	JMP   sleep
+
+dead:
+	XORL DI, DI
+	MOVL $0xffffffff, SI
+	XORL DX, DX
+	MOVL $436, AX // close_range
+	SYSCALL
+
+	// The memory is to be this process's to free: the other threads' end comes first.
+	MOVL 36(R12), DI // held.owner
+	XORL SI, SI
+	MOVL $434, AX // pidfd_open
+	SYSCALL
+	CMPQ AX, $0
+	JLT  exit
+	MOVL AX, 40(R12)  // held.poll: its descriptor
+	MOVL $1, 44(R12)  // POLLIN
+	LEAQ 40(R12), DI
+	MOVL $1, SI
+	MOVL $1000, DX
+	MOVL $7, AX // poll
+	SYSCALL
+
+exit:
+	XORL DI, DI
+	MOVL $231, AX // exit_group
+	SYSCALL
+	INT  $3
