@@ -99,9 +99,11 @@ impl Disk {
         self.begun = self.log.len();
         let snapshots = self.snapshots.values().map(|(_, kept)| kept.clone());
         let covered = |strand| self.snapshots.get(&strand).map_or(0, |(covers, _)| *covers);
-        let log = self.log.iter().enumerate().filter(|(_, kept)| {
-            kept.strand.is_some() || kept.kind.is_some()
-        });
+        let log = self
+            .log
+            .iter()
+            .enumerate()
+            .filter(|(_, kept)| kept.strand.is_some() || kept.kind.is_some());
         let records =
             log.filter(|(at, kept)| *at >= covered(kept.strand)).map(|(_, kept)| kept.clone());
         Recovery::read(snapshots.chain(records)).expect("what was kept can be read")

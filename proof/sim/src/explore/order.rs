@@ -45,7 +45,7 @@ struct At {
     received: u64,
     delivered: u64,
     stored: u64,
-    /// What it knows of how far the others are: received and stored.
+    /// Its knowledge of the others: received and stored.
     known: [(u64, u64); NODES],
 }
 
@@ -87,8 +87,7 @@ impl Order {
     /// A node begins a life, in no configuration yet.
     pub fn join(&mut self, me: Member) {
         let ring = RingId { sequence: 0, representative: me.node };
-        self.seats[place(me)] =
-            Some(Seat { me, ring, queue: VecDeque::new(), entering: None });
+        self.seats[place(me)] = Some(Seat { me, ring, queue: VecDeque::new(), entering: None });
     }
 
     /// A life ends.
@@ -130,9 +129,9 @@ impl Order {
     pub fn is_one(&self) -> bool {
         let living = self.living();
         self.is_formed(&living)
-            && living.iter().all(|node| {
-                self.seats[*node].as_ref().is_some_and(|seat| seat.entering.is_none())
-            })
+            && living
+                .iter()
+                .all(|node| self.seats[*node].as_ref().is_some_and(|seat| seat.entering.is_none()))
     }
 
     /// A node hands in a message.
@@ -217,8 +216,7 @@ impl Order {
         }
         let own = it.at[node];
         let me = it.members.iter().find(|member| place(**member) == node).copied();
-        let knows =
-            |member| Letter::Knows { member, reached: own.received, stored: own.stored };
+        let knows = |member| Letter::Knows { member, reached: own.received, stored: own.stored };
         letters.extend(me.map(knows));
         letters
     }
@@ -295,8 +293,7 @@ impl Order {
         }
         letters.extend(transitional.into_iter().map(Letter::Deliver));
         let at = self.find(ring).expect("it is formed");
-        let (kind, members) =
-            (ConfigurationKind::Regular, self.configurations[at].members.clone());
+        let (kind, members) = (ConfigurationKind::Regular, self.configurations[at].members.clone());
         letters.push(Letter::Configuration(Configuration { kind, ring, members }));
         self.forget();
         letters
@@ -345,7 +342,7 @@ impl Order {
 }
 
 impl Ordered {
-    /// What a node knows that all members have.
+    /// Returns up to where a node knows that all members have the messages.
     fn stable(&self, node: usize) -> u64 {
         let at = &self.at[node];
         let of = |member: &Member| match place(*member) {

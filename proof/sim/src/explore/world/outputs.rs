@@ -1,4 +1,4 @@
-//! What nodes put out, and the comparison at the end.
+//! Outputs of nodes, and the comparison at the end.
 
 use engine::{Event, Kept, Output};
 use wire::client::{Frame, Outcome, Refusal};
@@ -19,8 +19,7 @@ impl World {
     pub(super) fn drain(&mut self, node: usize) -> Verdict {
         let me = self.nodes[node].me;
         let mut count = 0;
-        while let Some(output) =
-            self.node(node).stack.as_mut().and_then(engine::Stack::poll_output)
+        while let Some(output) = self.node(node).stack.as_mut().and_then(engine::Stack::poll_output)
         {
             count += 1;
             bounded::outputs(me, count, super::NODES)?;
