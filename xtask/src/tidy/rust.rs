@@ -59,13 +59,18 @@ const CLOCK_READERS: &[(&str, &str)] = &[
     ("core/seal/benches/seal.rs", "measures"),
     ("python/client/examples/native.rs", "measures"),
     ("proof/sim/src/campaign.rs", "tells how long all runs took; none of them sees it"),
+    ("proof/sim/src/explore/command.rs", "ends a search when its time is up; no world sees it"),
     ("xtask/src/fuzz.rs", "tells how long a target ran"),
 ];
 
 /// Among them, those that look things up in hash maps and drive nothing: checkers read the event
-/// stream of a run and say yes or no.
-const LOOKUPS_ONLY: &[&str] =
-    &["proof/sim/src/check/", "proof/sim/src/watch.rs", "proof/sim/src/watch/"];
+/// stream of a run and say yes or no, and a search asks whether a state was seen.
+const LOOKUPS_ONLY: &[&str] = &[
+    "proof/sim/src/check/",
+    "proof/sim/src/explore/search.rs",
+    "proof/sim/src/watch.rs",
+    "proof/sim/src/watch/",
+];
 
 /// Code of a node's process, in which no thread may be an ordinary one by mistake.
 const OF_NODES: &[&str] =

@@ -1,4 +1,4 @@
-//! What may happen next in a world, and its words in a trace.
+//! Choices: the steps that a world may take next, and their words in a trace.
 
 use std::fmt;
 
@@ -33,26 +33,28 @@ pub enum Choice {
     Fall(usize),
     /// The node is cut off.
     Cut(usize),
+    /// The node gives its replica up, and hosts another one when that is gone.
+    Leave(usize),
 }
 
-/// Who does it. An actor has at most one thing to do next, but for clients.
+/// The actor of a step. It has at most one thing to do next, but for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Actor {
     /// Those who form configurations.
     Membership,
     /// The client of a call.
     Client(usize),
-    /// What comes to a node from the order.
+    /// The order, as it comes to a node.
     Order(usize),
-    /// What a node learns of another.
+    /// A node's knowledge of another.
     Ear(usize, usize),
     /// A node's disk.
     Disk(usize),
     /// A node's program.
     Program(usize),
-    /// Who starts a node's next program.
+    /// The starter of a node's next program.
     Starter(usize),
-    /// Who starts nodes.
+    /// The starter of a node.
     Host(usize),
     /// The network's healing.
     Network,
@@ -63,7 +65,7 @@ pub enum Actor {
 }
 
 impl Choice {
-    /// Who does it.
+    /// Returns its actor.
     pub fn actor(&self) -> Actor {
         match *self {
             Choice::Form(_) => Actor::Membership,
@@ -76,7 +78,11 @@ impl Choice {
             Choice::Boot(node) => Actor::Host(node),
             Choice::Heal => Actor::Network,
             Choice::Tick(_) => Actor::Clock,
-            Choice::Kill(_) | Choice::Power(_) | Choice::Fall(_) | Choice::Cut(_) => Actor::Fate,
+            Choice::Kill(_)
+            | Choice::Power(_)
+            | Choice::Fall(_)
+            | Choice::Cut(_)
+            | Choice::Leave(_) => Actor::Fate,
         }
     }
 
@@ -110,16 +116,17 @@ impl Choice {
             ("power", &[node]) => Choice::Power(node),
             ("fall", &[node]) => Choice::Fall(node),
             ("cut", &[node]) => Choice::Cut(node),
+            ("leave", &[node]) => Choice::Leave(node),
             _ => {
                 return Err(format!(
                     "{line:?} is no step: form, ask, receive, hear, write, run, attach, boot, heal, tick, \
-                     kill, power, fall or cut, and numbers"
+                     kill, power, fall, cut or leave, and numbers"
                 ));
             }
         })
     }
 
-    /// What that means.
+    /// Returns its meaning.
     pub fn in_words(&self) -> String {
         let n = |node: &usize| node + 1;
         match self {
@@ -140,6 +147,7 @@ impl Choice {
             Choice::Power(node) => format!("NODE {} LOSES POWER", n(node)),
             Choice::Fall(node) => format!("THE PROGRAM OF NODE {} DIES", n(node)),
             Choice::Cut(node) => format!("NODE {} IS CUT OFF", n(node)),
+            Choice::Leave(node) => format!("THE REPLICA OF NODE {} IS TO LEAVE", n(node)),
         }
     }
 }
@@ -161,6 +169,7 @@ impl fmt::Display for Choice {
             Choice::Power(node) => ("power", vec![*node]),
             Choice::Fall(node) => ("fall", vec![*node]),
             Choice::Cut(node) => ("cut", vec![*node]),
+            Choice::Leave(node) => ("leave", vec![*node]),
         };
         f.write_str(verb)?;
         numbers.iter().try_for_each(|number| write!(f, " {}", number + 1))
@@ -188,6 +197,7 @@ mod tests {
             Choice::Power(1),
             Choice::Fall(2),
             Choice::Cut(0),
+            Choice::Leave(1),
         ];
         for choice in all {
             assert_eq!(Choice::read(&choice.to_string()), Ok(choice.clone()));

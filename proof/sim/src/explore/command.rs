@@ -26,15 +26,19 @@ pub struct Options {
     /// With --explore: only this style (active, semi-active, voting, warm-passive, cold-passive).
     #[arg(long, requires = "explore")]
     style: Option<String>,
-    /// With --explore: calls, each of a client of its own.
-    #[arg(long, default_value_t = 2, requires = "explore")]
-    calls: usize,
+    /// With --explore: calls, each of a client of its own. Without this and the other options of a
+    /// world: the worlds that CI explores.
+    #[arg(long, requires = "explore")]
+    calls: Option<usize>,
     /// With --explore: deaths of programs, nodes and, with --disks, of hosts that lose power.
-    #[arg(long, default_value_t = 1, requires = "explore")]
-    deaths: usize,
+    #[arg(long, requires = "explore")]
+    deaths: Option<usize>,
     /// With --explore: times that a node is cut off.
-    #[arg(long, default_value_t = 0, requires = "explore")]
-    cuts: usize,
+    #[arg(long, requires = "explore")]
+    cuts: Option<usize>,
+    /// With --explore: times that a replica is given up, and hosted again.
+    #[arg(long, requires = "explore")]
+    leaves: Option<usize>,
     /// With --explore: the group is on disks.
     #[arg(long, requires = "explore")]
     disks: bool,
@@ -47,12 +51,15 @@ pub struct Options {
     /// With --explore: the first call is asked for at a backup, the next ones at others.
     #[arg(long, requires = "explore")]
     spread: bool,
+    /// With --explore: programs are quicker than the network.
+    #[arg(long, requires = "explore")]
+    quick: bool,
     /// With --explore: faults strike, too, when all calls are answered and what was lost comes back.
     #[arg(long, requires = "explore")]
     late: bool,
     /// With --explore: what dies.
-    #[arg(long, value_enum, default_value = "all", requires = "explore")]
-    victims: Victims,
+    #[arg(long, value_enum, requires = "explore")]
+    victims: Option<Victims>,
     /// With --explore: how often a way departs from the usual order at most; `all`: every order. If
     /// not given, 0, then 1 and so on, as long as there is time.
     #[arg(long, requires = "explore")]
@@ -90,12 +97,19 @@ fn try_run(options: &Options, bug: Option<&str>, as_json: bool) -> Result<bool, 
     };
     let mut found = None;
     let mut results = Vec::new();
-    for style in styles {
-        let (said, finding) = one_style(options, style, plant, as_json)?;
-        results.push(said);
-        found = finding;
-        if found.is_some() {
-            break;
+    'all: for style in styles {
+        let worlds = options.worlds(style, plant);
+        let end = Instant::now() + Duration::from_secs(options.seconds);
+        for (at, plan) in worlds.iter().enumerate() {
+            // The time that one leaves is for the others.
+            let left = end.saturating_duration_since(Instant::now());
+            let deadline = Instant::now() + left / (worlds.len() - at) as u32;
+            let (said, finding) = one_world(options, *plan, deadline, as_json)?;
+            results.push(said);
+            found = finding;
+            if found.is_some() {
+                break 'all;
+            }
         }
     }
     if let (Some(file), Some(trace)) = (&options.trace, &found) {
@@ -144,48 +158,81 @@ fn replay(file: &PathBuf, plant: Plant, as_json: bool) -> Result<bool, String> {
     Ok(trace.violation.is_none())
 }
 
-/// Explores one style, with ever more departures from the usual.
-fn one_style(
+impl Options {
+    /// The worlds of a style: the one that was asked for, or those that CI explores.
+    fn worlds(&self, style: Style, plant: Plant) -> Vec<Plan> {
+        let Options { disks, hasty, deadly, spread, quick, late, .. } = *self;
+        let numbers = [self.calls, self.deaths, self.cuts, self.leaves];
+        let asked = numbers.iter().any(Option::is_some)
+            || [disks, hasty, deadly, spread, quick, late, self.victims.is_some()].contains(&true);
+        if !asked {
+            return Plan::usual(style).into_iter().map(|plan| Plan { plant, ..plan }).collect();
+        }
+        let few = Plan::new(style);
+        vec![Plan {
+            style,
+            calls: self.calls.unwrap_or(few.calls),
+            deaths: self.deaths.unwrap_or(few.deaths),
+            cuts: self.cuts.unwrap_or(few.cuts),
+            leaves: self.leaves.unwrap_or(few.leaves),
+            disks,
+            hasty,
+            deadly,
+            spread,
+            quick,
+            late,
+            victims: self.victims.unwrap_or_default(),
+            plant,
+        }]
+    }
+
+    fn bounds(&self) -> Result<Vec<Bound>, String> {
+        Ok(match self.delays.as_deref() {
+            None => (0..usize::from(u8::MAX)).map(Bound::Delays).collect(),
+            Some("all") => vec![Bound::All],
+            Some(number) => {
+                let number = number.parse().map_err(|_| "--delays takes a number, or all")?;
+                vec![Bound::Delays(number)]
+            }
+        })
+    }
+}
+
+/// Explores one world, with ever more departures from the usual.
+fn one_world(
     options: &Options,
-    style: Style,
-    plant: Plant,
+    plan: Plan,
+    deadline: Instant,
     as_json: bool,
 ) -> Result<(Value, Option<Trace>), String> {
-    let Options { calls, deaths, cuts, disks, hasty, deadly, spread, late, victims, .. } = *options;
-    let plan =
-        Plan { style, calls, deaths, cuts, disks, hasty, deadly, spread, late, victims, plant };
     let say = |words: String| if as_json { eprintln!("{words}") } else { println!("{words}") };
-    let deadline = Instant::now() + Duration::from_secs(options.seconds);
-    let bounds = match options.delays.as_deref() {
-        None => (0..usize::from(u8::MAX)).map(Bound::Delays).collect(),
-        Some("all") => vec![Bound::All],
-        Some(number) => {
-            let number = number.parse().map_err(|_| "--delays takes a number, or all")?;
-            vec![Bound::Delays(number)]
-        }
-    };
     say(plan.in_words());
     let mut levels = Vec::new();
-    for bound in bounds {
-        let (coverage, finding) = explore(plan, bound, deadline)
+    let mut found = None;
+    for bound in options.bounds()? {
+        let began = Instant::now();
+        let (coverage, finding) = explore(plan, bound, &|| Instant::now() >= deadline)
             .map_err(|violation| format!("before any call: {violation}"))?;
-        say(in_words(bound, &coverage));
-        levels.push(level(bound, &coverage));
+        let took = began.elapsed();
+        say(in_words(bound, &coverage, finding.is_some(), took));
+        levels.push(level(bound, &coverage, took));
         if let Some(finding) = finding {
             say(format!("BROKEN {}, after {} steps", finding.violation, finding.steps.len()));
-            let trace = shorten(plan, &finding, Instant::now() + SHORTENED);
+            let end = Instant::now() + SHORTENED;
+            let trace = shorten(plan, &finding, &|| Instant::now() >= end);
             say(trace.text.clone());
-            return Ok((json!({ "world": plan.in_words(), "levels": levels }), Some(trace)));
+            found = Some(trace);
+            break;
         }
         if !coverage.whole || !coverage.bounded {
             break;
         }
     }
-    Ok((json!({ "world": plan.in_words(), "levels": levels }), None))
+    Ok((json!({ "world": plan.in_words(), "levels": levels }), found))
 }
 
-fn in_words(bound: Bound, coverage: &Coverage) -> String {
-    let Coverage { states, transitions, depth, ends, whole, bounded, took } = coverage;
+fn in_words(bound: Bound, coverage: &Coverage, is_broken: bool, took: Duration) -> String {
+    let Coverage { states, transitions, depth, ends, whole, bounded } = coverage;
     let bound = match bound {
         Bound::Delays(delays) => format!("{delays} departures"),
         Bound::All => "every order".to_owned(),
@@ -193,6 +240,7 @@ fn in_words(bound: Bound, coverage: &Coverage) -> String {
     let rest = match (whole, bounded) {
         (true, true) => "all of it",
         (true, false) => "all there is",
+        (false, _) if is_broken => "until a promise was broken",
         (false, _) => "CUT: the time is up",
     };
     format!(
@@ -200,7 +248,7 @@ fn in_words(bound: Bound, coverage: &Coverage) -> String {
     )
 }
 
-fn level(bound: Bound, coverage: &Coverage) -> Value {
+fn level(bound: Bound, coverage: &Coverage, took: Duration) -> Value {
     let delays = match bound {
         Bound::Delays(delays) => json!(delays),
         Bound::All => json!("all"),
@@ -213,6 +261,6 @@ fn level(bound: Bound, coverage: &Coverage) -> Value {
         "longest": coverage.depth,
         "whole": coverage.whole,
         "bounded": coverage.bounded,
-        "seconds": coverage.took.as_secs_f64(),
+        "seconds": took.as_secs_f64(),
     })
 }

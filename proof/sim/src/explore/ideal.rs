@@ -23,13 +23,13 @@ pub struct Ideal {
     /// How far each member is known to be in the order, and with its disk.
     reached: BTreeMap<Member, u64>,
     stored: BTreeMap<Member, u64>,
-    /// What was last reported as held by a majority, and by all.
+    /// The last report of what is held by a majority, and by all.
     held: (u64, u64),
     ready: VecDeque<Output>,
     left: bool,
 }
 
-/// What the explorer tells one end.
+/// A report of the explorer to one end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Letter {
     /// The next message.
@@ -40,7 +40,7 @@ pub enum Letter {
     Knows { member: Member, reached: u64, stored: u64 },
 }
 
-/// What an end wants.
+/// A request of an end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// That this message gets a place in the order.
@@ -111,7 +111,7 @@ impl Letter {
 }
 
 impl Wish {
-    /// What the bytes of a datagram of an end mean.
+    /// Returns the meaning of a datagram of an end.
     pub fn decode(bytes: &Bytes) -> Wish {
         match bytes[0] {
             3 => {

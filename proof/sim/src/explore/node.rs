@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::hash::Hasher;
 
-use engine::{Config, Stack};
+use engine::{Config, HangRule, Stack};
 use wire::{Incarnation, Member, NodeId, Time};
 
 use super::disk::Disk;
@@ -29,7 +29,7 @@ pub struct Node {
     pub stack: Option<Stack<Ideal>>,
     /// The program that serves its replica, while there is one.
     pub executor: Option<Executor>,
-    /// What its disk has.
+    /// Its disk, which outlives it.
     pub disk: Disk,
     /// A hash of all this, unless that has changed since.
     pub hash: u64,
@@ -53,6 +53,8 @@ impl Node {
         config.address = Some(address(self.me.node.0 as usize - 1));
         config.storage = plan.disks.then(|| self.disk.open());
         config.streamed = usize::MAX;
+        // A program that is held back is slow, and not hung.
+        config.hang = HangRule { misses: 0, ..HangRule::default() };
         plan.plant.into_engine(&mut config);
         let mut stack = Stack::new(config, Ideal::new(self.me), self.now);
         let group = plan.group_plan();

@@ -45,7 +45,7 @@ struct At {
     received: u64,
     delivered: u64,
     stored: u64,
-    /// What it knows of how far the others are: received and stored.
+    /// Its knowledge of the others: received and stored.
     known: [(u64, u64); NODES],
 }
 
@@ -342,7 +342,7 @@ impl Order {
 }
 
 impl Ordered {
-    /// What a node knows that all members have.
+    /// Returns up to where a node knows that all members have the messages.
     fn stable(&self, node: usize) -> u64 {
         let at = &self.at[node];
         let of = |member: &Member| match place(*member) {

@@ -1,4 +1,4 @@
-//! What a world of the explorer has, and which faults may strike it.
+//! Plans: the contents of a world of the explorer, and the faults that may strike it.
 
 use clap::ValueEnum;
 use engine::{Checkpoints, Quorum};
@@ -27,6 +27,8 @@ pub struct Plan {
     pub disks: bool,
     /// Times that a node is cut off from the others, at most.
     pub cuts: usize,
+    /// Times that a replica is given up and hosted again, at most.
+    pub leaves: usize,
     /// Deaths wait for nothing but the quorum's promise: a program's death need not be known before
     /// the next death.
     pub hasty: bool,
@@ -34,6 +36,8 @@ pub struct Plan {
     pub deadly: bool,
     /// The first call is asked for at a backup, the next ones at others.
     pub spread: bool,
+    /// Programs are quicker than the network, unless they are held back; else they are slower.
+    pub quick: bool,
     /// Faults strike, too, when all calls are answered and what was lost is coming back.
     pub late: bool,
     /// Which deaths there are.
@@ -42,7 +46,7 @@ pub struct Plan {
     pub plant: Plant,
 }
 
-/// What dies.
+/// The victims of deaths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Victims {
     /// Programs and nodes.
@@ -63,13 +67,28 @@ impl Plan {
             deaths: 1,
             disks: false,
             cuts: 0,
+            leaves: 0,
             hasty: false,
             deadly: false,
             spread: false,
+            quick: false,
             late: false,
             victims: Victims::All,
             plant: Plant::default(),
         }
+    }
+
+    /// The worlds that CI explores.
+    pub fn usual(style: Style) -> [Plan; 6] {
+        let few = Plan::new(style);
+        [
+            few,
+            Plan { quick: true, ..few },
+            Plan { calls: 3, deaths: 2, spread: true, ..few },
+            Plan { cuts: 1, ..few },
+            Plan { disks: true, ..few },
+            Plan { calls: 1, leaves: 1, ..few },
+        ]
     }
 
     /// The group.
@@ -99,7 +118,7 @@ impl Plan {
         }
     }
 
-    /// What the checkers of clusters have to know.
+    /// Returns the options by which checkers of clusters know the world.
     pub fn options(&self) -> Options {
         let mut draw = Draw::new(0);
         let drawn = Options::draw(&mut draw, Kind::Cluster);
@@ -117,13 +136,15 @@ impl Plan {
 
     /// The world in words, as the head of a trace has it.
     pub fn in_words(&self) -> String {
-        let Plan { style, calls, deaths, cuts, .. } = self;
-        let mut words = format!("world {style} calls {calls} deaths {deaths} cuts {cuts}");
+        let Plan { style, calls, deaths, cuts, leaves, .. } = self;
+        let mut words =
+            format!("world {style} calls {calls} deaths {deaths} cuts {cuts} leaves {leaves}");
         for (word, is) in [
             (" disks", self.disks),
             (" hasty", self.hasty),
             (" deadly", self.deadly),
             (" spread", self.spread),
+            (" quick", self.quick),
             (" late", self.late),
             (" nodes", self.victims == Victims::Nodes),
             (" programs", self.victims == Victims::Programs),
@@ -136,7 +157,8 @@ impl Plan {
     /// Reads those words; says what is wrong with them.
     pub fn read(words: &str) -> Result<Plan, String> {
         let mut words = words.split_whitespace();
-        let wrong = || "a trace begins with: world STYLE calls N deaths N cuts N".to_owned();
+        let wrong =
+            || "a trace begins with: world STYLE calls N deaths N cuts N leaves N".to_owned();
         if words.next() != Some("world") {
             return Err(wrong());
         }
@@ -148,10 +170,12 @@ impl Plan {
                 "calls" => plan.calls = number()?,
                 "deaths" => plan.deaths = number()?,
                 "cuts" => plan.cuts = number()?,
+                "leaves" => plan.leaves = number()?,
                 "disks" => plan.disks = true,
                 "hasty" => plan.hasty = true,
                 "deadly" => plan.deadly = true,
                 "spread" => plan.spread = true,
+                "quick" => plan.quick = true,
                 "late" => plan.late = true,
                 "nodes" => plan.victims = Victims::Nodes,
                 "programs" => plan.victims = Victims::Programs,
@@ -180,10 +204,9 @@ mod tests {
     #[test]
     fn a_world_is_read_as_it_was_told() {
         for style in STYLES {
-            let plan = Plan { calls: 3, deaths: 2, cuts: 1, ..Plan::new(style) };
+            let plan = Plan { calls: 3, deaths: 2, cuts: 1, leaves: 1, ..Plan::new(style) };
             let disks = Plan { disks: true, hasty: true, victims: Victims::Nodes, ..plan };
-            let other =
-                Plan { deadly: true, spread: true, late: true, victims: Victims::Programs, ..plan };
+            let other = Plan { deadly: true, spread: true, late: true, quick: true, ..plan };
             for plan in [plan, disks, other] {
                 assert_eq!(Plan::read(&plan.in_words()), Ok(plan));
             }

@@ -7,7 +7,6 @@
 //! have a budget of their own, and strike at any step.
 
 use std::hash::Hasher;
-use std::time::{Duration, Instant};
 
 use super::choice::{Actor, Choice};
 use super::plan::Plan;
@@ -33,7 +32,7 @@ pub enum Bound {
     All,
 }
 
-/// What a search has seen.
+/// The extent of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     /// States that it came to, but for those that are known to have been seen before.
@@ -48,14 +47,12 @@ pub struct Coverage {
     pub whole: bool,
     /// Something beyond the bound was left out.
     pub bounded: bool,
-    /// The time that it took.
-    pub took: Duration,
 }
 
 /// A broken promise, and the way to it.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What was broken.
+    /// The broken promise.
     pub violation: Violation,
     /// The steps.
     pub steps: Vec<Choice>,
@@ -88,37 +85,33 @@ struct Frame {
 /// A search under way.
 pub struct Search {
     bound: Bound,
-    deadline: Instant,
     seen: HashMap<u64, u8>,
     coverage: Coverage,
     steps: Vec<Choice>,
 }
 
-/// Explores a world until the deadline. Returns the first broken promise, if there is one.
+/// Explores a world until `is_over`. Returns the first broken promise, if there is one.
 ///
 /// # Errors
 /// A promise is broken before any call has begun.
 pub fn explore(
     plan: Plan,
     bound: Bound,
-    deadline: Instant,
+    is_over: &dyn Fn() -> bool,
 ) -> Result<(Coverage, Option<Finding>), Violation> {
     let world = World::new(plan)?;
     let mut search = Search {
         bound,
-        deadline,
         seen: HashMap::default(),
         coverage: Coverage::default(),
         steps: Vec::new(),
     };
-    let began = Instant::now();
-    let finding = search.run(world);
-    search.coverage.took = began.elapsed();
+    let finding = search.run(world, is_over);
     Ok((search.coverage, finding))
 }
 
 impl Search {
-    fn run(&mut self, world: World) -> Option<Finding> {
+    fn run(&mut self, world: World, is_over: &dyn Fn() -> bool) -> Option<Finding> {
         let left = match self.bound {
             Bound::Delays(delays) => delays,
             Bound::All => 0,
@@ -134,7 +127,7 @@ impl Search {
                 frames.pop();
                 continue;
             };
-            if self.coverage.transitions.is_multiple_of(256) && Instant::now() >= self.deadline
+            if self.coverage.transitions.is_multiple_of(256) && is_over()
                 || self.seen.len() >= MOST_STATES
             {
                 return None;
@@ -256,7 +249,7 @@ impl Search {
         moves
     }
 
-    /// What departs from the usual.
+    /// The ways on that depart from the usual.
     fn departures(&self, state: &State, usual: Option<&Choice>) -> Vec<Move> {
         let Some(usual) = usual else { return Vec::new() };
         let mut moves: Vec<Move> = state

@@ -1,7 +1,5 @@
 //! A way through a world as text: how it is told, repeated and shortened.
 
-use std::time::Instant;
-
 use super::choice::Choice;
 use super::plan::Plan;
 use super::search::{Finding, MOST_STEPS};
@@ -92,8 +90,8 @@ pub fn read(text: &str, plant: Plant) -> Result<(Plan, Vec<Choice>), String> {
     Ok((Plan { plant, ..plan }, steps?))
 }
 
-/// Leaves out all steps without which the same promise is still broken, as far as there is time.
-pub fn shorten(plan: Plan, finding: &Finding, deadline: Instant) -> Trace {
+/// Leaves out all steps without which the same promise is still broken, until `is_over`.
+pub fn shorten(plan: Plan, finding: &Finding, is_over: &dyn Fn() -> bool) -> Trace {
     let property = finding.violation.property;
     let breaks = |steps: &[Choice]| -> Option<Vec<Choice>> {
         let mut world = World::new(plan).ok()?;
@@ -128,16 +126,16 @@ pub fn shorten(plan: Plan, finding: &Finding, deadline: Instant) -> Trace {
     let mut piece = (steps.len() / 2).max(1);
     loop {
         let mut at = 0;
-        while at < steps.len() && Instant::now() < deadline {
+        while at < steps.len() && !is_over() {
             let upto = (at + piece).min(steps.len());
             let rest = [&steps[..at], &steps[upto..]].concat();
             match breaks(&rest) {
-                // Whatever it needs at the end goes on by itself.
+                // The rest goes on by itself.
                 Some(taken) if taken.len() < steps.len() => steps = taken,
                 _ => at = upto,
             }
         }
-        if piece == 1 || Instant::now() >= deadline {
+        if piece == 1 || is_over() {
             break;
         }
         piece /= 2;

@@ -31,9 +31,10 @@ pub struct World {
     calls: Vec<Call>,
     /// The newest view of the group that any node has installed.
     view: View,
-    /// Deaths that may still happen, and times that a node may still be cut off.
+    /// Deaths that may still happen, and times that a node may be cut off, or a replica given up.
     deaths: usize,
     cuts: usize,
+    leaves: usize,
     /// The node that is cut off.
     away: Option<usize>,
     /// All calls are answered, and something that was lost has come back since.
@@ -47,7 +48,7 @@ pub struct World {
     ticks: u64,
     /// A hash of all facts that checkers were told, in whatever order.
     facts: u64,
-    /// What happens is put down, in words.
+    /// Words about what happens, if somebody wants them.
     words: Option<Vec<String>>,
 }
 
@@ -55,10 +56,13 @@ pub struct World {
 #[derive(Clone, Debug)]
 struct Call {
     client: ClientId,
-    /// Who may still answer.
+    /// Attempts that may still bring an answer.
     asked: Vec<Attempt>,
     /// Times that it was asked for.
     times: usize,
+    /// The rank of whom it asks next, as long as this is the newest view; else the first.
+    turn: usize,
+    viewed: (RingId, ViewNumber),
     /// It was declined, and asks again when something has changed.
     waits: bool,
     answer: Option<Outcome>,
@@ -91,6 +95,8 @@ impl World {
             client: ClientId(call as u64 + 101),
             asked: Vec::new(),
             times: 0,
+            turn: 0,
+            viewed: Default::default(),
             waits: false,
             answer: None,
         });
@@ -103,6 +109,7 @@ impl World {
             view: View::default(),
             deaths: 0,
             cuts: 0,
+            leaves: 0,
             away: None,
             over: false,
             kills: 0,
@@ -117,17 +124,17 @@ impl World {
         }
         world.calm_down()?;
         world.calls = calls.collect();
-        (world.deaths, world.cuts) = (plan.deaths, plan.cuts);
+        (world.deaths, world.cuts, world.leaves) = (plan.deaths, plan.cuts, plan.leaves);
         (world.steps, world.ticks, world.over) = (0, 0, false);
         Ok(world)
     }
 
-    /// From here on what happens is put down in words.
+    /// From here on there are words about what happens.
     pub fn speak(&mut self) {
         self.words = Some(Vec::new());
     }
 
-    /// What was put down since this was asked last.
+    /// Returns the words since this was asked last.
     pub fn spoken(&mut self) -> Vec<String> {
         self.words.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -203,10 +210,13 @@ impl World {
             asked.for_each(|word| mixed.write_u64(word));
             let answered = u64::from(call.answer.is_some());
             mixed.write_u64((call.times as u64) << 2 | u64::from(call.waits) << 1 | answered);
+            mixed.write_u64((call.turn as u64) << 32 | call.viewed.1.0);
         }
         let over = u64::from(self.over);
         let away = over << 8 | self.away.map_or(0, |node| node as u64 + 1);
-        mixed.write_u64(away << 32 | (self.deaths as u64) << 16 | self.cuts as u64);
+        mixed.write_u64(
+            (self.leaves as u64) << 48 | away << 32 | (self.deaths as u64) << 16 | self.cuts as u64,
+        );
         mixed.write_u64(self.view.at.0.sequence << 32 | self.view.at.1.0);
         mixed.finish()
     }

@@ -1,4 +1,4 @@
-//! What may happen next.
+//! The steps that are possible next.
 
 use super::super::choice::Choice;
 use super::super::node::Node;
@@ -13,22 +13,28 @@ pub const MOST_ASKS: usize = 12;
 pub const MOST_TICKS: u64 = 400;
 
 impl World {
-    /// What happens by itself, the usual first: all that is possible but faults and unusual ways of
+    /// The steps that happen by themselves, the usual first: all but faults and unusual ways of
     /// clients. Nothing, if all is well and nothing is left to do, or nothing helps any more.
     pub fn enabled(&self) -> Vec<Choice> {
         let mut all = Vec::new();
         all.extend(self.formable());
         all.extend((0..self.calls.len()).filter_map(|call| self.asking(call)));
         let nodes = 0..NODES;
-        all.extend(nodes.clone().filter(|node| self.order.may_receive(*node)).map(Choice::Receive));
-        all.extend(self.ears());
-        let writes = |node: &usize| self.lives(*node) && self.nodes[*node].disk.is_busy();
-        all.extend(nodes.clone().filter(writes).map(Choice::Write));
         let runs = |node: &usize| {
             let executor = self.nodes[*node].executor.as_ref();
             executor.is_some_and(|executor| executor.running().is_some())
         };
-        all.extend(nodes.clone().filter(runs).map(Choice::Run));
+        let programs = nodes.clone().filter(runs).map(Choice::Run);
+        if self.plan.quick {
+            all.extend(programs.clone());
+        }
+        all.extend(nodes.clone().filter(|node| self.order.may_receive(*node)).map(Choice::Receive));
+        all.extend(self.ears());
+        let writes = |node: &usize| self.lives(*node) && self.nodes[*node].disk.is_busy();
+        all.extend(nodes.clone().filter(writes).map(Choice::Write));
+        if !self.plan.quick {
+            all.extend(programs);
+        }
         all.extend(nodes.clone().filter(|node| self.may_attach(*node)).map(Choice::Attach));
         all.extend(self.away.map(|_| Choice::Heal));
         all.extend(nodes.clone().filter(|node| !self.lives(*node)).map(Choice::Boot));
@@ -40,7 +46,7 @@ impl World {
         all
     }
 
-    /// What nodes can learn of the others.
+    /// The steps by which nodes learn of the others.
     pub fn ears(&self) -> Vec<Choice> {
         let pairs = (0..NODES).flat_map(|node| (0..NODES).map(move |of| (node, of)));
         let may = |(node, of): &(usize, usize)| {
@@ -86,6 +92,10 @@ impl World {
                 all.push(Choice::Fall(node));
             }
             let whole = self.away.is_none() && self.order.living().len() == NODES;
+            let spared = self.watch.promise.spares(Plan::group(), me, &[]);
+            if self.leaves > 0 && serves && spared && self.may_fall(node) {
+                all.push(Choice::Leave(node));
+            }
             if self.cuts > 0 && whole && self.order.is_one() && self.watch.promise.lives(me) {
                 all.push(Choice::Cut(node));
             }
@@ -125,12 +135,15 @@ impl World {
         if it.answer.is_some() || !it.asked.is_empty() || it.waits || it.times >= MOST_ASKS {
             return None;
         }
-        let living = |node: &usize| self.lives(*node);
-        let targets: Vec<usize> = self.view.targets.iter().copied().filter(living).collect();
-        let anybody = || self.order.living().first().copied();
-        let first = if self.plan.spread { call + 1 } else { 0 };
-        let next = targets.get((first + it.times) % targets.len().max(1)).copied();
-        let next = next.or_else(anybody);
+        let targets = &self.view.targets;
+        let rank = match it.viewed == self.view.at {
+            _ if it.times == 0 && self.plan.spread => call + 1,
+            true => it.turn,
+            false => 0,
+        };
+        let mut turns = targets.iter().cycle().skip(rank).take(targets.len()).copied();
+        let next = turns.find(|node| self.lives(*node));
+        let next = next.or_else(|| self.order.living().first().copied());
         next.map(|node| Choice::Ask(call, node))
     }
 
@@ -143,8 +156,8 @@ impl World {
         let Node { stack, executor, .. } = &*self.nodes[node];
         let Some(stack) = stack else { return false };
         match executor {
-            Some(executor) => executor.awaited,
-            None => !stack.is_hosting(Plan::group()),
+            Some(executor) if executor.awaited => true,
+            _ => !stack.is_hosting(Plan::group()),
         }
     }
 
@@ -158,7 +171,7 @@ impl World {
         self.away.is_none_or(|away| away != node && away != of)
     }
 
-    /// What is not yet as it should be in the end.
+    /// Returns something that is not yet as it should be in the end.
     pub fn missing(&self) -> Option<String> {
         let late = self.calls.iter().position(|call| call.answer.is_none());
         if let Some(late) = late {

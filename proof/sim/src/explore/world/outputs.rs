@@ -1,4 +1,4 @@
-//! What nodes put out, and the comparison at the end.
+//! Outputs of nodes, and the comparison at the end.
 
 use engine::{Event, Kept, Output};
 use wire::client::{Frame, Outcome, Refusal};

@@ -67,6 +67,7 @@ impl World {
             Choice::Kill(node) => return self.end_life(node, false),
             Choice::Power(node) => return self.end_life(node, true),
             Choice::Fall(node) => return self.fall(node),
+            Choice::Leave(node) => return self.leave(node),
             Choice::Cut(node) => {
                 self.cuts -= 1;
                 self.away = Some(node);
@@ -98,7 +99,7 @@ impl World {
         it.now = it.now.max(due.unwrap_or(it.now));
         let now = it.now;
         self.with_stack(node, |stack, now| stack.handle_timeout(now))?;
-        // Who has waited for too long hangs up, and asks anew.
+        // A client that has waited for too long hangs up, and asks anew.
         let all = self
             .calls
             .iter_mut()
@@ -123,7 +124,10 @@ impl World {
         self.callers += 1;
         let (caller, now) = (Caller(self.callers), self.time());
         let (view, until) = (self.view.at.1, self.nodes[node].now + TIMEOUT);
+        let at = self.view.targets.iter().position(|target| *target == node);
+        let viewed = self.view.at;
         let it = &mut self.calls[call];
+        (it.turn, it.viewed) = (at.map_or(it.turn + 1, |at| at + 1), viewed);
         let beside = !it.asked.is_empty();
         it.asked.push(Attempt { node, caller, until });
         it.times += 1;
@@ -287,9 +291,21 @@ impl World {
         self.with_stack(node, |stack, now| stack.service_lost(now, group, begun))
     }
 
+    /// A node gives its replica up.
+    fn leave(&mut self, node: usize) -> Verdict {
+        let (me, now, group) = (self.nodes[node].me, self.time(), Plan::group());
+        self.leaves -= 1;
+        self.fact([12, u64::from(me.node.0), me.incarnation.0, 0]);
+        let watch = self.watch();
+        watch.promise.unhosted(group, me);
+        watch.poisons.goes(now);
+        self.with_stack(node, |stack, now| stack.unhost(now, group))
+    }
+
     /// A node's next program is there.
     fn attach(&mut self, node: usize) -> Verdict {
-        if let Some(executor) = self.node(node).executor.as_mut() {
+        let awaited = |executor: &&mut Executor| executor.awaited;
+        if let Some(executor) = self.node(node).executor.as_mut().filter(awaited) {
             executor.awaited = false;
             self.begin(node);
             return self.drain(node);
