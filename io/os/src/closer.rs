@@ -3,10 +3,10 @@
 //! Others see a death by the end of its sockets. Linux frees a dead process's memory before it closes
 //! them: 60 to 230 ms for a gibibyte. And it closes them with the last of its threads, which may wait
 //! for a disk, or behind real-time hogs. The closer shares this process's memory and its table of
-//! descriptors, so neither is the dying process's to give back. It sleeps until a thread of this process,
-//! the *holder*, is dead; then it closes all, and ends. Without the closer all is as it was.
+//! descriptors, so neither is the dying process's to give back. It sleeps until a thread of this
+//! process, the *owner*, is dead; then it closes all, and ends. Without the closer all is as it was.
 //!
-//! The kernel tells of the holder's death by a robust futex, before anything else that it does at the
+//! The kernel tells of the owner's death by a robust futex, before anything else that it does at the
 //! end of a thread. The reasons are in `docs/decisions/0080-closer.md`.
 #![allow(unsafe_code)]
 
@@ -32,8 +32,8 @@ use serde::{Deserialize, Serialize};
 use crate::realtime::Grant;
 use crate::threads;
 
-/// The names of the holder and of the closer, as `ps` shows them: at most 15 bytes.
-const HOLDER: &str = "steadfast hold";
+/// The names of the owner and of the closer, as `ps` shows them: at most 15 bytes.
+const OWNER: &str = "steadfast hold";
 const CLOSER: &std::ffi::CStr = c"steadfast close";
 
 /// The closer's stack. What it calls are system calls.
@@ -49,7 +49,7 @@ const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// Waits for children whatever they signal at their end (`__WALL`).
 const ANY_CHILD: u32 = 0x4000_0000;
 
-/// The mark that the kernel writes into the word of a dead holder.
+/// The mark that the kernel writes into the word of a dead owner.
 const OWNER_DIED: u32 = 0x4000_0000;
 
 /// Says in that word that somebody waits.
@@ -83,7 +83,7 @@ pub fn begin() -> Grant {
     LOST.store(0, Ordering::Relaxed);
     CLOSER_ID.store(0, Ordering::Relaxed);
     let (tell, told) = sync_channel(1);
-    let begun = threads::spawn(HOLDER, move || hold(&tell));
+    let begun = threads::spawn(OWNER, move || hold(&tell));
     *standing = match begun.map(|_| told.recv()) {
         Ok(Ok(Ok(()))) => Grant::InForce,
         Ok(Ok(Err(error))) => Grant::Refused(refused(&error)),
@@ -117,7 +117,8 @@ fn own_id() -> u32 {
     u32::try_from(getpid().as_raw_nonzero().get()).unwrap_or(0)
 }
 
-/// The form that the kernel reads at the end of the holder (`struct robust_list_head`), with one futex in it.
+/// The form that the kernel reads at the end of the owner (`struct robust_list_head`), with one futex
+/// in it.
 #[repr(C)]
 struct Held {
     list: *const c_void,
@@ -126,13 +127,13 @@ struct Held {
     /// The only entry: its next one is the head.
     entry: *const c_void,
     word: AtomicU32,
-    owner: Pid,
+    process: Pid,
 }
 
 /// Bytes of the head.
 const HEAD: usize = offset_of!(Held, entry);
 
-/// The holder's thread: holds the word for as long as the process lives, and replaces closers.
+/// The owner's thread: holds the word for as long as the process lives, and replaces closers.
 fn hold(tell: &SyncSender<io::Result<()>>) {
     let me = u32::try_from(gettid().as_raw_nonzero().get()).unwrap_or(0);
     let (held, stack) = match prepare(me) {
@@ -167,7 +168,7 @@ fn hold(tell: &SyncSender<io::Result<()>>) {
 }
 
 /// The word, held by the calling thread, and the closer's stack. Both stay for ever: there is one
-/// holder in a process.
+/// owner in a process.
 fn prepare(me: u32) -> io::Result<(&'static Held, *mut c_void)> {
     let held: &'static mut Held = Box::leak(Box::new(Held {
         list: null(),
@@ -175,7 +176,7 @@ fn prepare(me: u32) -> io::Result<(&'static Held, *mut c_void)> {
         pending: null(),
         entry: null(),
         word: AtomicU32::new(me | WAITERS),
-        owner: getpid(),
+        process: getpid(),
     }));
     held.list = (&raw const held.entry).cast();
     held.entry = (&raw const *held).cast();
@@ -191,7 +192,7 @@ fn prepare(me: u32) -> io::Result<(&'static Held, *mut c_void)> {
     if unsafe { libc::syscall(libc::SYS_close_range, u32::MAX, u32::MAX, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    pidfd_open(held.owner, PidfdFlags::empty())?;
+    pidfd_open(held.process, PidfdFlags::empty())?;
     // SAFETY: a new mapping at an address of the kernel's choice.
     let stack = unsafe {
         libc::mmap(
@@ -211,8 +212,8 @@ fn start(held: &'static Held, stack: *mut c_void) -> io::Result<Pid> {
     // A handler of this process must not run in the closer: no signal but SIGKILL reaches it.
     let blocked = Blocked::all()?;
     // SAFETY: the stack is a mapping of so many bytes that is never unmapped, and the closer before, if
-    // there was one, has been waited for. The child shares the memory, as a thread does, but has its own
-    // copy of registers: `close` calls nothing that has state of a thread or takes a lock.
+    // there was one, has been waited for. The child shares the memory, as a thread does, but has its
+    // own copy of registers: `close` calls nothing that has state of a thread or takes a lock.
     let child = unsafe {
         let top = stack.byte_add(STACK);
         let flags = libc::CLONE_VM | libc::CLONE_FILES;
@@ -238,7 +239,7 @@ fn wait(closer: Pid) {
     }
 }
 
-/// The closer's life. It shares the holder's thread-local memory: until the holder is dead it makes
+/// The closer's life. It shares the owner's thread-local memory: until the owner is dead it makes
 /// system calls that write no `errno`, and nothing else.
 extern "C" fn close(held: *mut c_void) -> c_int {
     // SAFETY: `start` gives a `Held` that is never freed.
@@ -261,7 +262,7 @@ extern "C" fn close(held: *mut c_void) -> c_int {
     threads::behind();
     // The last who leaves the memory frees it: the dead process's other threads must not be that, for
     // its parent waits for them.
-    if let Ok(owner) = pidfd_open(held.owner, PidfdFlags::empty()) {
+    if let Ok(owner) = pidfd_open(held.process, PidfdFlags::empty()) {
         let _ = poll(&mut [PollFd::new(&owner, PollFlags::IN)], Some(&PATIENCE));
     }
     0
