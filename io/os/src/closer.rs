@@ -1,13 +1,13 @@
-//! The closer: a process that closes the descriptors of this one when it dies.
+//! The closer: a process for whose sake the sockets of this one close at once when it dies.
 //!
 //! Others see a death by the end of its sockets. Linux frees a dead process's memory before it closes
-//! them: 60 to 230 ms for a gibibyte. And it closes them with the last of its threads, which may wait
-//! for a disk, or behind real-time hogs. The closer shares this process's memory and its table of
-//! descriptors, so neither is the dying process's to give back. It sleeps until a thread of this
-//! process, the *owner*, is dead; then it closes all, and ends. Without the closer all is as it was.
+//! them: 60 to 230 ms for a gibibyte. The closer shares this process's memory and nothing else, so the
+//! dying process has nothing to free, and closes its sockets at once. Then the closer ends, and frees
+//! the memory. Without the closer all is as it was.
 //!
-//! The kernel tells of the owner's death by a robust futex, before anything else that it does at the
-//! end of a thread. The reasons are in `docs/decisions/0080-closer.md`.
+//! It sleeps until a thread of this process, the *owner*, is dead. The kernel tells that by a robust
+//! futex, before anything else that it does at the end of a thread; so it does when the process becomes
+//! another program, and does not end. The reasons are in `docs/decisions/0080-closer.md`.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_long, c_void};
@@ -44,10 +44,13 @@ const LIVES: Duration = Duration::from_secs(1);
 
 /// How long the closer waits for the other threads of a dead process. One that has become another
 /// program does not end.
-const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// Waits for children whatever they signal at their end (`__WALL`).
 const ANY_CHILD: u32 = 0x4000_0000;
+
+/// Gives the caller a table of descriptors of its own (`CLOSE_RANGE_UNSHARE`).
+const UNSHARE: u32 = 2;
 
 /// The mark that the kernel writes into the word of a dead owner.
 const OWNER_DIED: u32 = 0x4000_0000;
@@ -72,8 +75,7 @@ pub struct CloserStatus {
     pub lost: u64,
 }
 
-/// Has a closer watch this process, if none does: how it stands. The process must not share its
-/// descriptors with another one on purpose.
+/// Has a closer watch this process, if none does: how it stands.
 pub fn begin() -> Grant {
     let me = own_id();
     let mut standing = STANDING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,7 +226,8 @@ fn start(held: &'static Held, stack: *mut c_void) -> io::Result<Pid> {
     Pid::from_raw(child).filter(|_| child > 0).ok_or(failed)
 }
 
-/// Waits for the end of a closer. One that is stopped would hold the descriptors open: it is ended.
+/// Waits for the end of a closer. One that is stopped would keep the memory of a dead process: it is
+/// ended.
 fn wait(closer: Pid) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED;
     let options = options | WaitIdOptions::from_bits_retain(ANY_CHILD);
@@ -244,6 +247,10 @@ fn wait(closer: Pid) {
 extern "C" fn close(held: *mut c_void) -> c_int {
     // SAFETY: `start` gives a `Held` that is never freed.
     let held: &Held = unsafe { &*held.cast() };
+    // Its descriptors would hold the sockets open. They were never copies: what the process closes
+    // meanwhile is closed.
+    // SAFETY: an empty table of its own takes the place of the shared one, which stays as it is.
+    unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, UNSHARE) };
     // The signals of its terminal and of its process group are not for it.
     let _ = setsid();
     let _ = rustix::thread::set_name(CLOSER);
@@ -255,13 +262,10 @@ extern "C" fn close(held: *mut c_void) -> c_int {
         // A shared futex: it is the kernel that wakes.
         let _ = futex::wait(&held.word, futex::Flags::empty(), word, None);
     }
-    // SAFETY: the process to which the descriptors belong is dying, or has become another program
-    // (execve) with a table of its own: nobody uses this one any more.
-    unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0) };
-    // The rest, to give the memory back, is behind others.
+    // To give the memory back is behind others.
     threads::behind();
-    // The last who leaves the memory frees it: the dead process's other threads must not be that, for
-    // its parent waits for them.
+    // The last to leave the memory frees it. That must not be a thread of the dead process, which closes
+    // the descriptors after that.
     if let Ok(owner) = pidfd_open(held.process, PidfdFlags::empty()) {
         let _ = poll(&mut [PollFd::new(&owner, PollFlags::IN)], Some(&PATIENCE));
     }
