@@ -623,10 +623,10 @@ inline std::uint64_t digest_of(std::string_view state) {
   return hash_of(bytes);
 }
 
-// The closer: a process that shares this one's memory and descriptors, and closes these when it dies.
-// Linux frees a dead process's memory before it closes its sockets, and the node would see the death
-// of one with a gibibyte some 100 ms late. The kernel wakes the closer by a robust futex of a thread
-// that lives as long as the process: docs/decisions/0080-closer.md.
+// The closer: a process that shares this one's memory. Linux frees a dead process's memory before it
+// closes its sockets, and the node would see the death of one with a gibibyte some 100 ms late. So it
+// is the closer that frees it, after that. The kernel wakes it by a robust futex of a thread that
+// lives as long as the process: docs/decisions/0080-closer.md.
 class Closer {
  public:
   // Once for the process. Without a thread or the kernel's leave the death is noticed later.
@@ -670,7 +670,7 @@ class Closer {
       int closer = ::clone(close_at_death, static_cast<char*>(stack) + stack_size, CLONE_VM | CLONE_FILES, &held);
       ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
       if (closer <= 0) return;
-      // One that is stopped would hold the descriptors open. One that ended is replaced.
+      // One that is stopped would keep the memory of a dead process. One that ended is replaced.
       for (int status = 0; ::waitpid(closer, &status, WUNTRACED | __WALL) == closer || errno == EINTR;) {
         if (!WIFSTOPPED(status)) break;
         ::kill(closer, SIGKILL);
@@ -682,14 +682,15 @@ class Closer {
   // The closer's life: system calls alone, for it shares the thread-local memory of the thread above.
   static int close_at_death(void* argument) {
     Held& held = *static_cast<Held*>(argument);
+    // Its descriptors would hold the sockets open: it gets an empty table of its own.
+    ::syscall(close_range_call, 0U, ~0U, 2 /* CLOSE_RANGE_UNSHARE */);
     ::syscall(SYS_setsid);
     ::syscall(SYS_prctl, PR_SET_NAME, "steadfast close");
     for (std::uint32_t word; !((word = held.word) & owner_died);)
       ::syscall(SYS_futex, &held.word, 0 /* FUTEX_WAIT */, word, nullptr, nullptr, 0);
-    ::syscall(close_range_call, 0U, ~0U, 0);
     // The memory is to be this process's to free: the other threads' end comes first.
     pollfd owner{static_cast<int>(::syscall(pidfd_open_call, held.owner, 0)), POLLIN, 0};
-    timespec patience{1, 0};
+    timespec patience{2, 0};
     if (owner.fd >= 0) ::syscall(SYS_ppoll, &owner, 1, &patience, nullptr, 0);
     return 0;
   }

@@ -9,10 +9,10 @@ import (
 	"unsafe"
 )
 
-// The closer is a process that shares this one's memory and descriptors, and closes these when it
-// dies. Linux frees a dead process's memory before it closes its sockets, and the node would see the
-// death of one with a gibibyte some 100 ms late. The kernel wakes the closer by a robust futex of a
-// thread that lives as long as the process: docs/decisions/0080-closer.md.
+// The closer is a process that shares this one's memory. Linux frees a dead process's memory before
+// it closes its sockets, and the node would see the death of one with a gibibyte some 100 ms late. So
+// it is the closer that frees it, after that. The kernel wakes it by a robust futex of a thread that
+// lives as long as the process: docs/decisions/0080-closer.md.
 type held struct {
 	// What the kernel reads at the thread's end (struct robust_list_head), with one entry.
 	list, offset, pending, entry uintptr
@@ -80,7 +80,7 @@ func holdForCloser() {
 	}
 }
 
-// One that is stopped would hold the descriptors open: it is ended, and another takes over.
+// One that is stopped would keep the memory of a dead process: it is ended, and another takes over.
 func waitForCloser(pid uintptr) {
 	var info [128]byte // siginfo_t: si_code is at 8
 	for {

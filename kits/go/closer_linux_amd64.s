@@ -19,6 +19,12 @@ TEXT ·cloneCloser(SB), NOSPLIT, $0-32
 	RET
 
 child:
+	// Its descriptors would hold the sockets open: it gets an empty table of its own.
+	XORL DI, DI
+	MOVL $0xffffffff, SI
+	MOVL $2, DX // CLOSE_RANGE_UNSHARE
+	MOVL $436, AX // close_range
+	SYSCALL
 	MOVL $112, AX // setsid
 	SYSCALL
 
@@ -34,12 +40,6 @@ sleep:
 	JMP   sleep
 
 dead:
-	XORL DI, DI
-	MOVL $0xffffffff, SI
-	XORL DX, DX
-	MOVL $436, AX // close_range
-	SYSCALL
-
 	// The memory is to be this process's to free: the other threads' end comes first.
 	MOVL 36(R12), DI // held.owner
 	XORL SI, SI
@@ -51,7 +51,7 @@ dead:
 	MOVL $1, 44(R12)  // POLLIN
 	LEAQ 40(R12), DI
 	MOVL $1, SI
-	MOVL $1000, DX
+	MOVL $2000, DX
 	MOVL $7, AX // poll
 	SYSCALL
 

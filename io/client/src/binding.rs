@@ -160,7 +160,7 @@ impl Session {
             return;
         }
         if group.view() > view {
-            // Who comes back lives. Calls to a new primary would else wait for half a second.
+            // A node that comes back lives. Calls to a new primary would else wait for half a second.
             let come = group.targets.nodes.iter().filter(|target| !known.contains(target));
             come.for_each(|target| self.links.forgive(now, target.address));
         }

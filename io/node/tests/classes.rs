@@ -4,7 +4,7 @@ mod support;
 
 use steadfast_node::realtime::Grant;
 use steadfast_node::threads::{ordinary, set_helper_priority};
-use steadfast_node::{Config, HostOptions, Node};
+use steadfast_node::{Config, HostOptions, Node, founder};
 use support::{APPEND, Caller, Journal, synced, wait_for};
 use wire::{ClientId, Duration};
 
@@ -12,6 +12,7 @@ use wire::{ClientId, Duration};
 #[test]
 fn no_thread_of_a_node_with_prioritized_helpers_is_ordinary() {
     let folder = tempfile::tempdir().unwrap();
+    founder::mark(&folder.path().join("data")).unwrap();
     // Those of the test itself.
     let before = ordinary(None).unwrap();
     let node = std::thread::spawn({

@@ -1,13 +1,13 @@
-//! The closer: a process that closes the descriptors of this one when it dies.
+//! The closer: a process for whose sake the sockets of this one close at once when it dies.
 //!
 //! Others see a death by the end of its sockets. Linux frees a dead process's memory before it closes
-//! them: 60 to 230 ms for a gibibyte. And it closes them with the last of its threads, which may wait
-//! for a disk, or behind real-time hogs. The closer shares this process's memory and its table of
-//! descriptors, so neither is the dying process's to give back. It sleeps until a thread of this process,
-//! the *holder*, is dead; then it closes all, and ends. Without the closer all is as it was.
+//! them: 60 to 230 ms for a gibibyte. The closer shares this process's memory and nothing else, so the
+//! dying process has nothing to free, and closes its sockets at once. Then the closer ends, and frees
+//! the memory. Without the closer all is as it was.
 //!
-//! The kernel tells of the holder's death by a robust futex, before anything else that it does at the
-//! end of a thread. The reasons are in `docs/decisions/0080-closer.md`.
+//! It sleeps until a thread of this process, the *owner*, is dead. The kernel tells that by a robust
+//! futex, before anything else that it does at the end of a thread; so it does when the process becomes
+//! another program, and does not end. The reasons are in `docs/decisions/0080-closer.md`.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_long, c_void};
@@ -32,8 +32,8 @@ use serde::{Deserialize, Serialize};
 use crate::realtime::Grant;
 use crate::threads;
 
-/// The names of the holder and of the closer, as `ps` shows them: at most 15 bytes.
-const HOLDER: &str = "steadfast hold";
+/// The names of the owner and of the closer, as `ps` shows them: at most 15 bytes.
+const OWNER: &str = "steadfast hold";
 const CLOSER: &std::ffi::CStr = c"steadfast close";
 
 /// The closer's stack. What it calls are system calls.
@@ -44,12 +44,15 @@ const LIVES: Duration = Duration::from_secs(1);
 
 /// How long the closer waits for the other threads of a dead process. One that has become another
 /// program does not end.
-const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// Waits for children whatever they signal at their end (`__WALL`).
 const ANY_CHILD: u32 = 0x4000_0000;
 
-/// The mark that the kernel writes into the word of a dead holder.
+/// Gives the caller a table of descriptors of its own (`CLOSE_RANGE_UNSHARE`).
+const UNSHARE: u32 = 2;
+
+/// The mark that the kernel writes into the word of a dead owner.
 const OWNER_DIED: u32 = 0x4000_0000;
 
 /// Says in that word that somebody waits.
@@ -72,8 +75,7 @@ pub struct CloserStatus {
     pub lost: u64,
 }
 
-/// Has a closer watch this process, if none does: how it stands. The process must not share its
-/// descriptors with another one on purpose.
+/// Has a closer watch this process, if none does: how it stands.
 pub fn begin() -> Grant {
     let me = own_id();
     let mut standing = STANDING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +85,7 @@ pub fn begin() -> Grant {
     LOST.store(0, Ordering::Relaxed);
     CLOSER_ID.store(0, Ordering::Relaxed);
     let (tell, told) = sync_channel(1);
-    let begun = threads::spawn(HOLDER, move || hold(&tell));
+    let begun = threads::spawn(OWNER, move || hold(&tell));
     *standing = match begun.map(|_| told.recv()) {
         Ok(Ok(Ok(()))) => Grant::InForce,
         Ok(Ok(Err(error))) => Grant::Refused(refused(&error)),
@@ -117,7 +119,8 @@ fn own_id() -> u32 {
     u32::try_from(getpid().as_raw_nonzero().get()).unwrap_or(0)
 }
 
-/// The form that the kernel reads at the end of the holder (`struct robust_list_head`), with one futex in it.
+/// The form that the kernel reads at the end of the owner (`struct robust_list_head`), with one futex
+/// in it.
 #[repr(C)]
 struct Held {
     list: *const c_void,
@@ -126,13 +129,13 @@ struct Held {
     /// The only entry: its next one is the head.
     entry: *const c_void,
     word: AtomicU32,
-    owner: Pid,
+    process: Pid,
 }
 
 /// Bytes of the head.
 const HEAD: usize = offset_of!(Held, entry);
 
-/// The holder's thread: holds the word for as long as the process lives, and replaces closers.
+/// The owner's thread: holds the word for as long as the process lives, and replaces closers.
 fn hold(tell: &SyncSender<io::Result<()>>) {
     let me = u32::try_from(gettid().as_raw_nonzero().get()).unwrap_or(0);
     let (held, stack) = match prepare(me) {
@@ -167,7 +170,7 @@ fn hold(tell: &SyncSender<io::Result<()>>) {
 }
 
 /// The word, held by the calling thread, and the closer's stack. Both stay for ever: there is one
-/// holder in a process.
+/// owner in a process.
 fn prepare(me: u32) -> io::Result<(&'static Held, *mut c_void)> {
     let held: &'static mut Held = Box::leak(Box::new(Held {
         list: null(),
@@ -175,7 +178,7 @@ fn prepare(me: u32) -> io::Result<(&'static Held, *mut c_void)> {
         pending: null(),
         entry: null(),
         word: AtomicU32::new(me | WAITERS),
-        owner: getpid(),
+        process: getpid(),
     }));
     held.list = (&raw const held.entry).cast();
     held.entry = (&raw const *held).cast();
@@ -191,7 +194,7 @@ fn prepare(me: u32) -> io::Result<(&'static Held, *mut c_void)> {
     if unsafe { libc::syscall(libc::SYS_close_range, u32::MAX, u32::MAX, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    pidfd_open(held.owner, PidfdFlags::empty())?;
+    pidfd_open(held.process, PidfdFlags::empty())?;
     // SAFETY: a new mapping at an address of the kernel's choice.
     let stack = unsafe {
         libc::mmap(
@@ -211,8 +214,8 @@ fn start(held: &'static Held, stack: *mut c_void) -> io::Result<Pid> {
     // A handler of this process must not run in the closer: no signal but SIGKILL reaches it.
     let blocked = Blocked::all()?;
     // SAFETY: the stack is a mapping of so many bytes that is never unmapped, and the closer before, if
-    // there was one, has been waited for. The child shares the memory, as a thread does, but has its own
-    // copy of registers: `close` calls nothing that has state of a thread or takes a lock.
+    // there was one, has been waited for. The child shares the memory, as a thread does, but has its
+    // own copy of registers: `close` calls nothing that has state of a thread or takes a lock.
     let child = unsafe {
         let top = stack.byte_add(STACK);
         let flags = libc::CLONE_VM | libc::CLONE_FILES;
@@ -223,7 +226,8 @@ fn start(held: &'static Held, stack: *mut c_void) -> io::Result<Pid> {
     Pid::from_raw(child).filter(|_| child > 0).ok_or(failed)
 }
 
-/// Waits for the end of a closer. One that is stopped would hold the descriptors open: it is ended.
+/// Waits for the end of a closer. One that is stopped would keep the memory of a dead process: it is
+/// ended.
 fn wait(closer: Pid) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED;
     let options = options | WaitIdOptions::from_bits_retain(ANY_CHILD);
@@ -238,11 +242,15 @@ fn wait(closer: Pid) {
     }
 }
 
-/// The closer's life. It shares the holder's thread-local memory: until the holder is dead it makes
+/// The closer's life. It shares the owner's thread-local memory: until the owner is dead it makes
 /// system calls that write no `errno`, and nothing else.
 extern "C" fn close(held: *mut c_void) -> c_int {
     // SAFETY: `start` gives a `Held` that is never freed.
     let held: &Held = unsafe { &*held.cast() };
+    // Its descriptors would hold the sockets open. They were never copies: what the process closes
+    // meanwhile is closed.
+    // SAFETY: an empty table of its own takes the place of the shared one, which stays as it is.
+    unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, UNSHARE) };
     // The signals of its terminal and of its process group are not for it.
     let _ = setsid();
     let _ = rustix::thread::set_name(CLOSER);
@@ -254,14 +262,11 @@ extern "C" fn close(held: *mut c_void) -> c_int {
         // A shared futex: it is the kernel that wakes.
         let _ = futex::wait(&held.word, futex::Flags::empty(), word, None);
     }
-    // SAFETY: the process to which the descriptors belong is dying, or has become another program
-    // (execve) with a table of its own: nobody uses this one any more.
-    unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0) };
-    // The rest, to give the memory back, is behind others.
+    // To give the memory back is behind others.
     threads::behind();
-    // The last who leaves the memory frees it: the dead process's other threads must not be that, for
-    // its parent waits for them.
-    if let Ok(owner) = pidfd_open(held.owner, PidfdFlags::empty()) {
+    // The last to leave the memory frees it. That must not be a thread of the dead process, which closes
+    // the descriptors after that.
+    if let Ok(owner) = pidfd_open(held.process, PidfdFlags::empty()) {
         let _ = poll(&mut [PollFd::new(&owner, PollFlags::IN)], Some(&PATIENCE));
     }
     0

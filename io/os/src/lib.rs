@@ -1,7 +1,7 @@
 //! The operating system, as the rest of `io` asks it: no module here knows of rings or replicas.
 //!
 //! - [`clock`]: clocks, and how long a wait lasts.
-//! - [`closer`]: a process that closes this one's sockets when it dies. It has unsafe code, too.
+//! - [`closer`]: a process by which this one's sockets close at once when it dies. It has unsafe code, too.
 //! - [`durable`]: files that are whole after a loss of power, and folders for one process.
 //! - [`memory`]: the pages of large buffers. It has unsafe code, as has [`sched`].
 //! - [`own_time`]: where a thread's time went.

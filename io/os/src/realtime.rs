@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use wire::Duration;
 
 use crate::sched::{self, Class, Reserve};
-use crate::threads::set_helper_priority;
 
 mod awake;
 
@@ -195,31 +194,6 @@ pub fn fifo(priority: u8) -> Grant {
              cap_sys_nice+ep), or a limit: LimitRTPRIO={priority} in its systemd unit, `ulimit -r \
              {priority}` in a shell"
         )),
-    }
-}
-
-/// While this lives, threads that the calling thread starts have a priority of their own.
-#[derive(Debug)]
-pub struct Inherited {
-    before: Option<Class>,
-}
-
-impl Inherited {
-    /// Begins with this SCHED_FIFO priority; 0, or a refusal, changes nothing. A refusal is told
-    /// where the data-plane thread asks ([`Realtime::apply`]).
-    pub fn begin(priority: u8) -> Inherited {
-        let before = sched::class(None).ok().filter(|_| priority > 0);
-        let changed = before.is_some() && set_helper_priority(priority) == Grant::InForce;
-        Inherited { before: before.filter(|_| changed) }
-    }
-}
-
-impl Drop for Inherited {
-    fn drop(&mut self) {
-        if let Some(before) = self.before {
-            // A thread may return to the class that it had.
-            let _ = sched::set_class(None, before);
-        }
     }
 }
 

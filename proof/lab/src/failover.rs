@@ -135,7 +135,7 @@ impl Options {
 
 impl Experiment for Options {
     const NAME: &'static str = "failover";
-    const SMOKE: &'static str = "--kills 1 --nodes 3";
+    const SMOKE: &'static str = "--kills 1 --nodes 3 --state-mib 16";
 
     fn impossible(&self) -> Option<String> {
         hog::impossible(self.under.hogs)

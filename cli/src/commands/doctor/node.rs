@@ -84,7 +84,7 @@ fn in_force(status: &Status) -> Vec<Finding> {
         Grant::NotAsked => None,
         Grant::InForce => Some(Finding::good(
             "closer",
-            format!("process {} closes the node's sockets when it dies", status.closer.process),
+            format!("process {} has a killed node's sockets close at once", status.closer.process),
         )),
         Grant::Refused(why) => Some(Finding::new(
             Verdict::Warning,

@@ -46,7 +46,7 @@ pub struct Status {
     /// Which of the settings in `[realtime]` the system has granted.
     #[serde(default)]
     pub realtime: RealtimeStatus,
-    /// The process that closes this one's sockets when it dies.
+    /// The process by which this one's sockets close at once when it dies.
     #[serde(default)]
     pub closer: CloserStatus,
     /// TLS at the ports for clients and administrators.
