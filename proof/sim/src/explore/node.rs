@@ -119,7 +119,8 @@ mod tests {
         let mut one = Node::new(0);
         one.start(&plan);
         let mut other = one.clone();
-        [&mut one, &mut other].map(Node::rehash);
+        one.rehash();
+        other.rehash();
         assert_eq!(one.hash, other.hash);
         other.now = Time(START.0 + 1);
         other.rehash();
