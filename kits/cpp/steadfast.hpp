@@ -551,7 +551,7 @@ namespace detail {
 enum Kind : std::uint8_t {
   hello = 1, welcome, execute, snapshot, restore, reset,
   answer, state, failed, restored, farewell, first_optional = 128, notice = 128,
-  compare, digest
+  compare, digest, view
 };
 enum Notice : char { fault = 1, well, dropped };
 enum Refusal : std::uint8_t { no_such_method = 3, bad_arguments, panicked, too_large = 7, not_read_only = 10 };
@@ -821,9 +821,38 @@ class Schedule {
 
 }  // namespace detail
 
+// A group's view: the nodes of its replicas.
+struct View {
+  std::uint64_t number = 0;            // one more than the last view's
+  std::vector<std::uint32_t> members;  // whose replicas have the state, in order of rank: the first is the primary's
+  std::vector<std::uint32_t> joining;  // whose replicas are being given the state
+};
+
+namespace detail {
+
+template <class S, class = void>
+struct Views : std::false_type {};
+template <class S>
+struct Views<S, std::void_t<decltype(std::declval<S&>().view(std::declval<const View&>()))>> : std::true_type {};
+
+inline View view_of(const std::string& body) {
+  auto count = [&](std::size_t at) { return std::size_t{static_cast<unsigned char>(body[at])}; };
+  if (body.size() < 16 || body.size() != 16 + 4 * (count(8) + count(9)))
+    throw std::runtime_error("the node's view is malformed");
+  View view{number_at<std::uint64_t>(body, 0), {}, {}};
+  for (std::size_t i = 0; i < count(8) + count(9); ++i)
+    (i < count(8) ? view.members : view.joining).push_back(number_at<std::uint32_t>(body, 16 + 4 * i));
+  return view;
+}
+
+}  // namespace detail
+
 // A service of the class S, which has the members
 //     Json snapshot() const;         the whole state
 //     void restore(const Json&);     takes a state on; throws if it cannot be read
+// and may have
+//     void view(const View&);        the group has this view from here on, among the calls. A replica may miss views
+//                                    between which there is no call: the state may depend on the newest alone
 // It is tried before it is needed: at the start, after the first calls, and now and then.
 template <class S>
 class Service {
@@ -973,6 +1002,7 @@ class Service {
       return;
     }
     if (kind == detail::compare && body.size() == 8) tell_digest(node, body);
+    if (kind == detail::view) take_view(detail::view_of(body));
     if (kind >= detail::first_optional) return;
     std::size_t least = kind == detail::execute ? 48 : kind == detail::snapshot ? 8 : 16;
     if (kind < detail::execute || kind > detail::restore || body.size() < least)
@@ -989,6 +1019,18 @@ class Service {
       give_state(node, number);
     } else {
       take_state(node, number, detail::number_at<std::uint64_t>(body, 8), std::string_view(body).substr(16));
+    }
+  }
+
+  // Nobody waits for an answer. It fails alike at every replica.
+  void take_view(const View& view) {
+    if constexpr (detail::Views<S>::value) {
+      try {
+        state_->view(view);
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "the state failed at view %llu: %s\n", static_cast<unsigned long long>(view.number), error.what());
+      }
+      schedule_.changed();
     }
   }
 

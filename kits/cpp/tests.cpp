@@ -186,6 +186,27 @@ static void the_readme_shows_a_next_version() {
   expect(file("tests.cpp").find(code) != std::string::npos, "the README has another example:\n" + code);
 }
 
+struct Crew {
+  void view(const steadfast::View& view) { nodes = view.members; }
+  Json snapshot() const { return nullptr; }
+  void restore(const Json&) {}
+  std::vector<std::uint32_t> nodes;
+};
+
+void views_are_for_who_wants_them() {
+  using steadfast::detail::Views;
+  expect(Views<Crew>::value && !Views<Store>::value, "a class with view() is told of views, another is not");
+  std::string body("\x09\0\0\0\0\0\0\0\x02\x01\0\0\0\0\0\0\x03\0\0\0\x01\0\0\0\x02\0\0\0", 28);
+  auto view = steadfast::detail::view_of(body);
+  expect(view.number == 9 && view.members == std::vector<std::uint32_t>{3, 1}, "members by rank");
+  expect(view.joining == std::vector<std::uint32_t>{2}, "who joins");
+  try {
+    steadfast::detail::view_of(body.substr(0, 24));
+    expect(false, "a view that lacks a node was taken");
+  } catch (const std::runtime_error&) {
+  }
+}
+
 int main() {
   if (std::getenv("STEADFAST_ATTACH"))
     return steadfast::Service<Store>("Store")
@@ -201,5 +222,6 @@ int main() {
   states_come_back_as_they_were();
   fields_are_added_removed_and_renamed();
   the_readme_shows_a_next_version();
+  views_are_for_who_wants_them();
   return failures == 0 ? 0 : 1;
 }

@@ -16,7 +16,7 @@ const (
 	frameHello, frameWelcome, frameExecute, frameSnapshot, frameRestore, frameReset = 1, 2, 3, 4, 5, 6
 	frameAnswer, frameState, frameFailed, frameRestored, frameFarewell              = 7, 8, 9, 10, 11
 	firstOptional                                                                   = 128 // these are skipped if unknown
-	frameNotice, frameCompare, frameDigest                                          = 128, 129, 130
+	frameNotice, frameCompare, frameDigest, frameView                               = 128, 129, 130, 131
 )
 
 // Limits of the protocol, in bytes.
@@ -169,6 +169,9 @@ func (n *link) handle(service *service, kind byte, body []byte) error {
 			n.send(frameDigest, body, binary.LittleEndian.AppendUint64(told, value))
 		}
 		return nil
+	}
+	if kind == frameView {
+		return service.view(body)
 	}
 	shortest, known := least[kind]
 	if !known && kind >= firstOptional {

@@ -127,6 +127,7 @@ pub use client::{
 };
 #[cfg(feature = "tls")]
 pub use client::{Tls, TlsError};
+pub use wire::attach::View;
 pub use wire::client::Refusal;
 pub use wire::ordered::{About, AckLevel, Durability, GroupOptions, Style};
 pub use wire::{
@@ -241,6 +242,39 @@ pub use crate::state::State;
 ///   `Vec`, `BTreeMap`, [`contract::Base64`]. A nested `Order.Line` is `OrderLine`.
 /// - An enum becomes an enum; a value that it does not have is refused.
 /// - Files are proto3. Streams, and types of `google.protobuf` but `Empty`, are refused.
+///
+/// # The group's views
+///
+/// With `views`, the trait gets a method more, which the node calls: it tells the nodes of the
+/// replicas, among the calls. A replica that was away may have missed views between which there was
+/// no call: so the state may depend on the newest view, and not on how many there were
+/// (`docs/protocol/group.md`, "Services and views").
+///
+/// ```
+/// use steadfast::View;
+///
+/// #[steadfast::service(views)]
+/// trait Crew {
+///     /// The nodes that serve, the primary's first.
+///     fn nodes(&self) -> Vec<u32>;
+/// }
+///
+/// #[derive(Default, serde::Serialize, serde::Deserialize)]
+/// struct Seen(Vec<u32>);
+///
+/// impl Crew for Seen {
+///     fn nodes(&self) -> Vec<u32> {
+///         self.0.clone()
+///     }
+///     fn view(&mut self, view: &View) {
+///         self.0 = view.members.iter().map(|node| node.0).collect();
+///     }
+/// }
+/// # let mut service = CrewService::new(Seen::default());
+/// # let members = vec![steadfast::NodeId(3), steadfast::NodeId(1)];
+/// # steadfast::Service::view(&mut service, &View { number: 4, members, joining: vec![] });
+/// # assert_eq!(steadfast::Service::snapshot(&service).map(|state| state.len() > 2).ok(), Some(true));
+/// ```
 ///
 /// # Calling another group
 ///

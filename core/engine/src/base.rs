@@ -1,6 +1,6 @@
 //! The foundation of all layers: the order, the component, the table of groups, and the disk.
 
-mod held;
+pub(crate) mod held;
 mod levels;
 mod storage;
 mod targets;
@@ -15,7 +15,7 @@ use crate::bug::Planted;
 use crate::component::Membership;
 use crate::directory::{Directory, Group};
 use crate::ordering::{Level, Ordering};
-use crate::parts::{Outbox, Outputs, Progress, Records};
+use crate::parts::{Lineages, Outbox, Outputs, Progress, Records};
 use crate::style::StyleRules;
 
 /// The engine that orders messages, and the node's knowledge at this place of the order.
@@ -28,6 +28,8 @@ pub(crate) struct Base<O> {
     pub(crate) random: Random,
     /// The component, and whether its groups may act.
     pub(crate) membership: Membership,
+    /// The components of this history, and where others parted from it.
+    pub(crate) lineages: Lineages,
     /// The table of groups.
     pub(crate) directory: Directory,
     /// This node's position in the order, and in its own life.

@@ -24,6 +24,8 @@ wire::planted_bugs! {
         TrustReturned,
         /// A replica that was not given its state does not ask for it again.
         AskOnce,
+        /// A replica gives up acknowledged calls where two histories meet, and says nothing.
+        DiscardQuietly,
         /// A replica says that the state that it kept has what the one to come has.
         TrustFormer,
         /// A joining replica drops the requests that are ordered before its state is there.
@@ -64,8 +66,13 @@ wire::planted_bugs! {
         ReadTooEarly,
         /// A read that may be stale is answered however old its state is.
         ForgetAge,
+        /// A read that may be stale is not answered without a quorum.
+        RefuseAlone,
         /// Clients that watch a group are not sent its newer views.
         TellNobody,
+        /// A service is told of a view when that is installed, whatever calls before it are still to
+        /// be executed.
+        ViewTooEarly,
     }
     /// Those of comparisons of replicas.
     OF_COMPARISONS {

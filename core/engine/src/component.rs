@@ -303,6 +303,24 @@ impl Membership {
         self.announcement(brought, recall)
     }
 
+    /// Each side of a partition goes on: histories fork.
+    pub(crate) fn forks(&self) -> bool {
+        self.rule == Quorum::Off
+    }
+
+    /// A component of this life, or of one that the disk recalls, was effective.
+    pub(crate) fn was_effective(&self) -> bool {
+        self.last.epoch > 0
+    }
+
+    /// The last place of the component that was installed in the present ring, if one was.
+    pub(crate) fn end_of_component(&self) -> Option<Place> {
+        let newest = self.attempts.last().unwrap_or(&self.last);
+        let here = newest.epoch > 0 && newest.ring == self.ring;
+        let place = || Place { epoch: newest.epoch, ring: newest.ring, sequence: self.position };
+        here.then(place)
+    }
+
     /// This node's announced replicas may still become the groups' state.
     pub(crate) fn counts_on_announces(&self) -> bool {
         matches!(self.phase, Phase::Announcing { .. } | Phase::Installing { .. })

@@ -71,7 +71,8 @@ pub use ring::{
 ///    [`confirm`](Ordering::confirm) that returned that round, or a larger one. At some moment
 ///    after that call, a majority of the members knew of no later configuration. All messages held
 ///    by a majority, or all, at the time of the call are in the order up to the number that it
-///    names. It comes unless the configuration ends.
+///    names. It comes unless the configuration ends. [`Output::Current`] says the same of a time
+///    at which nobody asked, where an engine knows it anyway.
 /// 10. **Alone.** Whether a configuration has a quorum is not the engine's business: every
 ///     component of a partition gets configurations.
 ///
@@ -139,6 +140,17 @@ pub trait Ordering {
     /// Returns up to which number this member of `ring` is known to have all its records on its
     /// disk: 0 for any other configuration than the last, and for members without a report.
     fn stored(&self, ring: RingId, member: Member) -> u64;
+
+    /// Returns what [`reached`](Ordering::reached) and [`stored`](Ordering::stored) would have
+    /// returned when `ring` ended, if it was the configuration before the last; else 0.
+    fn reached_before(&self, _ring: RingId, _member: Member) -> u64 {
+        0
+    }
+
+    /// The same of its disk.
+    fn stored_before(&self, _ring: RingId, _member: Member) -> u64 {
+        0
+    }
 
     /// Reports to the other members that this node has on its disk all its records of deliveries up
     /// to this number of `ring`.
@@ -250,6 +262,14 @@ impl Ordering for Ring {
 
     fn stored(&self, ring: RingId, member: Member) -> u64 {
         Ring::stored(self, ring, member)
+    }
+
+    fn reached_before(&self, ring: RingId, member: Member) -> u64 {
+        Ring::reached_before(self, ring, member)
+    }
+
+    fn stored_before(&self, ring: RingId, member: Member) -> u64 {
+        Ring::stored_before(self, ring, member)
     }
 
     fn tell_stored(&mut self, now: Time, ring: RingId, upto: u64) {

@@ -4,6 +4,7 @@
 mod clients;
 mod comparisons;
 mod hangs;
+mod lineage;
 mod notes;
 mod outbox;
 mod outputs;
@@ -18,6 +19,7 @@ mod watches;
 pub(crate) use clients::Clients;
 pub(crate) use comparisons::{Comparisons, Finding};
 pub(crate) use hangs::Hangs;
+pub(crate) use lineage::{Counts, Lineages};
 pub(crate) use notes::StateNotes;
 pub(crate) use outbox::Outbox;
 pub(crate) use outputs::Outputs;

@@ -17,6 +17,7 @@ mod saving;
 mod serving;
 mod transfer;
 mod updates;
+mod views;
 mod voting;
 mod work;
 
@@ -98,6 +99,8 @@ struct History {
     asks: u64,
     /// Positions up to this one are not voted on.
     votes_from: u64,
+    /// No call behind this position may have changed the state.
+    changed_at: u64,
     /// Calls that killed the services that executed them, the oldest first.
     poisons: Vec<Poison>,
 }
@@ -265,7 +268,9 @@ impl Replica {
         self.close_gate(effects);
         self.history.asks = 0;
         self.history.votes_from = 0;
+        self.history.changed_at = 0;
         self.comparing = None;
+        self.service.viewed = None;
         self.renew_service(!self.style.logs(), effects);
         self.tell_style(self.style, effects);
     }
@@ -377,6 +382,9 @@ impl Replica {
         let Arrival { request, due, arrived, .. } = arrival;
         let in_history = !matches!(task, Task::Call);
         let ticket = self.service.give(task);
+        if in_history && !request.read {
+            self.history.changed_at = self.position();
+        }
         self.calls.begin(ticket, &request, asked, due);
         let own = self.planted.is(Bug::OwnRandom);
         let command = Command::Execute {
@@ -436,7 +444,7 @@ impl Replica {
                 };
                 answer(client, number, asked, outcome, effects);
             }
-            (Task::Read { client, number, asked, bytes }, Executed::Reply(outcome)) => {
+            (Task::Read { client, number, asked, bytes, .. }, Executed::Reply(outcome)) => {
                 self.service.serving -= bytes;
                 self.service.reading -= 1;
                 let outcome = fitting(outcome);
@@ -533,6 +541,7 @@ impl Replica {
                 self.take(number, bytes, effects);
             }
             Waiting::Snapshot(transfer) => self.snapshot(transfer, effects),
+            Waiting::View(view) => self.run(Command::View(view), effects),
             // Messages since then are on the disk and not in the state: the next record asks again.
             Waiting::Keep if self.inbox.queue.iter().any(Waiting::is_logged) => {}
             Waiting::Keep => self.take_to_keep(effects),

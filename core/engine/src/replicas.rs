@@ -9,6 +9,7 @@ pub(crate) mod journal;
 pub(crate) mod leading;
 pub(crate) mod nested;
 mod notes;
+mod parting;
 pub(crate) mod passive;
 mod reads;
 pub(crate) mod restoring;
@@ -16,6 +17,7 @@ pub(crate) mod saving;
 mod serving;
 pub(crate) mod storage;
 mod targets;
+mod views;
 mod votes;
 
 use alloc::collections::BTreeMap;

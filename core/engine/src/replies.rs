@@ -130,6 +130,10 @@ impl<O: Ordering> ReplyHandler<'_, O> {
     pub(crate) fn release(&mut self, ring: RingId) {
         let all = self.base.held_and_stored();
         let became_effective = self.base.membership.held(ring, all);
+        if became_effective {
+            // All announced after that, and had gone on to no other configuration.
+            self.replies.clients.reads.confirm(self.base.progress.configured_at());
+        }
         if became_effective && self.base.records.has_disk() {
             self.base.note(NodeRecord::Effective);
             self.base.records.became_effective();
@@ -179,6 +183,7 @@ impl<O: Ordering> ReplyHandler<'_, O> {
     /// A majority was in the ring after all that asked for this round had come.
     pub(crate) fn confirmed(&mut self, round: u64, upto: u64) {
         let upto = if self.base.planted.is(Bug::ReadTooEarly) { 0 } else { upto };
+        self.replies.clients.reads.answered(round, upto);
         while let Some(call) = self.replies.clients.callers.asked_by(round) {
             let stage =
                 self.replies.clients.callers.get(&call).map(|waiting| waiting.stage.clone());

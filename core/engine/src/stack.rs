@@ -36,7 +36,8 @@ use crate::groups::{GroupHandler, Groups};
 use crate::keys::Keys;
 use crate::ordering::{Ordering, Ring};
 use crate::parts::{
-    Clients, Comparisons, Hangs, Outbox, Outputs, Progress, Records, Retries, StateNotes, Votes,
+    Clients, Comparisons, Hangs, Lineages, Outbox, Outputs, Progress, Records, Retries, StateNotes,
+    Votes,
 };
 use crate::replicas::hosted::{Hosted, is_on_disk};
 use crate::replicas::leading::Leading;
@@ -81,6 +82,7 @@ impl<O: Ordering> Stack<O> {
             streamed: config.streamed,
             random: Random::new(config.seed ^ 0x57ac),
             membership,
+            lineages: Lineages::default(),
             directory: Directory::default(),
             progress: Progress::new(now),
             outbox: Outbox::new(ordering),
@@ -170,6 +172,7 @@ impl<O: Ordering> Stack<O> {
             return None;
         }
         let Stack { base, replies, replicas, groups, bench, .. } = self;
+        let confirms = base.membership.is_effective() && !replicas.hosted.is_empty();
         let nested = replicas.nested.next_timeout().filter(|_| base.membership.is_active());
         let timeouts = [
             base.outbox.ordering.next_timeout(),
@@ -184,6 +187,7 @@ impl<O: Ordering> Stack<O> {
             replicas.retries.next_timeout().filter(|_| base.membership.is_active()),
             replicas.comparisons.next_timeout().filter(|_| base.membership.is_active()),
             replicas.next_leading(base),
+            replies.clients.reads.next_timeout().filter(|_| confirms),
             nested,
             groups.cold.next_timeout(),
             groups.next_move_timeout(),
@@ -282,6 +286,7 @@ impl<O: Ordering> Stack<O> {
         any |= self.groups().pump_checkpoints(now);
         any |= self.replicas().pump_yields(now);
         any |= self.replicas().pump_reads(now);
+        any |= self.replicas().pump_confirmation(now);
         any |= self.groups().give_up_kept(now);
         any |= self.groups().ask_for_views(now);
         any |= self.replicas().pump_ballots(now);

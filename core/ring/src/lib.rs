@@ -22,6 +22,7 @@ mod bug;
 mod commit;
 mod config;
 mod deadline;
+mod ended;
 mod gather;
 mod links;
 mod neighbours;

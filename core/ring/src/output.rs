@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use wire::limits::{MAX_MESSAGE, MAX_SEND_QUEUE};
 use wire::ring::Level;
 use wire::versions::Unfit;
-use wire::{Duration, Member, NodeId, NodeList, NodeSet, RingId, Speaks};
+use wire::{Duration, Member, NodeId, NodeList, NodeSet, RingId, Speaks, Time};
 
 /// One thing to do or to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,16 @@ pub enum Output {
         ring: RingId,
         /// The round.
         round: u64,
+        /// A sequence number.
+        upto: u64,
+    },
+    /// A resting ring has shown, without a question, what the answer to one at this time would have
+    /// been: see [`Output::Confirmed`].
+    Current {
+        /// The ring.
+        ring: RingId,
+        /// When the question would have been asked.
+        at: Time,
         /// A sequence number.
         upto: u64,
     },

@@ -17,6 +17,7 @@ use wire::{Malformed, Member, NodeId, Payload, Random, RingId, Time};
 
 use crate::commit::{Complete, Forming};
 use crate::config::{Config, ConfigError};
+use crate::ended::Ended;
 use crate::gather::{Gather, Sets};
 use crate::neighbours::Neighbours;
 use crate::operational::Operational;
@@ -45,6 +46,8 @@ pub struct Ring {
     assembly: Assembly,
     /// The ring that was installed last. Before the first, one that nobody else can have been in.
     order: Order,
+    /// The knowledge of the ring before it when that ended.
+    ended: Ended,
     /// A ring has been installed.
     installed: bool,
     /// Rings that this node was in before, latest first: what still arrives from them is late.
@@ -85,6 +88,7 @@ impl Ring {
             queue: SendQueue::default(),
             assembly: Assembly::default(),
             order: Order::new(nowhere, vec![me], me, now),
+            ended: Ended::default(),
             installed: false,
             past: [nowhere; 4],
             known,
@@ -344,6 +348,17 @@ impl Ring {
     pub fn stored(&self, ring: RingId, member: Member) -> u64 {
         let known = self.order.index_of(member).filter(|_| ring == self.order.id);
         known.map_or(0, |index| self.order.stored.of(index))
+    }
+
+    /// This member of `ring` was known to have everything up to this sequence number when `ring`
+    /// ended. Nothing is known of any but the ring before the last.
+    pub fn reached_before(&self, ring: RingId, member: Member) -> u64 {
+        self.ended.held(ring, member)
+    }
+
+    /// The same of its records on its disk.
+    pub fn stored_before(&self, ring: RingId, member: Member) -> u64 {
+        self.ended.stored(ring, member)
     }
 
     /// This node's disk has all messages that it has to keep, of those delivered up to this number

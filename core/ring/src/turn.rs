@@ -1,6 +1,9 @@
 //! The state that an installed ring keeps from one event to the next.
 
+use alloc::boxed::Box;
+
 use wire::histogram::Histogram;
+use wire::ring::Pulse;
 use wire::{Duration, Time};
 
 use crate::Config;
@@ -93,6 +96,8 @@ pub(crate) struct Heart {
     pub interval: Duration,
     /// Hop and number of the newest pulse seen or sent.
     pub newest: (u64, u64),
+    /// The newest pulse of another member, and when it came.
+    pub sign: Option<Box<(Pulse, Time)>>,
 }
 
 impl Heart {
@@ -109,6 +114,24 @@ impl Heart {
     pub fn stir(&mut self) {
         self.at = None;
         self.under_way = None;
+    }
+
+    /// Takes the newest pulse of another member. Returns when the one before came, if that had gone
+    /// round before this one was sent: home begins the next only then, while nothing is sent and
+    /// the token stays. Pulses that ask who has the last data promise a shorter rest, and prove
+    /// nothing of the one before.
+    pub fn follow(&mut self, now: Time, pulse: &Pulse, config: &Config) -> Option<Time> {
+        let sign = (*pulse, now);
+        let Some(last) = &mut self.sign else {
+            self.sign = Some(Box::new(sign));
+            return None;
+        };
+        let (before, at) = core::mem::replace(&mut **last, sign);
+        let next = Duration::from_micros(pulse.next);
+        let one_rest = (before.home, before.hop, before.sequence, before.next)
+            == (pulse.home, pulse.hop, pulse.sequence, pulse.next);
+        let follows = before.number.checked_add(1) == Some(pulse.number);
+        (one_rest && follows && next > config.timing.heartbeat).then_some(at)
     }
 
     /// The interval that follows a pulse that came back.

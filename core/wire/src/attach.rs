@@ -29,6 +29,7 @@
 //! | 128 | [`Notice`] | program to node, any time after kind 2: about its state |
 //! | 129 | [`Compare`](Frame::Compare) | node to program: tell a digest of the state |
 //! | 130 | [`Digested`] | program to node, to kind 129, if the program can tell one |
+//! | 131 | [`View`] | node to program: the group's view from here on |
 //!
 //! Frames of kinds from [`FIRST_OPTIONAL_FRAME`] on are skipped by programs and nodes that do not
 //! know them. No answer to one is awaited.
@@ -47,6 +48,7 @@ use crate::{Malformed, NodeId, VersionRange};
 
 mod layout;
 mod messages;
+mod view;
 
 use layout::{
     AnswerHeader, AskHeader, ExecuteHeader, HelloHeader, NoticeHeader, ORDERED, PieceHeader,
@@ -57,6 +59,7 @@ pub use messages::{
     Answer, Ask, Digested, Execute, Failed, Hello, Notice, NoticeCode, Outcome, Piece, TOKEN, Told,
     Welcome,
 };
+pub use view::View;
 
 /// The environment variable in which a program finds the path of its node's socket.
 pub const SOCKET_VARIABLE: &str = "STEADFAST_ATTACH";
@@ -81,6 +84,7 @@ pub const BEGINS_VARIABLE: &str = "STEADFAST_BEGINS";
 const NOTICE: u8 = FIRST_OPTIONAL_FRAME;
 const COMPARE: u8 = FIRST_OPTIONAL_FRAME + 1;
 const DIGEST: u8 = FIRST_OPTIONAL_FRAME + 2;
+const VIEW: u8 = FIRST_OPTIONAL_FRAME + 3;
 
 /// Any frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +123,8 @@ pub enum Frame {
     Compare(u64),
     /// The digest.
     Digested(Digested),
+    /// The group's view from here on.
+    View(View),
 }
 
 impl Frame {
@@ -174,6 +180,11 @@ impl Frame {
                 let words = [*number, state.form, state.value].map(U64::from);
                 put(buffer, DIGEST, &words, &[]);
             }
+            Frame::View(view) => {
+                let mut body = BytesMut::new();
+                view.append(&mut body);
+                put(buffer, VIEW, &[0; 0], &body);
+            }
         }
     }
 
@@ -190,7 +201,7 @@ impl Frame {
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed. A frame that is
     /// too long is refused by its header, before its body arrives.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let taken = take_frame(buffer, |kind| matches!(kind, 1..=13 | NOTICE..=DIGEST))?;
+        let taken = take_frame(buffer, |kind| matches!(kind, 1..=13 | NOTICE..=VIEW))?;
         taken.map(|(kind, body)| Frame::decode_body(kind, &body)).transpose()
     }
 
@@ -231,6 +242,7 @@ impl Frame {
                 let [number, form, value] = words.map(U64::get);
                 Frame::Digested(Digested { number, state: StateDigest { form, value } })
             }
+            VIEW => Frame::View(View::decode(body)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -20,6 +20,10 @@ pub const MAX_ROSTER_PART: usize = 1_200;
 /// Parts of the longest roster.
 pub const MAX_ROSTER_PARTS: u8 = 8;
 
+/// Components that a node remembers of its history, where each side of a partition goes on: if two
+/// sides have parted before, it is not known how much one of them lacks.
+pub const MAX_LINEAGE: usize = 64;
+
 /// Bytes that a newer program may add to a message whose form is frozen.
 pub const MAX_EXTENSION: usize = 64;
 
@@ -156,6 +160,10 @@ pub const MAX_KEPT_BYTES: usize = 256 << 20;
 /// The longest deadline that a call may have. Far below [`SESSION_EXPIRY`], so that no retry can
 /// come after its session is forgotten and be executed a second time.
 pub const MAX_DEADLINE: Duration = Duration::from_secs(60);
+
+/// A node with a replica learns so often that it is in its component with a majority, if it does not
+/// learn that by the way: as long before it is cut off, its stale reads are of a later time.
+pub const CONFIRM_EVERY: Duration = Duration::from_secs(10);
 
 /// A session without keys that is idle for this long, in ordered time, is forgotten: its client
 /// makes no attempt after a call's deadline.

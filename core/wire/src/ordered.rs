@@ -40,6 +40,7 @@
 //! | 34 | [`Anew`] | a replica that was not given its state, after a while |
 //! | 35 | [`Compare`] | a group's primary, now and then: its replicas compare their states |
 //! | 36 | [`Compared`] | a replica, for a comparison |
+//! | 37 | [`Lineage`] | every member, before its announcement, where each side of a partition goes on |
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -60,6 +61,7 @@ mod compare;
 mod configuration;
 mod entry;
 mod identity;
+mod lineage;
 mod nested;
 mod notes;
 mod options;
@@ -81,6 +83,7 @@ pub use compare::{Compare, Compared, StateDigest};
 pub use configuration::{Announce, Component, Install, MAX_ATTEMPTS};
 pub use entry::{GroupEntry, ReplicaEntry};
 pub use identity::{EntryKey, ForgottenSession, Identity, KeysState, SessionKeys, call_digest};
+pub use lineage::Lineage;
 pub use nested::{
     End, NestedEnd, Origin, asked, nested_client, nested_number, nested_parts, nested_window,
 };
@@ -297,6 +300,8 @@ pub enum Ordered {
     Compare(Compare),
     /// The digest of a replica's state. From level 3 on.
     Compared(Compared),
+    /// See [`Lineage`].
+    Lineage(Lineage),
 }
 
 impl Ordered {
@@ -343,6 +348,7 @@ impl Ordered {
             Ordered::Anew(anew) => append(start(34), anew),
             Ordered::Compare(compare) => append(start(35), compare),
             Ordered::Compared(compared) => append(start(36), compared),
+            Ordered::Lineage(lineage) => append(start(37), lineage),
         }
         .into()
     }
@@ -402,6 +408,7 @@ impl Ordered {
             34 => Ordered::Anew(read(rest)?),
             35 => Ordered::Compare(read(rest)?),
             36 => Ordered::Compared(read(rest)?),
+            37 => Ordered::Lineage(read::<Lineage>(rest)?.checked()?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -8,7 +8,7 @@ use expect_test::expect;
 use steadfast_wire as wire;
 use wire::attach::{
     Answer, Ask, Digested, Execute, Failed, Frame, Hello, Notice, NoticeCode, Outcome, Piece, Told,
-    Welcome,
+    View, Welcome,
 };
 use wire::client::Refusal;
 use wire::limits::{ATTACH_PIECE, MAX_FRAME, MAX_STATE};
@@ -90,6 +90,14 @@ fn samples() -> Vec<(&'static str, Frame)> {
             "digested",
             Frame::Digested(Digested { number: 6, state: StateDigest { form: 7, value: 8 } }),
         ),
+        (
+            "view",
+            Frame::View(View {
+                number: 9,
+                members: vec![NodeId(3), NodeId(1)],
+                joining: vec![NodeId(2)],
+            }),
+        ),
     ]
 }
 
@@ -162,6 +170,10 @@ fn the_bytes_of_each_are_those_of_version_one() {
         digested: 32 bytes
           18 00 00 00 82 00 00 00 06 00 00 00 00 00 00 00
           07 00 00 00 00 00 00 00 08 00 00 00 00 00 00 00
+        view: 36 bytes
+          1c 00 00 00 83 00 00 00 09 00 00 00 00 00 00 00
+          02 01 00 00 00 00 00 00 03 00 00 00 01 00 00 00
+          02 00 00 00
     "#]]
     .assert_eq(&text);
 }

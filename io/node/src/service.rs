@@ -8,6 +8,7 @@ use bytes::Bytes;
 use client::Invocation;
 use config::Execution;
 use engine::{NestedCall, NestedError, ServiceOutcome, Ticket};
+use wire::attach::View;
 use wire::client::Refusal;
 use wire::limits::{MAX_DEADLINE, MAX_NAME};
 use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
@@ -81,6 +82,14 @@ pub trait Service: Send {
     /// default it is made of how often the state has each byte.
     fn digest(&self, state: &[u8]) -> u64 {
         digest_of_bytes(state)
+    }
+
+    /// The group has this view from here on: it is told among the calls, at the same place at each
+    /// replica with the state, but for views between which there was no call: a replica that was
+    /// away may have missed them. So the state may depend on the newest view, and not on how many
+    /// there were.
+    fn view(&mut self, view: &View) {
+        let _ = view;
     }
 
     /// Only for the primary of a warm passive group: what the calls have changed since this was

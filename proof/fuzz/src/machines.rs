@@ -204,6 +204,7 @@ fn execute(source: &mut Source<'_>, command: Command) -> Option<(Ticket, Execute
             Some((ticket, Executed::Applied(applied)))
         }
         Command::Digest { .. }
+        | Command::View(_)
         | Command::Start(_)
         | Command::Style(_)
         | Command::Reset

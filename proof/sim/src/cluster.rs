@@ -6,6 +6,7 @@
 //! - `cluster/executors.rs`: the services of all replicas
 //! - `cluster/executions.rs`: what replicas execute
 //! - `cluster/clients.rs`: connections, and what clients put out
+//! - `cluster/alone.rs`: the end, at which a node is cut off
 //! - `cluster/comparing.rs`: states drift apart
 //! - `cluster/bench.rs`: the ring is measured
 //! - `cluster/moves.rs`: primaries are moved
@@ -24,6 +25,7 @@
 //! - `cluster/fetches.rs`: large states go by streams
 //! - `cluster/fate.rs`: faults, healing, and the end
 
+mod alone;
 mod bench;
 mod celling;
 mod clients;
@@ -346,7 +348,7 @@ impl Cluster {
             let advanced = self.advance(Time(u64::MAX))?;
             demand(advanced, "liveness", || "nothing is left to happen".into())?;
         }
-        self.finish()
+        self.finish().and_then(|()| self.cut_off())
     }
 
     /// Plans the nodes' starts, calls and faults.

@@ -108,7 +108,10 @@ impl Drafts {
             true => (RELAY, arguments(filling, &rest)),
             false => (method, body),
         };
-        let stale = Access::Stale { max_age_ms: draw.pick(&[1, 10, 50, 200]) };
+        let age = Access::Stale { max_age_ms: draw.pick(&[1, 10, 50, 200]) };
+        // Where reads are ordered they stand in the service's history, and one replica alone that
+        // answered one would have another history than the others.
+        let stale = if plan.orders_reads() { Access::Read } else { age };
         let ways = [Access::Change, Access::Read, Access::Read, stale, stale];
         let access = if method == READ && reads { draw.pick(&ways) } else { Access::Change };
         (Draft { group: plan.name.clone(), method, body, access, timeout }, plan)

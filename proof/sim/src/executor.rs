@@ -375,6 +375,11 @@ impl Executor {
         first.map_or(Begun::Any, Begun::Before)
     }
 
+    fn take_view(&mut self, number: u64) -> Done {
+        self.log.viewed = number;
+        Done { answer: None, effect: Effect::None }
+    }
+
     /// Nothing waits and nothing is under way.
     pub fn is_idle(&self) -> bool {
         !self.busy && self.queue.is_empty()
@@ -459,6 +464,7 @@ impl Executor {
                 let effect = Effect::Digest(number, StateDigest { form: 1, value });
                 Done { answer: None, effect }
             }
+            Command::View(view) => self.take_view(view.number),
             Command::Style(style) => {
                 self.is_passive = style == Style::WarmPassive;
                 self.changes.reset();

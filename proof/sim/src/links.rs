@@ -224,6 +224,7 @@ impl World {
                 | Output::Stored { .. }
                 | Output::Nodes(_)
                 | Output::Roster { .. }
+                | Output::Current { .. }
                 | Output::Confirmed { .. } => {}
             }
         }

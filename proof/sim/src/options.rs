@@ -28,6 +28,7 @@ mod everything;
 mod keyed;
 mod managed;
 mod nested;
+mod parting;
 mod passable;
 mod poisonous;
 mod scripted;

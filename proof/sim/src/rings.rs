@@ -241,7 +241,7 @@ impl Rings {
             // No roster is ever set here.
             Output::Stored { .. } | Output::Nodes(_) | Output::Roster { .. } => Ok(()),
             Output::Held { ring, majority, all } => self.watch.held(me, ring, majority, all),
-            Output::Confirmed { .. } => Ok(()), // nobody asks here
+            Output::Confirmed { .. } | Output::Current { .. } => Ok(()), // nobody asks here
             Output::Event(ring::Event::Left) => {
                 self.end(node, false);
                 let span = self.options.faults.span(&mut self.faults);

@@ -72,6 +72,8 @@ pub struct Log {
     padding: usize,
     /// So many entries have been told to backups, or came from elsewhere.
     told: usize,
+    /// The number of the group's newest view: no state.
+    pub viewed: u64,
 }
 
 /// The arguments of a call: how much filling the reply shall have, and some bytes.

@@ -11,6 +11,7 @@ use wire::{ClientId, GroupId, Member, NodeId, RingId, Time, ViewNumber};
 use crate::check::acknowledged::Acknowledged;
 use crate::check::apart::Apart;
 use crate::check::cold::Cold;
+use crate::check::discarded::Discarded;
 use crate::check::hedging::Numbers;
 use crate::check::histories::Histories;
 use crate::check::hung::Hung;
@@ -24,6 +25,7 @@ use crate::check::replies::{CallKey, Replies, of_the_service};
 use crate::check::restyles::{self, Restyles};
 use crate::check::served::Served;
 use crate::check::stale::Stale;
+use crate::check::viewed::Viewed;
 use crate::check::views::Views;
 use crate::check::votes::Votes;
 use crate::check::wait::Wait;
@@ -127,7 +129,10 @@ impl Watch {
             restyles: Restyles::default(),
             acknowledged: Acknowledged::default(),
             poisons: Poisons::default(),
-            executions: Executions::default(),
+            executions: Executions::new(
+                Discarded::new(options.forking()),
+                Viewed::new(options.viewing()),
+            ),
             replies: Replies::new(options.ordering_reads()),
         }
     }
@@ -213,6 +218,9 @@ impl Watch {
             }
             Event::Split { group, position, .. } => self.votes.split(*group, *position)?,
             Event::Replied { group, .. } => self.primaries.replied(by, *group)?,
+            Event::Discarded { group, calls, .. } => {
+                self.executions.discarded.told(by, *group, *calls)?;
+            }
             Event::StateNote { group, member, about: About::Apart, text: Some(text), .. } => {
                 self.spoilt.apart.told(by, *group, *member, text)?;
             }
@@ -293,6 +301,7 @@ impl Watch {
             return Ok(()); // it has to be found out, and is not to be believed until then
         }
         self.executions.executed(by, group, entry)?;
+        self.executions.discarded.reached(by, group, place, after)?;
         self.acknowledged.executed(group, before, after);
         if step.component == RingId::default() {
             return Ok(()); // it has it from its disk
@@ -303,6 +312,14 @@ impl Watch {
             return Ok(());
         }
         self.executions.went_on(by, group, entry.time, step)
+    }
+
+    /// A replica executed the call with this hash, behind this view.
+    pub fn viewed(&mut self, by: Member, group: GroupId, hash: u64, view: u64) -> Verdict {
+        if self.votes.is_wrong(by, group) || self.votes.is_spoilt(group) {
+            return Ok(());
+        }
+        self.executions.viewed.executed(by, group, hash, view)
     }
 
     /// The history of a replica's service was replaced by this one.
@@ -393,6 +410,11 @@ impl Watch {
             return Ok(());
         }
         // The two sides of a partition may both answer, and one of the answers is lost.
+        if let Outcome::Ok(bytes) | Outcome::Service(bytes) = &reply.outcome
+            && let Some(word) = bytes.get(8..16).and_then(|word| word.first_chunk())
+        {
+            self.executions.discarded.answered(reply.group, u64::from_le_bytes(*word));
+        }
         if self.loose.contains(&reply.group) || self.votes.is_spoilt(reply.group) {
             return Ok(());
         }

@@ -24,6 +24,7 @@ from ._errors import (
     Unreachable,
     VersionMismatch,
 )
+from ._attach import View
 from ._service import raises, read, serve, service
 from ._types import Was
 
@@ -50,6 +51,7 @@ __all__ = [
     "TooManyCalls",
     "Unreachable",
     "VersionMismatch",
+    "View",
     "Was",
     "raises",
     "read",

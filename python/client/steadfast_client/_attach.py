@@ -15,7 +15,7 @@ HELLO, WELCOME, EXECUTE, SNAPSHOT, RESTORE, RESET = 1, 2, 3, 4, 5, 6
 ANSWER, STATE, FAILED, RESTORED, FAREWELL, CALL, CALLED = 7, 8, 9, 10, 11, 12, 13
 #: Frames of kinds from here on may be skipped.
 OPTIONAL = 128
-NOTICE, COMPARE, DIGEST = 128, 129, 130
+NOTICE, COMPARE, DIGEST, VIEW = 128, 129, 130, 131
 
 OK, ERROR, REFUSED = 1, 2, 3
 NO_SUCH_METHOD, BAD_ARGUMENTS, FAILED_HANDLER, REPLY_TOO_LARGE, NOT_READ_ONLY = 3, 4, 5, 7, 10
@@ -38,6 +38,7 @@ _WELCOME = struct.Struct("<BBHI")
 _NUMBER = struct.Struct("<Q")
 _NOTICE = struct.Struct("<B7x")
 _DIGEST = struct.Struct("<QQQ")
+_VIEW = struct.Struct("<QBB6x")
 
 MAX_BODY = 1 << 20
 MAX_FRAME = MAX_BODY + 4096
@@ -68,6 +69,17 @@ class Execute(NamedTuple):
     json: bool
     read: bool
     body: bytes
+
+
+class View(NamedTuple):
+    """A group's view: the nodes of its replicas."""
+
+    #: One more than the last view's.
+    number: int
+    #: Nodes whose replicas have the state, in order of rank: the first is the primary's.
+    members: Tuple[int, ...]
+    #: Nodes whose replicas are being given the state.
+    joining: Tuple[int, ...]
 
 
 class Outcome(NamedTuple):
@@ -141,7 +153,7 @@ class Connection:
                 return None
             body = bytes(self._input[_HEADER.size : end])
             del self._input[:end]
-            if kind < OPTIONAL or kind == COMPARE:
+            if kind < OPTIONAL or kind in (COMPARE, VIEW):
                 return kind, body
         return None
 
@@ -292,6 +304,8 @@ class Program:
             self._take_piece(body)
         elif kind == COMPARE:
             self._compare(*_NUMBER.unpack(body))
+        elif kind == VIEW:
+            self._replica.view(_view_of(body))
         elif kind == RESET:
             self._replica.kept.reset()
         elif kind == FAREWELL:
@@ -400,6 +414,12 @@ class Program:
             self._node.put(FAILED, _NUMBER.pack(number) + _words(reason))
         else:
             self._node.put(RESTORED, _NUMBER.pack(number))
+
+
+def _view_of(body: bytes) -> View:
+    number, members, joining = _VIEW.unpack_from(body)
+    nodes = struct.unpack_from(f"<{members + joining}I", body, _VIEW.size)
+    return View(number, nodes[:members], nodes[members:])
 
 
 def _listed(value: Any) -> Any:

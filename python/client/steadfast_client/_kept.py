@@ -101,6 +101,14 @@ class Kept:
             return str(error)
         return None
 
+    def after_view(self) -> None:
+        """Looks at the state after a view, which nothing undoes."""
+        self._trial.changed()
+        try:
+            self._look()
+        except Exception as error:
+            self._fail(str(error))
+
     def snapshot(self) -> bytes:
         """The state. Raises what tells why there is none."""
         try:

@@ -22,6 +22,7 @@ from ._attach import (
     Execute,
     Outcome,
     Program,
+    View,
     method_id,
 )
 from ._context import Context
@@ -39,7 +40,7 @@ _READS = "__steadfast_reads__"
 _RAISES = "__steadfast_raises__"
 _SERVICE = "__steadfast_service__"
 #: Names of a class that are no methods of its service.
-_OWN = ("snapshot", "restore", "serve")
+_OWN = ("snapshot", "restore", "serve", "on_view")
 
 
 def read(method: F) -> F:
@@ -66,6 +67,9 @@ def service(cls: Type[T]) -> Type[T]:
 
     The state is `vars(self)` in JSON, by the hints of the class's body where there are some. A class
     with other state has `snapshot(self) -> bytes` and `restore(self, state)`.
+
+    A method `on_view(self, view)` is told of the group's `View`s, among the calls. A replica may miss
+    views between which there is no call: the state may depend on the newest alone.
 
     The class gets a method `serve`, which is `steadfast_client.serve` of this class.
     """
@@ -234,6 +238,20 @@ class Replica:
         outcome = self._run(method, arguments)
         reason = None if method.reads else self.kept.after_call()
         return _undone(method, reason) if reason is not None else outcome
+
+    def view(self, view: View) -> None:
+        """Tells the object of its group's view, if it wants to know."""
+        told = getattr(self.kept.object, "on_view", None)
+        if told is None:
+            return
+        try:
+            told(view)
+        except MemoryError:
+            raise
+        except Exception:
+            # Nobody waits for an answer. It fails alike at every replica.
+            traceback.print_exc()
+        self.kept.after_view()
 
     def _run(self, method: Method, arguments: Dict[str, Any]) -> Outcome:
         try:

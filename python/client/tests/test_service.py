@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Annotated, Any, Dict, List, Optional, Set, Tuple, Union
 
 from bank import Bank
-from steadfast_client import CallError, Was, service
-from steadfast_client._attach import Execute, method_id
+from steadfast_client import CallError, View, Was, service
+from steadfast_client._attach import Execute, _view_of, method_id
 from steadfast_client._calls import decoded
 from steadfast_client._service import Replica
 
@@ -130,6 +130,35 @@ class Contracts(unittest.TestCase):
     def test_the_numbers_of_methods(self):
         self.assertEqual(method_id(""), 0xCBF29CE484222325 >> 32 ^ 0xCBF29CE484222325 & 0xFFFFFFFF)
         self.assertEqual(len({method_id(name) for name in ("add", "get", "dad")}), 3)
+
+
+class Views(unittest.TestCase):
+    def test_an_object_that_wants_to_know_is_told_of_views(self):
+        @service
+        class Crew:
+            def __init__(self):
+                self.nodes = [0]
+
+            def on_view(self, view):
+                if not view.members:
+                    raise ValueError("nobody has the state")
+                self.nodes = list(view.members)
+
+            def put(self, node: int) -> None:
+                self.nodes.append(node)
+
+        replica = Replica(getattr(Crew, "__steadfast_service__"), Crew)
+        replica.kept.begin()
+        body = struct.pack("<QBB6x3I", 9, 2, 1, 3, 1, 2)
+        self.assertEqual(_view_of(body), View(9, (3, 1), (2,)))
+        replica.view(_view_of(body))
+        self.assertEqual(replica.kept.object.nodes, [3, 1])
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            replica.view(View(10, (), (2,)))
+        self.assertIn("nobody has the state", told.getvalue())
+        self.assertEqual(replica.kept.object.nodes, [3, 1])
+        names = [method.name for method in replica._service.methods.values()]
+        self.assertEqual(names, ["put"])
 
 
 class Values(unittest.TestCase):

@@ -31,10 +31,14 @@ pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
     };
     let checked = syn::parse2(arguments).and_then(|options| {
         let given = given(&mut item, &options)?;
-        Ok((model::methods(&item)?, given))
+        let methods = model::methods(&item)?;
+        if options.views {
+            item.items.push(syn::parse2(told_of_views())?);
+        }
+        Ok((methods, given, options.views))
     });
     match checked {
-        Ok((methods, given)) => expand(&item, &methods, given),
+        Ok((methods, given, views)) => expand(&item, &methods, given, views),
         Err(error) => {
             let error = error.into_compile_error();
             quote! { #item #error }
@@ -61,13 +65,23 @@ fn given(_: &mut ItemTrait, options: &Options) -> Result<Given, Error> {
     }
 }
 
-fn expand(item: &ItemTrait, methods: &[Method], given: Given) -> TokenStream {
+/// The method of the trait that is told of views, and that no client calls.
+fn told_of_views() -> TokenStream {
+    quote! {
+        /// The group has this view from here on, among the calls. A replica may miss views between
+        /// which there is no call: the state may depend on the newest one, and not on how many
+        /// there were.
+        fn view(&mut self, view: &::steadfast::View);
+    }
+}
+
+fn expand(item: &ItemTrait, methods: &[Method], given: Given, views: bool) -> TokenStream {
     let types = types(item);
     let arguments = methods.iter().map(argument_type);
     let ids = methods.iter().map(id);
     let collisions = collisions(item, methods);
     let named = |suffix: &str| format_ident!("{}{suffix}", item.ident);
-    let adapter = NODE.then(|| adapter(item, methods));
+    let adapter = NODE.then(|| adapter(item, methods, views));
     let Given { types: given_types, sources, contract: proto } = given;
     let contract = NODE.then(|| contract::function(item, methods, proto));
     let sync_client = client(item, methods, &named("Client"), Kind::Sync);
@@ -240,7 +254,7 @@ fn collisions(item: &ItemTrait, methods: &[Method]) -> TokenStream {
     all
 }
 
-fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
+fn adapter(item: &ItemTrait, methods: &[Method], views: bool) -> TokenStream {
     let (name, vis) = (&item.ident, &item.vis);
     let service = format_ident!("{name}Service");
     let arms = methods.iter().map(|method| arm(name, method, false));
@@ -248,6 +262,13 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
     let known: Vec<String> = methods.iter().map(Method::signature).collect();
     let known = format!("{name} has {}", known.join(", "));
     let state = state();
+    let view = views.then(|| {
+        quote! {
+            fn view(&mut self, view: &::steadfast::View) {
+                #name::view(&mut self.implementation, view);
+            }
+        }
+    });
     quote! {
         impl<T> #service<T> {
             /// Serves this implementation.
@@ -292,6 +313,8 @@ fn adapter(item: &ItemTrait, methods: &[Method]) -> TokenStream {
             }
 
             #state
+
+            #view
         }
     }
 }

@@ -12,6 +12,8 @@ pub struct Options {
     pub errors: Option<Type>,
     /// The methods of the file have the context of a call as their first argument.
     pub context: bool,
+    /// The service is told of its group's views.
+    pub views: bool,
 }
 
 impl Parse for Options {
@@ -30,6 +32,7 @@ impl Parse for Options {
                     options.errors = Some(input.parse()?);
                 }
                 "context" => options.context = true,
+                "views" => options.views = true,
                 _ => return Err(Error::new(name.span(), ARGUMENTS)),
             }
             if !input.is_empty() {
@@ -43,8 +46,8 @@ impl Parse for Options {
     }
 }
 
-const ARGUMENTS: &str = "#[steadfast::service] takes no arguments but those of a service that \
-                         begins with a file of protobuf: proto = \"orders.proto\", \
+const ARGUMENTS: &str = "#[steadfast::service] takes no arguments but `views`, and those of a \
+                         service that begins with a file of protobuf: proto = \"orders.proto\", \
                          errors = OrderError, context";
 
 const METHODS: &str = "`errors` and `context` are for methods from a file: write \

@@ -3,6 +3,7 @@
 use alloc::string::String;
 
 use bytes::Bytes;
+use wire::attach::View;
 use wire::client::Refusal;
 use wire::ordered::Style;
 use wire::{ClientId, Lane, MethodId, Time};
@@ -13,7 +14,8 @@ pub struct Ticket(pub u64);
 
 /// A command to a replica's service. The executor carries out commands strictly in order, and
 /// answers them in that order with [`Executed`] and the ticket. In a stateless group the calls of
-/// each lane have an order of their own. `Digest`, `Start`, `Style`, `Reset` and `Stop` have none.
+/// each lane have an order of their own. `Digest`, `View`, `Start`, `Style`, `Reset` and `Stop` have
+/// none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Execute a request.
@@ -80,6 +82,8 @@ pub enum Command {
         /// To be handed back.
         number: u64,
     },
+    /// The group has this view from here on, among all commands so far.
+    View(View),
     /// Stop the service: its group is cold passive, and another replica is primary. The next
     /// command can only be [`Start`](Command::Start).
     Stop,
@@ -95,6 +99,7 @@ impl Command {
             | Command::Change { ticket }
             | Command::Apply { ticket, .. } => Some(*ticket),
             Command::Digest { .. }
+            | Command::View(_)
             | Command::Start(_)
             | Command::Style(_)
             | Command::Reset

@@ -87,6 +87,16 @@ pub enum Event {
         /// The reason, in the words of its service, or the fields; `None`: it is so no more.
         text: Option<String>,
     },
+    /// Two histories met, and the other one stayed: this node's replica gave up calls that were
+    /// acknowledged.
+    Discarded {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// The calls that this node's replica had executed since the two histories parted.
+        calls: u64,
+    },
     /// A group goes on from a state that may lack answered calls: its replicas with more are gone for
     /// good, and nobody else has them.
     WentBack {

@@ -4,10 +4,11 @@ use alloc::vec::Vec;
 
 use wire::kept::NodeRecord;
 use wire::ordered::{AckLevel, Durability, Recall};
-use wire::{GroupId, Incarnation, Member, RingId, Time};
+use wire::{GroupId, Incarnation, Member, Time};
 
 use crate::api::Event;
 use crate::base::Base;
+use crate::base::held::Knowledge;
 use crate::bug::Bug;
 use crate::directory::{Group, majority};
 use crate::disk::Recovery;
@@ -95,8 +96,19 @@ impl<O: Ordering> Base<O> {
         Some(Recall { since, restarted, volatile, groups, waiting: disk.waiting() })
     }
 
-    /// Whether the disks have enough of a group on disk for this call's answer.
-    pub(crate) fn is_stored(&self, group: &Group, id: GroupId, sequence: u64) -> bool {
+    /// Whether the disks have enough of a group on disk for this call's answer now.
+    pub(crate) fn is_stored_now(&self, group: &Group, id: GroupId, sequence: u64) -> bool {
+        self.is_stored(Knowledge::Present, group, id, sequence)
+    }
+
+    /// Whether the disks have, or had, enough of a group on disk for this call's answer.
+    pub(super) fn is_stored(
+        &self,
+        known: Knowledge,
+        group: &Group,
+        id: GroupId,
+        sequence: u64,
+    ) -> bool {
         if group.options.durability == Durability::Memory
             || self.planted.is(Bug::AnswerBeforeStored)
         {
@@ -106,7 +118,7 @@ impl<O: Ordering> Base<O> {
         // the last record before it: disks have no later one.
         let sequence = sequence.min(self.known_at(id));
         let (ring, place) = (self.membership.ring(), self.place(sequence));
-        let has = |member: &Member| self.outbox.ordering.stored(ring, *member) >= sequence;
+        let has = |member: &Member| self.persisted(known, ring, *member) >= sequence;
         let synced = group.synced().count();
         let enough = match group.options.ack {
             // Others were the replicas then: all present ones must have it.
@@ -118,19 +130,9 @@ impl<O: Ordering> Base<O> {
         // The list of replicas must be known, too, whichever nodes rejoin.
         let changed = self.records.changed_at(id);
         let members = self.membership.members();
-        let known = members.filter(|member| self.stored(ring, *member) >= changed).count();
+        let told = members.filter(|member| self.stored(known, ring, *member) >= changed).count();
         group.synced().filter(has).count() >= enough
-            && known >= majority(self.membership.members().count())
-    }
-
-    /// Returns how far a member has persisted the order: on its disk, or in memory if it has no
-    /// disk.
-    pub(crate) fn stored(&self, ring: RingId, member: Member) -> u64 {
-        let announce = self.membership.announces().get(&member);
-        match announce.is_some_and(|announce| announce.recall.is_some()) {
-            true => self.outbox.ordering.stored(ring, member),
-            false => self.outbox.ordering.reached(ring, member),
-        }
+            && told >= majority(self.membership.members().count())
     }
 
     /// Returns up to where every member has the order, and its records on its disk.

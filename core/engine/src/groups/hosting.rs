@@ -121,7 +121,9 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let known = self.base.directory.iter().map(|(id, _)| id);
         let ids: BTreeSet<GroupId> = self.replicas.hosted.keys().copied().chain(known).collect();
         for id in ids {
+            self.replicas().tell_view(now, id);
             self.reconcile_replica(now, id);
+            self.replicas().tell_view(now, id);
         }
     }
 
@@ -296,7 +298,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             Some(State::Synced) => {
                 // What a transfer had brought counts no more: later views would have it begin again.
                 hosted.on_disk.logged.syncing = None;
-                hosted.taken = last;
+                hosted.take(last, true);
                 self.replicas().with_replica(now, id, |replica, effects| replica.begin(effects));
             }
             Some(State::Unsynced { transfer, .. }) if stale || hasty => {
@@ -315,7 +317,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             Some(State::Unsynced { transfer, .. }) => {
                 if hosted.replica.transfer() != Some(transfer) {
                     hosted.set_aside();
-                    hosted.taken = last;
+                    hosted.take(last, true);
                     self.replicas().with_replica(now, id, |replica, effects| {
                         replica.await_state(transfer, style, effects);
                     });
@@ -395,7 +397,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let hosted = self.replicas.hosted.get_mut(&group);
         let Some(hosted) = hosted.filter(|hosted| hosted.program.unbegun && begins) else { return };
         (hosted.departure.abandoned, hosted.departure.begun) = (false, false);
-        (hosted.program.unbegun, hosted.program.fallen, hosted.taken) = (false, true, last);
+        (hosted.program.unbegun, hosted.program.fallen) = (false, true);
+        hosted.take(last, true);
         hosted.on_disk.logged.syncing = None; // what a transfer had brought, and no disk had
         self.reconcile_style(now, group);
         self.replicas().with_replica(now, group, |replica, effects| {
@@ -451,6 +454,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.replicas().reconcile_reign(now, group);
         self.replicas().reconcile_lead(now, group);
         self.replicas().give_states(now, group);
+        self.replicas().tell_view(now, group);
         self.reconcile_calls(now, group);
     }
 

@@ -30,6 +30,8 @@ pub struct InProcess {
     members: Vec<Member>,
     /// Up to where all members have the order, by the outputs delivered here.
     held: u64,
+    /// The configuration before that, and what was held and stored of it.
+    before: (RingId, u64, BTreeMap<Member, u64>),
     /// Rounds of questions. An answer follows everything that was in the inbox when the question
     /// was asked.
     rounds: u64,
@@ -83,7 +85,8 @@ impl Sequencer {
         shared.configure(now, &[me.node]);
         let members = Vec::from([me]);
         let shared = self.shared.clone();
-        InProcess { shared, me, ring: nowhere, members, held: 0, rounds: 0, ready: VecDeque::new() }
+        let (before, ready) = ((nowhere, 0, BTreeMap::new()), VecDeque::new());
+        InProcess { shared, me, ring: nowhere, members, held: 0, before, rounds: 0, ready }
     }
 
     /// Makes these nodes one component, without anybody else. Their former companions stay
@@ -203,6 +206,7 @@ impl InProcess {
     /// Takes the outputs that are due by now.
     fn arrive(&mut self, now: Time) {
         let mut shared = self.shared.borrow_mut();
+        let shared = &mut *shared;
         let Some(seat) = shared.seats.get_mut(&self.me.node) else { return };
         if seat.member != self.me {
             return;
@@ -213,6 +217,9 @@ impl InProcess {
                 Output::Configuration(Configuration { kind, ring, members })
                     if *kind == ConfigurationKind::Regular =>
                 {
+                    let stored = shared.stored.iter().filter(|((of, _), _)| *of == self.ring);
+                    let stored = stored.map(|((_, member), upto)| (*member, *upto)).collect();
+                    self.before = (self.ring, self.held, stored);
                     (self.ring, self.held) = (*ring, 0);
                     self.members.clone_from(members);
                 }
@@ -298,6 +305,15 @@ impl Ordering for InProcess {
         let shared = self.shared.borrow();
         let known = ring == self.ring && self.members.contains(&member);
         shared.stored.get(&(ring, member)).copied().filter(|_| known).unwrap_or(0)
+    }
+
+    fn reached_before(&self, ring: RingId, _: Member) -> u64 {
+        if ring == self.before.0 { self.before.1 } else { 0 }
+    }
+
+    fn stored_before(&self, ring: RingId, member: Member) -> u64 {
+        let known = self.before.2.get(&member).copied();
+        known.filter(|_| ring == self.before.0).unwrap_or(0)
     }
 
     fn tell_stored(&mut self, now: Time, ring: RingId, upto: u64) {

@@ -47,7 +47,7 @@ impl StateNotes {
 
     /// The facts here about this group.
     pub(crate) fn of_own(&self, group: GroupId) -> impl Iterator<Item = (About, &str)> {
-        let range = self.own.range((group, About::Give)..=(group, About::Apart));
+        let range = self.own.range((group, About::Give)..=(group, About::Discarded));
         range.map(|((_, about), text)| (*about, text.as_str()))
     }
 

@@ -76,6 +76,11 @@ impl Progress {
         self.delivered = 0;
     }
 
+    /// When the last configuration was delivered.
+    pub(crate) fn configured_at(&self) -> Time {
+        self.configured_at
+    }
+
     pub(crate) fn is_transitional(&self) -> bool {
         self.transitional.is_some()
     }

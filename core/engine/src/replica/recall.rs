@@ -163,6 +163,7 @@ impl Replica {
         self.service.runs = false;
         self.service.used = false;
         self.service.holds_former = false;
+        self.service.viewed = None;
         if has_log {
             return self.stop(effects);
         }

@@ -33,6 +33,15 @@ impl Replica {
         self.run(command, effects);
     }
 
+    /// Nothing is ordered any more, and a read would see all that was, at once: the service has been
+    /// given it. Of a voting group a majority has agreed on all that this replica has executed.
+    pub(crate) fn shows_all(&self) -> bool {
+        let executes = matches!(self.mode, Mode::Live | Mode::Snapshotting);
+        let changed_at = self.history.changed_at;
+        let agreed = self.ballots.voting.as_ref().is_none_or(|voting| voting.agreed(changed_at));
+        executes && self.has_only_reads_gated() && agreed && self.has_run_log()
+    }
+
     /// A read arrives. It sees the effects of all earlier requests, and changes nothing. With an
     /// execution number, its place in the order is to be reported.
     pub(crate) fn read(
@@ -75,17 +84,41 @@ impl Replica {
         execution: Option<u64>,
         effects: &mut Vec<Effect>,
     ) {
+        let command = self.reading(request, execution, false, effects);
+        self.run(command, effects);
+    }
+
+    /// A read that this replica [shows all](Self::shows_all) for. It passes reads at the gate: their
+    /// word may never come.
+    pub(crate) fn read_alone(&mut self, request: Request, effects: &mut Vec<Effect>) {
+        let bytes = request.body.len();
+        if self.service.reading >= MAX_SERVING || self.service.serving + bytes > MAX_SERVING_BYTES {
+            let (client, number, asked) = (request.client, request.number, self.asked_of(&request));
+            return effects.push(Effect::Answer { client, number, asked, outcome: too_many() });
+        }
+        self.begin_to_read(bytes);
+        let command = self.reading(request, None, true, effects);
+        effects.push(Effect::Run(command));
+    }
+
+    /// The command for a read, whose task begins.
+    fn reading(
+        &mut self,
+        request: Request,
+        execution: Option<u64>,
+        alone: bool,
+        effects: &mut Vec<Effect>,
+    ) -> Command {
         let (lane, asked) = (Lane::of(request.priority), self.asked_of(&request));
         let Request { client, number, method, json, read, body, seed, time, .. } = request;
-        let ticket = self.service.give(Task::Read { client, number, asked, bytes: body.len() });
+        let ticket =
+            self.service.give(Task::Read { client, number, asked, bytes: body.len(), alone });
         if let Some(execution) = execution {
             self.place_read(Effect::ReadPlaced { client, number, execution }, effects);
         }
         // It is in no history: ordered time does not go on by it.
         let now = self.history.clock.max(time);
-        let command =
-            Command::Execute { ticket, method, json, read, body, now, seed, client, number, lane };
-        self.run(command, effects);
+        Command::Execute { ticket, method, json, read, body, now, seed, client, number, lane }
     }
 }
 

@@ -126,6 +126,11 @@ impl Voting {
         }
     }
 
+    /// All up to this position is settled, and this replica voted as most did.
+    pub(super) fn agreed(&self, position: u64) -> bool {
+        !self.deviates && self.settled >= position
+    }
+
     /// The progress of the votes, for diagnosis.
     pub(super) fn for_people(&self) -> String {
         let Voting { first, told, in_flight, opened, settled, deviates, .. } = self;

@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
+use wire::attach::View;
 use wire::ordered::{NestedEnd, Request, StateHead, Style};
 use wire::{ClientId, Time, ViewNumber};
 
@@ -90,12 +91,14 @@ pub(super) enum Task {
     Apply {
         calls: Vec<(ClientId, u64)>,
     },
-    /// A read, with the bytes of its arguments.
+    /// A read, with the bytes of its arguments. `alone`: nothing is ordered any more, and ordered
+    /// reads may wait for ever.
     Read {
         client: ClientId,
         number: u64,
         asked: Asked,
         bytes: usize,
+        alone: bool,
     },
     Snapshot {
         transfer: ViewNumber,
@@ -108,7 +111,7 @@ pub(super) enum Task {
 impl Task {
     /// Whether it keeps no order with the tasks of other lanes.
     fn is_free(&self) -> bool {
-        matches!(self, Task::Serve { .. })
+        matches!(self, Task::Serve { .. } | Task::Read { alone: true, .. })
     }
 }
 
@@ -121,6 +124,8 @@ pub(super) struct ServiceLink {
     pub(super) used: bool,
     /// It has the state of the replica that was set aside, until it has read another.
     pub(super) holds_former: bool,
+    /// The number of the last view that it was told, or is about to be.
+    pub(super) viewed: Option<u64>,
     /// The service runs, or is about to; and it was told to, and has not answered anything yet.
     pub(super) runs: bool,
     pub(super) starts: bool,
@@ -137,6 +142,7 @@ impl ServiceLink {
             told: style,
             used: false,
             holds_former: false,
+            viewed: None,
             runs: !style.logs(),
             starts: false,
             next_ticket: 0,
@@ -208,6 +214,8 @@ pub(super) enum Waiting {
     Snapshot(ViewNumber),
     /// The state is to be kept.
     Keep,
+    /// The group has this view from here on.
+    View(View),
     /// The group has this style from here on.
     Style {
         style: Style,
@@ -224,7 +232,7 @@ impl Waiting {
             | Waiting::Update { .. }
             | Waiting::Checkpoint { .. }
             | Waiting::Style { .. } => true,
-            Waiting::Read { .. } | Waiting::Snapshot(_) | Waiting::Keep => false,
+            Waiting::Read { .. } | Waiting::Snapshot(_) | Waiting::View(_) | Waiting::Keep => false,
         }
     }
 

@@ -202,7 +202,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if let Some(hosted) =
             self.replicas.hosted.get_mut(&id).filter(|hosted| here && !hosted.spared)
         {
-            hosted.taken = place;
+            hosted.take(place, true);
         }
     }
 }

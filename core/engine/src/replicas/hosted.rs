@@ -6,7 +6,7 @@ use wire::ordered::{Died, Durability, GroupOptions, Place};
 use wire::{GroupId, RingId, ViewNumber};
 
 use crate::bug::Planted;
-use crate::parts::RejoinBackoff;
+use crate::parts::{Counts, RejoinBackoff};
 use crate::replica::Replica;
 use crate::replicas::cold::ColdTimes;
 use crate::replicas::journal::Journal;
@@ -71,6 +71,8 @@ pub(crate) struct Hosted {
     pub(crate) replica: Replica,
     /// The place of the last request that it took, or that the state on its way has in it.
     pub(crate) taken: Place,
+    /// The place of the last one of them that may have changed the state.
+    pub(crate) changed: Place,
     /// The replica as it was before it was to be given another state.
     former: Option<Former>,
     /// When the last configuration ended, all that it had taken was held.
@@ -81,6 +83,8 @@ pub(crate) struct Hosted {
     /// It lost the state that the table says it has: it only waits to be out of the table, and
     /// comes anew.
     pub(crate) lost: bool,
+    /// How many calls its history has, and had.
+    pub(crate) counts: Counts,
     pub(crate) departure: Departure,
     pub(crate) admission: Admission,
     pub(crate) program: Program,
@@ -114,10 +118,12 @@ impl Hosted {
             options,
             replica: Replica::new(id, options.style, logs, planted),
             taken: Place::default(),
+            changed: Place::default(),
             former: None,
             settled: false,
             spared: false,
             lost: false,
+            counts: Counts::default(),
             departure: Departure::default(),
             admission: Admission::default(),
             program: Program { journal, ..Program::default() },
@@ -158,12 +164,21 @@ impl Hosted {
         self.replica.can_resume(&former.replica).then_some(former.taken)
     }
 
+    /// It takes what has this place in the order, and may change the state.
+    pub(crate) fn take(&mut self, place: Place, changes: bool) {
+        self.taken = place;
+        if changes {
+            self.changed = place;
+        }
+    }
+
     /// It goes on with the state that it kept, if it has one.
     pub(crate) fn resume(&mut self) {
         let Some(former) = self.former().and_then(|_| self.former.take()) else { return };
         let Former { replica, taken, journal } = former;
         self.replica.resume(replica);
-        (self.taken, self.program.journal) = (taken, journal);
+        self.take(taken, true);
+        self.program.journal = journal;
     }
 
     /// Forgets the state that it kept, once another has come.

@@ -1,13 +1,18 @@
 //! Calls that change nothing: answered without ordering (`docs/protocol/group.md`, "Reads").
 
+use alloc::vec::Vec;
+
 use wire::client::{Access, Outcome};
+use wire::ordered::{AckLevel, Place};
 use wire::{GroupId, Time};
 
 use crate::api::Output;
 use crate::base::Base;
+use crate::base::held::Knowledge;
 use crate::bug::Bug;
 use crate::callers::{Call, Stage};
 use crate::ordering::Ordering;
+use crate::replicas::hosted::Hosted;
 use crate::replicas::{ReplicaHandler, Replicas};
 use crate::style::StyleRules;
 
@@ -77,16 +82,44 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         let most = wire::Duration::from_millis(max_age_ms.into());
         let recent =
             self.replies.clients.reads.is_recent(now, most) || self.base.planted.is(Bug::ForgetAge);
-        // Between components nobody will say any more that what was taken last is held.
-        let settled = self.base.membership.is_active()
-            || self.replicas.hosted.get(&call.0).is_some_and(|hosted| hosted.settled);
-        let group = self.base.directory.get(call.0);
+        let (Some(group), Some(hosted)) =
+            (self.base.directory.get(call.0), self.replicas.hosted.get(&call.0))
+        else {
+            return false;
+        };
+        // Between components nobody will say any more that what was taken last is held, and nothing
+        // is ordered: one replica answers alone if all that it shows is agreed.
+        let shows_all = match self.base.membership.is_active() {
+            true => self.replies.reads_without_order(group, call),
+            false => {
+                let waits = group.options.ack != AckLevel::One;
+                let ordered = waits && group.options.style.orders_reads();
+                let reads = self.replies.reads_without_order(group, call) || ordered;
+                reads && hosted.settled && hosted.replica.shows_all()
+            }
+        };
+        let refused = self.base.planted.is(Bug::RefuseAlone) && !self.base.membership.is_active();
         recent
-            && settled
-            && group.is_some_and(|group| {
-                self.replies.reads_without_order(group, call) && !self.base.is_the_primarys(group)
-            })
+            && shows_all
+            && !refused
+            && !self.base.is_the_primarys(group)
             && self.replicas.executes(self.base, call.0)
+    }
+
+    /// Learns how recent its replicas' states are, so that they can answer stale reads when this
+    /// node is cut off. True if it has asked for that.
+    pub(crate) fn pump_confirmation(&mut self, now: Time) -> bool {
+        if !self.base.membership.is_effective() {
+            return false;
+        }
+        self.replies.clients.reads.delivered(self.base.progress.delivered());
+        if !self.replies.clients.reads.is_due(now) {
+            return false;
+        }
+        let has_any = self.replicas.hosted.keys().any(|id| self.replicas.executes(self.base, *id));
+        let round = has_any.then(|| self.base.outbox.ordering.confirm(now)).flatten();
+        self.replies.clients.reads.looked(now, round);
+        round.is_some()
     }
 
     /// Gives a read to this node's replica. The state that it sees must be held before its reply
@@ -105,29 +138,33 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             (false, _) => Stage::Serving,
         };
         self.replies.clients.callers.set_stage(&call, stage);
-        self.with_replica(now, call.0, |replica, effects| {
-            replica.read(request, (active && ahead).then_some(execution), effects);
+        self.with_replica(now, call.0, |replica, effects| match active {
+            true => replica.read(request, ahead.then_some(execution), effects),
+            false => replica.read_alone(request, effects),
         });
     }
 
-    /// The configuration is over: notes of which replicas all is held, and lets reads wait for the
-    /// next.
-    pub(crate) fn settle_reads(&mut self) {
-        let active = self.base.membership.is_active();
-        let settled = |id: GroupId| {
-            let hosted = &self.replicas.hosted[&id];
-            let held = if active {
-                self.base.is_held(id, self.replicas.seen(self.base, id))
-            } else {
-                hosted.settled
-            };
-            held && !hosted.replica.is_ahead()
+    /// The ring is over: notes of which replicas all is held, by what was known of the members when
+    /// it ended. Between components that stays as it is.
+    pub(crate) fn note_settled(&mut self) {
+        if !self.base.membership.is_active() {
+            return;
+        }
+        let settled = |(id, hosted): (&GroupId, &Hosted)| {
+            let seen = self.replicas.place_here(self.base, hosted.changed);
+            let held = self.base.is_held_by(Knowledge::AtTheEnd, *id, seen);
+            (*id, held && !hosted.replica.is_ahead())
         };
-        let all: alloc::vec::Vec<(GroupId, bool)> =
-            self.replicas.hosted.keys().map(|id| (*id, settled(*id))).collect();
+        let all: Vec<(GroupId, bool)> = self.replicas.hosted.iter().map(settled).collect();
         for (id, settled) in all {
             self.replicas.hosted.entry(id).and_modify(|hosted| hosted.settled = settled);
         }
+    }
+
+    /// The configuration is over: reads wait for the next.
+    pub(crate) fn settle_reads(&mut self) {
+        self.note_settled();
+        self.replies.clients.reads.interrupted();
         self.replies.clients.callers.park_reads();
     }
 }
@@ -137,6 +174,11 @@ impl Replicas {
     /// it took before this component is part of the installation.
     pub(crate) fn seen<O: Ordering>(&self, base: &Base<O>, group: GroupId) -> u64 {
         let taken = self.hosted.get(&group).map(|hosted| hosted.taken).unwrap_or_default();
+        self.place_here(base, taken)
+    }
+
+    /// This place in the present order.
+    fn place_here<O: Ordering>(&self, base: &Base<O>, taken: Place) -> u64 {
         let here = (base.membership.epoch(), base.membership.ring()) == (taken.epoch, taken.ring);
         if here { taken.sequence } else { base.membership.installed() }
     }

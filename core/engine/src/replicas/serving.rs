@@ -168,9 +168,16 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
     }
 
     /// The verdict went against this configuration: clients that wait here have to try elsewhere.
-    pub(crate) fn refuse_without_quorum(&mut self) {
+    pub(crate) fn refuse_without_quorum(&mut self, now: Time) {
         for call in self.replies.clients.callers.all() {
-            self.replies().decline(call, Outcome::NoReplica);
+            let stage = self.replies.clients.callers.get(&call).map(|waiting| &waiting.stage);
+            if stage == Some(&Stage::Serving) {
+                // It is being executed, and waits for nobody.
+            } else if self.is_recent_enough(now, call) {
+                self.execute_read(now, call);
+            } else {
+                self.replies().decline(call, Outcome::NoReplica);
+            }
         }
         self.answer_binds();
     }

@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 use bytes::Bytes;
 use wire::ordered::{Install, Move, Ordered, Restyle};
 use wire::roster::Roster;
-use wire::{Malformed, Member, Time};
+use wire::versions::WHOLE;
+use wire::{Extension, Malformed, Member, Time};
 
 use crate::api::{Event, Output, RosterNews};
 use crate::component::{Disposition, StateMerge};
@@ -67,6 +68,11 @@ impl<O: Ordering> Stack<O> {
                     self.replies().confirmed(round, upto);
                 }
             }
+            ordering::Output::Current { ring, at, upto } => {
+                if ring == self.base.membership.ring() {
+                    self.replies.clients.reads.learn(upto, at);
+                }
+            }
             ordering::Output::Nodes(nodes) => self.base.outputs.push(Output::Nodes(nodes)),
             ordering::Output::Roster { from, roster } => match Roster::decode(&roster) {
                 Ok(roster) => self.base.roster_came(now, from, roster),
@@ -94,6 +100,7 @@ impl<O: Ordering> Stack<O> {
         self.replicas.hosted.values_mut().for_each(|hosted| hosted.spared = false);
         let Configuration { ring, members, .. } = configuration;
         self.replicas().settle_reads();
+        self.replicas().end_of_component();
         self.base.event(Event::Configuration { ring, members: members.clone() });
         self.replies().tell_faults(now, ring, &members);
         self.groups().forget_usages(&members);
@@ -109,6 +116,7 @@ impl<O: Ordering> Stack<O> {
                     | Ordered::Relay(_)
                     | Ordered::Compare(_)
                     | Ordered::Compared(_)
+                    | Ordered::Lineage(_)
             )
         };
         self.base.outbox.retain(lasting);
@@ -119,13 +127,21 @@ impl<O: Ordering> Stack<O> {
             (self.replicas.replicas_with_state(&self.base), self.replicas.replicas_ahead());
         self.base.take_later_roster(now);
         let recall = self.base.recall();
-        let announce = self.base.membership.configuration(ring, members, brought, recall);
+        let mut announce = self.base.membership.configuration(ring, members, brought, recall);
+        if self.base.membership.levels().level() >= WHOLE {
+            announce.extension = Extension::of_root(self.base.lineages.root());
+            if self.base.membership.forks() {
+                let lineage = self.base.lineages.own(ring);
+                self.base.order(now, Ordered::Lineage(lineage));
+            }
+        }
         self.base.order(now, Ordered::Announce(Box::new(announce)));
     }
 
     fn deliver(&mut self, now: Time, delivery: Delivery) {
         self.base.progress.deliver(delivery.sequence);
         if !delivery.contiguous {
+            self.replicas().note_settled();
             self.base.membership.gap();
         }
         match self.ordered_in(&delivery) {
@@ -146,6 +162,11 @@ impl<O: Ordering> Stack<O> {
             Ok(Ordered::Bench(word)) => self.benchmarks().word(now, delivery.sender, *word),
             Ok(Ordered::Usage(usage)) => self.groups().usage_told(now, delivery.sender, usage),
             Ok(Ordered::Shedding(shedding)) => self.groups().shedding_told(now, shedding),
+            Ok(Ordered::Lineage(lineage)) => {
+                if lineage.ring == self.base.membership.ring() {
+                    self.base.lineages.heard(delivery.sender, lineage);
+                }
+            }
             Ok(Ordered::Notes(notes)) => self.replicas().notes_told(delivery.sender, notes),
             Ok(ordered) => {
                 let Delivery { ring, sequence, .. } = delivery;
@@ -179,7 +200,7 @@ impl<O: Ordering> Stack<O> {
         let (ring, epoch) = (self.base.membership.ring(), self.base.membership.next_epoch());
         if !quorate {
             self.base.event(Event::Quorum { ring, quorate, epoch });
-            self.replicas().refuse_without_quorum();
+            self.replicas().refuse_without_quorum(now);
         } else if install {
             let groups = self.base.directory.entries();
             let keys = self.keys.table();
@@ -204,6 +225,7 @@ impl<O: Ordering> Stack<O> {
         let entries = recalled(&install.groups, announces, installer, component_order, planted);
         let changed = self.base.directory.install(install.ring, &entries, announces, gathering);
         self.base.tell_went_back();
+        self.replicas().give_up_histories(delivery.sender, (install.epoch, install.ring));
         let Install { ring, epoch, .. } = *install;
         self.base.event(Event::Quorum { ring, quorate: true, epoch });
         // Messages ordered before the installation count only with it.
@@ -325,6 +347,7 @@ impl<O: Ordering> Stack<O> {
             | Ordered::Load(_)
             | Ordered::Usage(_)
             | Ordered::Notes(_)
+            | Ordered::Lineage(_)
             | Ordered::Shedding(_) => unreachable!("these are not part of a history"),
         }
     }

@@ -16,9 +16,10 @@ use bytes::Bytes;
 use steadfast_engine::ordering::{InProcess, Ring};
 use steadfast_engine::{
     AwayCall, BenchError, BenchResult, Changes, Command, Config, Event, Kept, MoveError, Output,
-    RestoreError, RestyleError, SaveError, Saved, Stack, Ticket, Transfer,
+    Quorum, RestoreError, RestyleError, SaveError, Saved, Stack, Ticket, Transfer,
 };
 use testkit::{Draw, Machine, Network, Simulation, Weather, World};
+use wire::attach::View;
 use wire::client::{Frame, Reply};
 use wire::keys::KeyName;
 use wire::ordered::{GroupOptions, Style};
@@ -48,6 +49,7 @@ pub struct Node<O> {
     unopened: usize,
     logs: BTreeMap<GroupId, Vec<String>>,
     changes: BTreeMap<GroupId, Changes>,
+    views: BTreeMap<GroupId, Vec<(usize, View)>>,
     /// Requests that services here have executed.
     executions: usize,
     /// How often services here were told to run.
@@ -141,6 +143,7 @@ pub struct Cluster<O: Base = Ring> {
     pub snapshot_after: u64,
     /// Bytes from which on states of nodes that start are fetched.
     streamed: usize,
+    quorum: Quorum,
     /// Streams that were opened and have not ended.
     pub streams: Vec<(u32, Transfer, NodeId)>,
 }
@@ -226,6 +229,10 @@ impl<O: Base> Cluster<O> {
     }
 
     fn begin(size: u32, disks: bool, streamed: usize) -> Cluster<O> {
+        Cluster::begin_by(Quorum::Majority, size, disks, streamed)
+    }
+
+    fn begin_by(quorum: Quorum, size: u32, disks: bool, streamed: usize) -> Cluster<O> {
         let weather = Weather { latency: DELAY, ..Weather::default() };
         let network = Network::new(size as usize, weather, Draw::new(1));
         let mut cluster = Cluster {
@@ -243,6 +250,7 @@ impl<O: Base> Cluster<O> {
             size,
             snapshot_after: 10_000,
             streamed,
+            quorum,
             streams: Vec::new(),
         };
         for node in 1..=size {
@@ -269,6 +277,7 @@ impl<O: Base> Cluster<O> {
         config.storage = fake_disk.as_mut().map(FakeDisk::open);
         config.snapshot_after = self.snapshot_after;
         config.streamed = self.streamed;
+        config.quorum = self.quorum;
         let ordering = O::start(&self.base, self.world.now, me, nodes);
         let stack = Stack::new(config, ordering, self.world.now);
         let state = Node {
@@ -278,6 +287,7 @@ impl<O: Base> Cluster<O> {
             unopened: 0,
             logs: BTreeMap::new(),
             changes: BTreeMap::new(),
+            views: BTreeMap::new(),
             blocked: BTreeMap::new(),
             executions: 0,
             starts: 0,

@@ -17,18 +17,21 @@ mod keys;
 mod moves;
 mod nested;
 mod own;
+mod parting;
 mod passive;
 mod poison;
 mod ranks;
 mod reads;
 mod restyles;
 mod shedding;
+mod stale;
 mod state_merge;
 mod streams;
 mod styles;
 mod styles_on_disk;
 mod tampered;
 mod vault;
+mod views;
 mod voting;
 
 use backups::{

@@ -132,6 +132,14 @@ impl Ordering for Tampered {
         self.inner.stored(ring, member)
     }
 
+    fn reached_before(&self, ring: RingId, member: Member) -> u64 {
+        self.inner.reached_before(ring, member)
+    }
+
+    fn stored_before(&self, ring: RingId, member: Member) -> u64 {
+        self.inner.stored_before(ring, member)
+    }
+
     fn tell_stored(&mut self, now: Time, ring: RingId, upto: u64) {
         self.inner.tell_stored(now, ring, upto);
     }

@@ -8,9 +8,9 @@ use wire::Duration;
 use wire::ring::{Message, Pulse};
 
 use super::Operational;
-use crate::Route;
 use crate::bug::Bug;
 use crate::config::MAX_HEARTBEAT;
+use crate::{Output, Route};
 
 impl Operational<'_> {
     /// The resting token is to show that it lives: by a pulse, or by a round if one is not back.
@@ -79,6 +79,11 @@ impl Operational<'_> {
         let none = asks || overtaken;
         let next = if none { Duration::ZERO } else { Duration::from_micros(pulse.next) };
         self.order.watch.quiet(home, self.now + next.min(MAX_HEARTBEAT));
+        // Members before this one have handed on this pulse, those after it the one before: all
+        // since that came here.
+        if let Some(at) = self.turn.heart.follow(self.now, &pulse, self.config) {
+            self.out.push(Output::Current { ring: pulse.ring, at, upto: pulse.sequence });
+        }
         self.hand_on(pulse);
         self.order.learn_stable(pulse.stable);
         self.progress();
@@ -105,6 +110,8 @@ impl Operational<'_> {
         if let Some(sent) = heart.under_way.take() {
             heart.interval = heart.longer(self.config);
             heart.at = Some(sent + heart.interval);
+            let (ring, upto) = (pulse.ring, pulse.sequence);
+            self.out.push(Output::Current { ring, at: sent, upto });
         }
         for member in 0..self.order.members.len() {
             self.order.watch.answered(member);

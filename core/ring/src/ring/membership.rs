@@ -13,6 +13,7 @@ use super::{Ring, State};
 use crate::bug::Bug;
 use crate::commit::{self, Complete, Forming};
 use crate::config::MAX_RING_SEQUENCE;
+use crate::ended::Ended;
 use crate::gather::{Gather, Heard, Sets};
 use crate::recovery::{self, Plan, Recovery};
 use crate::turn::Turn;
@@ -306,6 +307,7 @@ impl Ring {
             before.dedup();
         }
         self.kept_most = self.buffers().datagrams.most;
+        self.ended = Ended::of(&self.order, &plan.transitional);
         self.order = new;
         self.installed = true;
         self.state = State::Operational(Turn::new(self.order.members.len(), now));

@@ -59,7 +59,7 @@ impl Simulation for Cluster {
                     });
                     self.lives[life].seen.push(Seen::Configuration(configuration));
                 }
-                Output::Stored { .. } | Output::Nodes(_) => {}
+                Output::Stored { .. } | Output::Current { .. } | Output::Nodes(_) => {}
                 Output::Roster { roster, .. } => {
                     let roster = Roster::decode(&roster).expect("it was one when it left");
                     self.set_nodes(node, &roster);

@@ -13,7 +13,7 @@ use crate::{GroupId, Malformed};
 /// The subject of a note.
 ///
 /// ```text
-/// | 0: give | 1: read | 2: read back | 3: dropped | 4: apart |
+/// | 0: give | 1: read | 2: read back | 3: dropped | 4: apart | 5: discarded |
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -28,16 +28,18 @@ pub enum About {
     Dropped,
     /// The replica's state was compared with the others', and differs.
     Apart,
+    /// The replica's history ended when two histories met: the other one stayed.
+    Discarded,
 }
 
 impl About {
     /// All of them.
-    pub const ALL: [About; 5] =
-        [About::Give, About::Read, About::ReadBack, About::Dropped, About::Apart];
+    pub const ALL: [About; 6] =
+        [About::Give, About::Read, About::ReadBack, About::Dropped, About::Apart, About::Discarded];
 
     /// While it is so, the group has fewer copies of its state than it should.
     pub fn is_trouble(self) -> bool {
-        !matches!(self, About::Dropped)
+        !matches!(self, About::Dropped | About::Discarded)
     }
 }
 
@@ -49,6 +51,7 @@ impl core::fmt::Display for About {
             About::ReadBack => "cannot read its own state back",
             About::Dropped => "dropped fields of the state",
             About::Apart => "has another state than the others",
+            About::Discarded => "gave up a history",
         })
     }
 }

@@ -267,6 +267,8 @@ fn decisions() {
               23 a1 01
             compared: 9 bytes
               24 a1 01 07 01 09 28 05 06
+            lineage: 12 bytes
+              25 09 01 02 04 06 01 28 05 07 01 07
             progress: 5 bytes
               18 a1 01 66 00
             trial: 11 bytes

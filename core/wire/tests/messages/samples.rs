@@ -5,6 +5,7 @@ mod compare;
 pub mod identity;
 mod kept;
 mod keys;
+mod lineage;
 mod log;
 mod poison;
 mod roster;
@@ -420,6 +421,7 @@ pub fn decisions() -> Vec<(&'static str, Ordered)> {
         ("anew", Ordered::Anew(Anew { group: GroupId(0xa1), transfer: ViewNumber(6) })),
         ("compare", compare::compare()),
         ("compared", compare::compared()),
+        ("lineage", lineage::lineage()),
         ("progress", Ordered::Progress(progress(None))),
         ("trial", Ordered::Progress(progress(Some(trial())))),
         ("poisoned", Ordered::Poisoned(poisoned())),

@@ -140,6 +140,16 @@ events! {
     ),
     says("{group}: {} {}", member.node, noted(*about, text.as_deref())),
 
+    event Discarded { group: String, calls: u64 }
+    from Event::Discarded { group: _, name: group, calls },
+    log error(
+        group,
+        calls,
+        "two histories met, and the other one stayed: acknowledged calls of this node's replica are gone: {}",
+        state_remedy(About::Discarded)
+    ),
+    says("{group}: {calls} acknowledged calls are gone, since another history stayed"),
+
     event WentBack { group: String, member: Member }
     from Event::WentBack { group: _, name: group, member },
     log error(

@@ -125,6 +125,7 @@ pub(super) fn noted(about: About, text: Option<&str>) -> String {
         (About::ReadBack, None) => "can read its own state back again".into(),
         (About::Dropped, None) => "runs no program any more that dropped fields".into(),
         (About::Apart, None) => "has the same state as the others again".into(),
+        (About::Discarded, None) => "has begun anew since a history was given up".into(),
     }
 }
 
@@ -133,6 +134,9 @@ pub(super) fn state_remedy(about: About) -> &'static str {
     match about {
         About::Apart => {
             "make the service deterministic, with the clock and the random numbers of its context; a replica that begins anew gets the others' state"
+        }
+        About::Discarded => {
+            "have their callers make them again; with `quorum = \"majority\"` nothing is given up"
         }
         About::Read => "deploy a program that reads the state, or the former one",
         _ => {

@@ -9,7 +9,7 @@ use wire::ordered::About;
 pub struct NoteStatus {
     /// Its node.
     pub node: NodeId,
-    /// The thing: `give`, `read`, `read-back`, `dropped` or `apart`.
+    /// The thing: `give`, `read`, `read-back`, `dropped`, `apart` or `discarded`.
     pub about: About,
     /// The reason, in the words of its service; or the fields.
     pub text: String,
@@ -54,6 +54,10 @@ impl NoteStatus {
                 "{group}: {node} has another state than the others: {text}. The service is not deterministic: deploy one that uses \
                  its context's clock and random numbers alone. {node} gets the others' state when its replica leaves and comes \
                  again (`steadfast programs stop {group}` there)"
+            )),
+            About::Discarded => Some(format!(
+                "{group}: {node} {about} of {text} when two histories met (`quorum = \"off\"`, or two clusters that were founded \
+                 alike). Have their callers make them again; restarting {node} ends this line"
             )),
             About::Dropped => None,
         }

@@ -195,6 +195,7 @@ impl Server {
                 drop(self.replica.run(Command::Digest { number }));
                 self.tell();
             }
+            Frame::View(view) => drop(self.replica.run(Command::View(view))),
             // A node says nothing of a state; optional frames are skipped.
             Frame::Notice(_) | Frame::Digested(_) => {}
             _ => return Err(wire::Malformed::Field("kind").into()),

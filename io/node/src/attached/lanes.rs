@@ -119,6 +119,9 @@ fn hand_out(
                 give(Lane::Normal, (number, Command::Snapshot { ticket: Ticket(number) }));
             }
             Frame::Reset => Lane::ALL.into_iter().for_each(|lane| give(lane, (0, Command::Reset))),
+            Frame::View(view) => {
+                Lane::ALL.into_iter().for_each(|lane| give(lane, (0, Command::View(view.clone()))));
+            }
             Frame::Called(told) => {
                 if let Some(waits) = outward.lock().waiting.remove(&told.number) {
                     let _ = waits.send(told);

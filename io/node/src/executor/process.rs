@@ -226,6 +226,9 @@ impl Process {
             }
             Command::Stop => return, // its executor ends it
             Command::Style(style) => return self.take_style(style),
+            Command::View(view) => {
+                return self.queue.push_back(Outgoing::Frame(Frame::View(view)));
+            }
             // A program may not know it: no answer is expected.
             Command::Digest { number } => {
                 return self.queue.push_back(Outgoing::Frame(Frame::Compare(number)));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use engine::{Applied, Changes, Command, Executed, ServiceOutcome};
 use os::clock::monotonic;
-use wire::attach::Digested;
+use wire::attach::{Digested, View};
 use wire::client::Refusal;
 use wire::limits::MAX_BODY;
 use wire::ordered::{StateDigest, Style};
@@ -73,7 +73,7 @@ impl Replica {
         Ok(Replica { group, serial, make, line, service, pristine, changes, quick, trials, news })
     }
 
-    /// Executes a command; `Digest`, `Start`, `Style`, `Reset` and `Stop` have no outcome.
+    /// Executes a command; `Digest`, `View`, `Start`, `Style`, `Reset` and `Stop` have no outcome.
     pub fn run(&mut self, command: Command) -> Option<Done> {
         let bytes = bytes_of(&command);
         let (ticket, (executed, panicked)) = match command {
@@ -118,6 +118,10 @@ impl Replica {
             Command::Digest { number } => {
                 let told = self.digest().map(|state| News::Digest(Digested { number, state }));
                 self.news.extend(told);
+                return None;
+            }
+            Command::View(view) => {
+                self.view(&view);
                 return None;
             }
             Command::Style(style) => {
@@ -166,6 +170,14 @@ impl Replica {
             self.trials.executed();
         }
         (Executed::Reply(limited(outcome)), panicked)
+    }
+
+    /// The group has another view. A panic leaves the state as it is then, as one in a call does.
+    fn view(&mut self, view: &View) {
+        if let Some(service) = &mut self.service {
+            self.pristine = false;
+            let _ = guarded("view", || service.view(view));
+        }
     }
 
     /// Its group, and which of the executors that the group has had here.

@@ -81,7 +81,11 @@ impl Threads {
     pub fn give(&self, command: Command) {
         // A thread ends only after its sender; handlers' panics are caught.
         match command {
-            Command::Start(_) | Command::Style(_) | Command::Reset | Command::Stop => {
+            Command::View(_)
+            | Command::Start(_)
+            | Command::Style(_)
+            | Command::Reset
+            | Command::Stop => {
                 for lane in &self.lanes {
                     let _ = lane.send(Job::Run(command.clone()));
                 }

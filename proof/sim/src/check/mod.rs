@@ -5,6 +5,7 @@
 //! executed and answered, and compare it with what the papers and `docs/protocol` promise.
 
 pub mod acknowledged;
+pub mod alone;
 pub mod apart;
 pub mod benchmarks;
 pub mod bounded;
@@ -12,6 +13,7 @@ pub mod cold;
 pub mod decay;
 pub mod deployed;
 pub mod detection;
+pub mod discarded;
 pub mod evs;
 pub mod growth;
 pub mod hashed;
@@ -45,6 +47,7 @@ pub mod stability;
 pub mod stale;
 pub mod starts;
 pub mod versions;
+pub mod viewed;
 pub mod views;
 pub mod votes;
 pub mod wait;

@@ -301,7 +301,10 @@ impl Cluster {
         caller: Caller,
         frame: &Frame,
     ) -> Verdict {
-        let Some(stream) = self.streams.get(&caller) else { return Ok(()) };
+        let Some(stream) = self.streams.get(&caller) else {
+            self.answered_alone(caller, frame);
+            return Ok(());
+        };
         assert_eq!(stream.node, node, "{me} writes to {caller}, which is another node's");
         if let Frame::Reply(reply) = frame {
             let asker = stream.client;

@@ -4,6 +4,7 @@ use wire::{Member, Time};
 
 use super::script::Scripted;
 
+use crate::check::alone::Alone;
 use crate::check::bounded::Silence;
 use crate::check::liveness;
 
@@ -34,6 +35,8 @@ pub(super) struct Course {
     /// The member that measures the ring now.
     pub(super) measures: Option<Member>,
     pub(super) epilogue: Epilogue,
+    /// The reads that a node was asked for at the end, when it was cut off.
+    pub(super) alone: Alone,
     /// The one operation of a world of interruptions.
     pub(super) script: Option<Scripted>,
 }
@@ -48,6 +51,7 @@ impl Course {
             whole: None,
             measures: None,
             epilogue: Epilogue::Healing,
+            alone: Alone::default(),
             script,
         }
     }

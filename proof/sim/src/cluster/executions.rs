@@ -32,6 +32,7 @@ impl Cluster {
             Effect::Executed { entry, component, before, lie, drifted } => {
                 let latest = self.fabric.latest_wall();
                 let (place, after) = (log.entries.len() as u64, log.digest);
+                let viewed = log.viewed;
                 self.summary.executed += 1;
                 self.fabric.note(8, node, [group.0, after]);
                 self.fabric.say(|| {
@@ -49,6 +50,7 @@ impl Cluster {
                 }
                 let growth = Growth { component, place, before, after, latest };
                 self.watch.executed(me, group, &entry, &growth, alone)?;
+                self.watch.viewed(me, group, after, viewed)?;
                 self.is_late(node, group, (entry.client, entry.number));
                 if drifted {
                     self.drifted(me, group);

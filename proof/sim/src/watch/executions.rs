@@ -3,11 +3,13 @@
 use wire::{ClientId, GroupId, Member, RingId, Time};
 
 use crate::check::Verdict;
+use crate::check::discarded::Discarded;
 use crate::check::hashed::HashMap;
 use crate::check::histories::Histories;
 use crate::check::once::Once;
 use crate::check::ordered_time::OrderedTime;
-use crate::service::Entry;
+use crate::check::viewed::Viewed;
+use crate::service::{Entry, extend};
 
 /// A call, as a replica's history has it.
 type Executed = (Member, GroupId, ClientId, u64);
@@ -16,6 +18,10 @@ type Executed = (Member, GroupId, ClientId, u64);
 #[derive(Clone, Default)]
 pub struct Executions {
     once: Once,
+    /// Calls that replicas give up where two histories meet.
+    pub discarded: Discarded,
+    /// The views that services are told of among their calls.
+    pub viewed: Viewed,
     histories: Histories,
     clock: OrderedTime,
     /// Places of calls in histories, as services counted them.
@@ -41,6 +47,11 @@ pub struct Step {
 }
 
 impl Executions {
+    /// The checkers, of which two concern some groups.
+    pub fn new(discarded: Discarded, viewed: Viewed) -> Executions {
+        Executions { discarded, viewed, ..Executions::default() }
+    }
+
     /// A service has executed a call, and counted it.
     pub fn counted(&mut self, by: Member, group: GroupId, entry: &Entry, place: u64) {
         self.places.insert((by, group, entry.client, entry.number), place);
@@ -86,6 +97,11 @@ impl Executions {
     /// A replica's history was replaced by this one.
     pub fn replaced(&mut self, by: Member, group: GroupId, history: &[Entry]) -> Verdict {
         let last = history.last().map_or(Time::ZERO, |entry| entry.time);
+        let hashes = history.iter().scan(0, |hash, entry| {
+            *hash = extend(*hash, entry);
+            Some(*hash)
+        });
+        self.discarded.replaced(by, group, &hashes.collect::<Vec<u64>>())?;
         self.clock.replaced(by, group, last);
         self.once.replaced(by, group, history)
     }

@@ -1,6 +1,7 @@
 //! Frames in any portion, of unknown kinds, and of hostile nodes.
 
-use wire::attach::{FIRST_OPTIONAL_FRAME, Frame};
+use wire::NodeId;
+use wire::attach::{FIRST_OPTIONAL_FRAME, Frame, View};
 use wire::limits::MAX_FRAME;
 
 use super::super::check::{Check, Trial};
@@ -62,6 +63,10 @@ fn single_bytes(trial: &Trial) -> Result<(), Flaw> {
 fn optional_frames(trial: &Trial) -> Result<(), Flaw> {
     let mut session = trial.session()?;
     let call = trial.any_call();
+    // A view has no answer, whether the program knows the frame or not.
+    let view = View { number: 7, members: vec![NodeId(2), NodeId(1)], joining: vec![NodeId(3)] };
+    session.write(&Frame::View(view).encode())?;
+    session.execute(&call, How::Ordered)?;
     for (kind, body) in [(UNKNOWN, &b""[..]), (200, b"of a newer node"), (255, b"x")] {
         session.write(&raw(kind, body))?;
         session.execute(&call, How::Ordered)?;

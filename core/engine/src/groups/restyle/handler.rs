@@ -39,7 +39,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         };
         if let Some(Granted { ring, sequence, view }) = granted.filter(goes_on) {
             let stored =
-                ring != self.base.membership.ring() || self.base.is_stored(group, id, sequence);
+                ring != self.base.membership.ring() || self.base.is_stored_now(group, id, sequence);
             let still = group.options.style == style;
             let view = if still { group.view } else { view };
             return if stored { Outlook::Over(Ok(view)) } else { Outlook::Wait };

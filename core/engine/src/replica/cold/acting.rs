@@ -42,6 +42,28 @@ impl Replica {
         self.cold.as_ref().is_none_or(|cold| cold.running.is_some())
     }
 
+    /// The calls of its history, with those that wait here.
+    pub(crate) fn calls(&self) -> u64 {
+        let waiting = self.inbox.queue.iter().filter(|waiting| waiting.arrived().is_some());
+        let here = match &self.cold {
+            Some(cold) => cold.logged,
+            None => self.history.executed + self.calls_given(),
+        };
+        here + waiting.count() as u64
+    }
+
+    /// Its service runs, and has been given all requests of the log. True where there is none.
+    pub(in crate::replica) fn has_run_log(&self) -> bool {
+        let Some(cold) = &self.cold else { return true };
+        // Reads may be left: they change nothing.
+        let given = |running: &Running| {
+            let first = running.next.saturating_sub(cold.covered() + 1);
+            let mut left = cold.log.iter().skip(usize::try_from(first).unwrap_or(usize::MAX));
+            !running.restoring && left.all(|arrival| arrival.request.read)
+        };
+        cold.running.as_ref().is_some_and(given)
+    }
+
     /// It is primary no more, and only answers earlier requests.
     pub(crate) fn is_finishing(&self) -> bool {
         let running = self.cold.as_ref().and_then(|cold| cold.running.as_ref());

@@ -405,6 +405,12 @@ impl Replica {
         self.gate.queue.is_empty() && self.primary.is_empty()
     }
 
+    /// No command waits that may change the state.
+    pub(in crate::replica) fn has_only_reads_gated(&self) -> bool {
+        let reads = |gated: &Gated| matches!(gated.command, Command::Execute { read: true, .. });
+        self.gate.queue.iter().all(reads)
+    }
+
     /// The replica's knowledge of leaders, for diagnosis.
     pub(crate) fn lead_for_people(&self) -> String {
         let first = self.gate.queue.front().map(|gated| gated.call);

@@ -65,6 +65,7 @@ impl Replica {
             | Waiting::NestedEnd(..)
             | Waiting::Style { .. }
             | Waiting::Snapshot(_)
+            | Waiting::View(_)
             | Waiting::Keep => 0,
         };
         let full = self.inbox.queue.len() >= MAX_JOIN_BACKLOG

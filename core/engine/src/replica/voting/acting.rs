@@ -21,6 +21,7 @@ impl Replica {
         if self.ballots.cast && !self.style_will_change() {
             // Earlier calls are executed without a vote.
             self.history.votes_from = self.position();
+            self.history.changed_at = self.history.votes_from;
             self.ballots.voting = Some(Voting::from(self.history.votes_from));
             self.open_votes(true, effects);
         }

@@ -143,7 +143,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if !group.is_some_and(|group| group.synced().any(|member| member == sender)) {
             return; // its history may be another
         }
-        if !self.take_part(id, sequence, payload) {
+        // The calls that it tells of have changed the state, and are part of the history themselves.
+        if !self.take_part((id, false), sequence, payload) {
             return;
         }
         let own = sender == self.base.me;
@@ -169,15 +170,20 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if !counts && self.base.membership.levels().level() >= WHOLE {
             return; // its number may be another call's
         }
-        if self.take_part(id, sequence, payload) {
+        if self.take_part((id, true), sequence, payload) {
             let own = sender == self.base.me;
             self.with_listed(now, id, |replica, fx| replica.condemn(poisoned, own, sequence, fx));
         }
     }
 
-    /// Counts a message as part of the group's history, as its requests are. False if the group
-    /// sleeps.
-    pub(crate) fn take_part(&mut self, id: GroupId, sequence: u64, payload: &Bytes) -> bool {
+    /// Counts a message as part of the group's history, as its requests are, and as one that
+    /// `changes` the state. False if the group sleeps.
+    pub(crate) fn take_part(
+        &mut self,
+        (id, changes): (GroupId, bool),
+        sequence: u64,
+        payload: &Bytes,
+    ) -> bool {
         let place = self.base.place(sequence);
         if !self.base.directory.requested(id, place) {
             return false;
@@ -187,7 +193,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if let Some(hosted) =
             self.replicas.hosted.get_mut(&id).filter(|hosted| there && !hosted.spared)
         {
-            hosted.taken = place;
+            hosted.take(place, changes);
             self.keep_taken(id, payload);
         }
         true

@@ -373,7 +373,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         }
         if let Some(hosted) = self.replicas.hosted.get_mut(&caller) {
             if together && there && !hosted.spared {
-                hosted.taken = place;
+                hosted.take(place, true);
                 if !self.base.planted.is(Bug::EndNotLogged) {
                     self.keep_taken(caller, payload);
                 }

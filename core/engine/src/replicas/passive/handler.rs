@@ -55,7 +55,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             if let Some(hosted) =
                 self.replicas.hosted.get_mut(&group).filter(|hosted| !hosted.spared)
             {
-                hosted.taken = place;
+                hosted.take(place, !request.read);
                 // Only a replica with the state can answer; others leave the call to who has it.
                 if is_awaited && hosted.replica.has_state() {
                     self.replies().placed(sender, call, sequence);
@@ -70,6 +70,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 replica.prove(request.proven, sequence, effects);
                 replica.deliver(now, request, elsewhere, effects);
             });
+            self.count_calls(group, sequence);
             self.cut_journal(now, group);
         } else if self.replicas.hosted.contains_key(&group) {
             // It has left, and answers what was ordered before.
@@ -136,7 +137,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             // A replica that is back from its disk and not in the table takes nothing.
             if let Some(hosted) = self.replicas.hosted.get_mut(&id).filter(|it| here && !it.spared)
             {
-                hosted.taken = place;
+                hosted.take(place, true);
             }
         }
         let own = sender == self.base.me;
@@ -147,6 +148,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             self.with_replica(now, id, |replica, effects| {
                 replica.update_chunk(chunk, own, effects);
             });
+            if chunk.last {
+                self.count_calls(id, sequence);
+            }
             self.cut_journal(now, id);
         }
     }

@@ -146,7 +146,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             return;
         };
         let taken = strand.taken;
-        hosted.taken = taken;
+        hosted.take(taken, true);
         hosted.on_disk.recalled = true;
         hosted.on_disk.logged.records = strand.log.len() as u64;
         if let Some(journal) = &mut hosted.program.journal

@@ -1,9 +1,12 @@
 //! Requests of tests to nodes and their disks.
 
-use steadfast_engine::{BenchError, BenchRequest, BenchResult, Event, KeyCommand, KeyError, Stack};
+use steadfast_engine::{
+    BenchError, BenchRequest, BenchResult, Event, KeyCommand, KeyError, Quorum, Stack,
+};
 use testkit::Simulation;
-use wire::Time;
+use wire::attach::View;
 use wire::keys::OfferedKey;
+use wire::{GroupId, Time};
 
 use super::{Cluster, place};
 use crate::base::Base;
@@ -11,6 +14,16 @@ use crate::vault::key_name;
 use crate::voting::Fault;
 
 impl<O: Base> Cluster<O> {
+    /// Nodes in one component, each side of which goes on when it is parted.
+    pub fn forking(size: u32) -> Cluster<O> {
+        Cluster::begin_by(Quorum::Off, size, false, usize::MAX).form()
+    }
+
+    /// The views that the service of this node was told of, each behind so many entries.
+    pub fn views(&self, node: u32, group: &str) -> &[(usize, View)] {
+        self.at(node).views.get(&GroupId::of(group)).map_or(&[], Vec::as_slice)
+    }
+
     pub fn bench(&mut self, node: u32, request: BenchRequest) -> Result<(), BenchError> {
         self.ask(node, |stack, now| stack.bench(now, request))
     }
@@ -81,6 +94,11 @@ impl<O: Base> Cluster<O> {
     /// The services of a node are as they should be.
     pub fn mend(&mut self, node: u32) {
         self.at_mut(node).fault = None;
+    }
+
+    /// The events that a node has told.
+    pub fn events(&self, node: u32) -> impl Iterator<Item = &Event> {
+        self.at(node).events.iter()
     }
 
     /// How often a node has told such an event.

@@ -23,6 +23,10 @@ const CRASH: &[u8] = b"crash";
 /// At nodes 1 and 2 the program is gone before it has read it.
 const UNREAD: &[u8] = b"unread";
 
+fn lines(state: &Bytes) -> Vec<String> {
+    std::str::from_utf8(state).unwrap().lines().map(String::from).collect()
+}
+
 impl<O: Base> Cluster<O> {
     pub(super) fn run(&mut self, id: u32, group: GroupId, command: Command) {
         let now = self.world.now;
@@ -37,9 +41,6 @@ impl<O: Base> Cluster<O> {
         }
         let log = node.logs.entry(group).or_default();
         let changes = node.changes.entry(group).or_default();
-        let lines = |state: &Bytes| -> Vec<String> {
-            std::str::from_utf8(state).unwrap().lines().map(String::from).collect()
-        };
         let (ticket, executed) = match command {
             Command::Execute { ticket, read: true, .. } => {
                 let length = log.len().to_string();
@@ -100,6 +101,9 @@ impl<O: Base> Cluster<O> {
                 }
                 other => panic!("{other:?}"),
             },
+            Command::View(view) => {
+                return node.views.entry(group).or_default().push((log.len(), view));
+            }
             Command::Start(_) => {
                 node.starts += 1;
                 changes.reset();

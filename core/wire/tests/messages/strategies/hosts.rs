@@ -3,7 +3,8 @@
 use proptest::collection::{btree_map, btree_set};
 use proptest::prelude::*;
 use wire::ordered::{
-    About, Anew, Compare, Compared, Note, Notes, Ordered, Rank, Shedding, StateDigest, Usage,
+    About, Anew, Compare, Compared, Lineage, Note, Notes, Ordered, Place, Rank, Shedding,
+    StateDigest, Usage,
 };
 use wire::{GroupId, NodeId, RingId, Share, ViewNumber};
 
@@ -52,7 +53,20 @@ pub fn of_states() -> impl Strategy<Value = Ordered> {
     let compare =
         any::<u64>().prop_map(|group| Ordered::Compare(Compare { group: GroupId(group) }));
     let notes = notes().prop_map(Ordered::Notes);
-    prop_oneof![notes, anew().prop_map(Ordered::Anew), compare, compared]
+    let lineage = lineage().prop_map(Ordered::Lineage);
+    prop_oneof![notes, anew().prop_map(Ordered::Anew), compare, compared, lineage]
+}
+
+fn lineage() -> impl Strategy<Value = Lineage> {
+    let ring = |sequence, node| RingId { sequence, representative: NodeId(node) };
+    let end = any::<([u64; 3], u32)>().prop_map(move |([epoch, number, sequence], node)| Place {
+        epoch,
+        ring: ring(number, node),
+        sequence,
+    });
+    let ends = proptest::collection::vec(end, 0..9);
+    (any::<(u64, u32)>(), ends)
+        .prop_map(move |((number, node), ends)| Lineage { ring: ring(number, node), ends })
 }
 
 fn notes() -> impl Strategy<Value = Notes> {

@@ -60,7 +60,7 @@ impl Cluster {
                 desk.book = book(&path, plant);
                 return Ok(());
             }
-            Run::Style(_) | Run::Digest { .. } => return Ok(()),
+            Run::Style(_) | Run::View(_) | Run::Digest { .. } => return Ok(()),
             Run::Change { .. } | Run::Apply { .. } => {
                 unreachable!("the book's group is semi-active")
             }

@@ -90,7 +90,7 @@ impl Cluster {
                 *cluster_state = ClusterState::default();
                 return Ok(());
             }
-            Run::Style(_) | Run::Digest { .. } => return Ok(()),
+            Run::Style(_) | Run::View(_) | Run::Digest { .. } => return Ok(()),
             Run::Change { .. } | Run::Apply { .. } => {
                 unreachable!("the cluster state's group is semi-active")
             }

@@ -23,6 +23,7 @@ impl Replica {
             return CallQuorum::Given;
         }
         self.history.asks += 1;
+        self.history.changed_at += 1; // so are all positions behind it
         let (digest, planted) = (digest_of_ask(ask), self.planted);
         let ended = self.ballots.voting.is_none() || self.style_will_change();
         let stands = match (&mut self.ballots.voting, self.ballots.verdicts.remove(&position)) {

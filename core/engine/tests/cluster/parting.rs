@@ -1,0 +1,123 @@
+//! Histories that part and meet again: what is given up is told
+//! (`docs/protocol/group.md`, "Histories that meet").
+
+use steadfast_engine::Event;
+use wire::GroupId;
+use wire::client::Outcome;
+use wire::ordered::{About, GroupOptions, Style};
+
+use crate::harness::{Cluster, Connection, ms};
+
+const STYLES: [Style; 5] =
+    [Style::SemiActive, Style::Active, Style::Voting, Style::WarmPassive, Style::ColdPassive];
+
+/// The calls that each node's replica says that it gave up.
+fn discarded(cluster: &Cluster) -> Vec<u64> {
+    let at = |node| {
+        let calls = cluster.events(node).filter_map(|event| match event {
+            Event::Discarded { calls, .. } => Some(*calls),
+            _ => None,
+        });
+        calls.sum()
+    };
+    (1..=5).map(at).collect()
+}
+
+fn calls(cluster: &mut Cluster, client: Connection, numbers: std::ops::RangeInclusive<u64>) {
+    for number in numbers {
+        cluster.learn_view(client, "log");
+        let call = cluster.call(client, "log", number, "a");
+        assert!(matches!(cluster.reply(call), Outcome::Ok(_)));
+    }
+}
+
+/// A group on five nodes that was called twice, parted in two and three, and called again there.
+fn parted(style: Style, few: u64, many: u64) -> Cluster {
+    let mut cluster = Cluster::forking(5);
+    let options = GroupOptions { style, ..GroupOptions::default() };
+    cluster.host_on_with("log", &[1, 2, 3, 4, 5], options);
+    let (at_1, at_3) = (cluster.client(1), cluster.client(3));
+    calls(&mut cluster, at_1, 1..=2);
+    cluster.run_for(ms(100));
+    cluster.partition(&[1, 2]);
+    cluster.run_for(ms(1_000));
+    calls(&mut cluster, at_1, 3..=2 + few);
+    calls(&mut cluster, at_3, 1..=many);
+    cluster.run_for(ms(500));
+    cluster.heal();
+    cluster.run_for(ms(2_000));
+    cluster
+}
+
+#[test]
+fn a_side_that_gives_up_its_calls_says_how_many_in_every_style() {
+    for style in STYLES {
+        let mut cluster = parted(style, 3, 2);
+        assert_eq!(discarded(&cluster), [3, 3, 0, 0, 0], "{style}");
+        for node in 1..=5 {
+            let notes = cluster.node(node).state_notes(GroupId::of("log"));
+            let of = notes.iter().filter(|note| note.about == About::Discarded);
+            let told: Vec<_> = of.map(|note| (note.member.node.0, note.text.as_str())).collect();
+            let text = "3 acknowledged calls";
+            assert_eq!(told, [(1, text), (2, text)], "{style}, all nodes know");
+        }
+        let reader = cluster.client(4);
+        calls(&mut cluster, reader, 1..=1);
+        cluster.run_for(ms(500));
+        let primary = cluster.primary(4, "log").expect("one is");
+        assert_eq!(cluster.state(primary, "log").len(), 5, "{style}: two, two and one are left");
+    }
+}
+
+#[test]
+fn nothing_is_told_where_nothing_is_given_up() {
+    assert_eq!(discarded(&parted(Style::SemiActive, 0, 2)), [0; 5]);
+    let mut cluster: Cluster = Cluster::new(5);
+    cluster.host_on("log", &[1, 2, 3, 4, 5]);
+    let (at_1, at_3) = (cluster.client(1), cluster.client(3));
+    calls(&mut cluster, at_1, 1..=2);
+    cluster.partition(&[1, 2]);
+    let lost = cluster.call(at_1, "log", 3, "lost");
+    cluster.run_for(ms(1_000));
+    calls(&mut cluster, at_3, 1..=2);
+    cluster.heal();
+    cluster.run_for(ms(2_000));
+    assert!(cluster.is_answered(lost), "it is ordered again");
+    assert_eq!(discarded(&cluster), [0; 5]);
+}
+
+#[test]
+fn sides_that_part_again_and_again_tell_all_of_it() {
+    let mut cluster = parted(Style::SemiActive, 3, 2);
+    let (at_1, at_3) = (cluster.client(1), cluster.client(3));
+    cluster.partition(&[1, 2]);
+    cluster.run_for(ms(1_000));
+    calls(&mut cluster, at_1, 1..=1);
+    calls(&mut cluster, at_3, 1..=1);
+    cluster.partition(&[1]);
+    cluster.run_for(ms(1_000));
+    cluster.partition(&[1, 2]);
+    cluster.run_for(ms(1_000));
+    cluster.heal();
+    cluster.run_for(ms(2_000));
+    let told = discarded(&cluster);
+    assert_eq!(told.iter().filter(|calls| **calls == 4).count(), 1, "{told:?}");
+    assert!(told[2..] == [0, 0, 0] && told[1] >= 3, "{told:?}");
+}
+
+#[test]
+fn clusters_that_were_founded_apart_have_nothing_in_common() {
+    let mut cluster: Cluster = Cluster::forking(5);
+    cluster.partition(&[1, 2]);
+    cluster.run_for(ms(1_000));
+    cluster.host_with("log", 1, GroupOptions::default());
+    cluster.host_with("log", 3, GroupOptions::default());
+    cluster.host_with("log", 4, GroupOptions::default());
+    cluster.run_for(ms(500));
+    let (at_1, at_3) = (cluster.client(1), cluster.client(3));
+    calls(&mut cluster, at_1, 1..=7);
+    calls(&mut cluster, at_3, 1..=1);
+    cluster.heal();
+    cluster.run_for(ms(2_000));
+    assert_eq!(discarded(&cluster), [7, 0, 0, 0, 0]);
+}
