@@ -44,7 +44,7 @@ fn a_trace_is_repeated_from_its_text() {
 #[cfg(feature = "planted-bugs")]
 #[test]
 fn mistakes_are_found_and_their_traces_can_be_repeated() {
-    use steadfast_sim::explore::shorten;
+    use steadfast_sim::explore::{Victims, shorten};
     use steadfast_sim::plants;
     use wire::ordered::Style;
 
@@ -54,7 +54,10 @@ fn mistakes_are_found_and_their_traces_can_be_repeated() {
     let cut = Plan { cuts: 1, deaths: 0, ..few };
     let warm = Plan { cuts: 1, ..Plan::new(Style::WarmPassive) };
     let cold = Plan { calls: 3, ..Plan::new(Style::ColdPassive) };
+    // The leader that leaves in a trial, and answers before the order has its word.
+    let trial = Plan { calls: 1, deaths: 2, leaves: 1, victims: Victims::Programs, ..few };
     let worlds = [
+        ("AnswerTrialOnTheWayOut", trial),
         ("ExecuteEverywhere", deadly),
         ("RetryPoison", deadly),
         ("KeepStaleReplica", cut),

@@ -87,7 +87,7 @@ impl Plan {
             Plan { calls: 3, deaths: 2, spread: true, ..few },
             Plan { cuts: 1, ..few },
             Plan { disks: true, ..few },
-            Plan { calls: 1, leaves: 1, ..few },
+            Plan { calls: 1, deaths: 2, leaves: 1, victims: Victims::Programs, ..few },
         ]
     }
 

@@ -18,7 +18,7 @@ impl World {
     pub fn enabled(&self) -> Vec<Choice> {
         let mut all = Vec::new();
         all.extend(self.formable());
-        all.extend((0..self.calls.len()).filter_map(|call| self.asking(call)));
+        all.extend((0..self.calls.len()).filter_map(|call| self.asking(call, true)));
         let nodes = 0..NODES;
         let runs = |node: &usize| {
             let executor = self.nodes[*node].executor.as_ref();
@@ -42,6 +42,10 @@ impl World {
             let due = |node: &usize| Some((self.nodes[*node].next_timeout()?, *node));
             let first = nodes.filter_map(|node| due(&node)).min();
             all.extend(first.map(|(_, node)| Choice::Tick(node)));
+            // Where no timer is left, clients look again by their own.
+            if all.is_empty() {
+                all.extend((0..self.calls.len()).filter_map(|call| self.asking(call, false)));
+            }
         }
         all
     }
@@ -129,10 +133,12 @@ impl World {
         parts.into_iter().filter(may).map(Choice::Form).collect()
     }
 
-    /// The client of this call asks whom it would ask usually.
-    fn asking(&self, call: usize) -> Option<Choice> {
+    /// The client of this call asks whom it would ask usually. If it was declined and is `patient`,
+    /// it waits until something has changed.
+    fn asking(&self, call: usize, patient: bool) -> Option<Choice> {
         let it = &self.calls[call];
-        if it.answer.is_some() || !it.asked.is_empty() || it.waits || it.times >= MOST_ASKS {
+        let waits = it.waits && patient || !it.asked.is_empty();
+        if it.answer.is_some() || waits || it.times >= MOST_ASKS {
             return None;
         }
         let targets = &self.view.targets;
