@@ -218,7 +218,7 @@ impl Disk {
         }
     }
 
-    /// What is cut off may be back after a loss of power.
+    /// The part that is cut off may be back after a loss of power.
     fn shrink(&mut self, number: usize, size: usize) {
         let is_certain = self.draw.one_in(2);
         let file = self.file(number);

@@ -296,9 +296,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             // announcement, *synced* in the table means that the replica begins.
             Some(State::Synced) if hosted.replica.has_state() && !is_on_its_way => {}
             Some(State::Synced) => {
-                // What a transfer had brought counts no more: later views would have it begin again.
-                hosted.on_disk.logged.syncing = None;
-                hosted.take(last, true);
+                hosted.begin_from(last);
                 self.replicas().with_replica(now, id, |replica, effects| replica.begin(effects));
             }
             Some(State::Unsynced { transfer, .. }) if stale || hasty => {
@@ -398,8 +396,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let Some(hosted) = hosted.filter(|hosted| hosted.program.unbegun && begins) else { return };
         (hosted.departure.abandoned, hosted.departure.begun) = (false, false);
         (hosted.program.unbegun, hosted.program.fallen) = (false, true);
-        hosted.take(last, true);
-        hosted.on_disk.logged.syncing = None; // what a transfer had brought, and no disk had
+        hosted.begin_from(last);
         self.reconcile_style(now, group);
         self.replicas().with_replica(now, group, |replica, effects| {
             replica.begin(effects);

@@ -10,12 +10,13 @@
 //! `replica/gate.rs` holds back calls that may not be executed yet.
 
 mod blame;
+mod handed;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use wire::limits::{MAX_CONDEMNED, MAX_DEATHS, MAX_REPLICAS};
-use wire::ordered::{Blamed, Died, Trial};
+use wire::ordered::{Died, Trial};
 use wire::{ClientId, Member, NodeId};
 
 use crate::bug::{Bug, Planted};
@@ -45,6 +46,15 @@ enum Word {
     Delivered(u64),
 }
 
+/// The last call that the order says was executed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Announced {
+    /// By any message.
+    last: u64,
+    /// By a message that disks keep: votes are not kept.
+    recorded: u64,
+}
+
 /// The leader and the group's progress. Calls are numbered from 1 in the group's history, alike at
 /// all replicas. Each replica counts their arrivals for itself.
 #[derive(Clone, Debug, Default)]
@@ -61,11 +71,9 @@ pub(super) struct Lead {
     last: u64,
     /// The arrival numbers of the given calls that are not proven.
     unproven: VecDeque<u64>,
-    /// The last call that some replica has executed, and the last one that the order says so of.
+    /// The last call that some replica has executed, and those that the order says so of.
     proven: u64,
-    told: u64,
-    /// The last one that a message says so of that disks keep: votes are not kept.
-    recorded: u64,
+    told: Announced,
     /// The leader has begun this call, and waits until the others begin it, too.
     allowed: u64,
     suspects: Suspects,
@@ -136,11 +144,11 @@ impl Lead {
     /// changes.
     pub(super) fn skip(&mut self, calls: u64) {
         // Calls before them may still have to be announced for other replicas.
-        let all_told = self.told >= self.last;
+        let all_told = self.told.last >= self.last;
         self.last += calls;
         self.prove_here(self.last, None);
         if all_told {
-            self.told = self.told.max(self.last);
+            self.told.last = self.told.last.max(self.last);
         }
     }
 
@@ -161,12 +169,12 @@ impl Lead {
 
     /// Calls that the order says were executed.
     pub(super) fn told(&self) -> u64 {
-        self.told
+        self.told.last
     }
 
     /// The same, by messages that disks keep.
     pub(super) fn recorded(&self) -> u64 {
-        self.recorded
+        self.told.recorded
     }
 
     /// This replica executes what arrives before the others do.
@@ -183,13 +191,13 @@ impl Lead {
     /// The order says at this place that a replica has executed so many calls. A message of a
     /// former component needs no place.
     pub(super) fn prove(&mut self, executed: u64, sequence: Option<u64>) {
-        self.recorded = self.recorded.max(executed);
+        self.told.recorded = self.told.recorded.max(executed);
         self.prove_by_vote(executed, sequence);
     }
 
     /// A vote says so.
     pub(super) fn prove_by_vote(&mut self, executed: u64, sequence: Option<u64>) {
-        self.told = self.told.max(executed);
+        self.told.last = self.told.last.max(executed);
         self.prove_here(executed, sequence);
     }
 
@@ -312,7 +320,7 @@ impl Lead {
     /// This replica was to try the call, and the order does not say yet that it lives. If the others
     /// give its trial up, or all nodes are lost, they may refuse the call.
     pub(super) fn owes_word_of(&self, number: u64) -> bool {
-        self.tried == number && self.recorded < number
+        self.tried == number && self.told.recorded < number
     }
 
     /// This replica's trial, present or past, is not known to all yet.
@@ -407,44 +415,6 @@ impl Lead {
         }
     }
 
-    /// The calls that services may have died of, for a replica that gets the log.
-    pub(super) fn blamed(&self) -> Vec<Blamed> {
-        let tried = self.trial.as_ref().map(|(number, trial)| Blamed {
-            number: *number,
-            deaths: trial.deaths.clone(),
-            answered: trial.answered,
-            tried_at: Some(trial.node),
-        });
-        let suspected = self.suspects.blamed();
-        let others =
-            suspected.filter(|blamed| tried.as_ref().is_none_or(|it| it.number != blamed.number));
-        others.chain(tried.clone()).take(MAX_CONDEMNED).collect()
-    }
-
-    /// A log that came, or a disk, blames these calls. A node that tried one has died of it if it
-    /// was in an earlier life: this node's own, or, by a disk, any.
-    pub(super) fn blame_again(&mut self, blamed: Vec<Blamed>, from_disk: bool) {
-        let me = self.me.map(|me| me.node);
-        for Blamed { number, mut deaths, answered, tried_at } in blamed {
-            if number > 0 && number <= self.proven {
-                continue;
-            }
-            match tried_at {
-                Some(node) if from_disk || Some(node) == me => {
-                    if deaths.len() < MAX_DEATHS {
-                        deaths.push(node);
-                    }
-                    self.suspects.take(number, self.arrived, deaths, answered);
-                }
-                Some(node) => {
-                    let trial = Trial { node, deaths, answered, beside: false };
-                    (self.trial, self.tried_by) = (Some((number, trial)), None);
-                }
-                None => self.suspects.take(number, self.arrived, deaths, answered),
-            }
-        }
-    }
-
     /// A log condemns this call, and says before that so many calls were executed.
     pub(super) fn condemn_again(&mut self, number: u64, nodes: Vec<NodeId>, proven: u64) {
         if number > proven {
@@ -488,7 +458,7 @@ impl Lead {
             self.former.clear();
         }
         if retells {
-            (self.told, self.recorded) = (0, 0);
+            self.told = Announced::default();
         }
         self.word = Word::None;
         self.cautious.values_mut().for_each(|sequence| *sequence = 0);

@@ -191,7 +191,7 @@ impl Replica {
         let is_read = |waiting: &Waiting| matches!(waiting, Waiting::Read { .. });
         let mut behind: Vec<Waiting> =
             core::mem::take(&mut self.inbox.queue).into_iter().filter(is_read).collect();
-        // What else was given is lost with its program.
+        // All else that was given is lost with its program.
         let bytes = |waiting: &Waiting| match waiting {
             Waiting::Read { request, .. } => request.body.len(),
             _ => 0,

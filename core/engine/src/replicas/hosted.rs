@@ -172,6 +172,13 @@ impl Hosted {
         }
     }
 
+    /// The group begins here, behind this place. The state that a transfer had brought, and no disk
+    /// had, counts no more: later views would have the replica begin again.
+    pub(crate) fn begin_from(&mut self, last: Place) {
+        self.take(last, true);
+        self.on_disk.logged.syncing = None;
+    }
+
     /// It goes on with the state that it kept, if it has one.
     pub(crate) fn resume(&mut self) {
         let Some(former) = self.former().and_then(|_| self.former.take()) else { return };

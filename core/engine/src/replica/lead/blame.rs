@@ -51,7 +51,7 @@ impl Suspects {
         let blame = Blame { deaths, answered, ..Blame::default() };
         match (number, self.calls.get(&number)) {
             (0, _) => self.ranges.push_back((arrived, blame)),
-            // What is known here is as new.
+            // The evidence here is as new.
             (_, Some(known)) if known.deaths.len() >= blame.deaths.len() => {}
             _ => drop(self.calls.insert(number, blame)),
         }
