@@ -94,7 +94,7 @@ pub struct LoggedState {
 /// A call that may have killed the services that executed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blamed {
-    /// Its number in the group's history. 0: each call of the log, since its leader was lost.
+    /// Its number in the group's history.
     pub number: u64,
     /// The nodes where services died that had it, in order.
     pub deaths: Vec<NodeId>,

@@ -47,7 +47,10 @@ impl Options {
             first.styles.clear();
         }
         for group in &mut self.groups {
-            group.program = !draw.one_in(4);
+            // A node's journal of a cold passive group is of no use in another style, and vice
+            // versa (docs, "Known gaps").
+            let changes = group.is_cold() && !group.styles.is_empty();
+            group.program = !draw.one_in(4) && !changes;
             group.poisonous = group.is_guarded();
         }
         let disks = self.disks.is_some();

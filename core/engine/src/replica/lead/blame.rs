@@ -36,24 +36,20 @@ impl Suspects {
         self.calls.get(&number).or_else(|| Some(&range()?.1))
     }
 
-    /// The evidence for another replica: of the latest range, as number 0, and of each call.
+    /// The evidence for another replica. It counts arrivals for itself, so ranges of them say
+    /// nothing to it.
     pub(super) fn blamed(&self) -> impl Iterator<Item = Blamed> {
-        let range = self.ranges.back().map(|(_, blame)| (0, blame));
-        let calls = self.calls.iter().map(|(number, blame)| (*number, blame));
-        range.into_iter().chain(calls).map(|(number, blame)| {
+        self.calls.iter().map(|(number, blame)| {
             let Blame { deaths, answered, .. } = blame.clone();
-            Blamed { number, deaths, answered, tried_at: None }
+            Blamed { number: *number, deaths, answered, tried_at: None }
         })
     }
 
-    /// Takes another replica's evidence. A range is that of all that has arrived.
-    pub(super) fn take(&mut self, number: u64, arrived: u64, deaths: Vec<NodeId>, answered: bool) {
-        let blame = Blame { deaths, answered, ..Blame::default() };
-        match (number, self.calls.get(&number)) {
-            (0, _) => self.ranges.push_back((arrived, blame)),
-            // The evidence here is as new.
-            (_, Some(known)) if known.deaths.len() >= blame.deaths.len() => {}
-            _ => drop(self.calls.insert(number, blame)),
+    /// Takes another replica's evidence against a call, if it is more than is known here.
+    pub(super) fn take(&mut self, number: u64, deaths: Vec<NodeId>, answered: bool) {
+        let known = self.calls.get(&number).map_or(0, |known| known.deaths.len());
+        if deaths.len() > known {
+            self.calls.insert(number, Blame { deaths, answered, ..Blame::default() });
         }
     }
 

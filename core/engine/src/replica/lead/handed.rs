@@ -27,7 +27,7 @@ impl Lead {
     pub(in crate::replica) fn blame_again(&mut self, blamed: Vec<Blamed>, from_disk: bool) {
         let me = self.me.map(|me| me.node);
         for Blamed { number, mut deaths, answered, tried_at } in blamed {
-            if number > 0 && number <= self.proven {
+            if number <= self.proven {
                 continue;
             }
             match tried_at {
@@ -35,13 +35,13 @@ impl Lead {
                     if deaths.len() < MAX_DEATHS {
                         deaths.push(node);
                     }
-                    self.suspects.take(number, self.arrived, deaths, answered);
+                    self.suspects.take(number, deaths, answered);
                 }
                 Some(node) => {
                     let trial = Trial { node, deaths, answered, beside: false };
                     (self.trial, self.tried_by) = (Some((number, trial)), None);
                 }
-                None => self.suspects.take(number, self.arrived, deaths, answered),
+                None => self.suspects.take(number, deaths, answered),
             }
         }
     }
