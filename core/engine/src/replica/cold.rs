@@ -95,6 +95,11 @@ impl Cold {
         self.logged - self.log.len() as u64
     }
 
+    /// The log has requests that its service has not been given.
+    pub(super) fn has_more_to_run(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.next <= self.logged)
+    }
+
     fn push(&mut self, mut arrival: Arrival) {
         let request = &mut arrival.request;
         // Other messages of the same datagram are not kept in memory.

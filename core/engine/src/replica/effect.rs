@@ -18,8 +18,9 @@ pub(crate) enum Effect {
     Run(Command),
     /// Order this message.
     Order(Ordered),
-    /// Services may have died of the next call, which is this client's. Order that this replica
-    /// tries it, or that nobody executes it.
+    /// Services may have died of the next call. Order that this replica tries it, or that nobody
+    /// executes it. The client's call is named if none waits behind it: then its client knows
+    /// whether it was answered.
     Suspect { number: u64, call: Option<(ClientId, u64)>, blame: Blame },
     /// Order that this replica has executed so many calls.
     Tell(u64),

@@ -90,6 +90,15 @@ impl Versions {
         Ok(())
     }
 
+    /// These members have said in a component which programs they are.
+    pub fn announced(&mut self, members: &[Member]) {
+        for member in members {
+            if let Some(program) = self.programs.get(member) {
+                self.seen.insert(member.node, program.clone());
+            }
+        }
+    }
+
     /// Rules of this level come into force at a member.
     pub fn activated(&mut self, me: Member, level: u8) -> Verdict {
         for node in &self.nodes {

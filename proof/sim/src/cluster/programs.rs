@@ -1,6 +1,8 @@
 //! The programs of nodes, of two neighbouring versions.
 
-use wire::{Duration, NodeId, Program, VersionRange};
+use std::collections::BTreeMap;
+
+use wire::{Duration, Member, NodeId, Program, RingId, VersionRange};
 
 use crate::check::versions;
 use crate::draw::Draw;
@@ -48,6 +50,8 @@ pub(super) struct Programs {
     /// The version of each node's program.
     pub(super) versions: Vec<u8>,
     pub(super) watch: versions::Versions,
+    /// The last configuration of each life.
+    pub(super) configured: BTreeMap<Member, (RingId, Vec<Member>)>,
 }
 
 impl Programs {
@@ -55,7 +59,8 @@ impl Programs {
         let first = |_| if plan.mixed { draw.count(0, 1) as u8 } else { 0 };
         let versions = (0..nodes).map(first).collect();
         let nodes: Vec<NodeId> = (0..nodes).map(node_id).collect();
-        Programs { plan, draw, versions, watch: versions::Versions::new(nodes) }
+        let watch = versions::Versions::new(nodes);
+        Programs { plan, draw, versions, watch, configured: BTreeMap::new() }
     }
 
     /// People choose a node's program for its next life. Versions in a cluster are neighbours, and

@@ -33,12 +33,20 @@ impl Cluster {
     pub(super) fn told_of_versions(&mut self, node: usize, me: Member, event: &Event) -> Verdict {
         let Some(programs) = &mut self.programs else { return Ok(()) };
         match event {
+            Event::Configuration { ring, members } => {
+                programs.configured.insert(me, (*ring, members.clone()));
+                Ok(())
+            }
             Event::Quorum { ring, quorate: true, epoch } => {
                 let Some(stack) = &self.fabric.hosts[node].process else { return Ok(()) };
                 let status = stack.status();
                 let (members, versions) = (&status.ring.members, &status.versions);
-                // The end of an old ring is delivered when the next one stands.
+                // The end of an old ring is delivered when the next one stands (seed 441).
                 if status.ring.id != *ring {
+                    let told = programs.configured.get(&me).filter(|(id, _)| id == ring);
+                    if let Some((_, members)) = told {
+                        programs.watch.announced(members);
+                    }
                     return Ok(());
                 }
                 let ring: (u64, RingId) = (*epoch, *ring);

@@ -8,6 +8,7 @@ use crate::cluster::{Cluster, Extra};
 use crate::executor::Hang;
 use crate::fabric::place_of;
 use crate::faults::FaultKind;
+use crate::options::GroupPlan;
 use crate::strike::Relief;
 
 impl Cluster {
@@ -63,10 +64,16 @@ impl Cluster {
     /// If a service stands still with a call, that has to be found out.
     pub(in crate::cluster) fn look_for_hang(&mut self, node: usize, group: GroupId) {
         let by = self.fabric.member(node);
+        // A nested call's deadline is its caller's, which may be three times as long.
+        let calls = |plan: &GroupPlan| {
+            plan.callee.as_ref().is_some_and(|(callee, _)| GroupId::of(callee) == group)
+        };
+        let called = self.options.groups.iter().any(calls);
+        let within = if called { hung::WITHIN * 3 } else { hung::WITHIN };
         let Some(executor) = self.executors.get_mut(node, group) else { return };
         if !self.course.is_calm() && executor.begins_to_stand_still() {
             let (serial, ring) = (executor.serial, self.watch.component(by));
-            self.fabric.later(hung::WITHIN, Extra::HangFound { group, by, ring, serial });
+            self.fabric.later(within, Extra::HangFound { group, by, ring, serial });
         }
     }
 
