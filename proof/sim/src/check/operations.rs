@@ -88,14 +88,15 @@ mod tests {
             primary: Some(NodeId(primary)),
             placed,
         };
+        let there = Placed { on: [NodeId(1), NodeId(2)].into(), ..first.clone() };
         let says = |operation, place: Place<'_>| missing(operation, &place).is_some();
         assert!(!says(Operation::Drain, place(true, 0, 2, &first)));
         assert!(says(Operation::Drain, place(false, 0, 2, &first)));
         assert!(says(Operation::Drain, place(true, 1, 2, &first)));
         assert!(!says(Operation::Upgrade, place(false, 1, 2, &second)));
         assert!(says(Operation::Upgrade, place(false, 1, 2, &first)));
-        assert!(!says(Operation::Move, place(false, 1, 1, &first)));
-        assert!(says(Operation::Move, place(false, 1, 2, &first)));
+        assert!(!says(Operation::Move, place(false, 1, 1, &there)));
+        assert!(says(Operation::Move, place(false, 1, 2, &there)));
         let elsewhere = Placed { on: [NodeId(2)].into(), ..first.clone() };
         assert!(!says(Operation::Move, place(false, 0, 2, &elsewhere)));
         let program = placed("x broken").deployment.program;

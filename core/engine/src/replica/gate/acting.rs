@@ -13,7 +13,6 @@ use wire::{ClientId, Member};
 use super::{Gated, Withheld, reason};
 use crate::api::{Begun, Command, Event, Executed, ServiceOutcome, Ticket};
 use crate::bug::Bug;
-use crate::replica::cold::Cold;
 use crate::replica::lead::{Blame, Verdict};
 use crate::replica::voting::Voting;
 use crate::replica::{Effect, Mode, Replica, Task};
@@ -95,16 +94,17 @@ impl Replica {
     /// The next call may kill. The order must first say that it is tried here, or executed by
     /// nobody.
     fn suspect_next(&mut self, number: u64, blame: Blame, effects: &mut Vec<Effect>) {
-        // An answer to a later call rests on this one: a leader that is gone may have given it.
+        // An answer to a later call rests on this one: a leader that is gone may have given it. In
+        // other styles more services would die where calls follow each other.
         let call = self.call_at_gate().filter(|_| !self.has_later_calls());
         self.lead.speaks();
         effects.push(Effect::Suspect { number, call, blame });
     }
 
-    /// Calls wait behind the one at the gate.
+    /// Calls of a cold passive group's log wait behind the one at the gate.
     fn has_later_calls(&self) -> bool {
-        let log = self.cold.as_ref().is_some_and(Cold::has_more_to_run);
-        log || self.gate.queue.len() > 1 || !self.inbox.queue.is_empty()
+        let waits = self.gate.queue.len() > 1 || !self.inbox.queue.is_empty();
+        self.cold.as_ref().is_some_and(|cold| waits || cold.has_more_to_run())
     }
 
     /// Whether this replica asks that nobody executes this call. Then it does not execute it either,

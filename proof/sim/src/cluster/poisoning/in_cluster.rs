@@ -109,9 +109,9 @@ impl Cluster {
         let killed = poisoning.killed.entry(call).or_default();
         *killed += 1;
         let first = *killed == 1;
-        // While no later call waits that rests on it.
+        // In a cold passive group, while no later call waits that rests on it.
         let process = self.fabric.hosts[node].process.as_ref();
-        let is_last = process.is_none_or(|process| process.has_followed(group));
+        let is_last = !cold || process.is_none_or(|process| process.has_followed(group));
         let asked =
             is_last && poisoning.asked.get(&(me, call)).is_some_and(|at| *at + KNOWN <= now);
         // The state with which a replica joins a cold passive group does not say which services
