@@ -184,7 +184,7 @@ impl World {
             let log = &node.executor.as_ref()?.log;
             Some((node.me, log.entries.clone(), log.digest))
         };
-        let ends: Vec<_> = nodes.iter().filter(runs).filter_map(|node| end(node)).collect();
+        let ends: Vec<_> = nodes.iter().filter(runs).filter_map(end).collect();
         let ends: Vec<(Member, &[Entry], u64)> =
             ends.iter().map(|(me, entries, digest)| (*me, &entries[..], *digest)).collect();
         self.watch().finish(group, &ends)?;
@@ -192,7 +192,7 @@ impl World {
             let listed = node.stack.as_ref()?.poisoned(group)?;
             Some((node.me, listed.to_vec()))
         };
-        let lists: Vec<_> = nodes.iter().filter(runs).filter_map(|node| list(node)).collect();
+        let lists: Vec<_> = nodes.iter().filter(runs).filter_map(list).collect();
         let lists: Vec<(Member, &[Poison])> =
             lists.iter().map(|(me, list)| (*me, &list[..])).collect();
         self.watch.poisons.finish(group, &lists)?;
