@@ -19,8 +19,8 @@ pub(crate) enum Effect {
     /// Order this message.
     Order(Ordered),
     /// Services may have died of the next call. Order that this replica tries it, or that nobody
-    /// executes it. The client's call is named if none waits behind it: then its client knows
-    /// whether it was answered.
+    /// executes it. The call is named if that its client asks may count. In a cold passive group it
+    /// does so only while no later call waits: an answer to that would rest on this one.
     Suspect { number: u64, call: Option<(ClientId, u64)>, blame: Blame },
     /// Order that this replica has executed so many calls.
     Tell(u64),

@@ -51,9 +51,8 @@ impl Replica {
         effects: &mut Vec<Effect>,
     ) {
         let bytes = request.body.len();
-        if self.service.reading >= MAX_SERVING || self.service.serving + bytes > MAX_SERVING_BYTES {
-            let (client, number, asked) = (request.client, request.number, self.asked_of(&request));
-            return effects.push(Effect::Answer { client, number, asked, outcome: too_many() });
+        if self.refuses_read(&request, effects) {
+            return;
         }
         match self.mode {
             Mode::Live => {
@@ -71,6 +70,17 @@ impl Replica {
             // A replica without the state gets no reads.
             Mode::Idle | Mode::Joining { .. } | Mode::Restoring { .. } => {}
         }
+    }
+
+    /// There is no room for this read: its client is told.
+    fn refuses_read(&self, request: &Request, effects: &mut Vec<Effect>) -> bool {
+        let bytes = self.service.serving + request.body.len();
+        let is_full = self.service.reading >= MAX_SERVING || bytes > MAX_SERVING_BYTES;
+        if is_full {
+            let (client, number, asked) = (request.client, request.number, self.asked_of(request));
+            effects.push(Effect::Answer { client, number, asked, outcome: too_many() });
+        }
+        is_full
     }
 
     fn begin_to_read(&mut self, bytes: usize) {
@@ -92,9 +102,8 @@ impl Replica {
     /// word may never come.
     pub(crate) fn read_alone(&mut self, request: Request, effects: &mut Vec<Effect>) {
         let bytes = request.body.len();
-        if self.service.reading >= MAX_SERVING || self.service.serving + bytes > MAX_SERVING_BYTES {
-            let (client, number, asked) = (request.client, request.number, self.asked_of(&request));
-            return effects.push(Effect::Answer { client, number, asked, outcome: too_many() });
+        if self.refuses_read(&request, effects) {
+            return;
         }
         self.begin_to_read(bytes);
         let command = self.reading(request, None, true, effects);

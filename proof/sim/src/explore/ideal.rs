@@ -1,7 +1,7 @@
 //! One node's end of an ideal order: what comes to it, and when, the explorer decides.
 //!
 //! It keeps the promises of [`Ordering`], and nothing happens in it by itself. What the explorer
-//! tells it comes as a [`Letter`] in the bytes of a datagram; what it wants leaves as one, too. So
+//! tells it comes as an [`Input`] in the bytes of a datagram; what it wants leaves as one, too. So
 //! the stack above is driven as by any other engine, and a copy of it is a copy of all its state.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -31,7 +31,7 @@ pub struct Ideal {
 
 /// A report of the explorer to one end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Letter {
+pub enum Input {
     /// The next message.
     Deliver(Delivery),
     /// The next configuration.
@@ -51,15 +51,15 @@ pub enum Wish {
     Leave,
 }
 
-/// Any letter as plain data: kind, ring, numbers, member, level, members, bytes.
+/// Any input as plain data: kind, ring, numbers, member, level, members, bytes.
 type Plain = (u8, (u64, u32), (u64, u64), (u32, u64), u8, Vec<(u32, u64)>, Vec<u8>);
 
-impl Letter {
+impl Input {
     /// The bytes of a datagram.
     pub fn encode(&self) -> Bytes {
         let ring = |ring: RingId| (ring.sequence, ring.representative.0);
         let plain: Plain = match self {
-            Letter::Deliver(it) => (
+            Input::Deliver(it) => (
                 u8::from(it.contiguous),
                 ring(it.ring),
                 (it.sequence, 0),
@@ -68,7 +68,7 @@ impl Letter {
                 Vec::new(),
                 it.payload.to_vec(),
             ),
-            Letter::Configuration(it) => (
+            Input::Configuration(it) => (
                 2 + u8::from(it.kind == ConfigurationKind::Regular),
                 ring(it.ring),
                 (0, 0),
@@ -77,19 +77,19 @@ impl Letter {
                 it.members.iter().map(|member| of(*member)).collect(),
                 Vec::new(),
             ),
-            Letter::Knows { member, reached, stored } => {
+            Input::Knows { member, reached, stored } => {
                 (4, (0, 0), (*reached, *stored), of(*member), 0, Vec::new(), Vec::new())
             }
         };
         postcard::to_extend(&plain, Vec::new()).expect("plain data").into()
     }
 
-    fn decode(bytes: &[u8]) -> Option<Letter> {
+    fn decode(bytes: &[u8]) -> Option<Input> {
         let (kind, (sequence, node), (one, two), member, level, members, payload) =
             postcard::from_bytes::<Plain>(bytes).ok()?;
         let ring = RingId { sequence, representative: NodeId(node) };
         Some(match kind {
-            0 | 1 => Letter::Deliver(Delivery {
+            0 | 1 => Input::Deliver(Delivery {
                 ring,
                 sequence: one,
                 contiguous: kind == 1,
@@ -97,7 +97,7 @@ impl Letter {
                 level: level_of(level),
                 payload: payload.into(),
             }),
-            2 | 3 => Letter::Configuration(Configuration {
+            2 | 3 => Input::Configuration(Configuration {
                 kind: match kind {
                     2 => ConfigurationKind::Transitional,
                     _ => ConfigurationKind::Regular,
@@ -105,7 +105,7 @@ impl Letter {
                 ring,
                 members: members.into_iter().map(named).collect(),
             }),
-            _ => Letter::Knows { member: named(member), reached: one, stored: two },
+            _ => Input::Knows { member: named(member), reached: one, stored: two },
         })
     }
 }
@@ -165,10 +165,10 @@ impl Ideal {
         self.ready.push_back(Output::Send { to: NodeSet::default(), datagram, route: Route::Best });
     }
 
-    fn take(&mut self, letter: Letter) {
-        match letter {
-            Letter::Deliver(delivery) => self.ready.push_back(Output::Deliver(delivery)),
-            Letter::Configuration(configuration) => {
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Deliver(delivery) => self.ready.push_back(Output::Deliver(delivery)),
+            Input::Configuration(configuration) => {
                 if configuration.kind == ConfigurationKind::Regular {
                     self.ring = configuration.ring;
                     self.members.clone_from(&configuration.members);
@@ -178,7 +178,7 @@ impl Ideal {
                 }
                 self.ready.push_back(Output::Configuration(configuration));
             }
-            Letter::Knows { member, reached, stored } => {
+            Input::Knows { member, reached, stored } => {
                 self.reached.insert(member, reached);
                 let ring = self.ring;
                 let mut all: Vec<u64> = self.members.iter().map(|it| self.of(*it)).collect();
@@ -200,8 +200,8 @@ impl Ideal {
 
 impl Ordering for Ideal {
     fn handle_datagram(&mut self, _: Time, bytes: &Bytes) -> Result<(), Malformed> {
-        let letter = Letter::decode(bytes).ok_or(Malformed::Magic)?;
-        self.take(letter);
+        let input = Input::decode(bytes).ok_or(Malformed::Magic)?;
+        self.take(input);
         Ok(())
     }
 
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_come_through_as_bytes() {
+    fn inputs_come_through_as_bytes() {
         let ring = RingId { sequence: 7, representative: NodeId(2) };
         let member = named((3, 9));
         let delivery = |contiguous| Delivery {
@@ -302,14 +302,14 @@ mod tests {
         };
         let configuration =
             |kind| Configuration { kind, ring, members: vec![named((1, 1)), member] };
-        for letter in [
-            Letter::Deliver(delivery(true)),
-            Letter::Deliver(delivery(false)),
-            Letter::Configuration(configuration(ConfigurationKind::Regular)),
-            Letter::Configuration(configuration(ConfigurationKind::Transitional)),
-            Letter::Knows { member, reached: 4, stored: 3 },
+        for input in [
+            Input::Deliver(delivery(true)),
+            Input::Deliver(delivery(false)),
+            Input::Configuration(configuration(ConfigurationKind::Regular)),
+            Input::Configuration(configuration(ConfigurationKind::Transitional)),
+            Input::Knows { member, reached: 4, stored: 3 },
         ] {
-            assert_eq!(Letter::decode(&letter.encode()), Some(letter));
+            assert_eq!(Input::decode(&input.encode()), Some(input));
         }
     }
 
@@ -319,9 +319,9 @@ mod tests {
         let mut end = Ideal::new(members[0]);
         let ring = RingId { sequence: 1, representative: NodeId(1) };
         let kind = ConfigurationKind::Regular;
-        end.take(Letter::Configuration(Configuration { kind, ring, members: members.clone() }));
+        end.take(Input::Configuration(Configuration { kind, ring, members: members.clone() }));
         let held = |end: &mut Ideal, member: usize, reached| {
-            end.take(Letter::Knows { member: members[member], reached, stored: 0 });
+            end.take(Input::Knows { member: members[member], reached, stored: 0 });
             end.held
         };
         assert_eq!(held(&mut end, 0, 4), (0, 0));

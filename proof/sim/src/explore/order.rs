@@ -15,7 +15,7 @@ use bytes::Bytes;
 use engine::ordering::{Configuration, ConfigurationKind, Delivery, Level};
 use wire::{Member, NodeId, RingId};
 
-use super::ideal::Letter;
+use super::ideal::Input;
 use crate::check::hashed::Mixed;
 
 /// Nodes of the world.
@@ -164,7 +164,7 @@ impl Order {
 
     /// It enters its next configuration, or receives the next message. If it has all, it sends its
     /// own next one.
-    pub fn receive(&mut self, node: usize) -> Vec<Letter> {
+    pub fn receive(&mut self, node: usize) -> Vec<Input> {
         let at = self.of(node);
         let Some(seat) = &mut self.seats[node] else { return Vec::new() };
         if seat.entering.is_some() {
@@ -189,36 +189,36 @@ impl Order {
     }
 
     /// It learns that.
-    pub fn hear(&mut self, node: usize, of: usize) -> Vec<Letter> {
+    pub fn hear(&mut self, node: usize, of: usize) -> Vec<Input> {
         let Some(at) = self.of(node) else { return Vec::new() };
         let it = &mut self.configurations[at];
         let (reached, stored) = (it.at[of].received, it.at[of].stored);
         it.at[node].known[of] = (reached, stored);
         let member = it.members.iter().find(|member| place(**member) == of).copied();
-        let knows = member.map(|member| Letter::Knows { member, reached, stored });
-        let mut letters = self.deliver(at, node);
-        letters.extend(knows);
-        letters
+        let knows = member.map(|member| Input::Knows { member, reached, stored });
+        let mut inputs = self.deliver(at, node);
+        inputs.extend(knows);
+        inputs
     }
 
     /// All that it has received and may deliver, and its own place.
-    fn deliver(&mut self, at: usize, node: usize) -> Vec<Letter> {
+    fn deliver(&mut self, at: usize, node: usize) -> Vec<Input> {
         let it = &mut self.configurations[at];
-        let mut letters = Vec::new();
+        let mut inputs = Vec::new();
         while it.at[node].delivered < it.at[node].received {
             let next = it.at[node].delivered + 1;
             let message = &it.messages[next as usize - 1];
             if message.level == Level::Safe && it.stable(node) < next {
                 break;
             }
-            letters.push(Letter::Deliver(it.delivery(next)));
+            inputs.push(Input::Deliver(it.delivery(next)));
             it.at[node].delivered = next;
         }
         let own = it.at[node];
         let me = it.members.iter().find(|member| place(**member) == node).copied();
-        let knows = |member| Letter::Knows { member, reached: own.received, stored: own.stored };
-        letters.extend(me.map(knows));
-        letters
+        let knows = |member| Input::Knows { member, reached: own.received, stored: own.stored };
+        inputs.extend(me.map(knows));
+        inputs
     }
 
     /// These nodes can form a configuration: who comes from one goes on together.
@@ -280,23 +280,23 @@ impl Order {
         Entering { regular, transitional, ..none }
     }
 
-    fn enter(&mut self, node: usize) -> Vec<Letter> {
+    fn enter(&mut self, node: usize) -> Vec<Input> {
         let seat = self.seats[node].as_mut().expect("it lives");
         let Entering { ring, together, regular, transitional } =
             seat.entering.take().expect("it enters");
         let former = std::mem::replace(&mut seat.ring, ring);
-        let mut letters: Vec<Letter> = regular.into_iter().map(Letter::Deliver).collect();
+        let mut inputs: Vec<Input> = regular.into_iter().map(Input::Deliver).collect();
         if former.sequence > 0 {
             let kind = ConfigurationKind::Transitional;
             let last = Configuration { kind, ring: former, members: together };
-            letters.push(Letter::Configuration(last));
+            inputs.push(Input::Configuration(last));
         }
-        letters.extend(transitional.into_iter().map(Letter::Deliver));
+        inputs.extend(transitional.into_iter().map(Input::Deliver));
         let at = self.find(ring).expect("it is formed");
         let (kind, members) = (ConfigurationKind::Regular, self.configurations[at].members.clone());
-        letters.push(Letter::Configuration(Configuration { kind, ring, members }));
+        inputs.push(Input::Configuration(Configuration { kind, ring, members }));
         self.forget();
-        letters
+        inputs
     }
 
     /// Configurations in which nobody is are of no use.

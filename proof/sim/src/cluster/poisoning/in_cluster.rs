@@ -114,8 +114,8 @@ impl Cluster {
         let is_last = !cold || process.is_none_or(|process| process.has_followed(group));
         let asked =
             is_last && poisoning.asked.get(&(me, call)).is_some_and(|at| *at + KNOWN <= now);
-        // The state with which a replica joins a cold passive group does not say which services
-        // died of the calls in the log.
+        // The state with which a replica joins a cold passive group does not say of which calls in
+        // the log a leader may have died that was lost with its node (seed 1443 without this).
         let came = poisoning.since.get(&call).is_some_and(|last| serial > *last) && cold;
         self.summary.kills += 1;
         self.fabric.say(|| format!("{me} dies of {call:?}, {kind:?}"));

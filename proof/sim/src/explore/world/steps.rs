@@ -6,7 +6,7 @@ use wire::{Caller, ClientId, Duration, GroupId, Time};
 
 use super::super::choice::Choice;
 use super::super::disk::Written;
-use super::super::ideal::{Ideal, Letter};
+use super::super::ideal::{Ideal, Input};
 use super::super::node::Node;
 use super::super::order::NODES;
 use super::super::plan::{GROUP, Plan};
@@ -38,12 +38,12 @@ impl World {
             Choice::Form(ref nodes) => self.order().form(nodes),
             Choice::Ask(call, node) => return self.ask(call, node),
             Choice::Receive(node) => {
-                let letters = self.order().receive(node);
-                return self.letters(node, &letters);
+                let inputs = self.order().receive(node);
+                return self.inputs(node, &inputs);
             }
             Choice::Hear(node, of) => {
-                let letters = self.order().hear(node, of);
-                return self.letters(node, &letters);
+                let inputs = self.order().hear(node, of);
+                return self.inputs(node, &inputs);
             }
             Choice::Write(node) => return self.write(node),
             Choice::Run(node) => return self.run(node),
@@ -88,8 +88,8 @@ impl World {
         self.drain(node)
     }
 
-    fn letters(&mut self, node: usize, letters: &[Letter]) -> Verdict {
-        let run: Vec<_> = letters.iter().map(Letter::encode).collect();
+    fn inputs(&mut self, node: usize, inputs: &[Input]) -> Verdict {
+        let run: Vec<_> = inputs.iter().map(Input::encode).collect();
         self.with_stack(node, |stack, now| stack.handle_datagrams(now, &run))
     }
 
