@@ -260,9 +260,9 @@ pub use crate::state::State;
 /// }
 ///
 /// #[derive(Default, serde::Serialize, serde::Deserialize)]
-/// struct Seen(Vec<u32>);
+/// struct Nodes(Vec<u32>);
 ///
-/// impl Crew for Seen {
+/// impl Crew for Nodes {
 ///     fn nodes(&self) -> Vec<u32> {
 ///         self.0.clone()
 ///     }
@@ -270,7 +270,7 @@ pub use crate::state::State;
 ///         self.0 = view.members.iter().map(|node| node.0).collect();
 ///     }
 /// }
-/// # let mut service = CrewService::new(Seen::default());
+/// # let mut service = CrewService::new(Nodes::default());
 /// # let members = vec![steadfast::NodeId(3), steadfast::NodeId(1)];
 /// # steadfast::Service::view(&mut service, &View { number: 4, members, joining: vec![] });
 /// # assert_eq!(steadfast::Service::snapshot(&service).map(|state| state.len() > 2).ok(), Some(true));

@@ -72,9 +72,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
                     .directory
                     .enthrone(id, self.base.place(self.base.progress.delivered()));
                 self.view_changed(id);
-                self.replicas().tell_view(now, id);
-                self.reconcile_replica(now, id);
-                self.replicas().tell_view(now, id);
+                self.follow_view(now, id);
                 if is_another {
                     self.replicas().park_forwarded(id);
                 }

@@ -143,14 +143,10 @@ pub trait Ordering {
 
     /// Returns what [`reached`](Ordering::reached) and [`stored`](Ordering::stored) would have
     /// returned when `ring` ended, if it was the configuration before the last; else 0.
-    fn reached_before(&self, _ring: RingId, _member: Member) -> u64 {
-        0
-    }
+    fn reached_before(&self, ring: RingId, member: Member) -> u64;
 
     /// The same of its disk.
-    fn stored_before(&self, _ring: RingId, _member: Member) -> u64 {
-        0
-    }
+    fn stored_before(&self, ring: RingId, member: Member) -> u64;
 
     /// Reports to the other members that this node has on its disk all its records of deliveries up
     /// to this number of `ring`.

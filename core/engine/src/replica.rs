@@ -381,10 +381,7 @@ impl Replica {
     ) {
         let Arrival { request, due, arrived, .. } = arrival;
         let in_history = !matches!(task, Task::Call);
-        let ticket = self.service.give(task);
-        if in_history && !request.read {
-            self.history.changed_at = self.position();
-        }
+        let (ticket, changes) = (self.service.give(task), in_history && !request.read);
         self.calls.begin(ticket, &request, asked, due);
         let own = self.planted.is(Bug::OwnRandom);
         let command = Command::Execute {
@@ -402,6 +399,10 @@ impl Replica {
         match in_history {
             true => self.run_call(arrived, command, effects),
             false => self.run(command, effects),
+        }
+        if changes {
+            // The position of this call where the group votes, without a look at all that waits.
+            self.history.changed_at = self.lead.last() + self.history.asks;
         }
     }
 

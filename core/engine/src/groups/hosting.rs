@@ -121,10 +121,16 @@ impl<O: Ordering> GroupHandler<'_, O> {
         let known = self.base.directory.iter().map(|(id, _)| id);
         let ids: BTreeSet<GroupId> = self.replicas.hosted.keys().copied().chain(known).collect();
         for id in ids {
-            self.replicas().tell_view(now, id);
-            self.reconcile_replica(now, id);
-            self.replicas().tell_view(now, id);
+            self.follow_view(now, id);
         }
+    }
+
+    /// The table has another view of the group. The service is told of it before what the replica
+    /// does in it; if the replica gets its state or begins there, once it does.
+    pub(crate) fn follow_view(&mut self, now: Time, id: GroupId) {
+        self.replicas().tell_view(now, id);
+        self.reconcile_replica(now, id);
+        self.replicas().tell_view(now, id);
     }
 
     /// Newer rules are in force: the system's groups may have more replicas.

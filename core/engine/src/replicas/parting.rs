@@ -85,9 +85,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             self.note_state(id, About::Discarded, Some(format!("{all} acknowledged calls")));
         }
     }
-}
 
-impl<O: Ordering> ReplicaHandler<'_, O> {
     /// Before level 3 nobody tells its history: this node was in a component without that member.
     fn went_on_without(&self, other: Member) -> bool {
         let own = self.base.membership.announces().get(&self.base.me);

@@ -1,5 +1,5 @@
 //! The components of a node's history: where two histories that meet have parted
-//! (`docs/protocol/group.md`, "Without a quorum").
+//! (`docs/protocol/group.md`, "Histories that meet").
 
 use alloc::vec::Vec;
 

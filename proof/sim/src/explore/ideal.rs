@@ -256,6 +256,14 @@ impl Ordering for Ideal {
         self.stored.get(&member).copied().filter(|_| known).unwrap_or_default()
     }
 
+    fn reached_before(&self, _: RingId, _: Member) -> u64 {
+        0 // only reads ask for it, and no world has any
+    }
+
+    fn stored_before(&self, _: RingId, _: Member) -> u64 {
+        0
+    }
+
     fn tell_stored(&mut self, _: Time, ring: RingId, upto: u64) {
         if ring != self.ring {
             return;

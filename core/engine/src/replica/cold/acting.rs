@@ -47,7 +47,7 @@ impl Replica {
         let waiting = self.inbox.queue.iter().filter(|waiting| waiting.arrived().is_some());
         let here = match &self.cold {
             Some(cold) => cold.logged,
-            None => self.history.executed + self.calls_given(),
+            None => self.lead.last(),
         };
         here + waiting.count() as u64
     }

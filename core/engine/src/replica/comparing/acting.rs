@@ -14,7 +14,7 @@ impl Replica {
     /// The number of calls that the service has been given, if it is given all that is ordered.
     pub(crate) fn given(&self) -> Option<u64> {
         let gives = matches!(self.mode, Mode::Live) && self.cold.is_none() && !self.is_ahead();
-        gives.then(|| self.history.executed + self.calls_given())
+        gives.then(|| self.lead.last())
     }
 
     /// At this place of the order the service is asked for a digest of its state. A replica whose

@@ -70,6 +70,14 @@ impl Ordering for Scripted {
         self.stored.get(&member.node).copied().unwrap_or(0)
     }
 
+    fn reached_before(&self, _: RingId, _: Member) -> u64 {
+        0
+    }
+
+    fn stored_before(&self, _: RingId, _: Member) -> u64 {
+        0
+    }
+
     fn tell_stored(&mut self, _: Time, _: RingId, upto: u64) {
         self.told = upto;
     }
