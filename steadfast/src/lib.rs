@@ -276,6 +276,50 @@ pub use crate::state::State;
 /// # assert_eq!(steadfast::Service::snapshot(&service).map(|state| state.len() > 2).ok(), Some(true));
 /// ```
 ///
+/// # Histories that part
+///
+/// Without a quorum ([`Quorum::Off`]) both sides of a partition answer calls, and where they meet again
+/// one side's are given up. With `merge`, the trait gets a method that takes the state of that side
+/// in, at every replica, in the order of calls. Both states have what was called before the
+/// partition, and may have a call whose first answer was lost: so what both have must count once,
+/// as in a union (`docs/protocol/group.md`, "Merges").
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// #[steadfast::service(merge)]
+/// trait Visits {
+///     /// Counts a visit at this gate, by its ticket's number.
+///     fn visit(&mut self, ticket: u64, gate: String);
+///     fn count(&self) -> usize;
+/// }
+///
+/// #[derive(Default, serde::Serialize, serde::Deserialize)]
+/// struct Gates(BTreeMap<u64, String>);
+///
+/// impl Visits for Gates {
+///     fn visit(&mut self, ticket: u64, gate: String) {
+///         self.0.insert(ticket, gate);
+///     }
+///     fn count(&self) -> usize {
+///         self.0.len()
+///     }
+///     fn merge(&mut self, other: Self) {
+///         for (ticket, gate) in other.0 {
+///             self.0.entry(ticket).or_insert(gate);
+///         }
+///     }
+/// }
+/// # use steadfast::Service;
+/// # let gates = |tickets: &[u64]| VisitsService::new(Gates(tickets.iter().map(|it| (*it, "A".into())).collect()));
+/// # let mut one = gates(&[1, 2]);
+/// # assert!(one.merges());
+/// # one.merge(Box::new(gates(&[2, 3]))).unwrap();
+/// # let (context, body) = (steadfast::Context::new(Default::default(), 0, steadfast::ClientId(1), 1), b"[]");
+/// # let call = steadfast::Call { method: steadfast::MethodId::of("count"), json: true, body };
+/// # assert_eq!(one.read(&context, call), steadfast::ServiceOutcome::Ok(b"3"[..].into()));
+/// ```
+///
 /// # Calling another group
 ///
 /// A handler calls another group through its context, exactly once, whichever nodes fail meanwhile.
@@ -368,7 +412,7 @@ pub mod __private {
     pub use crate::returned::{IsResult, NoResult, Returned, text_of_part};
     #[cfg(feature = "node")]
     pub use crate::serve::{
-        answer, answer_fallible, answer_returned, no_such_method, not_read_only,
+        answer, answer_fallible, answer_returned, no_such_method, not_read_only, same_service,
     };
     #[cfg(feature = "async")]
     pub use crate::stub::AsyncStub;

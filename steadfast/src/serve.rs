@@ -1,10 +1,11 @@
 //! The functions that the generated adapters call: from a request's bytes to the trait's method and
 //! back.
 
+use std::any::Any;
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use node::{Call, ServiceOutcome};
+use node::{BoxError, Call, Service, ServiceOutcome};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wire::client::Refusal;
@@ -12,6 +13,12 @@ use wire::limits::MAX_REASON;
 
 use crate::encoding::Encoding;
 use crate::returned::Returned;
+
+/// Another service of this kind: the factory that made this one made it.
+pub fn same_service<S: Service>(other: Box<dyn Service>) -> Result<Box<S>, BoxError> {
+    let other: Box<dyn Any> = other;
+    other.downcast().map_err(|_| "the factory has made services of two kinds".into())
+}
 
 /// Executes a method that cannot fail.
 pub fn answer<A: DeserializeOwned, T: Serialize + DeserializeOwned>(

@@ -9,6 +9,7 @@ mod effect;
 mod former;
 mod gate;
 mod lead;
+mod merging;
 mod notes;
 mod primary;
 mod recall;
@@ -30,8 +31,8 @@ use wire::kept::{BEGUN, LOST};
 use wire::limits::{
     MAX_JOIN_BACKLOG, MAX_MEMBERS, MAX_SERVING, MAX_SERVING_BYTES, MAX_SESSION_WINDOW,
 };
-use wire::ordered::{About, Poison, Request, Style, nested_window};
-use wire::{GroupId, Lane, Time, ViewNumber};
+use wire::ordered::{About, Place, Poison, Request, Style, nested_window};
+use wire::{ClientId, GroupId, Lane, Time, ViewNumber};
 
 use crate::api::{Command, Executed, ServiceOutcome, Ticket};
 use crate::bug::{Bug, Planted};
@@ -81,7 +82,9 @@ pub(crate) struct Replica {
     /// The checkpoint and log, if the group is cold passive.
     cold: Option<Cold>,
     /// Pieces of a checkpoint that is being ordered.
-    checkpoint_pieces: Pieces,
+    checkpoint_pieces: Pieces<(Place, u64)>,
+    /// Pieces of the state of another history.
+    merge_pieces: Pieces<(ViewNumber, ClientId)>,
     calls: Calls,
     transfers: Transfers,
     ballots: Ballots,
@@ -153,6 +156,7 @@ impl Replica {
             updates: Updates::default(),
             cold: style.logs().then(Cold::default),
             checkpoint_pieces: Pieces::default(),
+            merge_pieces: Pieces::default(),
             calls: Calls::default(),
             transfers: Transfers::default(),
             ballots: Ballots { cast: style.votes(), ..Ballots::default() },
@@ -251,6 +255,7 @@ impl Replica {
         (self.updates.taken, self.updates.clock) = (0, Time::ZERO);
         self.cold = self.style.logs().then(Cold::default);
         self.checkpoint_pieces = Pieces::default();
+        self.merge_pieces = Pieces::default();
         self.transfers.outgoing.clear();
         self.inbox.recalled = 0;
         self.service.serving = 0;
@@ -547,6 +552,7 @@ impl Replica {
             Waiting::Keep if self.inbox.queue.iter().any(Waiting::is_logged) => {}
             Waiting::Keep => self.take_to_keep(effects),
             Waiting::Style { style, alone } => self.take_style(style, alone, effects),
+            Waiting::Gap(reason) => self.out_of_step(reason.into(), effects),
         }
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod hosted;
 pub(crate) mod hung;
 pub(crate) mod journal;
 pub(crate) mod leading;
+mod merging;
 pub(crate) mod nested;
 mod notes;
 mod parting;
@@ -30,7 +31,7 @@ use crate::base::Base;
 use crate::bug::Bug;
 use crate::directory::{Group, State};
 use crate::ordering::Ordering;
-use crate::parts::{Comparisons, Hangs, Retries, StateNotes, Votes};
+use crate::parts::{Comparisons, Hangs, Merges, Retries, StateNotes, Votes};
 use crate::replicas::hosted::{Hosted, is_on_disk};
 use crate::replicas::leading::Leading;
 use crate::replicas::nested::Nested;
@@ -57,6 +58,8 @@ pub(crate) struct Replicas {
     pub(crate) comparisons: Comparisons,
     /// Replicas that wait in vain for states.
     pub(crate) retries: Retries,
+    /// States of histories that were given up.
+    pub(crate) merges: Merges,
 }
 
 impl Replicas {

@@ -36,8 +36,8 @@ use crate::groups::{GroupHandler, Groups};
 use crate::keys::Keys;
 use crate::ordering::{Ordering, Ring};
 use crate::parts::{
-    Clients, Comparisons, Hangs, Lineages, Outbox, Outputs, Progress, Records, Retries, StateNotes,
-    Votes,
+    Clients, Comparisons, Hangs, Lineages, Merges, Outbox, Outputs, Progress, Records, Retries,
+    StateNotes, Votes,
 };
 use crate::replicas::hosted::{Hosted, is_on_disk};
 use crate::replicas::leading::Leading;
@@ -104,6 +104,7 @@ impl<O: Ordering> Stack<O> {
             notes: StateNotes::default(),
             comparisons: Comparisons::new(config.compare_every),
             retries: Retries::default(),
+            merges: Merges::default(),
         };
         let mut stack = Stack {
             base,
@@ -152,6 +153,7 @@ impl<O: Ordering> Stack<O> {
         self.base.ask_disks(now);
         self.replicas().accuse(now);
         self.replicas().end_backoffs(now);
+        self.replicas.merges.wake(now);
         self.replicas().time_services(now);
         self.groups().end_shedding(now);
         self.replicas().nested_timeout(now);
@@ -185,6 +187,7 @@ impl<O: Ordering> Stack<O> {
             replicas.backups.next_timeout(),
             replicas.next_return(),
             replicas.retries.next_timeout().filter(|_| base.membership.is_active()),
+            replicas.merges.next_timeout(),
             replicas.comparisons.next_timeout().filter(|_| base.membership.is_active()),
             replicas.next_leading(base),
             replies.clients.reads.next_timeout().filter(|_| confirms),
@@ -294,6 +297,7 @@ impl<O: Ordering> Stack<O> {
         any |= self.replicas().pump_fallen(now);
         any |= self.replicas().pump_notes(now);
         any |= self.replicas().pump_retries(now);
+        any |= self.replicas().pump_merges(now);
         any |= self.replicas().pump_comparisons(now);
         any |= self.benchmarks().pump(now);
         any |= self.base.pump_levels(now);
@@ -396,6 +400,9 @@ impl<O: Ordering> Stack<O> {
         ticket: Ticket,
         executed: Executed,
     ) {
+        let Some(executed) = self.replicas().take_parted(group, ticket, executed) else {
+            return self.settle(now);
+        };
         if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
             let in_order = hosted.options.style.has_state();
             hosted.stopwatch.answered(now, ticket, in_order, self.base.planted);

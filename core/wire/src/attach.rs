@@ -30,6 +30,7 @@
 //! | 129 | [`Compare`](Frame::Compare) | node to program: tell a digest of the state |
 //! | 130 | [`Digested`] | program to node, to kind 129, if the program can tell one |
 //! | 131 | [`View`] | node to program: the group's view from here on |
+//! | 132 | [`Merge`](Frame::Merge): a [`Piece`] | node to program: a piece of the state to merge with |
 //!
 //! Frames of kinds from [`FIRST_OPTIONAL_FRAME`] on are skipped by programs and nodes that do not
 //! know them. No answer to one is awaited.
@@ -85,6 +86,7 @@ const NOTICE: u8 = FIRST_OPTIONAL_FRAME;
 const COMPARE: u8 = FIRST_OPTIONAL_FRAME + 1;
 const DIGEST: u8 = FIRST_OPTIONAL_FRAME + 2;
 const VIEW: u8 = FIRST_OPTIONAL_FRAME + 3;
+const MERGE: u8 = FIRST_OPTIONAL_FRAME + 4;
 
 /// Any frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +127,9 @@ pub enum Frame {
     Digested(Digested),
     /// The group's view from here on.
     View(View),
+    /// Merge the state of another history with the own one, once all pieces are there. It is answered as
+    /// a call. Only programs that say [`NoticeCode::Merges`] are given it.
+    Merge(Piece),
 }
 
 impl Frame {
@@ -185,6 +190,7 @@ impl Frame {
                 view.append(&mut body);
                 put(buffer, VIEW, &[0; 0], &body);
             }
+            Frame::Merge(piece) => put(buffer, MERGE, &PieceHeader::of(piece), &piece.bytes),
         }
     }
 
@@ -201,7 +207,7 @@ impl Frame {
     /// [`Malformed`]: the stream cannot be trusted any more and is to be closed. A frame that is
     /// too long is refused by its header, before its body arrives.
     pub fn take(buffer: &mut BytesMut) -> Result<Option<Frame>, Malformed> {
-        let taken = take_frame(buffer, |kind| matches!(kind, 1..=13 | NOTICE..=VIEW))?;
+        let taken = take_frame(buffer, |kind| matches!(kind, 1..=13 | NOTICE..=MERGE))?;
         taken.map(|(kind, body)| Frame::decode_body(kind, &body)).transpose()
     }
 
@@ -243,6 +249,7 @@ impl Frame {
                 Frame::Digested(Digested { number, state: StateDigest { form, value } })
             }
             VIEW => Frame::View(View::decode(body)?),
+            MERGE => Frame::Merge(PieceHeader::decode(body)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -211,6 +211,13 @@ pub const MAX_UPDATE: usize = MAX_STATE + MAX_UPDATE_CALLS * MAX_MESSAGE;
 /// whatever its size.
 pub const MAX_UPDATE_BACKLOG: usize = 256 << 20;
 
+/// Bytes of a state that a group merges with its own: each replica has it in memory, as a call. That of
+/// a larger one is given up, and told as discarded.
+pub const MAX_MERGE: usize = 64 << 20;
+
+/// States of given up histories that a node keeps until they are merged.
+pub const MAX_PARTED: usize = 64;
+
 /// Calls that a passive group's primary keeps until it may execute them. More are refused as busy.
 pub const MAX_ARRIVALS: usize = MAX_WAITING;
 

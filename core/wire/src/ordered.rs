@@ -41,6 +41,7 @@
 //! | 35 | [`Compare`] | a group's primary, now and then: its replicas compare their states |
 //! | 36 | [`Compared`] | a replica, for a comparison |
 //! | 37 | [`Lineage`] | every member, before its announcement, where each side of a partition goes on |
+//! | 38 | [`MergeChunk`] | a node whose replica has given up its history, for services that merge |
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -62,6 +63,7 @@ mod configuration;
 mod entry;
 mod identity;
 mod lineage;
+mod merge;
 mod nested;
 mod notes;
 mod options;
@@ -84,6 +86,7 @@ pub use configuration::{Announce, Component, Install, MAX_ATTEMPTS};
 pub use entry::{GroupEntry, ReplicaEntry};
 pub use identity::{EntryKey, ForgottenSession, Identity, KeysState, SessionKeys, call_digest};
 pub use lineage::Lineage;
+pub use merge::{MERGE, MergeChunk};
 pub use nested::{
     End, NestedEnd, Origin, asked, nested_client, nested_number, nested_parts, nested_window,
 };
@@ -302,6 +305,8 @@ pub enum Ordered {
     Compared(Compared),
     /// See [`Lineage`].
     Lineage(Lineage),
+    /// A piece of the state of another history. From level 3 on.
+    MergeChunk(MergeChunk),
 }
 
 impl Ordered {
@@ -349,6 +354,7 @@ impl Ordered {
             Ordered::Compare(compare) => append(start(35), compare),
             Ordered::Compared(compared) => append(start(36), compared),
             Ordered::Lineage(lineage) => append(start(37), lineage),
+            Ordered::MergeChunk(chunk) => return chunk.payload(),
         }
         .into()
     }
@@ -409,6 +415,7 @@ impl Ordered {
             35 => Ordered::Compare(read(rest)?),
             36 => Ordered::Compared(read(rest)?),
             37 => Ordered::Lineage(read::<Lineage>(rest)?.checked()?),
+            38 => Ordered::MergeChunk(MergeChunk::decode(payload)?),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

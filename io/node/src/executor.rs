@@ -195,15 +195,7 @@ impl Executor {
             self.stand_by();
             return Ok(None);
         }
-        let answered = !matches!(
-            command,
-            Command::Digest { .. }
-                | Command::Start(_)
-                | Command::Style(_)
-                | Command::Reset
-                | Command::Stop
-        );
-        if answered {
+        if command.ticket().is_some() {
             self.waiting += 1;
             self.waiting_bytes += bytes_of(&command);
         }

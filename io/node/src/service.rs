@@ -1,5 +1,6 @@
 //! A service at the level of bytes.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// the call and the [`Context`]. Clocks, random numbers, threads, files and hash maps with random
 /// order make replicas differ. In a warm passive group ([`Style`](wire::ordered::Style)) only the
 /// primary executes, and handlers may do as they like with what is their own.
-pub trait Service: Send {
+pub trait Service: Any + Send {
     /// Executes one call.
     ///
     /// A panic is caught and becomes a refusal at every replica; the state stays as the handler
@@ -90,6 +91,24 @@ pub trait Service: Send {
     /// there were.
     fn view(&mut self, view: &View) {
         let _ = view;
+    }
+
+    /// Whether states of histories that have parted can be merged: without a quorum both sides of a
+    /// partition go on, and where they meet again one of them is given up.
+    fn merges(&self) -> bool {
+        false
+    }
+
+    /// Merges the state of another history with this one, among the calls. `other` is a service as the
+    /// factory makes it, with that state. Calls from before the two parted are in both, and a call whose
+    /// answer was lost may be: what both have counts once.
+    ///
+    /// # Errors
+    /// Why it cannot be done, in words: the same at every replica. Then this state must be as before,
+    /// and the other's calls are told as discarded.
+    fn merge(&mut self, other: Box<dyn Service>) -> Result<(), BoxError> {
+        let _ = other;
+        Err("this service merges no states".into())
     }
 
     /// Only for the primary of a warm passive group: what the calls have changed since this was

@@ -8,6 +8,7 @@
 use bytes::Bytes;
 use engine::{NestedError, ServiceOutcome};
 use wire::client::Refusal;
+use wire::ordered::MERGE;
 use wire::{ClientId, MethodId, Random, Time};
 
 use history::models::RegisterCall;
@@ -83,9 +84,13 @@ pub fn arguments(filling: u32, rest: &[u8]) -> Bytes {
     body.into()
 }
 
-/// The word that represents arguments in an entry: their hash, or for a register's call the
-/// arguments themselves.
+/// The word that represents arguments in an entry: their hash; for a register's call the arguments
+/// themselves; for a merge the hash of the other history, whose state has it as its second word.
 pub fn identity(method: MethodId, body: &[u8]) -> u64 {
+    if method == MERGE {
+        let word = body.get(8..16).and_then(|word| word.first_chunk());
+        return word.copied().map_or(0, u64::from_le_bytes);
+    }
     match <[u8; 8]>::try_from(body) {
         Ok(word) if is_register(method) => u64::from_le_bytes(word),
         _ => digest(body),
@@ -136,7 +141,7 @@ impl Log {
         reply.resize(REPLY + entry.filling as usize, low);
         reply.extend(held.iter().flat_map(|value| value.to_le_bytes()));
         match call.method {
-            APPEND | READ | WRITE | SWAP => ServiceOutcome::Ok(reply.into()),
+            APPEND | READ | WRITE | SWAP | MERGE => ServiceOutcome::Ok(reply.into()),
             RELAY if call.came > FAILED => ServiceOutcome::Ok(reply.into()),
             FAIL | RELAY => ServiceOutcome::Error(reply.into()),
             _ => {
@@ -265,7 +270,8 @@ pub struct Call<'a> {
 impl Call<'_> {
     /// Returns the call's entry in the history.
     pub fn entry(&self) -> Entry {
-        let asked = self.body.get(..4).filter(|_| !is_register(self.method));
+        let filled = !is_register(self.method) && self.method != MERGE;
+        let asked = self.body.get(..4).filter(|_| filled);
         let filling = asked.map_or(0, |head| {
             u32::from_le_bytes(head.try_into().expect("four bytes")).min(1 << 16)
         });

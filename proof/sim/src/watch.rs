@@ -17,6 +17,7 @@ use crate::check::histories::Histories;
 use crate::check::hung::Hung;
 use crate::check::keys::{End, Identity, Keys};
 use crate::check::linearizable::{Begun, Linearizable};
+use crate::check::merged::Merged;
 use crate::check::moves::{Moves, Told};
 use crate::check::multicast::Multicasts;
 use crate::check::poisons::Poisons;
@@ -130,11 +131,27 @@ impl Watch {
             acknowledged: Acknowledged::default(),
             poisons: Poisons::default(),
             executions: Executions::new(
-                Discarded::new(options.forking()),
+                Discarded::new(options.discarding()),
+                Merged::new(options.merging()),
                 Viewed::new(options.viewing()),
             ),
             replies: Replies::new(options.ordering_reads()),
         }
+    }
+
+    /// Whether this group's service merges histories that were given up.
+    pub fn merges(&self, group: GroupId) -> bool {
+        self.executions.merged.concerns(group)
+    }
+
+    /// How many histories were merged in this group.
+    pub fn merged(&self, group: GroupId) -> usize {
+        self.executions.merged.merges(group)
+    }
+
+    /// A replica is gone with its state, which maybe nobody else had.
+    pub fn lost_a_state(&mut self) {
+        self.executions.merged.lost();
     }
 
     /// The component that this life acts in.
@@ -218,6 +235,9 @@ impl Watch {
             }
             Event::Split { group, position, .. } => self.votes.split(*group, *position)?,
             Event::Replied { group, .. } => self.primaries.replied(by, *group)?,
+            Event::Discarded { group, calls, .. } if self.executions.merged.concerns(*group) => {
+                self.executions.merged.discarded(*group, *calls);
+            }
             Event::Discarded { group, calls, .. } => {
                 self.executions.discarded.told(by, *group, *calls)?;
             }
@@ -302,6 +322,7 @@ impl Watch {
         }
         self.executions.executed(by, group, entry)?;
         self.executions.discarded.reached(by, group, place, after)?;
+        self.executions.merged.executed(group, entry, before, after);
         self.acknowledged.executed(group, before, after);
         if step.component == RingId::default() {
             return Ok(()); // it has it from its disk
@@ -414,6 +435,7 @@ impl Watch {
             && let Some(word) = bytes.get(8..16).and_then(|word| word.first_chunk())
         {
             self.executions.discarded.answered(reply.group, u64::from_le_bytes(*word));
+            self.executions.merged.answered(reply.group, u64::from_le_bytes(*word));
         }
         if self.loose.contains(&reply.group) || self.votes.is_spoilt(reply.group) {
             return Ok(());
@@ -442,6 +464,8 @@ impl Watch {
         }
         let digests: Vec<_> = ends.iter().map(|(by, log, hash)| (*by, log.len(), *hash)).collect();
         Histories::finish(group, &digests)?;
+        let last = ends.first().map_or(0, |(.., hash)| *hash);
+        self.executions.merged.finish(group, last)?;
         let promised = usize::from(!self.loose.contains(&group));
         for (_, history, _) in ends.iter().take(promised) {
             self.acknowledged.finish(group, history)?;

@@ -35,10 +35,13 @@ pub fn service(arguments: TokenStream, item: TokenStream) -> TokenStream {
         if options.views {
             item.items.push(syn::parse2(told_of_views())?);
         }
-        Ok((methods, given, options.views))
+        if options.merge {
+            item.items.push(syn::parse2(merges_states())?);
+        }
+        Ok((methods, given, options))
     });
     match checked {
-        Ok((methods, given, views)) => expand(&item, &methods, given, views),
+        Ok((methods, given, options)) => expand(&item, &methods, given, &options),
         Err(error) => {
             let error = error.into_compile_error();
             quote! { #item #error }
@@ -75,13 +78,25 @@ fn told_of_views() -> TokenStream {
     }
 }
 
-fn expand(item: &ItemTrait, methods: &[Method], given: Given, views: bool) -> TokenStream {
+/// The method of the trait that merges states, and that no client calls.
+fn merges_states() -> TokenStream {
+    quote! {
+        /// Merges the state of another history, which both sides of a partition went on to. Calls
+        /// from before they parted are in both, and a call whose answer was lost may be: what both
+        /// have counts once.
+        fn merge(&mut self, other: Self)
+        where
+            Self: Sized;
+    }
+}
+
+fn expand(item: &ItemTrait, methods: &[Method], given: Given, options: &Options) -> TokenStream {
     let types = types(item);
     let arguments = methods.iter().map(argument_type);
     let ids = methods.iter().map(id);
     let collisions = collisions(item, methods);
     let named = |suffix: &str| format_ident!("{}{suffix}", item.ident);
-    let adapter = NODE.then(|| adapter(item, methods, views));
+    let adapter = NODE.then(|| adapter(item, methods, options));
     let Given { types: given_types, sources, contract: proto } = given;
     let contract = NODE.then(|| contract::function(item, methods, proto));
     let sync_client = client(item, methods, &named("Client"), Kind::Sync);
@@ -243,18 +258,19 @@ fn collisions(item: &ItemTrait, methods: &[Method]) -> TokenStream {
             });
         }
         let message = format!(
-            "the method `{}` of {} hashes to the id of `steadfast.describe`: rename it",
+            "the method `{}` of {} hashes to the id of a method of the system: rename it",
             method.name, item.ident
         );
         let id = id_name(method);
         all.extend(quote_spanned! { method.ident.span() =>
             const _: () = assert!(#id.0 != ::steadfast::DESCRIBE.0, #message);
+            const _: () = assert!(#id.0 != ::steadfast::MethodId::of("steadfast.merge").0, #message);
         });
     }
     all
 }
 
-fn adapter(item: &ItemTrait, methods: &[Method], views: bool) -> TokenStream {
+fn adapter(item: &ItemTrait, methods: &[Method], options: &Options) -> TokenStream {
     let (name, vis) = (&item.ident, &item.vis);
     let service = format_ident!("{name}Service");
     let arms = methods.iter().map(|method| arm(name, method, false));
@@ -262,7 +278,23 @@ fn adapter(item: &ItemTrait, methods: &[Method], views: bool) -> TokenStream {
     let known: Vec<String> = methods.iter().map(Method::signature).collect();
     let known = format!("{name} has {}", known.join(", "));
     let state = state();
-    let view = views.then(|| {
+    let merge = options.merge.then(|| {
+        quote! {
+            fn merges(&self) -> bool {
+                true
+            }
+
+            fn merge(
+                &mut self,
+                other: ::std::boxed::Box<dyn ::steadfast::Service>,
+            ) -> ::core::result::Result<(), ::steadfast::BoxError> {
+                let other = ::steadfast::__private::same_service::<Self>(other)?;
+                #name::merge(&mut self.implementation, other.implementation);
+                ::core::result::Result::Ok(())
+            }
+        }
+    });
+    let view = options.views.then(|| {
         quote! {
             fn view(&mut self, view: &::steadfast::View) {
                 #name::view(&mut self.implementation, view);
@@ -284,7 +316,7 @@ fn adapter(item: &ItemTrait, methods: &[Method], views: bool) -> TokenStream {
 
         impl<T> ::steadfast::Service for #service<T>
         where
-            T: #name + ::steadfast::State + ::core::marker::Send,
+            T: #name + ::steadfast::State + ::core::marker::Send + 'static,
         {
             fn call(
                 &mut self,
@@ -315,6 +347,8 @@ fn adapter(item: &ItemTrait, methods: &[Method], views: bool) -> TokenStream {
             #state
 
             #view
+
+            #merge
         }
     }
 }

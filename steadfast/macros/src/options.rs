@@ -14,6 +14,8 @@ pub struct Options {
     pub context: bool,
     /// The service is told of its group's views.
     pub views: bool,
+    /// The service merges states of histories that have parted.
+    pub merge: bool,
 }
 
 impl Parse for Options {
@@ -33,6 +35,7 @@ impl Parse for Options {
                 }
                 "context" => options.context = true,
                 "views" => options.views = true,
+                "merge" => options.merge = true,
                 _ => return Err(Error::new(name.span(), ARGUMENTS)),
             }
             if !input.is_empty() {
@@ -46,8 +49,8 @@ impl Parse for Options {
     }
 }
 
-const ARGUMENTS: &str = "#[steadfast::service] takes no arguments but `views`, and those of a \
-                         service that begins with a file of protobuf: proto = \"orders.proto\", \
+const ARGUMENTS: &str = "#[steadfast::service] takes no arguments but `views`, `merge`, and those \
+                         of a service that begins with a file of protobuf: proto = \"orders.proto\", \
                          errors = OrderError, context";
 
 const METHODS: &str = "`errors` and `context` are for methods from a file: write \

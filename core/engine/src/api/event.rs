@@ -97,6 +97,16 @@ pub enum Event {
         /// The calls that this node's replica had executed since the two histories parted.
         calls: u64,
     },
+    /// The state of the history that this node's replica gave up is part of the group's state: nothing
+    /// that it acknowledged is lost, as far as its service merges.
+    Merged {
+        /// The group.
+        group: GroupId,
+        /// Its name.
+        name: String,
+        /// The calls that this node's replica had executed since the two histories parted.
+        calls: u64,
+    },
     /// A group goes on from a state that may lack answered calls: its replicas with more are gone for
     /// good, and nobody else has them.
     WentBack {

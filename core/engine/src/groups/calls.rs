@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use wire::client::{Outcome, Refusal, Request};
 use wire::limits::{MAX_BODY, MAX_DEADLINE, MAX_SESSION_WINDOW};
-use wire::ordered::call_digest;
+use wire::ordered::{MERGE, call_digest};
 use wire::versions::WHOLE;
 use wire::{Caller, Duration, GroupId, Time};
 
@@ -35,6 +35,11 @@ impl<O: Ordering> GroupHandler<'_, O> {
                 request.body.len()
             );
             return self.replies().refuse(caller, &request, Refusal::TooLarge, reason);
+        }
+        if request.method == MERGE {
+            let reason =
+                "steadfast.merge is a call of the cluster's own: a partition's end makes it";
+            return self.replies().refuse(caller, &request, Refusal::NoSuchMethod, reason.into());
         }
         self.replies.clients.observe(now);
         let under_way = request.number.saturating_sub(request.unanswered);

@@ -128,6 +128,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
     /// The table has another view of the group. The service is told of it before what the replica
     /// does in it; if the replica gets its state or begins there, once it does.
     pub(crate) fn follow_view(&mut self, now: Time, id: GroupId) {
+        self.replicas().interrupt_merge(now, id);
         self.replicas().tell_view(now, id);
         self.reconcile_replica(now, id);
         self.replicas().tell_view(now, id);
@@ -383,6 +384,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
             goes && !counts && at_rest
         };
         if self.replicas.hosted.get(&id).is_some_and(done) {
+            self.replicas().lose_parted(id);
             self.replicas().forget_notes(id);
             self.replicas.hosted.remove(&id);
             self.groups.cold.remove(id);

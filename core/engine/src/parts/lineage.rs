@@ -25,6 +25,11 @@ impl Lineages {
         self.root
     }
 
+    /// Where the last component of this history ended.
+    pub(crate) fn last(&self) -> Place {
+        self.ends.last().copied().unwrap_or_default()
+    }
+
     /// A component ends here; another configuration begins.
     pub(crate) fn ended(&mut self, end: Option<Place>) {
         self.told.clear();
@@ -136,7 +141,7 @@ impl Counts {
     }
 
     /// The calls since this place; `None`: since the replica has a state.
-    fn since(&self, at: Option<Place>) -> u64 {
+    pub(crate) fn since(&self, at: Option<Place>) -> u64 {
         let total = self.marks.last().map_or(0, |last| last.calls(u64::MAX));
         let known = at.and_then(|at| {
             let mark = self.marks.iter().rev().find(|mark| is_same(&mark.end, &at))?;
@@ -147,12 +152,10 @@ impl Counts {
         total.saturating_sub(known.unwrap_or(origin))
     }
 
-    /// The replica gives up its history from this place on. Returns how many calls that are, and
-    /// with those of earlier times.
-    pub(crate) fn discard(&mut self, at: Option<Place>) -> (u64, u64) {
-        let calls = self.since(at);
+    /// So many calls are gone for good. Returns how many that are, with those of earlier times.
+    pub(crate) fn discard(&mut self, calls: u64) -> u64 {
         self.discarded += calls;
-        (calls, self.discarded)
+        self.discarded
     }
 }
 
@@ -214,8 +217,9 @@ mod tests {
         counts.took(7, 6, 0);
         counts.took(9, 8, 0);
         counts.mark(end(2, 9), 8);
-        assert_eq!(counts.discard(Some(end(1, 50))), (3, 3));
-        assert_eq!(counts.discard(Some(end(1, 30))), (5, 8), "two more that the others lacked");
+        assert_eq!(counts.since(Some(end(1, 50))), 3);
+        assert_eq!(counts.since(Some(end(1, 30))), 5, "two more that the others lacked");
+        assert_eq!([counts.discard(3), counts.discard(5)], [3, 8]);
         assert_eq!(counts.since(None), 8);
         counts.mark(end(4, 3), 8);
         assert_eq!(counts.since(Some(end(2, 9))), 0);

@@ -17,8 +17,8 @@ use wire::limits::{
     MAX_BODY, MAX_NESTED_BYTES, MAX_NESTED_CALLS, MAX_NESTED_DEPTH, MAX_SESSION_WINDOW,
 };
 use wire::ordered::{
-    End, Identity, KeptReply, NestedEnd, Origin, Request, asked, nested_client, nested_number,
-    nested_parts,
+    End, Identity, KeptReply, MERGE, NestedEnd, Origin, Request, asked, nested_client,
+    nested_number, nested_parts,
 };
 use wire::path::{Name, Path};
 use wire::system::is_closed;
@@ -354,6 +354,9 @@ fn open(
         return Err(NestedError::Unable(READ));
     }
     let NestedCall { callee, method, json, body, timeout, .. } = call;
+    if method == MERGE {
+        return Err(NestedError::Unable("steadfast.merge is a call of the cluster's own"));
+    }
     let timeout = timeout.min(Duration::from_secs(3_600));
     let away = away(&callee)?;
     let callee = GroupId::of(&callee);

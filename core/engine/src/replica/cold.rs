@@ -44,6 +44,18 @@ pub(super) struct Cold {
     running: Option<Running>,
 }
 
+impl Cold {
+    /// The last request that the service here was given.
+    pub(super) fn run(&self) -> u64 {
+        self.running.as_ref().map_or(0, |running| running.next.saturating_sub(1))
+    }
+
+    /// The log has a call of this client.
+    pub(super) fn has_logged(&self, client: ClientId) -> bool {
+        self.log.iter().any(|arrival| arrival.request.client == client)
+    }
+}
+
 /// The service runs here.
 #[derive(Clone, Debug)]
 struct Running {

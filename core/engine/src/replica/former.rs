@@ -13,7 +13,7 @@ use super::{Mode, Replica};
 impl Replica {
     /// Everything that it was given is executed, ordered and judged: its service's state is that of
     /// its history.
-    fn is_at_rest(&self) -> bool {
+    pub(super) fn is_at_rest(&self) -> bool {
         matches!(self.mode, Mode::Live)
             && self.is_drained()
             && self.gate.queue.is_empty()

@@ -11,6 +11,7 @@ use wire::ordered::{
 };
 
 use super::calls::due;
+use super::updates::Pieces;
 use super::{Arrival, Effect, Mode, Replica, Task, Waiting};
 use crate::api::Command;
 use crate::bug::Bug;
@@ -40,7 +41,9 @@ impl Replica {
     /// A snapshot could be taken now. It ends with a whole update: the pieces of an incomplete one
     /// have to stay in the log.
     pub(crate) fn may_snapshot(&self) -> bool {
-        let whole = self.updates.pieces.is_whole() && self.checkpoint_pieces.is_whole();
+        let whole = self.updates.pieces.is_whole()
+            && self.checkpoint_pieces.is_whole()
+            && self.merge_pieces.is_whole();
         matches!(self.mode, Mode::Live) && whole && !self.begins_log() && !self.waits_to_keep()
     }
 
@@ -235,15 +238,23 @@ impl Replica {
                     let arrival = Arrival { request, due, elsewhere: false, arrived };
                     self.inbox.queue.push_back(Waiting::Request(arrival));
                 }
+                Ok(Ordered::MergeChunk(chunk)) => {
+                    let whole = self.put_merge_chunk(&chunk);
+                    if chunk.last {
+                        let waiting = self.waiting_merge(now, &chunk, whole, arrived);
+                        self.inbox.queue.push_back(waiting);
+                    }
+                }
                 Ok(Ordered::PrimaryChunk(chunk)) if chunk.what == Told::Update => {
-                    let (number, bytes) = (chunk.number, self.updates.pieces.put(&chunk));
+                    let (number, bytes) = (chunk.number, self.updates.pieces.put_primary(&chunk));
                     if chunk.last {
                         self.inbox.bytes += bytes.as_ref().map_or(0, Bytes::len);
                         self.inbox.queue.push_back(Waiting::Update { number, bytes });
                     }
                 }
                 Ok(Ordered::PrimaryChunk(chunk)) => {
-                    let (number, bytes) = (chunk.number, self.checkpoint_pieces.put(&chunk));
+                    let (number, bytes) =
+                        (chunk.number, self.checkpoint_pieces.put_primary(&chunk));
                     if chunk.last {
                         self.inbox.bytes += bytes.as_ref().map_or(0, Bytes::len);
                         self.inbox.queue.push_back(Waiting::Checkpoint { number, bytes });
@@ -272,6 +283,7 @@ impl Replica {
         for (_, style) in changes {
             self.inbox.queue.push_back(Waiting::Style { style: *style, alone: true });
         }
+        self.merge_pieces = Pieces::default(); // a view may have come between
         self.inbox.recalled = self.inbox.queue.len();
     }
 }

@@ -17,50 +17,71 @@ pub(super) struct Updates {
     /// Ordered time after them and all earlier messages, alike at all replicas. The primary's own
     /// clock goes on with its calls.
     pub(super) clock: Time,
-    pub(super) pieces: Pieces,
+    pub(super) pieces: Pieces<(Place, u64)>,
 }
 
-/// Puts the pieces of a primary's message together.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Pieces(Option<Incoming>);
+/// Puts the pieces of a message together. `K` names the message.
+#[derive(Clone, Debug)]
+pub(super) struct Pieces<K>(Option<Incoming<K>>);
 
 /// The pieces so far.
 #[derive(Clone, Debug)]
-struct Incoming {
-    since: Place,
-    number: u64,
+struct Incoming<K> {
+    key: K,
     next: u32,
     bytes: Vec<u8>,
 }
 
-impl Pieces {
+impl<K> Default for Pieces<K> {
+    fn default() -> Pieces<K> {
+        Pieces(None)
+    }
+}
+
+impl<K: PartialEq> Pieces<K> {
     /// Nothing of what came is still to be completed.
     pub(super) fn is_whole(&self) -> bool {
         self.0.is_none()
     }
 
-    /// With the last piece: the whole, or nothing if not all of it came here.
-    pub(super) fn put(&mut self, chunk: &PrimaryChunk) -> Option<Bytes> {
-        if chunk.index == 0 && chunk.last {
+    /// The piece of this index comes, and none may follow. With the last piece: the whole, or nothing
+    /// if not all of it came here.
+    pub(super) fn put(
+        &mut self,
+        key: K,
+        (index, last): (u32, bool),
+        bytes: &Bytes,
+    ) -> Option<Bytes> {
+        if index == 0 && last {
             self.0 = None;
-            return Some(chunk.bytes.clone());
+            return Some(bytes.clone());
         }
-        if chunk.index == 0 {
-            let (since, number, bytes) = (chunk.since, chunk.number, Vec::new());
-            self.0 = Some(Incoming { since, number, next: 0, bytes });
+        if index == 0 {
+            self.0 = Some(Incoming { key, next: 0, bytes: Vec::new() });
+            return self.append(bytes, last);
         }
-        let fits = |incoming: &mut Incoming| {
-            let expected = (incoming.since, incoming.number, incoming.next);
-            expected == (chunk.since, chunk.number, chunk.index)
-                && incoming.bytes.len() + chunk.bytes.len() <= MAX_UPDATE
-        };
-        let mut incoming = self.0.take_if(fits)?;
-        incoming.bytes.extend_from_slice(&chunk.bytes);
+        let fits = self.0.as_ref().is_some_and(|incoming| {
+            (incoming.next == index && incoming.key == key)
+                && incoming.bytes.len() + bytes.len() <= MAX_UPDATE
+        });
+        fits.then(|| self.append(bytes, last)).flatten()
+    }
+
+    fn append(&mut self, bytes: &Bytes, last: bool) -> Option<Bytes> {
+        let mut incoming = self.0.take()?;
+        incoming.bytes.extend_from_slice(bytes);
         incoming.next += 1;
-        if chunk.last {
+        if last {
             return Some(incoming.bytes.into());
         }
         self.0 = Some(incoming);
         None
+    }
+}
+
+impl Pieces<(Place, u64)> {
+    /// The same for a piece of a primary's.
+    pub(super) fn put_primary(&mut self, chunk: &PrimaryChunk) -> Option<Bytes> {
+        self.put((chunk.since, chunk.number), (chunk.index, chunk.last), &chunk.bytes)
     }
 }

@@ -154,10 +154,16 @@ impl ServiceLink {
 
     /// Another command for it.
     pub(super) fn give(&mut self, task: Task) -> Ticket {
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
+        let ticket = self.next();
         self.used = true;
         self.tasks.push_back((ticket, task));
+        ticket
+    }
+
+    /// The number of a command whose answer is no task's.
+    pub(super) fn next(&mut self) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
         ticket
     }
 
@@ -221,6 +227,8 @@ pub(super) enum Waiting {
         style: Style,
         alone: bool,
     },
+    /// A message is missing here, for this reason: the state is the group's no more.
+    Gap(&'static str),
 }
 
 impl Waiting {
@@ -231,6 +239,7 @@ impl Waiting {
             | Waiting::NestedEnd(..)
             | Waiting::Update { .. }
             | Waiting::Checkpoint { .. }
+            | Waiting::Gap(_)
             | Waiting::Style { .. } => true,
             Waiting::Read { .. } | Waiting::Snapshot(_) | Waiting::View(_) | Waiting::Keep => false,
         }

@@ -85,6 +85,8 @@ pub(crate) struct Hosted {
     pub(crate) lost: bool,
     /// How many calls its history has, and had.
     pub(crate) counts: Counts,
+    /// Its service merges the state of another history with its own.
+    pub(crate) merges: bool,
     pub(crate) departure: Departure,
     pub(crate) admission: Admission,
     pub(crate) program: Program,
@@ -124,6 +126,7 @@ impl Hosted {
             spared: false,
             lost: false,
             counts: Counts::default(),
+            merges: false,
             departure: Departure::default(),
             admission: Admission::default(),
             program: Program { journal, ..Program::default() },

@@ -1,10 +1,11 @@
 //! Histories that meet: what is given up is told (`docs/protocol/group.md`, "Histories that meet").
 
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use wire::ordered::{About, Place};
-use wire::{GroupId, Member, RingId};
+use wire::{GroupId, Member, RingId, Time};
 
 use crate::api::Event;
 use crate::bug::Bug;
@@ -39,7 +40,12 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
 
     /// The table of this member, and with it its history, is everybody's from here on. Tells how
     /// many calls the replicas here give up for that.
-    pub(crate) fn give_up_histories(&mut self, installer: Member, component: (u64, RingId)) {
+    pub(crate) fn give_up_histories(
+        &mut self,
+        now: Time,
+        installer: Member,
+        component: (u64, RingId),
+    ) {
         let announce = self.base.membership.announces().get(&installer);
         let root = announce.and_then(|announce| announce.extension.root());
         let own = self.base.lineages.root();
@@ -49,12 +55,12 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             && self.base.membership.was_effective();
         let ids: Vec<GroupId> = self.replicas.hosted.keys().copied().collect();
         for id in ids {
-            self.give_up_history(id, installer, strange);
+            self.give_up_history(now, id, installer, strange);
         }
         self.base.lineages.adopt(installer, root, component);
     }
 
-    fn give_up_history(&mut self, id: GroupId, installer: Member, strange: bool) {
+    fn give_up_history(&mut self, now: Time, id: GroupId, installer: Member, strange: bool) {
         let me = self.base.me;
         let group = self.base.directory.get(id);
         // A group that sleeps gives up nothing yet.
@@ -78,12 +84,29 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             }
             None => return,
         };
-        let (calls, all) = hosted.counts.discard(at);
+        let calls = hosted.counts.since(at);
         if calls > 0 {
             let name = hosted.name.clone();
-            self.base.event(Event::Discarded { group: id, name, calls });
-            self.note_state(id, About::Discarded, Some(format!("{all} acknowledged calls")));
+            if let Err(reason) = self.set_apart(now, id, calls) {
+                self.discarded(id, (name, calls), reason);
+            }
         }
+    }
+
+    /// Acknowledged calls are gone for good: their history was given up, and its state is not merged,
+    /// for this reason, if the service merges.
+    pub(crate) fn discarded(
+        &mut self,
+        id: GroupId,
+        (name, calls): (String, u64),
+        reason: Option<String>,
+    ) {
+        self.base.event(Event::Discarded { group: id, name, calls });
+        let Some(hosted) = self.replicas.hosted.get_mut(&id) else { return };
+        let all = hosted.counts.discard(calls);
+        let reason = reason.map(|reason| format!(", not merged: {reason}")).unwrap_or_default();
+        let text = format!("{all} acknowledged calls{reason}");
+        self.note_state(id, About::Discarded, Some(text));
     }
 
     /// Before level 3 nobody tells its history: this node was in a component without that member.

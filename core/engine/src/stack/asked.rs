@@ -192,6 +192,7 @@ impl<O: Ordering> Stack<O> {
     /// outcome of earlier commands. The replica leaves, and other replicas answer the calls that
     /// waited for it here.
     pub fn abandon(&mut self, now: Time, group: GroupId) {
+        self.replicas().lose_parted(group);
         let died = self.replicas.reach(group, Begun::Any);
         if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
             hosted.departure.abandoned = true;
@@ -207,6 +208,7 @@ impl<O: Ordering> Stack<O> {
     /// begun. Another replica takes over. If none has the group's state, the program is to be
     /// started again, and goes on from this node's journal.
     pub fn service_lost(&mut self, now: Time, group: GroupId, begun: Begun) {
+        self.replicas().lose_parted(group);
         let Some(hosted) = self.replicas.hosted.get(&group) else { return };
         let whole = hosted.replica.has_log()
             || hosted.program.journal.as_ref().is_some_and(Journal::is_whole);

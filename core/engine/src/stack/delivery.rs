@@ -25,7 +25,8 @@ impl<O: Ordering> Stack<O> {
             | Ordered::StateChunk(_)
             | Ordered::StateOffer(_)
             | Ordered::Anew(_)
-            | Ordered::StateDeclined(_) => true,
+            | Ordered::StateDeclined(_)
+            | Ordered::MergeChunk(_) => true,
             // Replicas are compared anew.
             Ordered::Compare(_) | Ordered::Compared(_) => true,
             // Replicas vote anew.
@@ -117,6 +118,7 @@ impl<O: Ordering> Stack<O> {
                     | Ordered::Compare(_)
                     | Ordered::Compared(_)
                     | Ordered::Lineage(_)
+                    | Ordered::MergeChunk(_)
             )
         };
         self.base.outbox.retain(lasting);
@@ -225,7 +227,7 @@ impl<O: Ordering> Stack<O> {
         let entries = recalled(&install.groups, announces, installer, component_order, planted);
         let changed = self.base.directory.install(install.ring, &entries, announces, gathering);
         self.base.tell_went_back();
-        self.replicas().give_up_histories(delivery.sender, (install.epoch, install.ring));
+        self.replicas().give_up_histories(now, delivery.sender, (install.epoch, install.ring));
         let Install { ring, epoch, .. } = *install;
         self.base.event(Event::Quorum { ring, quorate: true, epoch });
         // Messages ordered before the installation count only with it.
@@ -317,6 +319,9 @@ impl<O: Ordering> Stack<O> {
             Ordered::Demote(demote) => self.groups().act_on_demote(now, sender, demote),
             Ordered::PrimaryChunk(chunk) => {
                 self.replicas().act_on_update(now, sender, sequence, &chunk, payload);
+            }
+            Ordered::MergeChunk(chunk) => {
+                self.replicas().act_on_merge_chunk(now, sender, sequence, &chunk, payload);
             }
             Ordered::Recalled(recalled) => self.groups().act_on_recalled(now, sender, recalled),
             Ordered::Relay(relay) => self.replies().act_on_relay(sender, relay),

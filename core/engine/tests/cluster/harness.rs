@@ -110,7 +110,7 @@ impl<O: Base> Machine for Node<O> {
 pub struct Connection {
     node: u32,
     caller: Caller,
-    client: ClientId,
+    pub client: ClientId,
 }
 
 /// A call under way.

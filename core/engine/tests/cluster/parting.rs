@@ -26,16 +26,24 @@ fn discarded(cluster: &Cluster) -> Vec<u64> {
 fn calls(cluster: &mut Cluster, client: Connection, numbers: std::ops::RangeInclusive<u64>) {
     for number in numbers {
         cluster.learn_view(client, "log");
-        let call = cluster.call(client, "log", number, "a");
+        let body = format!("{}.{number}", client.client);
+        let call = cluster.call(client, "log", number, &body);
         assert!(matches!(cluster.reply(call), Outcome::Ok(_)));
     }
 }
 
 /// A group on five nodes that was called twice, parted in two and three, and called again there.
 fn parted(style: Style, few: u64, many: u64) -> Cluster {
+    parted_of(style, (few, many), false)
+}
+
+fn parted_of(style: Style, (few, many): (u64, u64), merges: bool) -> Cluster {
     let mut cluster = Cluster::forking(5);
     let options = GroupOptions { style, ..GroupOptions::default() };
     cluster.host_on_with("log", &[1, 2, 3, 4, 5], options);
+    if merges {
+        cluster.merge("log", &[1, 2, 3, 4, 5]);
+    }
     let (at_1, at_3) = (cluster.client(1), cluster.client(3));
     calls(&mut cluster, at_1, 1..=2);
     cluster.run_for(ms(100));
@@ -67,6 +75,59 @@ fn a_side_that_gives_up_its_calls_says_how_many_in_every_style() {
         let primary = cluster.primary(4, "log").expect("one is");
         assert_eq!(cluster.state(primary, "log").len(), 5, "{style}: two, two and one are left");
     }
+}
+
+/// The calls that each node's replica says were merged.
+fn merged(cluster: &Cluster) -> Vec<u64> {
+    let at = |node| {
+        let calls = cluster.events(node).filter_map(|event| match event {
+            Event::Merged { calls, .. } => Some(*calls),
+            _ => None,
+        });
+        calls.sum()
+    };
+    (1..=5).map(at).collect()
+}
+
+#[test]
+fn where_services_merge_the_union_is_there_in_every_style() {
+    for style in STYLES {
+        let mut cluster = parted_of(style, (3, 2), true);
+        assert_eq!(discarded(&cluster), [0; 5], "{style}");
+        assert_eq!(merged(&cluster), [3, 3, 0, 0, 0], "{style}");
+        let reader = cluster.client(4);
+        calls(&mut cluster, reader, 1..=1);
+        cluster.run_for(ms(500));
+        let runs =
+            |node: &u32| style != Style::ColdPassive || cluster.primary(4, "log") == Some(*node);
+        for node in (1..=5).filter(runs).collect::<Vec<u32>>() {
+            let mut state = cluster.state(node, "log").to_vec();
+            state.sort();
+            state.dedup();
+            assert_eq!(state.len(), 2 + 3 + 2 + 1, "{style} at {node}: {state:?}");
+            assert_eq!(cluster.state(node, "log").len(), state.len(), "{style}: none twice");
+        }
+    }
+}
+
+/// Those that are not merged are told all the same.
+#[test]
+fn a_state_that_is_not_merged_is_told_as_discarded() {
+    let mut cluster = Cluster::forking(5);
+    cluster.host_on("log", &[1, 2, 3, 4, 5]);
+    cluster.merge("log", &[1]);
+    let (at_1, at_3) = (cluster.client(1), cluster.client(3));
+    calls(&mut cluster, at_1, 1..=2);
+    cluster.partition(&[1, 2]);
+    cluster.run_for(ms(1_000));
+    calls(&mut cluster, at_1, 3..=5);
+    calls(&mut cluster, at_3, 1..=2);
+    cluster.end_programs("log", &[1]);
+    cluster.heal();
+    cluster.run_for(ms(2_000));
+    let [at_1, at_2] =
+        [1, 2].map(|node| (discarded(&cluster)[node - 1], merged(&cluster)[node - 1]));
+    assert_eq!((at_1, at_2), ((0, 0), (3, 0)));
 }
 
 #[test]

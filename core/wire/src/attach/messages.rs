@@ -251,6 +251,8 @@ pub enum NoticeCode {
     /// 3: the state that was read has fields that the program does not know, and it dropped them. The
     /// text lists them.
     Dropped,
+    /// 4: the service merges states of histories that have parted.
+    Merges,
     /// Any other number: the word of a newer program, which is ignored.
     Other(u8),
 }
@@ -262,6 +264,7 @@ impl NoticeCode {
             NoticeCode::Unreadable => 1,
             NoticeCode::Well => 2,
             NoticeCode::Dropped => 3,
+            NoticeCode::Merges => 4,
             NoticeCode::Other(number) => number,
         }
     }
@@ -273,6 +276,7 @@ impl From<u8> for NoticeCode {
             1 => NoticeCode::Unreadable,
             2 => NoticeCode::Well,
             3 => NoticeCode::Dropped,
+            4 => NoticeCode::Merges,
             number => NoticeCode::Other(number),
         }
     }

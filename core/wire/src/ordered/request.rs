@@ -8,9 +8,10 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::identity::Identity;
+use super::merge::MERGE;
 use super::nested::{Origin, nested_client, nested_parts};
 use crate::codec::at_most;
-use crate::limits::{MAX_BODY, MAX_NESTED_DEPTH};
+use crate::limits::{MAX_BODY, MAX_MERGE, MAX_NESTED_DEPTH};
 use crate::{ClientId, GroupId, Malformed, MethodId, Payload, Time};
 
 /// A call, with the time and the seed that make its execution the same at every replica.
@@ -157,10 +158,12 @@ impl Request {
         }) {
             return Err(Malformed::Field("origin"));
         }
-        at_most(body.len(), MAX_BODY, "body")?;
+        let method = MethodId(header.method.get());
+        let most = if method == MERGE { MAX_MERGE } else { MAX_BODY };
+        at_most(body.len(), most, "body")?;
         Ok(Request {
             group: GroupId(header.group.get()),
-            method: MethodId(header.method.get()),
+            method,
             json: header.flags & JSON != 0,
             read: header.flags & READ != 0,
             client: ClientId(header.client.get()),

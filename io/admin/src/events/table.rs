@@ -150,6 +150,15 @@ events! {
     ),
     says("{group}: {calls} acknowledged calls are gone, since another history stayed"),
 
+    event Merged { group: String, calls: u64 }
+    from Event::Merged { group: _, name: group, calls },
+    log warn(
+        group,
+        calls,
+        "two histories met: the service has merged the state of the one that was given up"
+    ),
+    says("{group}: {calls} calls of a history that was given up are merged"),
+
     event WentBack { group: String, member: Member }
     from Event::WentBack { group: _, name: group, member },
     log error(

@@ -198,6 +198,7 @@ fn of_groups() -> Vec<Event> {
         noted(About::Apart, None),
         noted(About::Discarded, Some("3 acknowledged calls".into())),
         Event::Discarded { group, name: name(), calls: 3 },
+        Event::Merged { group, name: name(), calls: 3 },
         Event::WentBack { group, name: name(), member },
         Event::UpdateFailed { group, reason: reason() },
         Event::Promoted { group, name: name(), requests: 5, restore: SPAN, replay: SPAN * 2 },

@@ -136,7 +136,7 @@ pub(super) fn state_remedy(about: About) -> &'static str {
             "make the service deterministic, with the clock and the random numbers of its context; a replica that begins anew gets the others' state"
         }
         About::Discarded => {
-            "have their callers make them again; with `quorum = \"majority\"` nothing is given up"
+            "have their callers make them again; with `quorum = \"majority\"` nothing is given up, and a service with `merge` takes such calls in"
         }
         About::Read => "deploy a program that reads the state, or the former one",
         _ => {

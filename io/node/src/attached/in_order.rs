@@ -13,8 +13,8 @@ use bytes::{Bytes, BytesMut};
 use engine::{Command, NestedCall, NestedError, Ticket};
 use os::clock::monotonic;
 use wire::attach::{BEGINS_VARIABLE, Frame, Piece, Told};
-use wire::ordered::Style;
-use wire::{Duration, GroupId};
+use wire::ordered::{MERGE, Style};
+use wire::{ClientId, Duration, GroupId, Lane, Time};
 
 use super::answers::{answer, ask_of, command_of, outcome_of};
 use super::connection::{AttachError, Incoming, is_gone};
@@ -186,7 +186,16 @@ impl Server {
             Frame::Snapshot(number) => {
                 self.run(number, Command::Snapshot { ticket: Ticket(number) })
             }
-            Frame::Restore(piece) => self.restore(piece)?,
+            Frame::Restore(piece) => {
+                if let Some((ticket, state)) = self.take(piece)? {
+                    self.run(ticket.0, Command::Restore { ticket, state });
+                }
+            }
+            Frame::Merge(piece) => {
+                if let Some((ticket, state)) = self.take(piece)? {
+                    self.run(ticket.0, merge(ticket, state));
+                }
+            }
             Frame::Reset => drop(self.replica.run(Command::Reset)),
             // Without a reason it is as it should be: the node stops, or needs the replica no more.
             Frame::Farewell(reason) if reason.is_empty() => return Ok(false),
@@ -203,17 +212,15 @@ impl Server {
         Ok(true)
     }
 
-    fn restore(&mut self, piece: Piece) -> Result<(), AttachError> {
+    /// Takes a piece of a state. With the last one: the number of its command, and the whole.
+    fn take(&mut self, piece: Piece) -> Result<Option<(Ticket, Bytes)>, AttachError> {
         self.arriving.extend_from_slice(&piece.bytes);
         let there = self.arriving.len() as u64;
         if there > piece.total {
             return Err(wire::Malformed::Field("total").into());
         }
-        if there == piece.total {
-            let state = Bytes::from(std::mem::take(&mut self.arriving));
-            self.run(piece.number, Command::Restore { ticket: Ticket(piece.number), state });
-        }
-        Ok(())
+        let whole = (there == piece.total).then(|| std::mem::take(&mut self.arriving).into());
+        Ok(whole.map(|state| (Ticket(piece.number), state)))
     }
 
     fn run(&mut self, number: u64, command: Command) {
@@ -240,6 +247,21 @@ impl Server {
             };
             frame.append(&mut link.output);
         }
+    }
+}
+
+fn merge(ticket: Ticket, body: Bytes) -> Command {
+    Command::Execute {
+        ticket,
+        method: MERGE,
+        json: false,
+        read: false,
+        body,
+        now: Time::ZERO,
+        seed: 0,
+        client: ClientId(0),
+        number: 0,
+        lane: Lane::Normal,
     }
 }
 

@@ -17,10 +17,10 @@ use engine::{
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use supervisor::Tether;
-use wire::attach::{Answer, Ask, Execute, Frame, Outcome, Piece, Told};
+use wire::attach::{Answer, Ask, Execute, Frame, NoticeCode, Outcome, Piece, Told};
 use wire::client::Refusal;
 use wire::limits::ATTACH_PIECE;
-use wire::ordered::Style;
+use wire::ordered::{MERGE, Style};
 use wire::{Duration, GroupId};
 
 use super::guard::cut;
@@ -46,7 +46,7 @@ const NO_DELTAS: &str = "a program takes whole states: no replica of its group m
 #[derive(Debug)]
 enum Outgoing {
     Frame(Frame),
-    State { number: u64, state: Bytes, sent: usize },
+    State { number: u64, state: Bytes, sent: usize, wrap: fn(Piece) -> Frame },
 }
 
 /// An outstanding answer of the program.
@@ -73,6 +73,10 @@ impl Expected {
             Expected::State(_) => None,
         }
     }
+}
+
+fn restoring(number: u64, state: Bytes) -> Outgoing {
+    Outgoing::State { number, state, sent: 0, wrap: Frame::Restore }
 }
 
 pub(crate) struct Process {
@@ -104,6 +108,8 @@ pub(crate) struct Process {
     changes: Option<Changes>,
     /// How often the state was replaced.
     replaced: u64,
+    /// It merges states.
+    merges: bool,
 }
 
 impl Process {
@@ -135,6 +141,7 @@ impl Process {
             tether,
             changes: (style == Style::WarmPassive).then(Changes::default),
             replaced: 0,
+            merges: false,
         }
     }
 
@@ -190,9 +197,25 @@ impl Process {
                 if let Some(changes) = self.changes.as_mut().filter(|_| !read) {
                     changes.executed();
                 }
-                let execute =
-                    Execute { number, now, seed, client, call, method, json, read, lane, body };
-                (Outgoing::Frame(Frame::Execute(execute)), Expected::Execute(ticket, bytes))
+                let merges = method == MERGE && self.merges;
+                // A program that does not merge refuses a method that it does not know.
+                let body = if method == MERGE && !merges { Bytes::new() } else { body };
+                let outgoing = match merges {
+                    true => Outgoing::State { number, state: body, sent: 0, wrap: Frame::Merge },
+                    false => Outgoing::Frame(Frame::Execute(Execute {
+                        number,
+                        now,
+                        seed,
+                        client,
+                        call,
+                        method,
+                        json,
+                        read,
+                        lane,
+                        body,
+                    })),
+                };
+                (outgoing, Expected::Execute(ticket, bytes))
             }
             Command::Snapshot { ticket } => {
                 (Outgoing::Frame(Frame::Snapshot(number)), Expected::Snapshot(ticket))
@@ -210,14 +233,14 @@ impl Process {
                     None => (Bytes::new(), Some("the group is not passive".into())),
                 };
                 let expected = Expected::Apply(ticket, bytes, failed);
-                (Outgoing::State { number, state, sent: 0 }, expected)
+                (restoring(number, state), expected)
             }
             Command::Restore { ticket, state } => {
                 self.replaced += 1;
                 if let Some(changes) = &mut self.changes {
                     changes.restored(state.clone());
                 }
-                (Outgoing::State { number, state, sent: 0 }, Expected::Restore(ticket))
+                (restoring(number, state), Expected::Restore(ticket))
             }
             // It begins with its initial state.
             Command::Start(style) => {
@@ -303,12 +326,12 @@ impl Process {
         {
             match first {
                 Outgoing::Frame(frame) => frame.append(&mut self.output),
-                Outgoing::State { number, state, sent } => {
+                Outgoing::State { number, state, sent, wrap } => {
                     let (number, total) = (*number, state.len() as u64);
                     let end = state.len().min(*sent + ATTACH_PIECE);
                     let bytes = state.slice(*sent..end);
                     *sent = end;
-                    Frame::Restore(Piece { number, total, bytes }).append(&mut self.output);
+                    wrap(Piece { number, total, bytes }).append(&mut self.output);
                     if end < state.len() {
                         continue;
                     }
@@ -344,7 +367,10 @@ impl Process {
             match frame {
                 Frame::Farewell(reason) => return Err(format!("it says: {reason}")),
                 Frame::Call(ask) => done.push(Report::Call(self.asked(ask)?)),
-                Frame::Notice(notice) => done.push(self.says(News::Notice(notice))),
+                Frame::Notice(notice) => {
+                    self.merges |= notice.code == NoticeCode::Merges;
+                    done.push(self.says(News::Notice(notice)));
+                }
                 Frame::Digested(digested) => done.push(self.says(News::Digest(digested))),
                 frame => done.extend(self.answered(frame)?.map(Report::Done)),
             }

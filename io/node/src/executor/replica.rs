@@ -9,13 +9,13 @@ use os::clock::monotonic;
 use wire::attach::{Digested, View};
 use wire::client::Refusal;
 use wire::limits::MAX_BODY;
-use wire::ordered::{StateDigest, Style};
+use wire::ordered::{MERGE, StateDigest, Style};
 use wire::{Duration, GroupId};
 
 use super::digest;
 use super::guard::{ask, cut, guarded};
 use super::report::{Done, News, StateReply};
-use super::trial::{Trials, dropped};
+use super::trial::{Trials, dropped, merges};
 use crate::error::HostError;
 use crate::heavy;
 use crate::service::{Call, Context, Factory, Line, Outside, Service};
@@ -68,8 +68,8 @@ impl Replica {
         if let Some(service) = service.as_ref().filter(|_| style.has_state()) {
             trials.begin(&**service, &make)?;
         }
-        let (quick, news) = (false, Vec::new());
-        let pristine = true;
+        let news = service.as_deref().and_then(merges).map(News::Notice).into_iter().collect();
+        let (quick, pristine) = (false, true);
         Ok(Replica { group, serial, make, line, service, pristine, changes, quick, trials, news })
     }
 
@@ -95,7 +95,10 @@ impl Replica {
                 };
                 let context = Context::new(now, seed, client, number).with_outside(outside);
                 let call = Call { method, json, body: &body };
-                (ticket, self.execute(&context, call, read))
+                match method == MERGE {
+                    true => (ticket, self.merge(&body)),
+                    false => (ticket, self.execute(&context, call, read)),
+                }
             }
             Command::Snapshot { ticket } => {
                 let current = self.changes.as_ref().and_then(Changes::current).cloned();
@@ -172,6 +175,29 @@ impl Replica {
         (Executed::Reply(limited(outcome)), panicked)
     }
 
+    /// Merges the state of another history with the service's. Its words are the same at every replica.
+    fn merge(&mut self, state: &[u8]) -> (Executed, bool) {
+        if let Some(changes) = &mut self.changes {
+            changes.executed();
+        }
+        self.pristine = false;
+        let make = &self.make;
+        let merged = match &mut self.service {
+            Some(service) => ask("merge", || {
+                let mut other = make();
+                other.restore(state)?;
+                service.merge(other)
+            }),
+            None => Err(NOT_RUNNING.into()),
+        };
+        self.trials.executed();
+        let outcome = match merged {
+            Ok(()) => ServiceOutcome::Ok(Bytes::new()),
+            Err(reason) => ServiceOutcome::Refused(Refusal::Failed, cut(reason)),
+        };
+        (Executed::Reply(outcome), false)
+    }
+
     /// The group has another view. A panic leaves the state as it is then, as one in a call does.
     fn view(&mut self, view: &View) {
         if let Some(service) = &mut self.service {
@@ -218,6 +244,7 @@ impl Replica {
     /// Makes the service anew, in its initial state.
     fn renew(&mut self) {
         self.service = guarded("factory", || (self.make)()).ok();
+        self.news.extend(self.service.as_deref().and_then(merges).map(News::Notice));
         self.pristine = true;
     }
 

@@ -25,6 +25,7 @@ pub mod keys;
 pub mod licence;
 pub mod linearizable;
 pub mod liveness;
+pub mod merged;
 pub mod messages;
 pub mod moves;
 pub mod multicast;

@@ -183,6 +183,7 @@ impl Cluster {
         if !spared || !self.fabric.hosts[node].runs() || !self.executors.has(node, id) {
             return Ok(());
         }
+        self.watch.lost_a_state();
         let now = self.fabric.local(node);
         let dies = self.faults.one_in(2);
         if dies && plan.program {
@@ -221,7 +222,7 @@ impl Cluster {
         if !self.watch.promise.is_leaving(id, me) {
             return Ok(()); // It started anew meanwhile.
         }
-        match Self::take_in(process, now, &plan) {
+        match Self::take_in(process, now, &plan, self.watch.merges(id)) {
             Ok(id) => {
                 process.set_checkpoints(now, id, plan.checkpoints);
                 self.hosted(me, &plan)?;

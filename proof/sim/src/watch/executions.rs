@@ -6,6 +6,7 @@ use crate::check::Verdict;
 use crate::check::discarded::Discarded;
 use crate::check::hashed::HashMap;
 use crate::check::histories::Histories;
+use crate::check::merged::Merged;
 use crate::check::once::Once;
 use crate::check::ordered_time::OrderedTime;
 use crate::check::viewed::Viewed;
@@ -20,6 +21,8 @@ pub struct Executions {
     once: Once,
     /// Calls that replicas give up where two histories meet.
     pub discarded: Discarded,
+    /// Calls that are merged instead.
+    pub merged: Merged,
     /// The views that services are told of among their calls.
     pub viewed: Viewed,
     histories: Histories,
@@ -47,9 +50,9 @@ pub struct Step {
 }
 
 impl Executions {
-    /// The checkers, of which two concern some groups.
-    pub fn new(discarded: Discarded, viewed: Viewed) -> Executions {
-        Executions { discarded, viewed, ..Executions::default() }
+    /// The checkers, of which three concern some groups.
+    pub fn new(discarded: Discarded, merged: Merged, viewed: Viewed) -> Executions {
+        Executions { discarded, merged, viewed, ..Executions::default() }
     }
 
     /// A service has executed a call, and counted it.

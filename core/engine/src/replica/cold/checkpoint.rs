@@ -113,7 +113,7 @@ impl Replica {
             *progress = Progress::None;
             return self.store(chunk.number, Some(bytes), effects);
         }
-        let bytes = self.checkpoint_pieces.put(chunk);
+        let bytes = self.checkpoint_pieces.put_primary(chunk);
         if !chunk.last {
             return;
         }

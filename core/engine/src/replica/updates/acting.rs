@@ -25,7 +25,7 @@ impl Replica {
         if own && self.own_chunk(chunk, effects) {
             return;
         }
-        let bytes = self.updates.pieces.put(chunk);
+        let bytes = self.updates.pieces.put_primary(chunk);
         if !chunk.last {
             return;
         }
@@ -66,6 +66,7 @@ impl Replica {
             | Waiting::Style { .. }
             | Waiting::Snapshot(_)
             | Waiting::View(_)
+            | Waiting::Gap(_)
             | Waiting::Keep => 0,
         };
         let full = self.inbox.queue.len() >= MAX_JOIN_BACKLOG

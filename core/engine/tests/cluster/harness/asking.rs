@@ -4,7 +4,7 @@ use steadfast_engine::{
     BenchError, BenchRequest, BenchResult, Event, KeyCommand, KeyError, Quorum, Stack,
 };
 use testkit::Simulation;
-use wire::attach::View;
+use wire::attach::{Notice, NoticeCode, View};
 use wire::keys::OfferedKey;
 use wire::{GroupId, Time};
 
@@ -17,6 +17,14 @@ impl<O: Base> Cluster<O> {
     /// Nodes in one component, each side of which goes on when it is parted.
     pub fn forking(size: u32) -> Cluster<O> {
         Cluster::begin_by(Quorum::Off, size, false, usize::MAX).form()
+    }
+
+    /// The group's service merges histories that part.
+    pub fn merge(&mut self, group: &str, nodes: &[u32]) {
+        for node in nodes {
+            let notice = Notice { code: NoticeCode::Merges, text: String::new() };
+            self.ask(*node, |stack, now| stack.handle_notice(now, GroupId::of(group), notice));
+        }
     }
 
     /// The views that the service of this node was told of, each behind so many entries.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use steadfast_engine::{
     Applied, Begun, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
 };
-use wire::ordered::StateDigest;
+use wire::ordered::{MERGE, StateDigest};
 use wire::{Duration, GroupId, MethodId};
 
 use super::{Cluster, DELAY};
@@ -45,6 +45,13 @@ impl<O: Base> Cluster<O> {
             Command::Execute { ticket, read: true, .. } => {
                 let length = log.len().to_string();
                 (ticket, Executed::Reply(ServiceOutcome::Ok(length.into())))
+            }
+            Command::Execute { ticket, method: MERGE, body, .. } => {
+                changes.executed();
+                let other = lines(&body).into_iter().filter(|line| !log.contains(line));
+                let other: Vec<String> = other.collect();
+                log.extend(other);
+                (ticket, Executed::Reply(ServiceOutcome::Ok(Bytes::new())))
             }
             Command::Execute { ref body, .. } if body.starts_with(DIE) => {
                 node.executions += 1;

@@ -250,6 +250,7 @@ impl Cluster {
         if there {
             if spared {
                 process.part(now, id);
+                self.watch.lost_a_state();
                 self.watch.promise.unhosted(id, me);
                 self.watch.poisons.goes(self.fabric.now());
             }
@@ -259,7 +260,7 @@ impl Cluster {
         if !self.watch.promise.lives(me) {
             return Ok(());
         }
-        match Self::take_in(process, now, &plan) {
+        match Self::take_in(process, now, &plan, self.watch.merges(id)) {
             Ok(id) => {
                 process.set_checkpoints(now, id, plan.checkpoints);
                 self.hosted(me, &plan)

@@ -75,12 +75,10 @@ impl Cluster {
             for group in groups.into_iter().filter(|group| ![MANAGER, CELL].contains(&&*group.name))
             {
                 let kept = group.sessions.unwrap_or(0);
-                bounded::sessions(
-                    self.fabric.member(node),
-                    kept,
-                    // Each group that calls makes them its own.
-                    self.customers.len() * self.options.groups.len(),
-                )?;
+                // Each group that calls makes them its own, and each merge has one.
+                let clients = self.customers.len() * self.options.groups.len();
+                let merges = self.watch.merged(GroupId::of(&group.name));
+                bounded::sessions(self.fabric.member(node), kept, clients + merges)?;
             }
         }
         Ok(())

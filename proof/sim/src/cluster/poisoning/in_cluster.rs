@@ -1,6 +1,7 @@
 //! Deaths in a cluster, and the restarts.
 
 use engine::{Begun, HostError};
+use wire::attach::{Notice, NoticeCode};
 use wire::client::Request;
 use wire::{ClientId, Duration, GroupId, Member, Time};
 
@@ -16,11 +17,17 @@ impl Cluster {
         stack: &mut engine::Stack<ring::Ring>,
         now: Time,
         plan: &GroupPlan,
+        merges: bool,
     ) -> Result<GroupId, HostError> {
-        match plan.program {
+        let id = match plan.program {
             true => stack.host_program(now, &plan.name, plan.options),
             false => stack.host(now, &plan.name, plan.options),
+        }?;
+        if merges {
+            let notice = Notice { code: NoticeCode::Merges, text: String::new() };
+            stack.handle_notice(now, id, notice);
         }
+        Ok(id)
     }
 
     pub(in crate::cluster) fn plan_fall(&mut self) {
@@ -201,6 +208,7 @@ impl Cluster {
         self.watch.promise.unhosted(group, me);
         let process = self.fabric.hosts[node].process.as_mut().expect("it runs");
         process.service_lost(now, group, begun);
+        self.watch.lost_a_state();
         // A deployed group's service is started again by its node, as the cluster state says.
         let place = self.options.groups.iter().position(|plan| GroupId::of(&plan.name) == group);
         if let Some(place) = place.filter(|place| *place >= self.options.deployed()) {
