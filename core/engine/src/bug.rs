@@ -26,10 +26,8 @@ wire::planted_bugs! {
         AskOnce,
         /// A replica gives up acknowledged calls where two histories meet, and says nothing.
         DiscardQuietly,
-        /// A merge takes the last piece of the other state for the whole.
-        MergeLastPiece,
-        /// A history that was given up counts as merged once its state was sent.
-        MergeUnheard,
+        /// A history that was given up counts as merged as soon as its state is kept.
+        ClaimMerged,
         /// A replica says that the state that it kept has what the one to come has.
         TrustFormer,
         /// A joining replica drops the requests that are ordered before its state is there.

@@ -98,6 +98,7 @@ fn samples() -> Vec<(&'static str, Frame)> {
                 joining: vec![NodeId(2)],
             }),
         ),
+        ("merge", Frame::Merge(Piece { number: 6, total: 9, bytes: Bytes::from_static(b"piece") })),
     ]
 }
 

@@ -136,9 +136,10 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if state != Some(State::Synced) || !hosted.replica.has_state() {
             return false; // its replica does not know yet what the history that goes on has
         }
+        let claims = self.base.planted.is(Bug::ClaimMerged);
         match hosted.replica.merged(parted) {
             Some(None) => return false,
-            Some(Some(ServiceOutcome::Ok(_))) => {
+            outcome if claims || matches!(outcome, Some(Some(ServiceOutcome::Ok(_)))) => {
                 if let Some(ended) = self.replicas.merges.end(key) {
                     let (name, calls) = (ended.name, ended.calls);
                     self.base.event(Event::Merged { group: id, name, calls });
@@ -149,7 +150,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 self.not_merged(key, reason);
                 return true;
             }
-            Some(Some(ServiceOutcome::Error(_))) => {
+            Some(Some(_)) => {
                 self.not_merged(key, "the service does not merge".into());
                 return true;
             }
@@ -196,14 +197,6 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if sender == self.base.me {
             let next = self.replicas.merges.delivered(now, chunk, counts);
             next.into_iter().for_each(|next| self.base.order(now, Ordered::MergeChunk(next)));
-            let key = (id, chunk.parted);
-            if chunk.last
-                && self.base.planted.is(Bug::MergeUnheard)
-                && let Some(ended) = self.replicas.merges.end(key)
-            {
-                let (name, calls) = (ended.name, ended.calls);
-                self.base.event(Event::Merged { group: id, name, calls });
-            }
         }
         if counts {
             self.take_merge_chunk(now, (sender, sequence), chunk, payload);
@@ -236,9 +229,6 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 self.keep_taken(id, payload);
             }
             return;
-        }
-        if self.base.planted.is(Bug::MergeLastPiece) {
-            whole = Some(chunk.bytes.clone());
         }
         match whole {
             Some(state) => {

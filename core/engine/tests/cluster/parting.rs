@@ -110,6 +110,51 @@ fn where_services_merge_the_union_is_there_in_every_style() {
     }
 }
 
+/// A state of several pieces is a call as any other: programs that die are given it again.
+#[test]
+fn a_large_state_is_merged_and_stays_so_when_all_programs_die() {
+    const LARGE: usize = 150_000;
+    for style in STYLES {
+        let mut cluster = Cluster::forking(5);
+        let options = GroupOptions { style, ..GroupOptions::default() };
+        for node in 1..=5 {
+            cluster.host_program("log", node, options);
+            cluster.run_until_synced("log", node as usize);
+        }
+        cluster.run_for(ms(200));
+        cluster.merge("log", &[1, 2, 3, 4, 5]);
+        let (at_1, at_3) = (cluster.client(1), cluster.client(3));
+        calls(&mut cluster, at_1, 1..=1);
+        cluster.partition(&[1, 2]);
+        cluster.run_for(ms(1_000));
+        for number in 2..=6 {
+            cluster.learn_view(at_1, "log");
+            let body = format!("{number} {}", "x".repeat(LARGE));
+            let call = cluster.call(at_1, "log", number, &body);
+            assert!(matches!(cluster.reply(call), Outcome::Ok(_)), "{style}");
+        }
+        calls(&mut cluster, at_3, 1..=2);
+        cluster.run_for(ms(500));
+        cluster.heal();
+        cluster.run_for(ms(2_000));
+        assert_eq!(merged(&cluster), [5, 5, 0, 0, 0], "{style}");
+        let length = |cluster: &mut Cluster, node| {
+            let client = cluster.client(node);
+            cluster.learn_view(client, "log");
+            let call = cluster.call(client, "log", 1, "end");
+            match cluster.reply(call) {
+                Outcome::Ok(reply) => String::from_utf8(reply.to_vec()).unwrap(),
+                other => panic!("{style}: {other:?}"),
+            }
+        };
+        assert_eq!(length(&mut cluster, 3), format!("{}:end", 1 + 5 + 2 + 1), "{style}");
+        cluster.end_programs("log", &[1, 2, 3, 4, 5]);
+        cluster.run_for(ms(100));
+        let primary = cluster.primary(4, "log").expect("one goes on");
+        assert_eq!(length(&mut cluster, primary), format!("{}:end", 1 + 5 + 2 + 2), "{style}");
+    }
+}
+
 /// Those that are not merged are told all the same.
 #[test]
 fn a_state_that_is_not_merged_is_told_as_discarded() {

@@ -422,6 +422,7 @@ pub fn decisions() -> Vec<(&'static str, Ordered)> {
         ("compare", compare::compare()),
         ("compared", compare::compared()),
         ("lineage", lineage::lineage()),
+        ("merge chunk", lineage::merge_chunk()),
         ("progress", Ordered::Progress(progress(None))),
         ("trial", Ordered::Progress(progress(Some(trial())))),
         ("poisoned", Ordered::Poisoned(poisoned())),

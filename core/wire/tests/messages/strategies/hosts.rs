@@ -3,10 +3,10 @@
 use proptest::collection::{btree_map, btree_set};
 use proptest::prelude::*;
 use wire::ordered::{
-    About, Anew, Compare, Compared, Lineage, Note, Notes, Ordered, Place, Rank, Shedding,
-    StateDigest, Usage,
+    About, Anew, Compare, Compared, Lineage, MergeChunk, Note, Notes, Ordered, Place, Rank,
+    Shedding, StateDigest, Usage,
 };
-use wire::{GroupId, NodeId, RingId, Share, ViewNumber};
+use wire::{ClientId, GroupId, NodeId, RingId, Share, ViewNumber};
 
 pub fn usage() -> impl Strategy<Value = Usage> {
     let share = || (0..1u64 << 50).prop_map(Share);
@@ -54,7 +54,18 @@ pub fn of_states() -> impl Strategy<Value = Ordered> {
         any::<u64>().prop_map(|group| Ordered::Compare(Compare { group: GroupId(group) }));
     let notes = notes().prop_map(Ordered::Notes);
     let lineage = lineage().prop_map(Ordered::Lineage);
-    prop_oneof![notes, anew().prop_map(Ordered::Anew), compare, compared, lineage]
+    let chunk = merge_chunk().prop_map(Ordered::MergeChunk);
+    prop_oneof![notes, anew().prop_map(Ordered::Anew), compare, compared, lineage, chunk]
+}
+
+fn merge_chunk() -> impl Strategy<Value = MergeChunk> {
+    let bytes = proptest::collection::vec(any::<u8>(), 0..99);
+    (any::<([u64; 3], u32, bool)>(), bytes).prop_map(
+        |(([group, view, parted], index, last), bytes)| {
+            let (group, view, parted) = (GroupId(group), ViewNumber(view), ClientId(parted));
+            MergeChunk { group, view, parted, index, last, bytes: bytes.into() }
+        },
+    )
 }
 
 fn lineage() -> impl Strategy<Value = Lineage> {
