@@ -227,6 +227,13 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
+    /// The service of this node's replica merges the state of another history with its own.
+    pub fn handle_merges(&mut self, group: GroupId) {
+        if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
+            hosted.program.merges = true;
+        }
+    }
+
     /// The service of this node's replica tells a digest of its state, for
     /// [`Command::Digest`](crate::Command::Digest) of this number.
     pub fn handle_digest(&mut self, now: Time, group: GroupId, number: u64, state: StateDigest) {

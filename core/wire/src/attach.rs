@@ -81,6 +81,9 @@ pub const GROUP_VARIABLE: &str = "STEADFAST_GROUP";
 /// nothing may have begun all that it was given.
 pub const BEGINS_VARIABLE: &str = "STEADFAST_BEGINS";
 
+/// A flag of a program's extension.
+const MERGES: u8 = 1;
+
 /// The kinds of optional frames.
 const NOTICE: u8 = FIRST_OPTIONAL_FRAME;
 const COMPARE: u8 = FIRST_OPTIONAL_FRAME + 1;
@@ -128,7 +131,7 @@ pub enum Frame {
     /// The group's view from here on.
     View(View),
     /// Merge the state of another history with the own one, once all pieces are there. It is answered as
-    /// a call. Only programs that say [`NoticeCode::Merges`] are given it.
+    /// a call. Only programs whose [`Hello`] says that they merge are given it.
     Merge(Piece),
 }
 
@@ -137,15 +140,21 @@ impl Frame {
     pub fn append(&self, buffer: &mut BytesMut) {
         match self {
             Frame::Hello(hello) => {
+                // Nodes of before the extension take a name alone, too.
+                let length = if hello.merges { hello.group.len() as u16 } else { 0 };
                 let head = HelloHeader {
                     magic: Hello::MAGIC,
                     greatest: hello.speaks.greatest,
                     least: hello.speaks.least_byte(),
-                    group: 0.into(),
+                    group: length.into(),
                     pid: hello.pid.into(),
                     token: hello.token,
                 };
-                put(buffer, 1, &head, hello.group.as_bytes());
+                let group = hello.group.as_bytes();
+                match hello.merges {
+                    true => put(buffer, 1, &head, &[group, &[MERGES]].concat()),
+                    false => put(buffer, 1, &head, group),
+                }
             }
             Frame::Welcome(welcome) => {
                 let (version, node) = (welcome.version, welcome.node.0.into());
@@ -271,8 +280,11 @@ fn decode_hello(body: &Bytes) -> Result<Hello, Malformed> {
         return Err(Malformed::Magic);
     }
     let speaks = VersionRange::from_bytes(head.greatest, head.least)?;
-    let group = text(&name_in(rest, head.group.get())?, MAX_NAME, "group")?;
-    Ok(Hello { speaks, pid: head.pid.get(), token: head.token, group })
+    let length = head.group.get();
+    let flags = rest.get(usize::from(length)).filter(|_| length > 0).copied();
+    let group = text(&name_in(rest, length)?, MAX_NAME, "group")?;
+    let merges = flags.is_some_and(|flags| flags & MERGES != 0);
+    Ok(Hello { speaks, pid: head.pid.get(), token: head.token, group, merges })
 }
 
 /// A name of so many bytes, before an extension that is skipped; 0: nothing but the name.

@@ -78,6 +78,7 @@ mod update;
 mod usage;
 mod votes;
 
+pub use crate::system::MERGE;
 pub use backup::{BackupStep, Content, Deposit, Form};
 pub use change::{Change, Difference, Edit};
 pub use cold::{Blamed, LoggedState, Relay};
@@ -86,7 +87,7 @@ pub use configuration::{Announce, Component, Install, MAX_ATTEMPTS};
 pub use entry::{GroupEntry, ReplicaEntry};
 pub use identity::{EntryKey, ForgottenSession, Identity, KeysState, SessionKeys, call_digest};
 pub use lineage::Lineage;
-pub use merge::{MERGE, MergeChunk};
+pub use merge::MergeChunk;
 pub use nested::{
     End, NestedEnd, Origin, asked, nested_client, nested_number, nested_parts, nested_window,
 };

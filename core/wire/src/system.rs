@@ -1,11 +1,15 @@
-//! Groups of the system's own.
+//! Groups of the system's own, and a method.
 
-use crate::GroupId;
 use crate::limits::{MAX_MEMBERS, MAX_REPLICAS};
 use crate::versions::{GROWTH, RULES};
+use crate::{GroupId, MethodId};
 
 /// Names that begin so are the system's: no service of people's has one.
 pub const PREFIX: &str = "steadfast.";
+
+/// The method of a merge (`docs/protocol/group.md`, "Merges"). Its arguments are the state of another
+/// history. Clients may not call it.
+pub const MERGE: MethodId = MethodId::of("steadfast.merge");
 
 /// The group that keeps what people said about deployments (`docs/protocol/deployment.md`). Only
 /// nodes call it: who could would have programs started on every host.

@@ -51,7 +51,7 @@ pub fn attach_in_lanes<S: Service + 'static>(
 ) -> Result<(), AttachError> {
     let mut node = Incoming::connect()?;
     let group = env::var(GROUP_VARIABLE).unwrap_or_default();
-    if node.introduce(&group)?.ordered {
+    if node.introduce(&group, false)?.ordered {
         return Err(AttachError::Ordered(group));
     }
     lanes::serve(node, GroupId::of(&group), || {

@@ -2,15 +2,13 @@
 //! thread, or a program in a process of its own.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use config::Execution;
 use engine::{Command, NestedError, Ticket};
-use supervisor::Tether;
+use supervisor::{Attaching, Tether};
 use wire::GroupId;
 use wire::limits::{MAX_COMMAND_BYTES, MAX_COMMANDS};
 use wire::ordered::{AckLevel, Durability, GroupOptions, Style};
@@ -118,16 +116,10 @@ impl Executor {
         Executor::at(Place::Standby(Box::new(Standby::new(tether))), next_serial(), false)
     }
 
-    /// Makes the executor of a program that has shown its token and sent `input` after it.
-    pub fn attached(
-        group: GroupId,
-        options: GroupOptions,
-        stream: UnixStream,
-        input: BytesMut,
-        ties: (Tether, Option<File>),
-    ) -> Executor {
+    /// Makes the executor of a program that has shown its token.
+    pub fn attached(group: GroupId, options: GroupOptions, program: Attaching) -> Executor {
         let serial = next_serial();
-        let process = Process::new(group, serial, stream, input, ties, options.style);
+        let process = Process::new(group, serial, program, options.style);
         let (place, at_once) = (Place::Process(Box::new(process)), options.ack == AckLevel::One);
         Executor::at(place, serial, at_once)
     }

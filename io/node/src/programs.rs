@@ -29,9 +29,7 @@ impl Orders {
 
 impl DataPlane for Orders {
     fn attach(&self, name: String, options: GroupOptions, program: Attaching) {
-        let Attaching { stream, input, tether, begins } = program;
-        let group = GroupId::of(&name);
-        let executor = Executor::attached(group, options, stream, input, (tether, begins));
+        let executor = Executor::attached(GroupId::of(&name), options, program);
         self.order(Order::Attach { name, options, executor });
     }
 

@@ -77,7 +77,7 @@ pub struct CloserStatus {
 
 /// Has a closer watch this process, if none does: how it stands.
 pub fn begin() -> Grant {
-    let me = own_id();
+    let me = std::process::id();
     let mut standing = STANDING.lock().unwrap_or_else(PoisonError::into_inner);
     if BEGUN.swap(me, Ordering::AcqRel) == me {
         return standing.clone();
@@ -98,6 +98,20 @@ pub fn begin() -> Grant {
     standing.clone()
 }
 
+/// A closer has begun again, or could not. It is logged once, however often it is tried.
+fn begun_again(error: Option<&io::Error>) {
+    let mut standing = STANDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = error.map_or(Grant::InForce, |error| Grant::Refused(refused(error)));
+    if *standing == now {
+        return;
+    }
+    match &now {
+        Grant::Refused(why) => tracing::warn!("{why}"),
+        _ => tracing::info!("a closer watches this process again"),
+    }
+    *standing = now;
+}
+
 /// How this process's closer stands.
 pub fn status() -> CloserStatus {
     CloserStatus {
@@ -115,14 +129,10 @@ fn refused(error: &io::Error) -> String {
     )
 }
 
-fn own_id() -> u32 {
-    u32::try_from(getpid().as_raw_nonzero().get()).unwrap_or(0)
-}
-
 /// The form that the kernel reads at the end of the owner (`struct robust_list_head`), with one futex
 /// in it.
 #[repr(C)]
-struct Held {
+struct RobustList {
     list: *const c_void,
     futex_offset: c_long,
     pending: *const c_void,
@@ -133,24 +143,25 @@ struct Held {
 }
 
 /// Bytes of the head.
-const HEAD: usize = offset_of!(Held, entry);
+const HEAD: usize = offset_of!(RobustList, entry);
 
 /// The owner's thread: holds the word for as long as the process lives, and replaces closers.
 fn hold(tell: &SyncSender<io::Result<()>>) {
     let me = u32::try_from(gettid().as_raw_nonzero().get()).unwrap_or(0);
-    let (held, stack) = match prepare(me) {
+    let (list, stack) = match prepare(me) {
         Ok(prepared) => prepared,
         Err(error) => return drop(tell.send(Err(error))),
     };
     let mut first = true;
     loop {
         let begun = Instant::now();
-        match start(held, stack) {
+        match start(list, stack) {
             Ok(closer) => {
                 let id = u32::try_from(closer.as_raw_nonzero().get()).unwrap_or(0);
                 CLOSER_ID.store(id, Ordering::Relaxed);
-                if first {
-                    let _ = tell.send(Ok(()));
+                match first {
+                    true => drop(tell.send(Ok(()))),
+                    false => begun_again(None),
                 }
                 wait(closer);
                 CLOSER_ID.store(0, Ordering::Relaxed);
@@ -162,7 +173,7 @@ fn hold(tell: &SyncSender<io::Result<()>>) {
                 );
             }
             Err(error) if first => return drop(tell.send(Err(error))),
-            Err(error) => tracing::warn!("{}", refused(&error)),
+            Err(error) => begun_again(Some(&error)),
         }
         first = false;
         thread::sleep(LIVES.saturating_sub(begun.elapsed()));
@@ -171,22 +182,22 @@ fn hold(tell: &SyncSender<io::Result<()>>) {
 
 /// The word, held by the calling thread, and the closer's stack. Both stay for ever: there is one
 /// owner in a process.
-fn prepare(me: u32) -> io::Result<(&'static Held, *mut c_void)> {
-    let held: &'static mut Held = Box::leak(Box::new(Held {
+fn prepare(me: u32) -> io::Result<(&'static RobustList, *mut c_void)> {
+    let list: &'static mut RobustList = Box::leak(Box::new(RobustList {
         list: null(),
-        futex_offset: (offset_of!(Held, word) - offset_of!(Held, entry)) as c_long,
+        futex_offset: (offset_of!(RobustList, word) - offset_of!(RobustList, entry)) as c_long,
         pending: null(),
         entry: null(),
         word: AtomicU32::new(me | WAITERS),
         process: getpid(),
     }));
-    held.list = (&raw const held.entry).cast();
-    held.entry = (&raw const *held).cast();
-    let held: &'static Held = held;
+    list.list = (&raw const list.entry).cast();
+    list.entry = (&raw const *list).cast();
+    let list: &'static RobustList = list;
     // SAFETY: the list of this thread replaces the C library's, which is for robust mutexes that this
     // thread never locks. It has the kernel's form, one entry, and is never freed or changed: the
     // kernel reads it at the end of the thread and writes the word alone.
-    let done = unsafe { libc::syscall(libc::SYS_set_robust_list, &raw const *held, HEAD) };
+    let done = unsafe { libc::syscall(libc::SYS_set_robust_list, &raw const *list, HEAD) };
     if done != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -194,7 +205,7 @@ fn prepare(me: u32) -> io::Result<(&'static Held, *mut c_void)> {
     if unsafe { libc::syscall(libc::SYS_close_range, u32::MAX, u32::MAX, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    pidfd_open(held.process, PidfdFlags::empty())?;
+    pidfd_open(list.process, PidfdFlags::empty())?;
     // SAFETY: a new mapping at an address of the kernel's choice.
     let stack = unsafe {
         libc::mmap(
@@ -206,11 +217,11 @@ fn prepare(me: u32) -> io::Result<(&'static Held, *mut c_void)> {
             0,
         )
     };
-    if stack == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok((held, stack)) }
+    if stack == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok((list, stack)) }
 }
 
 /// Starts a closer on this stack, which no other uses.
-fn start(held: &'static Held, stack: *mut c_void) -> io::Result<Pid> {
+fn start(list: &'static RobustList, stack: *mut c_void) -> io::Result<Pid> {
     // A handler of this process must not run in the closer: no signal but SIGKILL reaches it.
     let blocked = Blocked::all()?;
     // SAFETY: the stack is a mapping of so many bytes that is never unmapped, and the closer before, if
@@ -219,7 +230,7 @@ fn start(held: &'static Held, stack: *mut c_void) -> io::Result<Pid> {
     let child = unsafe {
         let top = stack.byte_add(STACK);
         let flags = libc::CLONE_VM | libc::CLONE_FILES;
-        libc::clone(close, top, flags, (&raw const *held).cast_mut().cast())
+        libc::clone(close, top, flags, (&raw const *list).cast_mut().cast())
     };
     let failed = io::Error::last_os_error();
     drop(blocked);
@@ -244,9 +255,9 @@ fn wait(closer: Pid) {
 
 /// The closer's life. It shares the owner's thread-local memory: until the owner is dead it makes
 /// system calls that write no `errno`, and nothing else.
-extern "C" fn close(held: *mut c_void) -> c_int {
-    // SAFETY: `start` gives a `Held` that is never freed.
-    let held: &Held = unsafe { &*held.cast() };
+extern "C" fn close(list: *mut c_void) -> c_int {
+    // SAFETY: `start` gives a list that is never freed.
+    let list: &RobustList = unsafe { &*list.cast() };
     // Its descriptors would hold the sockets open. They were never copies: what the process closes
     // meanwhile is closed.
     // SAFETY: an empty table of its own takes the place of the shared one, which stays as it is.
@@ -255,18 +266,18 @@ extern "C" fn close(held: *mut c_void) -> c_int {
     let _ = setsid();
     let _ = rustix::thread::set_name(CLOSER);
     loop {
-        let word = held.word.load(Ordering::Acquire);
+        let word = list.word.load(Ordering::Acquire);
         if word & OWNER_DIED != 0 {
             break;
         }
         // A shared futex: it is the kernel that wakes.
-        let _ = futex::wait(&held.word, futex::Flags::empty(), word, None);
+        let _ = futex::wait(&list.word, futex::Flags::empty(), word, None);
     }
     // To give the memory back is behind others.
     threads::behind();
     // The last to leave the memory frees it. That must not be a thread of the dead process, which closes
     // the descriptors after that.
-    if let Ok(owner) = pidfd_open(held.process, PidfdFlags::empty()) {
+    if let Ok(owner) = pidfd_open(list.process, PidfdFlags::empty()) {
         let _ = poll(&mut [PollFd::new(&owner, PollFlags::IN)], Some(&PATIENCE));
     }
     0

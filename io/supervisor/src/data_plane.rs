@@ -20,6 +20,8 @@ pub struct Attaching {
     pub tether: Tether,
     /// Where it says which call it begins, if it can.
     pub begins: Option<File>,
+    /// Its service merges states.
+    pub merges: bool,
 }
 
 /// Takes the replicas of programs, and what is to be told of them. A data plane that has ended does

@@ -335,9 +335,10 @@ impl Supervisor {
         let (version, ordered) = (guest.version, options.style.has_state());
         guest.say(&Frame::Welcome(Welcome { version, ordered, node, cluster }));
         let tether = Tether::new(program.run, self.notices.clone());
-        let Guest { stream, input, .. } = guest;
+        let Guest { stream, input, hello, .. } = guest;
+        let merges = hello.merges;
         let begins = program.take_begins();
-        self.plane.attach(name, options, Attaching { stream, input, tether, begins });
+        self.plane.attach(name, options, Attaching { stream, input, tether, begins, merges });
     }
 
     /// Has a replica hosted whose program is started on demand.

@@ -249,7 +249,7 @@ impl Trial {
                         return Err(prefixed("cannot read its own state back", &notice.text));
                     }
                     NoticeCode::Dropped => self.tried.dropped = Some(notice.text),
-                    NoticeCode::Well | NoticeCode::Merges | NoticeCode::Other(_) => {}
+                    NoticeCode::Well | NoticeCode::Other(_) => {}
                 },
                 // Nobody asks for one.
                 Some(Frame::Digested(_)) => {}

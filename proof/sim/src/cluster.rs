@@ -508,15 +508,11 @@ impl Cluster {
         // The first may be those of which the cluster state says who hosts them.
         let mine = &self.options.groups[self.options.deployed()..];
         for group in mine.iter().filter(|group| group.hosts.contains(&node)) {
-            let merges = self.watch.merges(GroupId::of(&group.name));
-            let id = Self::take_in(&mut stack, now, group, merges).expect("names are good");
+            let id = Self::take_in(&mut stack, now, group, &self.watch).expect("names are good");
             stack.set_checkpoints(now, id, group.checkpoints);
             self.executors.host(me, group);
         }
-        self.watch.promise.born(me);
-        if self.fabric.hosts[node].incarnation > Incarnation(1) {
-            self.watch.lost_a_state();
-        }
+        self.watch.born(me);
         self.management.iter_mut().for_each(|management| management.begin(node));
         self.fabric.start(node, stack);
         self.fabric.say(|| format!("{me} starts"));

@@ -132,6 +132,8 @@ pub struct Options {
     pub faults: FaultPlan,
     /// Which configurations may act.
     pub quorum: Quorum,
+    /// Services merge the histories that are given up without one.
+    pub merges: bool,
     /// Messages that are multicast as safe, of 1,000 (bare rings).
     pub safe: u64,
     /// The ring's window.
@@ -309,6 +311,7 @@ impl Options {
             weather: if nodes > 7 { weather.near() } else { weather },
             faults: plan,
             quorum: if draw.one_in(24) { Quorum::Off } else { Quorum::Majority },
+            merges: false,
             safe: draw.pick(&[0, 100, 500, 1_000]),
             window,
             turn,
@@ -365,7 +368,7 @@ impl Options {
             _ => options,
         };
         let options = options.with_programs(world, seed).with_growth(seed);
-        let options = options.with_poison(seed).with_clumsy(seed);
+        let options = options.with_poison(seed).with_clumsy(seed).with_merges(seed);
         Options { streams: Draw::new(seed ^ 0x57e4).one_in(4), ..options }
     }
 

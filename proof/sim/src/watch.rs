@@ -144,6 +144,12 @@ impl Watch {
         self.executions.merged.concerns(group)
     }
 
+    /// A life begins.
+    pub fn born(&mut self, member: Member) {
+        self.promise.born(member);
+        self.executions.merged.begins(member.node);
+    }
+
     /// How many histories were merged in this group.
     pub fn merged(&self, group: GroupId) -> usize {
         self.executions.merged.merges(group)
@@ -235,11 +241,8 @@ impl Watch {
             }
             Event::Split { group, position, .. } => self.votes.split(*group, *position)?,
             Event::Replied { group, .. } => self.primaries.replied(by, *group)?,
-            Event::Discarded { group, calls, .. } if self.executions.merged.concerns(*group) => {
-                self.executions.merged.discarded(*group, *calls);
-            }
             Event::Discarded { group, calls, .. } => {
-                self.executions.discarded.told(by, *group, *calls)?;
+                self.executions.told_discarded(by, *group, *calls)?;
             }
             Event::StateNote { group, member, about: About::Apart, text: Some(text), .. } => {
                 self.spoilt.apart.told(by, *group, *member, text)?;

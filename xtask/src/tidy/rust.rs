@@ -58,6 +58,7 @@ const CLOCK_READERS: &[(&str, &str)] = &[
     ("core/engine/src/session/asked.rs", "its test compares two costs"),
     ("core/seal/benches/seal.rs", "measures"),
     ("python/client/examples/native.rs", "measures"),
+    ("proof/sim/tests/backlog.rs", "compares two costs"),
     ("proof/sim/src/campaign.rs", "tells how long all runs took; none of them sees it"),
     ("proof/sim/src/explore/command.rs", "ends a search when its time is up; no world sees it"),
     ("xtask/src/fuzz.rs", "tells how long a target ran"),

@@ -49,8 +49,8 @@ impl Replica {
         }
     }
 
-    /// What this replica knows of the merge of a history: nothing, that it is being executed, or
-    /// its outcome. A log has it for good.
+    /// This replica's knowledge of the merge of a history: nothing, that it is being executed, or its
+    /// outcome. A log has it for good.
     pub(crate) fn merged(&self, parted: ClientId) -> Option<Option<ServiceOutcome>> {
         let logged = self.cold.as_ref().is_some_and(|cold| cold.has_logged(parted));
         match logged {

@@ -1,9 +1,5 @@
 //! A replica alone: transfers that come to nothing, and votes that deviate.
 
-extern crate std;
-
-use std::time::Instant;
-
 use super::*;
 use crate::api::{NestedCall, NestedError};
 use crate::tally::Verdict;
@@ -98,32 +94,6 @@ fn a_donor_that_gives_a_transfer_up_loses_no_request() {
     let late = Executed::Snapshot(Ok(Bytes::new()));
     replica.answered(snapshot, late, &mut effects);
     assert!(effects.is_empty(), "the snapshot is of no use any more: {effects:?}");
-}
-
-/// A count of all that the service has and has not answered, at each call, held the ring up.
-#[test]
-fn a_call_is_given_as_quickly_however_many_wait_for_the_service() {
-    const CALLS: u64 = 500;
-    let (mut replica, mut effects) = (replica(), Vec::new());
-    replica.begin(&mut effects);
-    let mut client = 0;
-    let mut give = || {
-        let begun = Instant::now();
-        for _ in 0..CALLS {
-            client += 1;
-            let request = Request { client: ClientId(client), ..request(1) };
-            replica.deliver(Time::ZERO, request, false, &mut effects);
-            replica.calls();
-            effects.clear();
-        }
-        begun.elapsed()
-    };
-    // The quickest of each: whatever else the machine does strikes both.
-    let few = (0..8).map(|_| give()).min();
-    (0..40).for_each(|_| _ = give());
-    let many = (0..8).map(|_| give()).min();
-    let [few, many] = [few, many].map(Option::unwrap);
-    assert!(many < few * 4, "{few:?} with few, {many:?} with many");
 }
 
 #[test]

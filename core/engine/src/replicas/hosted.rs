@@ -50,6 +50,8 @@ pub(crate) struct Program {
     pub(crate) unbegun: bool,
     /// It died, and how far it was.
     pub(crate) died: Option<Died>,
+    /// The service, in a program or not, merges the state of another history with its own.
+    pub(crate) merges: bool,
 }
 
 /// Its state on this node's disk.
@@ -85,8 +87,6 @@ pub(crate) struct Hosted {
     pub(crate) lost: bool,
     /// How many calls its history has, and had.
     pub(crate) counts: Counts,
-    /// Its service merges the state of another history with its own.
-    pub(crate) merges: bool,
     pub(crate) departure: Departure,
     pub(crate) admission: Admission,
     pub(crate) program: Program,
@@ -126,7 +126,6 @@ impl Hosted {
             spared: false,
             lost: false,
             counts: Counts::default(),
-            merges: false,
             departure: Departure::default(),
             admission: Admission::default(),
             program: Program { journal, ..Program::default() },

@@ -31,12 +31,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         id: GroupId,
         calls: u64,
     ) -> Result<(), Option<String>> {
-        let merges = self.replicas.hosted.get(&id).is_some_and(|hosted| hosted.merges);
+        let merges = self.replicas.hosted.get(&id).is_some_and(|hosted| hosted.program.merges);
         if !merges {
             return Err(None);
-        }
-        if self.base.membership.levels().level() < WHOLE {
-            return Err(Some("a node's program is too old".into()));
         }
         let mut asked = None;
         self.with_replica(now, id, |replica, effects| asked = replica.ask_for_parted(effects));
@@ -100,7 +97,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
     /// The service that was asked for its state is gone.
     pub(crate) fn lose_parted(&mut self, group: GroupId) {
         if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
-            hosted.merges = false;
+            hosted.program.merges = false;
         }
         for key in self.replicas.merges.asked(group) {
             self.not_merged(key, "the service ended before it had given its state".into());
@@ -118,9 +115,16 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         if self.replicas.merges.is_idle() || !self.base.membership.is_active() {
             return false;
         }
-        let mut any = false;
+        let (level, mut any) = (self.base.membership.levels().level(), false);
         for key in self.replicas.merges.kept() {
-            any |= self.pump_merge(now, key);
+            any |= match level {
+                0 => false, // it is not known yet
+                WHOLE.. => self.pump_merge(now, key),
+                _ => {
+                    self.not_merged(key, "the program of a node is too old".into());
+                    true
+                }
+            };
         }
         any
     }

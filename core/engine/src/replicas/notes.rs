@@ -29,7 +29,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
 
     /// The service of this node's replica says something about its state.
     pub(crate) fn service_says(&mut self, group: GroupId, notice: Notice) {
-        let Some(hosted) = self.replicas.hosted.get_mut(&group) else { return };
+        if !self.replicas.hosted.contains_key(&group) {
+            return;
+        }
         let Notice { code, text } = notice;
         match code {
             NoticeCode::Unreadable => self.note_state(group, About::ReadBack, Some(text)),
@@ -39,7 +41,6 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                     self.note_state(group, about, None);
                 }
             }
-            NoticeCode::Merges => hosted.merges = true,
             NoticeCode::Other(_) => {}
         }
     }

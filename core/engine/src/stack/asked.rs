@@ -192,7 +192,6 @@ impl<O: Ordering> Stack<O> {
     /// outcome of earlier commands. The replica leaves, and other replicas answer the calls that
     /// waited for it here.
     pub fn abandon(&mut self, now: Time, group: GroupId) {
-        self.replicas().lose_parted(group);
         let died = self.replicas.reach(group, Begun::Any);
         if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
             hosted.departure.abandoned = true;

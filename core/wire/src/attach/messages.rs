@@ -17,10 +17,11 @@ pub const TOKEN: usize = 32;
 /// ```text
 ///  0      4          5       6       8     12      44
 /// +------+----------+-------+-------+-----+-------+-------+-----------
-/// | SFAT | greatest | least | group | pid | token | group | extension
+/// | SFAT | greatest | least | group | pid | token | group | extension: flags, newer ones
 /// +------+----------+-------+-------+-----+-------+-------+-----------
 /// greatest, least  the versions that the program speaks; least 0: the greatest alone
 /// group            bytes of the group's name; 0: all that follows is the name
+/// flags            bit 0: the service merges states of histories that have parted
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
@@ -32,6 +33,9 @@ pub struct Hello {
     pub token: [u8; TOKEN],
     /// The group that it serves.
     pub group: String,
+    /// Its service merges states of histories that have parted: it takes
+    /// [`Merge`](super::Frame::Merge).
+    pub merges: bool,
 }
 
 impl Hello {
@@ -40,7 +44,7 @@ impl Hello {
 
     /// The words of this program, in its versions.
     pub fn new(pid: u32, token: [u8; TOKEN], group: &str) -> Self {
-        Hello { speaks: ATTACH, pid, token, group: group.into() }
+        Hello { speaks: ATTACH, pid, token, group: group.into(), merges: false }
     }
 }
 
@@ -251,8 +255,6 @@ pub enum NoticeCode {
     /// 3: the state that was read has fields that the program does not know, and it dropped them. The
     /// text lists them.
     Dropped,
-    /// 4: the service merges states of histories that have parted.
-    Merges,
     /// Any other number: the word of a newer program, which is ignored.
     Other(u8),
 }
@@ -264,7 +266,6 @@ impl NoticeCode {
             NoticeCode::Unreadable => 1,
             NoticeCode::Well => 2,
             NoticeCode::Dropped => 3,
-            NoticeCode::Merges => 4,
             NoticeCode::Other(number) => number,
         }
     }
@@ -276,7 +277,6 @@ impl From<u8> for NoticeCode {
             1 => NoticeCode::Unreadable,
             2 => NoticeCode::Well,
             3 => NoticeCode::Dropped,
-            4 => NoticeCode::Merges,
             number => NoticeCode::Other(number),
         }
     }

@@ -8,10 +8,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{Identity, Request};
 use crate::codec::at_most;
 use crate::limits::{MAX_DEADLINE, UPDATE_CHUNK};
-use crate::{ClientId, GroupId, Malformed, MethodId, Payload, Time, ViewNumber};
-
-/// The method of a merge. Its arguments are the other state. Clients may not call it.
-pub const MERGE: MethodId = MethodId::of("steadfast.merge");
+use crate::system::MERGE;
+use crate::{ClientId, GroupId, Malformed, Payload, Time, ViewNumber};
 
 /// A piece of the state of a history that was given up. The group's replicas merge the whole with
 /// theirs, as a call of [`MERGE`], at the place of the last piece. All pieces have to be ordered in

@@ -8,10 +8,10 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::identity::Identity;
-use super::merge::MERGE;
 use super::nested::{Origin, nested_client, nested_parts};
 use crate::codec::at_most;
 use crate::limits::{MAX_BODY, MAX_MERGE, MAX_NESTED_DEPTH};
+use crate::system::MERGE;
 use crate::{ClientId, GroupId, Malformed, MethodId, Payload, Time};
 
 /// A call, with the time and the seed that make its execution the same at every replica.

@@ -83,10 +83,10 @@ impl Incoming {
     }
 
     /// Shows the program's token. From here on the program ends with its node.
-    pub fn introduce(&mut self, group: &str) -> Result<Welcome, AttachError> {
+    pub fn introduce(&mut self, group: &str, merges: bool) -> Result<Welcome, AttachError> {
         let token = env::var(TOKEN_VARIABLE).ok().and_then(|digits| token_of(&digits));
         let token = token.ok_or(AttachError::NotStartedByNode(TOKEN_VARIABLE))?;
-        let hello = Frame::Hello(Hello::new(process::id(), token, group));
+        let hello = Frame::Hello(Hello { merges, ..Hello::new(process::id(), token, group) });
         self.stream.write_all(&hello.encode())?;
         match self.receive()? {
             Some(Frame::Welcome(welcome)) if ATTACH.contains(welcome.version) => {

@@ -37,7 +37,7 @@ pub(super) fn serve(
     let link = Arc::new(Shared(Mutex::new(Link { node, output, waiting })));
     let replica = Replica::new(GroupId::of(group), 0, make, Style::default(), Some(link.clone()));
     let replica = replica.map_err(AttachError::State)?;
-    link.lock().node.introduce(group)?;
+    link.lock().node.introduce(group, replica.merges())?;
     Server { link, replica, arriving: Vec::new(), begins }.serve()
 }
 
@@ -244,6 +244,7 @@ impl Server {
             let frame = match news {
                 News::Notice(notice) => Frame::Notice(notice),
                 News::Digest(digested) => Frame::Digested(digested),
+                News::Merges => continue, // the hello has said so
             };
             frame.append(&mut link.output);
         }

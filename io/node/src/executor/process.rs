@@ -16,8 +16,8 @@ use engine::{
 };
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use supervisor::Tether;
-use wire::attach::{Answer, Ask, Execute, Frame, NoticeCode, Outcome, Piece, Told};
+use supervisor::{Attaching, Tether};
+use wire::attach::{Answer, Ask, Execute, Frame, Outcome, Piece, Told};
 use wire::client::Refusal;
 use wire::limits::ATTACH_PIECE;
 use wire::ordered::{MERGE, Style};
@@ -108,20 +108,15 @@ pub(crate) struct Process {
     changes: Option<Changes>,
     /// How often the state was replaced.
     replaced: u64,
-    /// It merges states.
+    /// It merges states; and that was told.
     merges: bool,
+    told_merges: bool,
 }
 
 impl Process {
-    /// Makes the executor of a program that has shown its token and sent these bytes after it.
-    pub fn new(
-        group: GroupId,
-        serial: u64,
-        stream: UnixStream,
-        input: BytesMut,
-        (tether, begins): (Tether, Option<File>),
-        style: Style,
-    ) -> Self {
+    /// Makes the executor of a program that has shown its token.
+    pub fn new(group: GroupId, serial: u64, program: Attaching, style: Style) -> Self {
+        let Attaching { stream, input, tether, begins, merges } = program;
         Process {
             group,
             serial,
@@ -141,7 +136,8 @@ impl Process {
             tether,
             changes: (style == Style::WarmPassive).then(Changes::default),
             replaced: 0,
-            merges: false,
+            merges,
+            told_merges: false,
         }
     }
 
@@ -198,8 +194,11 @@ impl Process {
                     changes.executed();
                 }
                 let merges = method == MERGE && self.merges;
-                // A program that does not merge refuses a method that it does not know.
-                let body = if method == MERGE && !merges { Bytes::new() } else { body };
+                // A program that does not merge refuses a method that it does not know, and some look
+                // at the encoding first.
+                let strange = method == MERGE && !merges;
+                let body = if strange { Bytes::from_static(b"[]") } else { body };
+                let json = json || strange;
                 let outgoing = match merges {
                     true => Outgoing::State { number, state: body, sent: 0, wrap: Frame::Merge },
                     false => Outgoing::Frame(Frame::Execute(Execute {
@@ -353,6 +352,9 @@ impl Process {
             Err(error) => return Err(format!("its connection is broken: {error}")),
         };
         self.input.extend_from_slice(&self.scratch[..length]);
+        if self.merges && !std::mem::replace(&mut self.told_merges, true) {
+            done.push(self.says(News::Merges));
+        }
         self.take_frames(done)?;
         Ok(true)
     }
@@ -367,10 +369,7 @@ impl Process {
             match frame {
                 Frame::Farewell(reason) => return Err(format!("it says: {reason}")),
                 Frame::Call(ask) => done.push(Report::Call(self.asked(ask)?)),
-                Frame::Notice(notice) => {
-                    self.merges |= notice.code == NoticeCode::Merges;
-                    done.push(self.says(News::Notice(notice)));
-                }
+                Frame::Notice(notice) => done.push(self.says(News::Notice(notice))),
                 Frame::Digested(digested) => done.push(self.says(News::Digest(digested))),
                 frame => done.extend(self.answered(frame)?.map(Report::Done)),
             }

@@ -15,7 +15,7 @@ use wire::{Duration, GroupId};
 use super::digest;
 use super::guard::{ask, cut, guarded};
 use super::report::{Done, News, StateReply};
-use super::trial::{Trials, dropped, merges};
+use super::trial::{Trials, dropped};
 use crate::error::HostError;
 use crate::heavy;
 use crate::service::{Call, Context, Factory, Line, Outside, Service};
@@ -49,6 +49,11 @@ pub(crate) struct Replica {
     news: Vec<News>,
 }
 
+/// The word of a service that merges states.
+fn merges(service: &dyn Service) -> Option<News> {
+    service.merges().then_some(News::Merges)
+}
+
 impl Replica {
     /// Makes the service, and tries its initial state.
     ///
@@ -68,7 +73,7 @@ impl Replica {
         if let Some(service) = service.as_ref().filter(|_| style.has_state()) {
             trials.begin(&**service, &make)?;
         }
-        let news = service.as_deref().and_then(merges).map(News::Notice).into_iter().collect();
+        let news = service.as_deref().and_then(merges).into_iter().collect();
         let (quick, pristine) = (false, true);
         Ok(Replica { group, serial, make, line, service, pristine, changes, quick, trials, news })
     }
@@ -206,6 +211,11 @@ impl Replica {
         }
     }
 
+    /// Its service merges states.
+    pub fn merges(&self) -> bool {
+        self.service.as_ref().is_some_and(|service| service.merges())
+    }
+
     /// Its group, and which of the executors that the group has had here.
     pub fn name(&self) -> (GroupId, u64) {
         (self.group, self.serial)
@@ -244,7 +254,7 @@ impl Replica {
     /// Makes the service anew, in its initial state.
     fn renew(&mut self) {
         self.service = guarded("factory", || (self.make)()).ok();
-        self.news.extend(self.service.as_deref().and_then(merges).map(News::Notice));
+        self.news.extend(self.service.as_deref().and_then(merges));
         self.pristine = true;
     }
 

@@ -147,11 +147,6 @@ pub fn dropped(fields: Vec<String>) -> Option<Notice> {
     (!fields.is_empty()).then(|| notice(NoticeCode::Dropped, fields.join(", ")))
 }
 
-/// The word of a service that merges states.
-pub fn merges(service: &dyn Service) -> Option<Notice> {
-    service.merges().then(|| notice(NoticeCode::Merges, String::new()))
-}
-
 fn notice(code: NoticeCode, text: String) -> Notice {
     Notice { code, text: cut(text) }
 }

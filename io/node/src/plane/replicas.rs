@@ -213,6 +213,7 @@ impl Hosting<'_> {
     fn told(&mut self, now: Time, group: GroupId, news: News) {
         match news {
             News::Notice(notice) => self.stack.handle_notice(now, group, notice),
+            News::Merges => self.stack.handle_merges(group),
             News::Digest(Digested { number, state }) => {
                 self.stack.handle_digest(now, group, number, state);
             }

@@ -186,3 +186,13 @@ fn a_closer_that_is_killed_or_stopped_is_replaced_and_its_process_serves_on() {
     watched.kill();
     watched.wait_for_closer();
 }
+
+/// A status page that says *in force* while every second closer is refused helps nobody.
+#[test]
+fn a_closer_that_cannot_be_replaced_is_told_until_one_is() {
+    begun_again(Some(&Errno::AGAIN.into()));
+    let Grant::Refused(why) = status().standing else { panic!("{:?}", status()) };
+    assert!(why.contains("no closer watches this process"), "{why}");
+    begun_again(None);
+    assert_eq!(status().standing, Grant::InForce);
+}

@@ -4,8 +4,8 @@
 //! of the one that goes on, by a call that names its last hash; or it was told as discarded. A
 //! history whose replicas are gone is nobody's to merge.
 
-use wire::GroupId;
 use wire::ordered::MERGE;
+use wire::{GroupId, NodeId};
 
 use super::hashed::{HashMap, HashSet};
 use super::{Verdict, demand};
@@ -21,6 +21,8 @@ pub struct Merged {
     steps: HashMap<(GroupId, u64), (u64, Option<u64>)>,
     answered: HashSet<(GroupId, u64)>,
     discarded: HashMap<GroupId, u64>,
+    /// The nodes that have begun.
+    begun: HashSet<NodeId>,
     /// A replica is gone, maybe with calls that nobody else had.
     lost: bool,
 }
@@ -64,7 +66,12 @@ impl Merged {
         *self.discarded.entry(group).or_default() += calls;
     }
 
-    /// A replica is gone with its node, or alone.
+    /// A life of this node begins: one before it has ended.
+    pub fn begins(&mut self, node: NodeId) {
+        self.lost |= !self.begun.insert(node);
+    }
+
+    /// A replica is gone alone.
     pub fn lost(&mut self) {
         self.lost = true;
     }

@@ -222,7 +222,7 @@ impl Cluster {
         if !self.watch.promise.is_leaving(id, me) {
             return Ok(()); // It started anew meanwhile.
         }
-        match Self::take_in(process, now, &plan, self.watch.merges(id)) {
+        match Self::take_in(process, now, &plan, &self.watch) {
             Ok(id) => {
                 process.set_checkpoints(now, id, plan.checkpoints);
                 self.hosted(me, &plan)?;

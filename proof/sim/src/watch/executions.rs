@@ -65,6 +65,15 @@ impl Executions {
         self.places.get(&call).copied().unwrap_or_default()
     }
 
+    /// A replica tells that it gives up so many calls.
+    pub fn told_discarded(&mut self, by: Member, group: GroupId, calls: u64) -> Verdict {
+        if !self.merged.concerns(group) {
+            return self.discarded.told(by, group, calls);
+        }
+        self.merged.discarded(group, calls);
+        Ok(())
+    }
+
     /// A replica executed a call.
     pub fn executed(&mut self, by: Member, group: GroupId, entry: &Entry) -> Verdict {
         self.once.executed(by, group, entry)

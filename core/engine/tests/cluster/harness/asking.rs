@@ -4,7 +4,7 @@ use steadfast_engine::{
     BenchError, BenchRequest, BenchResult, Event, KeyCommand, KeyError, Quorum, Stack,
 };
 use testkit::Simulation;
-use wire::attach::{Notice, NoticeCode, View};
+use wire::attach::View;
 use wire::keys::OfferedKey;
 use wire::{GroupId, Time};
 
@@ -22,8 +22,7 @@ impl<O: Base> Cluster<O> {
     /// The group's service merges histories that part.
     pub fn merge(&mut self, group: &str, nodes: &[u32]) {
         for node in nodes {
-            let notice = Notice { code: NoticeCode::Merges, text: String::new() };
-            self.ask(*node, |stack, now| stack.handle_notice(now, GroupId::of(group), notice));
+            self.ask(*node, |stack, _| stack.handle_merges(GroupId::of(group)));
         }
     }
 

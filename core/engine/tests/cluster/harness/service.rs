@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use steadfast_engine::{
-    Applied, Begun, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
+    Applied, Begun, Changes, Command, Executed, NestedCall, NestedError, ServiceOutcome, Ticket,
 };
 use wire::ordered::{MERGE, StateDigest};
 use wire::{Duration, GroupId, MethodId};
@@ -27,6 +27,15 @@ fn lines(state: &Bytes) -> Vec<String> {
     std::str::from_utf8(state).unwrap().lines().map(String::from).collect()
 }
 
+/// The union of two logs.
+fn merge(log: &mut Vec<String>, changes: &mut Changes, other: &Bytes) -> Executed {
+    changes.executed();
+    let new = lines(other).into_iter().filter(|line| !log.contains(line));
+    let new: Vec<String> = new.collect();
+    log.extend(new);
+    Executed::Reply(ServiceOutcome::Ok(Bytes::new()))
+}
+
 impl<O: Base> Cluster<O> {
     pub(super) fn run(&mut self, id: u32, group: GroupId, command: Command) {
         let now = self.world.now;
@@ -43,15 +52,10 @@ impl<O: Base> Cluster<O> {
         let changes = node.changes.entry(group).or_default();
         let (ticket, executed) = match command {
             Command::Execute { ticket, read: true, .. } => {
-                let length = log.len().to_string();
-                (ticket, Executed::Reply(ServiceOutcome::Ok(length.into())))
+                (ticket, Executed::Reply(ServiceOutcome::Ok(log.len().to_string().into())))
             }
             Command::Execute { ticket, method: MERGE, body, .. } => {
-                changes.executed();
-                let other = lines(&body).into_iter().filter(|line| !log.contains(line));
-                let other: Vec<String> = other.collect();
-                log.extend(other);
-                (ticket, Executed::Reply(ServiceOutcome::Ok(Bytes::new())))
+                (ticket, merge(log, changes, &body))
             }
             Command::Execute { ref body, .. } if body.starts_with(DIE) => {
                 node.executions += 1;

@@ -260,7 +260,7 @@ impl Cluster {
         if !self.watch.promise.lives(me) {
             return Ok(());
         }
-        match Self::take_in(process, now, &plan, self.watch.merges(id)) {
+        match Self::take_in(process, now, &plan, &self.watch) {
             Ok(id) => {
                 process.set_checkpoints(now, id, plan.checkpoints);
                 self.hosted(me, &plan)

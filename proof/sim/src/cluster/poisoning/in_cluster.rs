@@ -1,7 +1,6 @@
 //! Deaths in a cluster, and the restarts.
 
 use engine::{Begun, HostError};
-use wire::attach::{Notice, NoticeCode};
 use wire::client::Request;
 use wire::{ClientId, Duration, GroupId, Member, Time};
 
@@ -10,6 +9,7 @@ use crate::check::{Verdict, bounded};
 use crate::cluster::{Cluster, Extra};
 use crate::options::GroupPlan;
 use crate::strike::{Relief, away};
+use crate::watch::Watch;
 
 impl Cluster {
     /// Hosts a replica as its group's plan says.
@@ -17,15 +17,14 @@ impl Cluster {
         stack: &mut engine::Stack<ring::Ring>,
         now: Time,
         plan: &GroupPlan,
-        merges: bool,
+        watch: &Watch,
     ) -> Result<GroupId, HostError> {
         let id = match plan.program {
             true => stack.host_program(now, &plan.name, plan.options),
             false => stack.host(now, &plan.name, plan.options),
         }?;
-        if merges {
-            let notice = Notice { code: NoticeCode::Merges, text: String::new() };
-            stack.handle_notice(now, id, notice);
+        if watch.merges(id) {
+            stack.handle_merges(id);
         }
         Ok(id)
     }
