@@ -107,6 +107,7 @@ class Json {
   }
 
   bool is_null() const { return std::holds_alternative<std::nullptr_t>(value_); }
+  bool is_string() const { return std::holds_alternative<std::string>(value_); }
   bool is_array() const { return std::holds_alternative<Array>(value_); }
   bool is_object() const { return std::holds_alternative<Object>(value_); }
   Array& array() { return get<Array>("an array"); }
@@ -551,8 +552,10 @@ namespace detail {
 enum Kind : std::uint8_t {
   hello = 1, welcome, execute, snapshot, restore, reset,
   answer, state, failed, restored, farewell, first_optional = 128, notice = 128,
-  compare, digest, view
+  compare, digest, view, merge
 };
+// The extension of a Hello: the service merges histories that have parted.
+constexpr char hello_merges = 1;
 enum Notice : char { fault = 1, well, dropped };
 enum Refusal : std::uint8_t { no_such_method = 3, bad_arguments, panicked, too_large = 7, not_read_only = 10 };
 constexpr std::size_t max_body = 1 << 20, max_frame = max_body + 4096, piece = 256 << 10;
@@ -634,7 +637,8 @@ class Closer {
     static const bool begun = [] {
       try {
         std::thread(hold).detach();
-      } catch (const std::system_error&) {
+      } catch (const std::system_error& error) {
+        tell_none(error.what());
         return false;
       }
       return true;
@@ -644,7 +648,7 @@ class Closer {
 
  private:
   // What the kernel reads at the thread's end (struct robust_list_head), with one entry.
-  struct Held {
+  struct RobustList {
     void *list, *pending_offset, *pending, *entry;
     std::atomic<std::uint32_t> word;
     pid_t owner;
@@ -652,24 +656,36 @@ class Closer {
   static constexpr std::uint32_t waiters = 0x80000000, owner_died = 0x40000000;
   static constexpr std::size_t stack_size = 64 << 10;
 
+  static void tell_none(const std::string& reason) {
+    const char* effect = "the node learns of this program's death later, by 60 to 230 ms for each GiB";
+    std::fprintf(stderr, "there is no closer: %s; %s\n", reason.c_str(), effect);
+  }
+
+  // Returns only if there is no closer.
   static void hold() {
-    static Held held;
-    held.list = &held.entry;
-    held.entry = &held;
-    held.pending_offset = reinterpret_cast<void*>(sizeof(void*));
-    held.owner = ::getpid();
-    held.word = static_cast<std::uint32_t>(::syscall(SYS_gettid)) | waiters;
+    auto fails = [](const char* call) { tell_none(std::string(call) + ": " + std::strerror(errno)); };
+    static RobustList robust;
+    robust.list = &robust.entry;
+    robust.entry = &robust;
+    robust.pending_offset = reinterpret_cast<void*>(sizeof(void*));
+    robust.owner = ::getpid();
+    robust.word = static_cast<std::uint32_t>(::syscall(SYS_gettid)) | waiters;
     void* stack = ::mmap(nullptr, stack_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack == MAP_FAILED) return fails("mmap");
     // An empty range: is there such a call?
-    bool can = stack != MAP_FAILED && ::syscall(close_range_call, ~0U, ~0U, 0) == 0;
-    if (!can || ::syscall(SYS_set_robust_list, &held, 3 * sizeof(void*)) != 0) return;
+    if (::syscall(close_range_call, ~0U, ~0U, 0) != 0) return fails("close_range");
+    if (::syscall(SYS_set_robust_list, &robust, 3 * sizeof(void*)) != 0) return fails("set_robust_list");
     for (;;) {
       // No handler of this process may run in the closer.
       std::uint64_t all = ~std::uint64_t{0}, before = 0;
       ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
-      int closer = ::clone(close_at_death, static_cast<char*>(stack) + stack_size, CLONE_VM | CLONE_FILES, &held);
+      int closer = ::clone(close_at_death, static_cast<char*>(stack) + stack_size, CLONE_VM | CLONE_FILES, &robust);
+      int error = errno;
       ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
-      if (closer <= 0) return;
+      if (closer <= 0) {
+        errno = error;
+        return fails("clone");
+      }
       // One that is stopped would keep the memory of a dead process. One that ended is replaced.
       for (int status = 0; ::waitpid(closer, &status, WUNTRACED | __WALL) == closer || errno == EINTR;) {
         if (!WIFSTOPPED(status)) break;
@@ -681,15 +697,15 @@ class Closer {
 
   // The closer's life: system calls alone, for it shares the thread-local memory of the thread above.
   static int close_at_death(void* argument) {
-    Held& held = *static_cast<Held*>(argument);
+    RobustList& robust = *static_cast<RobustList*>(argument);
     // Its descriptors would hold the sockets open: it gets an empty table of its own.
     ::syscall(close_range_call, 0U, ~0U, 2 /* CLOSE_RANGE_UNSHARE */);
     ::syscall(SYS_setsid);
     ::syscall(SYS_prctl, PR_SET_NAME, "steadfast close");
-    for (std::uint32_t word; !((word = held.word) & owner_died);)
-      ::syscall(SYS_futex, &held.word, 0 /* FUTEX_WAIT */, word, nullptr, nullptr, 0);
+    for (std::uint32_t word; !((word = robust.word) & owner_died);)
+      ::syscall(SYS_futex, &robust.word, 0 /* FUTEX_WAIT */, word, nullptr, nullptr, 0);
     // The memory is to be this process's to free: the other threads' end comes first.
-    pollfd owner{static_cast<int>(::syscall(pidfd_open_call, held.owner, 0)), POLLIN, 0};
+    pollfd owner{static_cast<int>(::syscall(pidfd_open_call, robust.owner, 0)), POLLIN, 0};
     timespec patience{2, 0};
     if (owner.fd >= 0) ::syscall(SYS_ppoll, &owner, 1, &patience, nullptr, 0);
     return 0;
@@ -702,7 +718,7 @@ class Closer {
 // The connection to the node. Answers wait until no further command is here.
 class Link {
  public:
-  Link() {
+  explicit Link(bool merges) {
     const char *path = std::getenv("STEADFAST_ATTACH"), *group = std::getenv("STEADFAST_GROUP");
     const char *token = std::getenv("STEADFAST_TOKEN"), *begins = std::getenv("STEADFAST_BEGINS");
     sockaddr_un address{AF_UNIX, {}};
@@ -717,10 +733,14 @@ class Link {
     // Without the file all unanswered calls are blamed if this program dies: it serves anyway.
     if (begins) begins_ = ::open(begins, O_WRONLY | O_CLOEXEC);
     begin(0);
-    std::string body = "SFAT" + std::string("\1\0\0\0", 4) + bytes_of<std::uint32_t>(::getpid());
+    // The group's length says where the extension begins.
+    auto length = static_cast<std::uint16_t>(merges ? std::strlen(group) : 0);
+    std::string body = "SFAT" + std::string("\1\0", 2) + bytes_of(length) + bytes_of<std::uint32_t>(::getpid());
     for (int i = 0; i < 64; i += 2)
       body += static_cast<char>(std::stoi(std::string(token + i, 2), nullptr, 16));
-    send(hello, body + group);
+    body += group;
+    if (merges) body += hello_merges;
+    send(hello, body);
     std::uint8_t kind = 0;
     if (!receive(kind, body) || kind != welcome || body.size() < 8 || body[0] != 1)
       throw std::runtime_error("the node does not let this program in: " + body);
@@ -835,6 +855,11 @@ struct Views : std::false_type {};
 template <class S>
 struct Views<S, std::void_t<decltype(std::declval<S&>().view(std::declval<const View&>()))>> : std::true_type {};
 
+template <class S, class = void>
+struct Merges : std::false_type {};
+template <class S>
+struct Merges<S, std::void_t<decltype(std::declval<S&>().merge(std::declval<const S&>()))>> : std::true_type {};
+
 inline View view_of(const std::string& body) {
   auto count = [&](std::size_t at) { return std::size_t{static_cast<unsigned char>(body[at])}; };
   if (body.size() < 16 || body.size() != 16 + 4 * (count(8) + count(9)))
@@ -853,6 +878,9 @@ inline View view_of(const std::string& body) {
 // and may have
 //     void view(const View&);        the group has this view from here on, among the calls. A replica may miss views
 //                                    between which there is no call: the state may depend on the newest alone
+//     void merge(const S& other);    takes in the state of the other side of a partition. Both have what was called
+//                                    before they parted, and may have one call more: what both have counts once. If
+//                                    it throws, the state is as before, and the other side's calls are discarded
 // It is tried before it is needed: at the start, after the first calls, and now and then.
 template <class S>
 class Service {
@@ -883,7 +911,7 @@ class Service {
       } catch (const std::exception& error) {
         throw std::runtime_error(std::string("the initial state cannot be kept: ") + error.what());
       }
-      detail::Link node;
+      detail::Link node(detail::Merges<S>::value);
       std::uint8_t kind = 0;
       std::string body;
       while (node.receive(kind, body) && kind != detail::farewell) handle(node, kind, body);
@@ -1003,22 +1031,68 @@ class Service {
     }
     if (kind == detail::compare && body.size() == 8) tell_digest(node, body);
     if (kind == detail::view) take_view(detail::view_of(body));
-    if (kind >= detail::first_optional) return;
+    bool merges = kind == detail::merge;
+    if (kind >= detail::first_optional && !merges) return;
     std::size_t least = kind == detail::execute ? 48 : kind == detail::snapshot ? 8 : 16;
-    if (kind < detail::execute || kind > detail::restore || body.size() < least)
+    if (kind < detail::execute || (kind > detail::restore && !merges) || body.size() < least)
       throw std::runtime_error("the node's frame of kind " + std::to_string(kind) + " is malformed");
     std::string number = body.substr(0, 8);
     node.begin(detail::number_at<std::uint64_t>(body, 0));
     if (kind == detail::execute) {
-      auto done = execute(body);
-      const char head[] = {static_cast<char>(done.outcome), static_cast<char>(done.refusal), static_cast<char>(done.flags), 0};
-      node.send(detail::answer, number + std::string(head, 4) + done.body);
-      schedule_.changed();
-      if (schedule_.is_due()) try_state(node);
+      answer(node, number, execute(body));
     } else if (kind == detail::snapshot) {
       give_state(node, number);
+    } else if (take_piece(detail::number_at<std::uint64_t>(body, 8), std::string_view(body).substr(16))) {
+      std::string state = std::exchange(arriving_, {});
+      if (merges) answer(node, number, merge(node, state));
+      else take_state(node, number, state);
+    }
+  }
+
+  void answer(detail::Link& node, const std::string& number, const detail::Outcome& done) {
+    const char head[] = {static_cast<char>(done.outcome), static_cast<char>(done.refusal), static_cast<char>(done.flags), 0};
+    node.send(detail::answer, number + std::string(head, 4) + done.body);
+    schedule_.changed();
+    if (schedule_.is_due()) try_state(node);
+  }
+
+  // Merges the state of another history. The outcome is the same at every replica.
+  detail::Outcome merge([[maybe_unused]] detail::Link& node, [[maybe_unused]] const std::string& given) {
+    if constexpr (detail::Merges<S>::value) {
+      std::string before;
+      std::unique_ptr<S> other;
+      auto done = guarded("the states to merge cannot be read: ", [&] {
+        before = state_->snapshot().state_text();
+        other = read_given(node, given);
+      });
+      if (done.outcome != 1) return done;
+      done = guarded("the states cannot be merged: ", [&] {
+        state_->merge(*other);
+        state_->snapshot().state_text();  // it has to be given to other replicas
+      });
+      if (done.outcome == 1) return done;
+      auto undone = guarded("", [&] { state_ = read_state(before); });
+      if (undone.outcome != 1) fails(node, undone.body);
+      return done;
     } else {
-      take_state(node, number, detail::number_at<std::uint64_t>(body, 8), std::string_view(body).substr(16));
+      return detail::refuse(detail::no_such_method, "this service merges no states");
+    }
+  }
+
+  template <class F>
+  static detail::Outcome guarded(std::string words, F run) {
+    try {
+      run();
+      return {1, 0, 0, {}};
+    } catch (const Error& error) {
+      const Json& value = error.value;
+      return detail::refuse(detail::panicked, words + (value.is_string() ? value.string() : "an error"));
+    } catch (const BadJson& error) {
+      return detail::refuse(detail::panicked, words + error.what());
+    } catch (const std::exception& error) {
+      return detail::refuse(detail::panicked, words + error.what(), 1);
+    } catch (...) {
+      return detail::refuse(detail::panicked, words + "what was thrown is no std::exception", 1);
     }
   }
 
@@ -1061,23 +1135,33 @@ class Service {
     node.send(detail::digest, number + detail::bytes_of(detail::form()) + detail::bytes_of(detail::digest_of(state)));
   }
 
-  // An unreadable state leaves the old one as it is.
-  void take_state(detail::Link& node, const std::string& number, std::uint64_t total, std::string_view part) {
+  // It says whether the state is whole now.
+  bool take_piece(std::uint64_t total, std::string_view part) {
     arriving_ += part;
     if (arriving_.size() > total || total > detail::max_state) throw std::runtime_error("the node's state is malformed");
-    if (arriving_.size() < total) return;
-    auto& restoring = detail::restoring();
-    restoring.dropped.clear();
+    return arriving_.size() == total;
+  }
+
+  // An unreadable state leaves the old one as it is.
+  void take_state(detail::Link& node, const std::string& number, const std::string& state) {
     try {
-      state_ = read_state(std::exchange(arriving_, {}));
+      state_ = read_given(node, state);
     } catch (const std::exception& error) {
       return node.send(detail::failed, number + detail::cut(std::string("cannot read the state: ") + error.what(), 512));
     }
     node.send(detail::restored, number);
     schedule_.changed();
+  }
+
+  // Another replica's state. The node is told which of its fields are dropped.
+  std::unique_ptr<S> read_given(detail::Link& node, const std::string& state) {
+    auto& restoring = detail::restoring();
+    restoring.dropped.clear();
+    auto given = read_state(state);
     std::string names;
     for (const auto& name : restoring.dropped) names += (names.empty() ? "`" : ", `") + name + "`";
     if (!names.empty()) tell(node, detail::dropped, names);
+    return given;
   }
 
   std::unique_ptr<S> read_state(const std::string& text) {

@@ -3,6 +3,7 @@
 #include "steadfast.hpp"
 
 #include <fstream>
+#include <future>
 #include <iterator>
 
 using steadfast::Form;
@@ -207,6 +208,120 @@ void views_are_for_who_wants_them() {
   }
 }
 
+struct Guests {
+  void merge(const Guests& other) {
+    for (const auto& [number, name] : other.names) {
+      if (names.emplace(number, name).first->second != name) throw steadfast::Error{"there are two guests " + number};
+      if (name == "Eve") throw std::runtime_error("Eve is no guest");
+      if (name == "nobody") throw 5;
+      if (name == "deep") depth = 1001;
+    }
+  }
+  Json snapshot() const { return Json::Object{{"depth", nested(depth)}, {"names", Form<Names>::write(names)}}; }
+  void restore(const Json& state) { names = Form<Names>::read(state.at("names")); }
+
+  using Names = std::map<std::string, std::string>;
+  Names names;
+  int depth = 0;
+};
+
+// A node for one program, which runs in this process.
+class Node {
+ public:
+  explicit Node(std::function<int()> serve, const std::string& length, const std::string& extension) {
+    char folder[] = "/tmp/steadfast-XXXXXX";
+    sockaddr_un address{AF_UNIX, {}};
+    std::string path = std::string(::mkdtemp(folder)) + "/node";
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    expect(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && ::listen(listener, 1) == 0, path);
+    ::setenv("STEADFAST_ATTACH", path.c_str(), 1);
+    ::setenv("STEADFAST_GROUP", "group", 1);
+    ::setenv("STEADFAST_TOKEN", std::string(64, 'a').c_str(), 1);
+    program_ = std::async(std::launch::async, serve);
+    socket_ = ::accept(listener, nullptr, nullptr);
+    ::close(listener);
+    ::unlink(path.c_str());
+    ::rmdir(folder);
+    auto pid = steadfast::detail::bytes_of<std::uint32_t>(::getpid());
+    std::string versions("SFAT\1\0", 6), token(32, '\xaa');
+    expect(receive() == std::pair(1, versions + length + pid + token + "group" + extension), "Hello");
+    send(steadfast::detail::welcome, std::string("\1\1\0\0\7\0\0\0trial", 13));
+  }
+  ~Node() {
+    ::close(socket_);
+    expect(program_.get() == 0, "a program ends with its node");
+  }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  void send(int kind, const std::string& body) {
+    using steadfast::detail::bytes_of;
+    std::string frame = bytes_of<std::uint32_t>(body.size()) + bytes_of<std::uint32_t>(kind) + body;
+    expect(::send(socket_, frame.data(), frame.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(frame.size()), "a frame is sent");
+  }
+  // A frame's kind and its body.
+  std::pair<int, std::string> receive() {
+    std::string head = read(8);
+    return {head[4] & 0xff, read(steadfast::detail::number_at<std::uint32_t>(head, 0))};
+  }
+
+ private:
+  std::string read(std::size_t length) {
+    std::string bytes(length, '\0');
+    bool whole = length == 0 || ::recv(socket_, bytes.data(), length, MSG_WAITALL) == static_cast<ssize_t>(length);
+    expect(whole, "a frame is whole");
+    return bytes;
+  }
+
+  int socket_;
+  std::future<int> program_;
+};
+
+static void states_are_merged_or_are_as_before() {
+  namespace detail = steadfast::detail;
+  Node node([] { return steadfast::Service<Guests>("Guests").serve(); }, std::string("\5\0", 2), "\1");
+  const std::string number(8, '\1');
+  auto merged = [&](const std::string& state) {
+    auto head = number + detail::bytes_of<std::uint64_t>(state.size());
+    if (!state.empty()) node.send(detail::merge, head + state.substr(0, 4));
+    node.send(detail::merge, head + state.substr(std::min<std::size_t>(4, state.size())));
+    auto [kind, body] = node.receive();
+    expect(kind == detail::answer && body.substr(0, 8) == number, "an answer");
+    return body.substr(8);
+  };
+  auto state = [&] {
+    node.send(detail::snapshot, number);
+    return node.receive().second.substr(16);
+  };
+  const std::string done("\1\0\0\0", 4), both = R"({"depth":1,"names":{"0":"Ada","1":"Bob"}})";
+  expect(merged(R"({"names":{"0":"Ada"}})") == done && merged(R"({"names":{"0":"Ada","1":"Bob"}})") == done, "merged");
+  expect(state() == both, "the union: " + state());
+  for (auto [other, said] : {std::pair(R"({"names":{"2":"Cid","0":"Bob"}})", "there are two guests 0"),
+                             std::pair(R"({"names":{"2":"Eve"}})", "Eve is no guest"), std::pair(R"({"names":{"2":"nobody"}})", "is no std::"),
+                             std::pair(R"({"names":{"2":"deep"}})", "nested too deep"), std::pair(R"({"names":[]})", "cannot be read: "),
+                             std::pair("", "cannot be read: ")}) {
+    std::string answer = merged(other);
+    expect(answer.substr(0, 2) == "\3\5" && answer.find(said) != std::string::npos, answer.substr(4));
+    expect(state() == both, state());
+  }
+}
+
+static void a_class_without_merge_refuses() {
+  namespace detail = steadfast::detail;
+  expect(detail::Merges<Guests>::value && !detail::Merges<Store>::value, "who merges");
+  Node node([] { return steadfast::Service<Store>("Store").serve(); }, std::string(2, '\0'), "");
+  std::string call(48, '\0');
+  call.replace(40, 5, detail::bytes_of(steadfast::method_id("steadfast.merge")) + '\1');
+  call += "[]";
+  node.send(detail::execute, call);
+  node.send(detail::merge, std::string(16, '\0'));
+  for (int answers = 0; answers < 2; ++answers) {
+    auto [kind, body] = node.receive();
+    expect(kind == detail::answer && body.substr(8, 2) == "\3\3", "no such method");
+  }
+}
+
 int main() {
   if (std::getenv("STEADFAST_ATTACH"))
     return steadfast::Service<Store>("Store")
@@ -223,5 +338,7 @@ int main() {
   fields_are_added_removed_and_renamed();
   the_readme_shows_a_next_version();
   views_are_for_who_wants_them();
+  states_are_merged_or_are_as_before();
+  a_class_without_merge_refuses();
   return failures == 0 ? 0 : 1;
 }

@@ -16,8 +16,11 @@ const (
 	frameHello, frameWelcome, frameExecute, frameSnapshot, frameRestore, frameReset = 1, 2, 3, 4, 5, 6
 	frameAnswer, frameState, frameFailed, frameRestored, frameFarewell              = 7, 8, 9, 10, 11
 	firstOptional                                                                   = 128 // these are skipped if unknown
-	frameNotice, frameCompare, frameDigest, frameView                               = 128, 129, 130, 131
+	frameNotice, frameCompare, frameDigest, frameView, frameMerge                   = 128, 129, 130, 131, 132
 )
+
+// The extension of a Hello: the service merges histories that have parted.
+const helloMerges = 1
 
 // Limits of the protocol, in bytes.
 const (
@@ -35,7 +38,7 @@ func Serve[S any](name string, initial func() *S, handlers ...Handler) error {
 	if err := service.checkState(); err != nil {
 		return err
 	}
-	node, err := attach()
+	node, err := attach(service)
 	if err != nil {
 		return err
 	}
@@ -52,7 +55,7 @@ type link struct {
 	arriving []byte   // the pieces of a state so far
 }
 
-func attach() (*link, error) {
+func attach(service *service) (*link, error) {
 	path, group := os.Getenv("STEADFAST_ATTACH"), os.Getenv("STEADFAST_GROUP")
 	token, err := hex.DecodeString(os.Getenv("STEADFAST_TOKEN"))
 	if path == "" || err != nil || len(token) != 32 {
@@ -69,9 +72,7 @@ func attach() (*link, error) {
 		node.begins, _ = os.OpenFile(begins, os.O_WRONLY, 0)
 	}
 	node.begin(0)
-	body := append([]byte("SFAT\x01\x00"), 0, 0)
-	body = binary.LittleEndian.AppendUint32(body, uint32(os.Getpid()))
-	node.send(frameHello, append(body, token...), []byte(group))
+	node.send(frameHello, service.hello(group, token))
 	if err := node.out.Flush(); err != nil {
 		return nil, err
 	}
@@ -83,6 +84,17 @@ func attach() (*link, error) {
 		return nil, fmt.Errorf("the node does not let this program in: %q", body)
 	}
 	return node, nil
+}
+
+func (s *service) hello(group string, token []byte) []byte {
+	body := binary.LittleEndian.AppendUint32([]byte("SFAT\x01\x00\x00\x00"), uint32(os.Getpid()))
+	body = append(append(body, token...), group...)
+	if _, merges := s.state.(Merger); merges {
+		// The group's length says where the extension begins.
+		binary.LittleEndian.PutUint16(body[6:], uint16(len(group)))
+		body = append(body, helloMerges)
+	}
+	return body
 }
 
 // A number that cannot be written is no number: the node then blames all unanswered calls.
@@ -127,6 +139,10 @@ func (n *link) receive() (kind byte, body []byte, err error) {
 // Executes commands in order, and sends answers when no further command is here.
 func (n *link) serve(service *service) error {
 	for {
+		for _, told := range service.keeping.notices {
+			n.send(frameNotice, []byte{told.code, 0, 0, 0, 0, 0, 0, 0}, cut(told.text))
+		}
+		service.keeping.notices = nil
 		if n.in.Buffered() == 0 {
 			if err := n.out.Flush(); err != nil {
 				return err
@@ -148,15 +164,11 @@ func (n *link) serve(service *service) error {
 		if err := n.handle(service, kind, body); err != nil {
 			return err
 		}
-		for _, told := range service.keeping.notices {
-			n.send(frameNotice, []byte{told.code, 0, 0, 0, 0, 0, 0, 0}, cut(told.text))
-		}
-		service.keeping.notices = nil
 	}
 }
 
 // The least bytes of the commands with a number.
-var least = map[byte]int{frameExecute: 48, frameSnapshot: 8, frameRestore: 16}
+var least = map[byte]int{frameExecute: 48, frameSnapshot: 8, frameRestore: 16, frameMerge: 16}
 
 func (n *link) handle(service *service, kind byte, body []byte) error {
 	if kind == frameReset {
@@ -184,19 +196,32 @@ func (n *link) handle(service *service, kind byte, body []byte) error {
 	n.begin(binary.LittleEndian.Uint64(number))
 	switch kind {
 	case frameExecute:
-		done := service.execute(body[8:])
-		n.send(frameAnswer, number, []byte{done.outcome, done.refusal, done.flags, 0}, done.body)
-		if service.isTrialDue() {
-			// No caller waits for it.
-			if err := n.out.Flush(); err != nil {
-				return err
-			}
-			service.tryState()
-		}
+		return n.answer(service, number, service.execute(body[8:]))
 	case frameSnapshot:
 		n.giveState(service, number)
-	case frameRestore:
-		return n.takeState(service, number, binary.LittleEndian.Uint64(body[8:]), body[16:])
+	case frameRestore, frameMerge:
+		whole, err := n.takePiece(binary.LittleEndian.Uint64(body[8:]), body[16:])
+		if err != nil || !whole {
+			return err
+		}
+		state := n.arriving
+		n.arriving = nil
+		if kind == frameMerge {
+			return n.answer(service, number, service.merge(state))
+		}
+		n.restore(service, number, state)
+	}
+	return nil
+}
+
+func (n *link) answer(service *service, number []byte, done outcome) error {
+	n.send(frameAnswer, number, []byte{done.outcome, done.refusal, done.flags, 0}, done.body)
+	if service.isTrialDue() {
+		// No caller waits for it.
+		if err := n.out.Flush(); err != nil {
+			return err
+		}
+		service.tryState()
 	}
 	return nil
 }
@@ -220,19 +245,20 @@ func (n *link) giveState(service *service, number []byte) {
 	}
 }
 
-func (n *link) takeState(service *service, number []byte, total uint64, part []byte) error {
+// It says whether the state is whole now.
+func (n *link) takePiece(total uint64, part []byte) (bool, error) {
 	n.arriving = append(n.arriving, part...)
-	if there := uint64(len(n.arriving)); there > total || total > maxState {
-		return fmt.Errorf("the node's state has %d bytes of %d", there, total)
-	} else if there < total {
-		return nil
+	there := uint64(len(n.arriving))
+	if there > total || total > maxState {
+		return false, fmt.Errorf("the node's state has %d bytes of %d", there, total)
 	}
-	state := n.arriving
-	n.arriving = nil
+	return there == total, nil
+}
+
+func (n *link) restore(service *service, number, state []byte) {
 	if err := service.restore(state); err != nil {
 		n.send(frameFailed, number, cut(err.Error()))
 	} else {
 		n.send(frameRestored, number)
 	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package steadfast
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"sync"
@@ -13,7 +14,7 @@ import (
 // it closes its sockets, and the node would see the death of one with a gibibyte some 100 ms late. So
 // it is the closer that frees it, after that. The kernel wakes it by a robust futex of a thread that
 // lives as long as the process: docs/decisions/0080-closer.md.
-type held struct {
+type robustList struct {
 	// What the kernel reads at the thread's end (struct robust_list_head), with one entry.
 	list, offset, pending, entry uintptr
 	word                         uint32
@@ -34,45 +35,47 @@ const (
 )
 
 var (
-	closerHeld  held // not on a heap: the kernel and the closer know its address
-	closerBegun sync.Once
+	closerList  robustList            // not on a heap: the kernel and the closer know its address
 	closerTried = make(chan struct{}) // closed when the first runs, or none can
 )
 
-func cloneCloser(flags, stack, held uintptr) (pid uintptr)
+func cloneCloser(flags, stack, robust uintptr) (pid uintptr)
 
 // beginCloser has a closer watch this process. Without the kernel's leave its death is noticed later.
-func beginCloser() { closerBegun.Do(func() { go holdForCloser() }) }
+func beginCloser() {
+	closerBegun.Do(func() { go func() { tellNoCloser(holdForCloser()) }() })
+}
 
-func holdForCloser() {
+// Returns only if there is no closer: the reason.
+func holdForCloser() error {
 	tried := sync.OnceFunc(func() { close(closerTried) })
 	defer tried()
 	// Never unlocked: the thread lives as long as the process.
 	runtime.LockOSThread()
-	held, none := &closerHeld, ^uintptr(0)&0xffffffff
-	held.list, held.entry = uintptr(unsafe.Pointer(&held.entry)), uintptr(unsafe.Pointer(held))
-	held.offset = unsafe.Sizeof(held.entry)
-	held.word, held.owner = uint32(syscall.Gettid())|waiters, int32(os.Getpid())
+	robust, none := &closerList, ^uintptr(0)&0xffffffff
+	robust.list, robust.entry = uintptr(unsafe.Pointer(&robust.entry)), uintptr(unsafe.Pointer(robust))
+	robust.offset = unsafe.Sizeof(robust.entry)
+	robust.word, robust.owner = uint32(syscall.Gettid())|waiters, int32(os.Getpid())
 	stack, err := syscall.Mmap(-1, 0, closerStack, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	if err != nil {
-		return
+		return fmt.Errorf("mmap: %w", err)
 	}
 	top := uintptr(unsafe.Pointer(&stack[0])) + closerStack
 	// An empty range: is there such a call?
 	if _, _, errno := syscall.RawSyscall(closeRange, none, none, 0); errno != 0 {
-		return
+		return fmt.Errorf("close_range: %w", errno)
 	}
-	if _, _, errno := syscall.RawSyscall(setRobustList, uintptr(unsafe.Pointer(held)), 24, 0); errno != 0 {
-		return
+	if _, _, errno := syscall.RawSyscall(setRobustList, uintptr(unsafe.Pointer(robust)), 24, 0); errno != 0 {
+		return fmt.Errorf("set_robust_list: %w", errno)
 	}
 	for {
 		// No handler of this process may run in the closer.
 		all, before := ^uint64(0), uint64(0)
 		syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&before)), maskLength, 0, 0)
-		pid := cloneCloser(cloneVM|cloneFiles, top, uintptr(unsafe.Pointer(held)))
+		pid := cloneCloser(cloneVM|cloneFiles, top, uintptr(unsafe.Pointer(robust)))
 		syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(&before)), 0, maskLength, 0, 0)
 		if int(pid) <= 0 {
-			return
+			return fmt.Errorf("clone: %w", syscall.Errno(-pid))
 		}
 		tried()
 		waitForCloser(pid)

@@ -1,13 +1,13 @@
 #include "textflag.h"
 
-// func cloneCloser(flags, stack, held uintptr) (pid uintptr)
+// func cloneCloser(flags, stack, robust uintptr) (pid uintptr)
 //
 // The parent returns. The child has no goroutine, so nothing of Go's runs in it: system calls alone,
 // on a stack of its own.
 TEXT ·cloneCloser(SB), NOSPLIT, $0-32
 	MOVQ flags+0(FP), DI
 	MOVQ stack+8(FP), SI
-	MOVQ held+16(FP), R12
+	MOVQ robust+16(FP), R12
 	XORL DX, DX
 	XORL R10, R10
 	XORL R8, R8
@@ -29,7 +29,7 @@ child:
 	SYSCALL
 
 sleep:
-	MOVL  32(R12), DX // held.word
+	MOVL  32(R12), DX // robustList.word
 	TESTL $0x40000000, DX // FUTEX_OWNER_DIED
 	JNE   dead
 	LEAQ  32(R12), DI
@@ -41,13 +41,13 @@ sleep:
 
 dead:
 	// The memory is to be this process's to free: the other threads' end comes first.
-	MOVL 36(R12), DI // held.owner
+	MOVL 36(R12), DI // robustList.owner
 	XORL SI, SI
 	MOVL $434, AX // pidfd_open
 	SYSCALL
 	CMPQ AX, $0
 	JLT  exit
-	MOVL AX, 40(R12)  // held.poll: its descriptor
+	MOVL AX, 40(R12)  // robustList.poll: its descriptor
 	MOVL $1, 44(R12)  // POLLIN
 	LEAQ 40(R12), DI
 	MOVL $1, SI

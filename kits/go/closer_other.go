@@ -2,5 +2,14 @@
 
 package steadfast
 
-// No closer for this processor yet: a death is noticed when the kernel has freed the memory.
-func beginCloser() {}
+import (
+	"fmt"
+	"runtime"
+)
+
+// A death is noticed when the kernel has freed the memory.
+func beginCloser() {
+	closerBegun.Do(func() {
+		tellNoCloser(fmt.Errorf("this kit has none for %s on %s", runtime.GOOS, runtime.GOARCH))
+	})
+}

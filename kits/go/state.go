@@ -103,12 +103,16 @@ func (s *service) execute(body []byte) outcome {
 		s.fail(err)
 		return done
 	}
-	if again := s.restoreFrom(good, nil); again != nil {
+	if again := s.undo(good); again != nil {
 		s.fail(again)
 		return done
 	}
 	s.keeping.good = good
-	done = refusal(panicked, "the call was undone, since its state could not be given to other replicas: %v", err)
+	return undone(err)
+}
+
+func undone(err error) outcome {
+	done := refusal(panicked, "the call was undone, since its state could not be given to other replicas: %v", err)
 	done.flags = 1
 	return done
 }
@@ -150,22 +154,31 @@ func (s *service) write(state any) ([]byte, error) {
 
 // Takes a state on. An unreadable one leaves the old one as it is.
 func (s *service) restore(state []byte) error {
-	var dropped []string
-	if err := s.restoreFrom(state, &dropped); err != nil {
+	fresh, err := s.readGiven(state)
+	if err != nil {
 		return fmt.Errorf("cannot read the state: %w", err)
 	}
+	s.state = fresh
 	s.keeping.calls++
-	if len(dropped) > 0 {
-		s.notice(noticeDropped, "`"+strings.Join(dropped, "`, `")+"`")
-	}
 	if err := s.look(); err != nil {
 		s.fail(err)
 	}
 	return nil
 }
 
-func (s *service) restoreFrom(state []byte, dropped *[]string) error {
-	fresh, err := s.read(state, dropped)
+// Reads another replica's state, and tells the node which of its fields are dropped.
+func (s *service) readGiven(state []byte) (any, error) {
+	var dropped []string
+	fresh, err := s.read(state, &dropped)
+	if len(dropped) > 0 {
+		s.notice(noticeDropped, "`"+strings.Join(dropped, "`, `")+"`")
+	}
+	return fresh, err
+}
+
+// Goes back to an earlier state.
+func (s *service) undo(before []byte) error {
+	fresh, err := s.read(before, nil)
 	if err == nil {
 		s.state = fresh
 	}

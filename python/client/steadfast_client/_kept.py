@@ -60,6 +60,7 @@ class Kept:
         self._good: Optional[bytes] = None
         self._trial = _Schedule()
         self._fault: Optional[str] = None
+        self.merges = hasattr(self.object, "on_merge")
         #: What the node is to be told: codes and texts.
         self.notices: List[Tuple[int, str]] = []
 
@@ -75,20 +76,33 @@ class Kept:
 
     def restore(self, state: bytes) -> None:
         """Takes this state on, or keeps its own and raises."""
-        way = Way(is_state=True)
-        self.object = self._restored(state, way)
+        self.object = self.read(state)
         self._trial.changed()
         try:
             self._look()
         except Exception as error:
             self._fail(str(error))
+
+    def read(self, state: bytes) -> Any:
+        """Another object, which has this state. Raises what tells why there is none."""
+        way = Way(is_state=True)
+        read = self._restored(state, way)
         if way.dropped:
             self.notices.append((DROPPED, ", ".join(f"`{name}`" for name in way.dropped)))
+        return read
 
-    def after_call(self) -> Optional[str]:
+    def undo(self, before: bytes) -> None:
+        """Goes back to a state that the object had."""
+        try:
+            self.object = self._restored(before, Way(is_state=True))
+            self._look()
+        except Exception as error:
+            self._fail(str(error))
+
+    def after_call(self, before: Optional[bytes] = None) -> Optional[str]:
         """Looks at the state after a call. If it cannot be given, undoes the call and says why."""
         self._trial.changed()
-        good = self._good
+        good = self._good if before is None else before
         try:
             self._look()
         except Exception as error:
@@ -96,8 +110,7 @@ class Kept:
                 # It was large before, so nothing is there to go back to.
                 self._fail(str(error))
                 return None
-            self.object = self._restored(good, Way(is_state=True))
-            self._good = good
+            self.undo(good)
             return str(error)
         return None
 

@@ -40,7 +40,7 @@ _READS = "__steadfast_reads__"
 _RAISES = "__steadfast_raises__"
 _SERVICE = "__steadfast_service__"
 #: Names of a class that are no methods of its service.
-_OWN = ("snapshot", "restore", "serve", "on_view")
+_OWN = ("snapshot", "restore", "serve", "on_view", "on_merge")
 
 
 def read(method: F) -> F:
@@ -70,6 +70,11 @@ def service(cls: Type[T]) -> Type[T]:
 
     A method `on_view(self, view)` is told of the group's `View`s, among the calls. A replica may miss
     views between which there is no call: the state may depend on the newest alone.
+
+    A method `on_merge(self, other)` takes in the state of the other side of a partition; `other` is an
+    object of the class that has it. Both have what was called before they parted, and may have one
+    call more: what both have counts once. If it raises, the state is as before, and the other side's
+    calls are told as discarded. The text of a `ServiceError` is told as the reason.
 
     The class gets a method `serve`, which is `steadfast_client.serve` of this class.
     """
@@ -237,7 +242,7 @@ class Replica:
             arguments["context"] = Context(call.now, call.seed, call.client, call.call, nested)
         outcome = self._run(method, arguments)
         reason = None if method.reads else self.kept.after_call()
-        return _undone(method, reason) if reason is not None else outcome
+        return _undone(method.name, reason) if reason is not None else outcome
 
     def view(self, view: View) -> None:
         """Tells the object of its group's view, if it wants to know."""
@@ -253,6 +258,31 @@ class Replica:
             traceback.print_exc()
         self.kept.after_view()
 
+    def merge(self, state: bytes) -> Outcome:
+        """Merges the state of another history with the object's. The outcome is the same everywhere."""
+        if not self.kept.merges:
+            return _refused(NO_SUCH_METHOD, f"service {self._service.name} merges no states")
+        try:
+            before, other = self.kept.snapshot(), self.kept.read(state)
+        except MemoryError:
+            raise
+        except Exception as error:
+            traceback.print_exc()
+            # What a class's own restore() raises may have addresses of memory.
+            reason = str(error) if self._service.shape.is_plain else type(error).__name__
+            return _refused(FAILED_HANDLER, f"the states to merge cannot be read: {reason}")
+        try:
+            self.kept.object.on_merge(other)
+        except MemoryError:
+            raise
+        except Exception as error:
+            self.kept.undo(before)
+            if isinstance(error, ServiceError) and isinstance(error.value, str):
+                return _refused(FAILED_HANDLER, error.value)
+            return _failed("on_merge", error)
+        undone = self.kept.after_call(before)
+        return Outcome(OK, 0, b"") if undone is None else _undone("on_merge", undone)
+
     def _run(self, method: Method, arguments: Dict[str, Any]) -> Outcome:
         try:
             result = getattr(self.kept.object, method.name)(**arguments)
@@ -263,30 +293,30 @@ class Replica:
             # It says something of this host alone: other replicas go on.
             raise
         except Exception as error:
-            return _failed(method, error)
+            return _failed(method.name, error)
 
     def _own_error(self, method: Method, error: ServiceError) -> Outcome:
         encode = method.error.encode if method.error else plain
         try:
             return Outcome(ERROR, 0, written(encode(error.value, Way())))
         except (TypeError, ValueError) as wrong:
-            return _failed(method, wrong)
+            return _failed(method.name, wrong)
 
 
 def _refused(refusal: int, reason: str) -> Outcome:
     return Outcome(REFUSED, refusal, reason.encode(errors="backslashreplace"))
 
 
-def _undone(method: Method, reason: str) -> Outcome:
-    told = f"{method.name} was undone, since its state could not be given to other replicas: {reason}"
+def _undone(name: str, reason: str) -> Outcome:
+    told = f"{name} was undone, since its state could not be given to other replicas: {reason}"
     print(told, file=sys.stderr)
     return _refused(FAILED_HANDLER, told)._replace(panicked=True)
 
 
-def _failed(method: Method, error: Exception) -> Outcome:
+def _failed(name: str, error: Exception) -> Outcome:
     # Its text may have addresses of memory, which differ between replicas: only the log has it.
     traceback.print_exception(type(error), error, error.__traceback__)
-    reason = f"{method.name} raised {type(error).__name__}; the logs of the service's nodes say where"
+    reason = f"{name} raised {type(error).__name__}; the logs of the service's nodes say where"
     return Outcome(REFUSED, FAILED_HANDLER, reason.encode(), panicked=True)
 
 

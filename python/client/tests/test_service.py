@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Annotated, Any, Dict, List, Optional, Set, Tuple, Union
 
 from bank import Bank
-from steadfast_client import CallError, View, Was, service
+from steadfast_client import CallError, Context, ServiceError, View, Was, service
 from steadfast_client._attach import Execute, _view_of, method_id
 from steadfast_client._calls import decoded
 from steadfast_client._service import Replica
 
 HELLO, WELCOME, EXECUTE, SNAPSHOT, RESTORE, RESET = 1, 2, 3, 4, 5, 6
-ANSWER, STATE, FAILED, RESTORED, FAREWELL = 7, 8, 9, 10, 11
+ANSWER, STATE, FAILED, RESTORED, FAREWELL, CALL, CALLED = 7, 8, 9, 10, 11, 12, 13
+NOTICE, MERGE = 128, 132
 TESTS = Path(__file__).parent
 COUNTER = TESTS / "counter.py"
 
@@ -159,6 +160,85 @@ class Views(unittest.TestCase):
         self.assertEqual(replica.kept.object.nodes, [3, 1])
         names = [method.name for method in replica._service.methods.values()]
         self.assertEqual(names, ["put"])
+
+
+@service
+class Guests:
+    """Those who came, by their numbers."""
+
+    names: Dict[int, str]
+
+    def __init__(self):
+        self.names = {}
+
+    def come(self, number: int, name: str) -> None:
+        self.names[number] = name
+
+    def greet(self, group: str, context: Context) -> Any:
+        return context.call(group, "add", len(self.names))
+
+    def on_merge(self, other):
+        assert type(other) is Guests
+        for number, name in other.names.items():
+            if self.names.setdefault(number, name) != name:
+                raise ServiceError(f"there are two guests {number}")
+            if name == "nobody":
+                raise KeyError(name)
+            if name == "several":
+                self.names[number] = {name}
+
+
+class Merges(unittest.TestCase):
+    def guests(self, *names):
+        served = replica(Guests)
+        for number, name in enumerate(names):
+            execute(served, "come", json.dumps([number, name]))
+        return served
+
+    def test_the_union_of_two_states(self):
+        served, other = self.guests("Ada"), self.guests("Ada", "Bob")
+        for _ in range(2):
+            self.assertEqual(served.merge(other.kept.snapshot()), (1, 0, b"", False))
+            self.assertEqual(served.kept.snapshot(), other.kept.snapshot())
+        self.assertEqual(served.kept.notices, [])
+        self.assertNotIn(b"merge", Guests.__steadfast_service__.contract)
+
+    def test_a_merge_that_fails_leaves_the_state_as_it_was(self):
+        for names in (("Ada",), ("Ada", *map(str, range(200)))):
+            served = self.guests(*names)
+            before = served.kept.snapshot()
+            for others, said in (
+                ({300: "Eve", 0: "Bob"}, "^there are two guests 0$"),
+                ({300: "Eve", 301: "nobody"}, "^on_merge raised KeyError; the logs"),
+            ):
+                other = replica(Guests)
+                other.kept.object.names = others
+                with contextlib.redirect_stderr(io.StringIO()):
+                    outcome = served.merge(other.kept.snapshot())
+                self.assertEqual(outcome[:2], (3, 5))
+                self.assertRegex(outcome.body.decode(), said)
+                self.assertEqual(served.kept.snapshot(), before)
+                execute(served, "come", '[0, "Ada"]')
+            for wrong in (b"", b"[]", b'{"names": {"one": "Ada"}}', b"\xff"):
+                with contextlib.redirect_stderr(io.StringIO()):
+                    outcome = served.merge(wrong)
+                self.assertEqual(outcome[:2], (3, 5))
+                self.assertIn(b"the states to merge cannot be read: ", outcome.body)
+                self.assertEqual(served.kept.snapshot(), before)
+
+    def test_a_merge_whose_state_cannot_be_given_is_undone(self):
+        served, other = self.guests("Ada"), self.guests("Ada", "several")
+        before = served.kept.snapshot()
+        with contextlib.redirect_stderr(io.StringIO()):
+            outcome = served.merge(other.kept.snapshot())
+        self.assertEqual((outcome.refusal, outcome.panicked), (5, True))
+        self.assertIn(b"on_merge was undone, since its state could not be given", outcome.body)
+        self.assertEqual((served.kept.snapshot(), served.kept.notices), (before, []))
+
+    def test_a_class_without_the_hook_refuses(self):
+        served = replica(Bank)
+        self.assertEqual(execute(served, "steadfast.merge", "[]").refusal, 3)
+        self.assertEqual(served.merge(served.kept.snapshot()).refusal, 3)
 
 
 class Values(unittest.TestCase):
@@ -537,10 +617,10 @@ class Versions(unittest.TestCase):
             served.kept.snapshot()
 
 
-class Frames(unittest.TestCase):
-    """The program of 20 lines, with a node that is this test."""
+class Attached(unittest.TestCase):
+    """A program, with a node that is this test."""
 
-    def setUp(self):
+    def start(self, code):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.begins = folder / "begins"
         self.begins.write_bytes(bytes([9] * 8))
@@ -553,8 +633,7 @@ class Frames(unittest.TestCase):
             [
                 sys.executable,
                 "-c",
-                "import runpy, sys; sys.modules['steadfast_client._native'] = None; "
-                f"runpy.run_path({str(COUNTER)!r}, run_name='__main__')",
+                f"import sys; sys.modules['steadfast_client._native'] = None; {code}",
             ],
             env={
                 **os.environ,
@@ -578,12 +657,11 @@ class Frames(unittest.TestCase):
         length, kind = struct.unpack("<IB3x", head)
         return kind, self.node.recv(length, socket.MSG_WAITALL) if length else b""
 
-    def welcome(self):
+    def welcome(self, extension=b""):
         kind, body = self.receive()
         self.assertEqual(kind, HELLO)
-        magic, greatest, least, length, pid, token = struct.unpack_from("<4sBBHI32s", body)
-        self.assertEqual((magic, greatest, least, pid), (b"SFAT", 1, 1, self.program.pid))
-        self.assertEqual((token, body[44 : 44 + length]), (b"\xab" * 32, b"counter"))
+        pid = struct.pack("<I", self.program.pid)
+        self.assertEqual(body, b"SFAT\1\1\7\0" + pid + b"\xab" * 32 + b"counter" + extension)
         self.assertEqual(self.begins.read_bytes(), bytes(8))
         # With an extension behind the cluster's name, which is skipped.
         self.send(WELCOME, struct.pack("<BBHI", 1, 1, 5, 7) + b"trial" + b"extension")
@@ -596,6 +674,36 @@ class Frames(unittest.TestCase):
         _, log = self.program.communicate(timeout=20)
         self.assertEqual(self.program.returncode, status, log)
         self.assertIn(said, log)
+
+
+class MergeFrames(Attached):
+    def test_a_program_that_merges_says_so_and_keeps_the_order(self):
+        self.start(f"sys.path.insert(0, {str(TESTS)!r}); import test_service as t; t.Guests.serve()")
+        self.welcome(extension=b"\1")
+        self.send(*self.call(1, "greet", b'["twenty"]'))
+        self.assertEqual(self.receive()[0], CALL)
+        state = b'{"names":{"7":"Ada"}}'
+        for piece in (state[:4], state[4:]):
+            self.send(MERGE, struct.pack("<QQ", 2, len(state)) + piece)
+        self.send(MERGE, struct.pack("<QQ", 3, 0))
+        self.send(*self.call(4, "greet", b'["twenty"]'))
+        self.send(CALLED, struct.pack("<QBBBx", 1, 1, 0, 0) + b"0")
+        self.assertEqual(self.receive(), (ANSWER, struct.pack("<QBBBx", 1, 1, 0, 0) + b"0"))
+        self.assertEqual(self.receive(), (ANSWER, struct.pack("<QBBBx", 2, 1, 0, 0)))
+        kind, body = self.receive()
+        self.assertEqual((kind, body[:12]), (ANSWER, struct.pack("<QBBBx", 3, 3, 5, 0)))
+        kind, body = self.receive()
+        self.assertEqual((kind, body[-3:]), (CALL, b"[1]"))
+        self.assertEqual(self.begins.read_bytes(), struct.pack("<Q", 4))
+        self.node.close()
+        self.ends(0, b"there is no closer: ")
+
+
+class Frames(Attached):
+    """The program of 20 lines."""
+
+    def setUp(self):
+        self.start(f"import runpy; runpy.run_path({str(COUNTER)!r}, run_name='__main__')")
 
     def test_commands_are_answered_in_order_however_they_come(self):
         self.welcome()
@@ -639,7 +747,7 @@ class Frames(unittest.TestCase):
         state = b'{"sum":41,"unit":"m"}'
         self.send(RESTORE, struct.pack("<QQ", 1, len(state)) + state)
         self.assertEqual(self.receive()[0], RESTORED)
-        self.assertEqual(self.receive(), (128, struct.pack("<B7x", 3) + b"`Counter.unit`"))
+        self.assertEqual(self.receive(), (NOTICE, struct.pack("<B7x", 3) + b"`Counter.unit`"))
         self.send(RESTORE, struct.pack("<QQ", 2, 11) + b'{"sum":"1"}')
         kind, body = self.receive()
         self.assertEqual((kind, body[8:29]), (FAILED, b"cannot read the state"))
