@@ -9,7 +9,7 @@ use daemon::{program, run};
 use serde_json::Value;
 
 /// Each mistake of planted.py, and the check that is there to find it.
-const MISTAKES: [(&str, &str); 21] = [
+const MISTAKES: [(&str, &str); 23] = [
     ("order", "order"),
     ("number", "numbers"),
     ("total", "snapshot"),
@@ -30,6 +30,8 @@ const MISTAKES: [(&str, &str); 21] = [
     ("half-restored", "state-form"),
     ("rounding", "state-form"),
     ("silent", "state-form"),
+    ("merge", "merge"),
+    ("merge-unread", "merge"),
     // Its own check is the first one: nothing else can be tried.
     ("hello", "hello"),
 ];

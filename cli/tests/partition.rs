@@ -235,7 +235,7 @@ fn a_minority_answers_stale_reads_in_every_style() {
 }
 
 #[test]
-fn the_calls_that_a_side_gives_up_are_counted_and_views_come_at_one_place() {
+fn calls_of_the_side_that_gives_up_are_counted_or_merged_and_views_come_at_one_place() {
     let crew = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/partition/crew.py");
     let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/client");
     let configuration = format!(
@@ -259,6 +259,7 @@ fn the_calls_that_a_side_gives_up_are_counted_and_views_come_at_one_place() {
     for sum in ["1020", "2020"] {
         assert_eq!(hosts.answer(3, &["counter", "add", "[1000]"]), sum);
     }
+    hosts.answer(1, &["crew", "note", "[\"two\"]"]);
     hosts.answer(3, &["crew", "note", "[\"three\"]"]);
     hosts.part(&[]);
     (1..=5).for_each(|node| hosts.wait_for_ring(node, 5, &groups));
@@ -277,14 +278,23 @@ fn the_calls_that_a_side_gives_up_are_counted_and_views_come_at_one_place() {
         let told = |line: &str| line.contains("calls=3") && line.contains("group=\"counter\"");
         assert!(log.lines().any(|line| told(line) && line.contains("ERROR")), "{log}");
     }
-    // Each replica saw the same members at each call.
+    for node in [1, 2] {
+        hosts.until(&format!("the merge at {node}"), || {
+            let log = std::fs::read_to_string(hosts.file(node, "log")).expect("a log");
+            let merged = |line: &str| line.contains("group=\"crew\"") && line.contains("merged");
+            log.lines().any(merged).then_some(())
+        });
+    }
+    assert!(!hosts.status(1).contains("! crew:"), "{}", hosts.status(1));
+    // Each replica saw the same members at each call, and has those of both sides.
     hosts.answer(1, &["crew", "note", "[\"again\"]"]);
     for node in 1..=5 {
         // Alone, each answers by its own replica.
         hosts.part(&[node]);
         hosts.wait_for_ring(node, 1, &groups);
         let told = hosts.answer(node, &["crew", "notes", "--read"]);
-        for note in ["whole 5: [1, 2, 3, 4, 5]", "three 3: [3, 4, 5]", "again 5: [1, 2, 3, 4, 5]"] {
+        let whole = ["whole 5: [1, 2, 3, 4, 5]", "again 5: [1, 2, 3, 4, 5]"];
+        for note in whole.into_iter().chain(["two 2: [1, 2]", "three 3: [3, 4, 5]"]) {
             assert!(told.contains(note), "{note} at {node}: {told}");
         }
     }

@@ -12,7 +12,7 @@ import time
 
 HELLO, WELCOME, EXECUTE, SNAPSHOT, RESTORE, RESET = 1, 2, 3, 4, 5, 6
 ANSWER, STATE, FAILED, RESTORED, FAREWELL = 7, 8, 9, 10, 11
-NOTICE, FAULT, DROPPED = 128, 1, 3
+NOTICE, FAULT, DROPPED, MERGE = 128, 1, 3, 132
 OK, REFUSED = 1, 3
 NO_SUCH_METHOD, BAD_ARGUMENTS, NOT_READ_ONLY = 3, 4, 10
 LONGEST, PIECE = (1 << 20) + 4096, 256 << 10
@@ -140,7 +140,10 @@ class Replica:
         hello = struct.pack("<4sB3xI32s", b"SFAT", 1, os.getpid(), token)
         if PLANTED == "hello":
             hello = hello[:12] + bytes(32)
-        self.stream.send(HELLO, hello + os.environ["STEADFAST_GROUP"].encode())
+        group = os.environ["STEADFAST_GROUP"].encode()
+        if PLANTED == "merge-unread":  # it says that it merges
+            hello, group = hello[:6] + struct.pack("<H", len(group)) + hello[8:], group + b"\x01"
+        self.stream.send(HELLO, hello + group)
         kind, body = self.stream.receive()
         if kind != WELCOME:
             sys.exit("not welcome: " + body.decode())
@@ -153,6 +156,8 @@ class Replica:
             return REFUSED, BAD_ARGUMENTS, b"only JSON"
         if method == method_id("steadfast.describe"):
             return OK, 0, json.dumps(contract()).encode()
+        if PLANTED == "merge" and method == method_id("steadfast.merge"):
+            return OK, 0, b""
         name = {method_id(name): name for name in METHODS}.get(method)
         if name is None:
             return REFUSED, NO_SUCH_METHOD, b"no such method"
@@ -207,8 +212,16 @@ class Replica:
             if PLANTED == "fault":
                 self.stream.send(NOTICE, struct.pack("<B7x", FAULT) + b"it has a hole")
 
+    def merge(self, body):
+        number, total = struct.unpack_from("<QQ", body)
+        self.arriving += body[16:]
+        if len(self.arriving) == total:
+            self.arriving = b""
+            self.stream.send(ANSWER, struct.pack("<QBBBB", number, OK, 0, 0, 0))
+
     def serve(self):
         commands = {EXECUTE: self.execute, SNAPSHOT: self.give_state, RESTORE: self.take_state}
+        commands |= {MERGE: self.merge} if PLANTED == "merge-unread" else {}
         while True:
             kind, body = self.stream.receive()
             if kind in commands:

@@ -1,4 +1,4 @@
-"""A service that knows the nodes of its group's replicas."""
+"""A service that knows the nodes of its group's replicas, and merges what others noted."""
 
 from typing import List
 
@@ -16,6 +16,9 @@ class Crew:
 
     def on_view(self, view: View) -> None:
         self.members = sorted(view.members)
+
+    def on_merge(self, other: "Crew") -> None:
+        self.written += [note for note in other.written if note not in self.written]
 
     def note(self, text: str) -> int:
         """Notes a text, and how many nodes have the state."""

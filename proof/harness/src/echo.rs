@@ -25,7 +25,7 @@ pub struct Counted<H> {
     handler: H,
 }
 
-impl<H: Handler + Send> Service for Counted<H> {
+impl<H: Handler + Send + 'static> Service for Counted<H> {
     fn call(&mut self, context: &Context, call: Call<'_>) -> ServiceOutcome {
         self.calls += 1;
         self.handler.handle(context, call)

@@ -5,6 +5,7 @@ mod begun;
 mod bytes;
 mod calls;
 mod ends;
+mod merging;
 mod reads;
 mod same;
 mod states;
@@ -17,13 +18,14 @@ pub const FIRST: &Check = &attaching::HELLO;
 
 /// All but the first.
 pub fn others() -> impl Iterator<Item = &'static Check> {
-    let all: [&'static [Check]; 9] = [
+    let all: [&'static [Check]; 10] = [
         attaching::CHECKS,
         calls::CHECKS,
         reads::CHECKS,
         states::CHECKS,
         whole::CHECKS,
         same::CHECKS,
+        merging::CHECKS,
         begun::CHECKS,
         bytes::CHECKS,
         ends::CHECKS,

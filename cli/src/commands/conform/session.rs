@@ -48,6 +48,8 @@ pub struct Session {
     /// The process that said Hello: a child of the started one, perhaps.
     pid: u32,
     wait: Duration,
+    /// Its service merges states.
+    merges: bool,
     number: u64,
     /// Calls so far: the time and the seed of each follow from it, in every start alike.
     stamp: u64,
@@ -70,10 +72,15 @@ impl Session {
         };
         check(&hello, &process)?;
         link.set_wait(start.wait).map_err(ours)?;
-        let mut session =
-            Session { link, process, pid: hello.pid, wait: start.wait, number: 0, stamp: 0 };
+        let (pid, merges, wait) = (hello.pid, hello.merges, start.wait);
+        let mut session = Session { link, process, pid, wait, merges, number: 0, stamp: 0 };
         session.write(&welcome(start.ordered, start.extension))?;
         Ok(session)
+    }
+
+    /// Whether the service says that it merges states.
+    pub fn merges(&self) -> bool {
+        self.merges
     }
 
     /// The number of the last command.
@@ -203,25 +210,36 @@ impl Session {
     /// Gives a state in at least three pieces, if it has as many bytes. The program's reason, if it
     /// cannot take it.
     pub fn restore(&mut self, state: &[u8]) -> Result<Result<(), String>, Flaw> {
-        self.number += 1;
-        let (number, total) = (self.number, state.len() as u64);
-        let mut bytes = BytesMut::new();
-        let size = state.len().div_ceil(3).clamp(1, ATTACH_PIECE);
-        let mut put = |piece: &[u8]| {
-            let bytes_of = Bytes::copy_from_slice(piece);
-            Frame::Restore(Piece { number, total, bytes: bytes_of }).append(&mut bytes);
-        };
-        match state {
-            [] => put(&[]),
-            state => state.chunks(size).for_each(put),
-        }
-        self.write(&bytes)?;
+        let number = self.give(state, Frame::Restore)?;
         let expected = format!("Restored or Failed for command {number}");
         match self.receive(&expected)? {
             Frame::Restored(restored) if restored == number => Ok(Ok(())),
             Frame::Failed(failed) if failed.number == number => Ok(Err(failed.reason)),
             other => Err(Flaw::wrong(expected, name(&other))),
         }
+    }
+
+    /// Gives the state of another history, in pieces as those of [`Session::restore`].
+    pub fn merge(&mut self, state: &[u8]) -> Result<Outcome, Flaw> {
+        let number = self.give(state, Frame::Merge)?;
+        self.answer(number, &Call::new("steadfast.merge", ""))
+    }
+
+    fn give(&mut self, state: &[u8], frame: fn(Piece) -> Frame) -> Result<u64, Flaw> {
+        self.number += 1;
+        let (number, total) = (self.number, state.len() as u64);
+        let mut bytes = BytesMut::new();
+        let size = state.len().div_ceil(3).clamp(1, ATTACH_PIECE);
+        let mut put = |piece: &[u8]| {
+            let bytes_of = Bytes::copy_from_slice(piece);
+            frame(Piece { number, total, bytes: bytes_of }).append(&mut bytes);
+        };
+        match state {
+            [] => put(&[]),
+            state => state.chunks(size).for_each(put),
+        }
+        self.write(&bytes)?;
+        Ok(number)
     }
 
     /// Gives a state that the program itself has made.

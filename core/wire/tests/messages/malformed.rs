@@ -99,7 +99,7 @@ fn truncated_ordered_messages_are_refused_or_whole() {
             "request" | "request that is compared" | "request with a key" | "nested request" => {
                 "body".len()
             }
-            "state chunk" => "state".len(),
+            "state chunk" | "merge chunk" => "state".len(),
             "load" => "content".len(),
             "update chunk" => "update".len(),
             "checkpoint chunk" => "checkpoint".len(),
@@ -173,6 +173,7 @@ fn longer_bodies_are_refused_unless_their_end_is_free() {
         "state chunk",
         "update chunk",
         "checkpoint chunk",
+        "merge chunk",
         "load",
     ];
     for (name, message) in samples::ordered() {
