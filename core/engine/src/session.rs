@@ -248,7 +248,7 @@ impl Sessions {
     }
 
     /// A call of a session that is not there may have been executed before that was forgotten.
-    fn has_forgotten(
+    pub(crate) fn has_forgotten(
         &self,
         (client, number): (ClientId, u64),
         unanswered: u64,

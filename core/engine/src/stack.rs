@@ -227,10 +227,11 @@ impl<O: Ordering> Stack<O> {
         self.settle(now);
     }
 
-    /// The service of this node's replica merges the state of another history with its own.
-    pub fn handle_merges(&mut self, group: GroupId) {
+    /// Whether the service of this node's replica merges the state of another history with its own.
+    /// Before this, one in the node does not, and of one in a program it is not known.
+    pub fn handle_merges(&mut self, group: GroupId, merges: bool) {
         if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
-            hosted.program.merges = true;
+            hosted.program.merges = Some(merges);
         }
     }
 

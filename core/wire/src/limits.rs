@@ -218,6 +218,9 @@ pub const MAX_MERGE: usize = 64 << 20;
 /// States of given up histories that a node keeps until they are merged.
 pub const MAX_PARTED: usize = 64;
 
+/// Bytes of them together. Those of a further one are given up, and told as discarded.
+pub const MAX_PARTED_BYTES: usize = 256 << 20;
+
 /// Calls that a passive group's primary keeps until it may execute them. More are refused as busy.
 pub const MAX_ARRIVALS: usize = MAX_WAITING;
 

@@ -47,6 +47,8 @@ pub(crate) struct Executor {
     waiting_bytes: usize,
     /// The threads of handlers that wait for another group.
     calling: BTreeMap<Ticket, Reply>,
+    /// Its program ends once it has given a state, and this is for the next one.
+    stopping: Option<Vec<Command>>,
 }
 
 enum Place {
@@ -97,6 +99,7 @@ impl Executor {
             waiting: 0,
             waiting_bytes: 0,
             calling: BTreeMap::new(),
+            stopping: None,
         }
     }
 
@@ -122,6 +125,16 @@ impl Executor {
         let process = Process::new(group, serial, program, options.style);
         let (place, at_once) = (Place::Process(Box::new(process)), options.ack == AckLevel::One);
         Executor::at(place, serial, at_once)
+    }
+
+    /// Whether its service merges states; `None`: its program has not come.
+    pub fn merges(&self) -> Option<bool> {
+        match &self.place {
+            Place::Threads(threads) => Some(threads.merges()),
+            Place::Inline(replica) => Some(replica.merges()),
+            Place::Process(process) => Some(process.merges()),
+            Place::Standby(_) => None,
+        }
     }
 
     /// The program that serves the replica, if one does.
@@ -184,7 +197,15 @@ impl Executor {
             return Ok(replica.run(command));
         }
         if command == Command::Stop && !matches!(self.place, Place::Threads(_)) {
-            self.stand_by();
+            // A state that is to be merged is asked for last.
+            match self.process().is_some_and(|process| process.owes_state()) {
+                true => self.stopping = Some(Vec::new()),
+                false => self.stand_by(),
+            }
+            return Ok(None);
+        }
+        if let Some(later) = &mut self.stopping {
+            later.push(command);
             return Ok(None);
         }
         if command.ticket().is_some() {
@@ -211,6 +232,16 @@ impl Executor {
             Place::Inline(replica) if replica.has_news() => replica.take_news(),
             _ => Vec::new(),
         }
+    }
+
+    /// If its program was to end, and owes nothing any more, it does. Returns the commands for the next
+    /// one.
+    pub fn stop_if_due(&mut self) -> Vec<Command> {
+        if self.stopping.is_none() || self.process().is_some_and(|process| process.owes_state()) {
+            return Vec::new();
+        }
+        self.stand_by();
+        self.stopping.take().unwrap_or_default()
     }
 
     /// The replica's service is to run no more: its program ends.

@@ -129,9 +129,9 @@ impl Liveness {
         refused.then_some((index / self.mine.len(), index % self.mine.len()))
     }
 
-    /// A datagram came from the node at this place by this link.
-    pub fn heard(&mut self, place: usize, link: usize, now: Time) {
-        self.watched(place, link).into_iter().for_each(|watched| watched.hear(now));
+    /// Datagrams came from the node at this place by this link. `emptied`: no more are waiting.
+    pub fn heard(&mut self, (place, link): (usize, usize), emptied: bool, now: Time) {
+        self.watched(place, link).into_iter().for_each(|watched| watched.hear(now, emptied));
     }
 
     pub fn next_timeout(&self) -> Time {

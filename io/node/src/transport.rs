@@ -203,41 +203,42 @@ impl Transport {
         let Transport { udp, links, cluster, sealing, .. } = self;
         let (mut heard, mut doubted, mut malformed) = (false, 0, Vec::new());
         let open = |datagram: &mut [u8]| sealing.open(now, datagram);
-        udp[link].receive(source, now, counters, open, |received| match (received, from) {
-            (Received::Datagrams(run), from) => {
-                heard = true;
-                if let Some(place) = from {
-                    links.handle_received(now, place, link);
-                }
-                // Reports are few; what lies between two of them goes on together.
-                let mut rest = run;
-                while let Some(at) = rest.iter().position(|bytes| Report::is_in(bytes)) {
-                    match Report::decode(*cluster, &rest[at]) {
-                        Ok((sender, report)) => links.handle_report(now, sender, link, &report),
-                        Err(reason) => malformed.push(reason),
+        let emptied =
+            udp[link].receive(source, now, counters, open, |received| match (received, from) {
+                (Received::Datagrams(run), from) => {
+                    heard = true;
+                    if let Some(place) = from {
+                        links.handle_received(now, place, link);
                     }
-                    if at > 0 {
-                        take(&rest[..at]);
+                    // Reports are few; what lies between two of them goes on together.
+                    let mut rest = run;
+                    while let Some(at) = rest.iter().position(|bytes| Report::is_in(bytes)) {
+                        match Report::decode(*cluster, &rest[at]) {
+                            Ok((sender, report)) => links.handle_report(now, sender, link, &report),
+                            Err(reason) => malformed.push(reason),
+                        }
+                        if at > 0 {
+                            take(&rest[..at]);
+                        }
+                        rest = &rest[at + 1..];
                     }
-                    rest = &rest[at + 1..];
+                    if !rest.is_empty() {
+                        take(rest);
+                    }
                 }
-                if !rest.is_empty() {
-                    take(rest);
+                (Received::Refused, Some(place)) => {
+                    if liveness.believes_refusal(place, link, now) {
+                        links.handle_refused(now, place, link);
+                    } else {
+                        doubted += 1;
+                    }
                 }
-            }
-            (Received::Refused, Some(place)) => {
-                if liveness.believes_refusal(place, link, now) {
-                    links.handle_refused(now, place, link);
-                } else {
-                    doubted += 1;
-                }
-            }
-            (Received::Refused, None) => {}
-        });
+                (Received::Refused, None) => {}
+            });
         counters.unreachable_doubted += doubted;
         malformed.iter().for_each(|reason| counters.malformed.count(reason));
         if let (true, Some(place)) = (heard, from) {
-            liveness.heard(place, link, now);
+            liveness.heard((place, link), emptied, now);
         }
         self.carry_out(now, counters);
         self.take_contacts(now);

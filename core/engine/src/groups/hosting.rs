@@ -452,6 +452,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.base.outputs.push(Output::Revive(group));
         self.replicas()
             .with_replica(now, group, |replica, effects| replica.rise(now, kept, effects));
+        self.replicas().forget_stale_pieces(now, group);
         self.reconcile_style(now, group);
         if self.forgets(group) {
             self.replies().park_given(group);

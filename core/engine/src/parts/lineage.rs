@@ -95,6 +95,8 @@ pub(crate) struct Counts {
     marks: Vec<Mark>,
     /// Calls of histories that were given up here.
     discarded: u64,
+    /// The replica had all of the last component's history: it was one of its synced members.
+    follows: bool,
 }
 
 /// The end of a component.
@@ -126,6 +128,16 @@ impl Counts {
             self.before = self.before.max(calls.saturating_sub(1));
         }
         self.recent.push_back((sequence, calls));
+    }
+
+    /// Whether the history of the component that ends is the replica's.
+    pub(crate) fn follows(&mut self, follows: bool) {
+        self.follows = follows;
+    }
+
+    /// The replica's history is that of the last component.
+    pub(crate) fn is_of_component(&self) -> bool {
+        self.follows
     }
 
     /// The component ends here.

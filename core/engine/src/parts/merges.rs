@@ -6,14 +6,16 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use bytes::Bytes;
-use wire::limits::{MAX_MERGE, MAX_PARTED, UPDATE_CHUNK};
+use wire::limits::{MAX_MERGE, MAX_PARTED, MAX_PARTED_BYTES, UPDATE_CHUNK};
 use wire::ordered::MergeChunk;
 use wire::{ClientId, Duration, GroupId, Member, RingId, Time, ViewNumber};
 
 use crate::api::Ticket;
 
-/// A merge that came to nothing is tried again after this long.
+/// A merge of which nothing is known is tried again after this long, then after twice as long each
+/// time, up to 64 times.
 const RETRY: Duration = Duration::from_secs(1);
+const MOST_DOUBLINGS: u32 = 6;
 
 /// Another replica's merge is waited for so long.
 const OTHERS: Duration = Duration::from_secs(10);
@@ -36,6 +38,8 @@ pub(crate) struct Parted {
     pub(crate) name: String,
     /// The calls that it had on its own.
     pub(crate) calls: u64,
+    /// How often its state was sent.
+    sent: u32,
     step: Step,
 }
 
@@ -69,12 +73,12 @@ impl Merges {
 
     /// The service is asked for the state of this history. False: too many are kept already.
     pub(crate) fn ask(&mut self, key: Key, name: String, calls: u64, ticket: Ticket) -> bool {
-        self.begins(key, Parted { name, calls, step: Step::Asked(ticket) })
+        self.begins(key, Parted { name, calls, sent: 0, step: Step::Asked(ticket) })
     }
 
     /// No service has the state here, but another replica's may. False: as of [`Merges::ask`].
     pub(crate) fn await_others(&mut self, now: Time, key: Key, name: String, calls: u64) -> bool {
-        self.begins(key, Parted { name, calls, step: Step::Awaits(Some(now + OTHERS)) })
+        self.begins(key, Parted { name, calls, sent: 0, step: Step::Awaits(Some(now + OTHERS)) })
     }
 
     fn begins(&mut self, key: Key, parted: Parted) -> bool {
@@ -105,11 +109,22 @@ impl Merges {
         self.parted.iter().filter(asked).map(|(key, _)| *key).collect()
     }
 
-    /// The state is here.
-    pub(crate) fn keep(&mut self, key: Key, state: Bytes) {
-        if let Some(parted) = self.parted.get_mut(&key) {
+    /// The state is here. False: there is no room for it.
+    pub(crate) fn keep(&mut self, key: Key, state: Bytes) -> bool {
+        let bytes = |parted: &Parted| match &parted.step {
+            Step::Waits(state, _) | Step::Goes(state, ..) => state.len(),
+            Step::Asked(_) | Step::Awaits(_) => 0,
+        };
+        let fits = self.parted.values().map(bytes).sum::<usize>() + state.len() <= MAX_PARTED_BYTES;
+        if let Some(parted) = self.parted.get_mut(&key).filter(|_| fits) {
             parted.step = Step::Waits(state, None);
         }
+        fits
+    }
+
+    /// Another replica's merge is awaited.
+    pub(crate) fn awaits_others(&self, key: Key) -> bool {
+        self.parted.get(&key).is_some_and(|parted| matches!(parted.step, Step::Awaits(_)))
     }
 
     /// The history is merged, or given up for good.
@@ -160,7 +175,9 @@ impl Merges {
         let (state, within) = (state.clone(), (*ring, *view));
         if chunk.last || !counts {
             // If it was executed, that is seen before.
-            parted.step = Step::Waits(state, Some(now + RETRY));
+            let pause = RETRY * (1 << parted.sent.min(MOST_DOUBLINGS));
+            parted.sent += 1;
+            parted.step = Step::Waits(state, Some(now + pause));
             return None;
         }
         let next = piece(key, chunk.view, &state, chunk.index + 1);
@@ -188,6 +205,11 @@ impl Merges {
         let (parted, next) = (chunk.parted, chunk.index + 1);
         self.arriving.insert(chunk.group, Arriving { sender, parted, within, next, bytes });
         true
+    }
+
+    /// Pieces of a state arrive in this view of the group.
+    pub(crate) fn is_arriving(&self, group: GroupId, within: (RingId, ViewNumber)) -> bool {
+        self.arriving.get(&group).is_some_and(|arriving| arriving.within == within)
     }
 
     /// The group has this view. True if pieces of another one are of no use any more.
@@ -240,7 +262,7 @@ mod tests {
         let mut merges = Merges::default();
         assert!(merges.ask(KEY, "group".into(), 3, Ticket(9)));
         assert_eq!(merges.asked_by(KEY.0, Ticket(9)), Some(KEY));
-        merges.keep(KEY, vec![7; bytes].into());
+        assert!(merges.keep(KEY, vec![7; bytes].into()));
         merges
     }
 

@@ -11,6 +11,7 @@ use super::calls::due;
 use super::updates::Pieces;
 use super::{Arrival, Effect, Mode, Replica, Waiting};
 use crate::api::{Command, ServiceOutcome, Ticket};
+use crate::session::Asked;
 
 /// The state of a history that is given up, as its service was asked for it.
 pub(crate) struct PartedState {
@@ -30,7 +31,7 @@ impl Replica {
     /// have the state.
     pub(crate) fn ask_for_parted(&mut self, effects: &mut Vec<Effect>) -> Option<PartedState> {
         let has = matches!(self.mode, Mode::Live | Mode::Draining | Mode::Snapshotting);
-        if !has || !self.runs() {
+        if !has || !self.runs() || self.service.starts {
             return None;
         }
         let whole = self.is_at_rest() && self.has_run_log();
@@ -50,13 +51,21 @@ impl Replica {
     }
 
     /// This replica's knowledge of the merge of a history: nothing, that it is being executed, or its
-    /// outcome. A log has it for good.
+    /// outcome. The primary of a cold passive group tells the others the outcome of what they logged.
     pub(crate) fn merged(&self, parted: ClientId) -> Option<Option<ServiceOutcome>> {
-        let logged = self.cold.as_ref().is_some_and(|cold| cold.has_logged(parted));
-        match logged {
+        let (sessions, asked) = (&self.history.sessions, Asked::Key(parted.0.max(1)));
+        let open = self.is_unsettled(parted, 1) || self.is_withheld(parted, 1);
+        let known = sessions.known(parted, 1).map(|outcome| outcome.filter(|_| !open));
+        let waits = self.has_logged(parted) || self.inbox.queue.iter().any(|it| it.is_of(parted));
+        known.or_else(|| match sessions.has_forgotten((parted, 1), 1, asked) {
             true => Some(Some(ServiceOutcome::Ok(Bytes::new()))),
-            false => self.history.sessions.known(parted, 1),
-        }
+            false => waits.then_some(None),
+        })
+    }
+
+    /// The group's log has the merge of this history.
+    pub(crate) fn has_logged(&self, parted: ClientId) -> bool {
+        self.cold.as_ref().is_some_and(|cold| cold.has_logged(parted))
     }
 
     /// A piece of another history's state. With the last piece: the whole.
@@ -72,8 +81,12 @@ impl Replica {
 
     /// This replica should have had a piece, and has not.
     pub(crate) fn misses_merge(&mut self, effects: &mut Vec<Effect>) {
-        if self.has_state() {
-            self.out_of_step(MISSING.into(), effects);
+        match self.mode {
+            Mode::Joining { .. } | Mode::Restoring { .. } => {
+                self.inbox.queue.push_back(Waiting::Gap(MISSING));
+            }
+            _ if self.has_state() => self.out_of_step(MISSING.into(), effects),
+            _ => {}
         }
     }
 

@@ -283,7 +283,9 @@ impl Replica {
         for (_, style) in changes {
             self.inbox.queue.push_back(Waiting::Style { style: *style, alone: true });
         }
-        self.merge_pieces = Pieces::default(); // a view may have come between
+        if trials {
+            self.merge_pieces = Pieces::default(); // it comes back in another view
+        }
         self.inbox.recalled = self.inbox.queue.len();
     }
 }

@@ -245,6 +245,11 @@ impl Waiting {
         }
     }
 
+    /// It is a call of this client.
+    pub(super) fn is_of(&self, client: ClientId) -> bool {
+        matches!(self, Waiting::Request(arrival) if arrival.request.client == client)
+    }
+
     /// The arrival number of a request.
     pub(super) fn arrived(&self) -> Option<u64> {
         match self {

@@ -50,8 +50,9 @@ pub(crate) struct Program {
     pub(crate) unbegun: bool,
     /// It died, and how far it was.
     pub(crate) died: Option<Died>,
-    /// The service, in a program or not, merges the state of another history with its own.
-    pub(crate) merges: bool,
+    /// Whether the service merges the state of another history with its own. `None`: its program has not
+    /// said so yet.
+    pub(crate) merges: Option<bool>,
 }
 
 /// Its state on this node's disk.
@@ -128,7 +129,11 @@ impl Hosted {
             counts: Counts::default(),
             departure: Departure::default(),
             admission: Admission::default(),
-            program: Program { journal, ..Program::default() },
+            program: Program {
+                merges: journal.is_none().then_some(false),
+                journal,
+                ..Program::default()
+            },
             on_disk: OnDisk::default(),
             cold: ColdTimes::default(),
             yields: None,

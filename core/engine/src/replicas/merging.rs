@@ -5,8 +5,8 @@ use alloc::format;
 use alloc::string::String;
 
 use bytes::Bytes;
-use wire::limits::MAX_MERGE;
-use wire::ordered::{MergeChunk, Ordered};
+use wire::limits::{MAX_MERGE, MAX_PARTED_BYTES};
+use wire::ordered::{MergeChunk, Ordered, Relay};
 use wire::versions::WHOLE;
 use wire::{ClientId, GroupId, Member, RingId, Time, ViewNumber};
 
@@ -16,8 +16,10 @@ use crate::directory::State;
 use crate::ordering::Ordering;
 use crate::parts::Key;
 use crate::replicas::ReplicaHandler;
+use crate::session::kept;
 use crate::style::StyleRules;
 
+const NO_MERGE: &str = "the service does not merge";
 const NOT_RUNNING: &str = "the service did not run here";
 
 impl<O: Ordering> ReplicaHandler<'_, O> {
@@ -31,8 +33,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         id: GroupId,
         calls: u64,
     ) -> Result<(), Option<String>> {
-        let merges = self.replicas.hosted.get(&id).is_some_and(|hosted| hosted.program.merges);
-        if !merges {
+        let Some(hosted) = self.replicas.hosted.get(&id) else { return Err(None) };
+        if hosted.program.merges == Some(false) {
             return Err(None);
         }
         let mut asked = None;
@@ -45,7 +47,8 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 && self.replicas.merges.await_others(now, key, name, calls);
             return if others { Ok(()) } else { Err(Some(NOT_RUNNING.into())) };
         };
-        let key = (id, self.history_of(id, asked.whole));
+        let whole = asked.whole && hosted.counts.is_of_component();
+        let key = (id, self.history_of(id, whole));
         let missing = asked.missing.min(calls);
         if !self.replicas.merges.ask(key, name.clone(), calls - missing, asked.ticket) {
             return Err(Some("too many states wait to be merged here".into()));
@@ -80,13 +83,18 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
         };
         let Some(key) = key else { return Some(executed) };
         match executed {
-            Executed::Snapshot(Ok(state)) if state.len() <= MAX_MERGE => {
-                self.replicas.merges.keep(key, state);
+            Executed::Snapshot(Ok(state)) if state.len() > MAX_MERGE => {
+                let bytes = state.len();
+                let reason = format!("the state has {bytes} bytes, the limit is {MAX_MERGE}");
+                self.not_merged(key, reason);
             }
             Executed::Snapshot(Ok(state)) => {
-                let reason =
-                    format!("the state has {} bytes, the limit is {MAX_MERGE}", state.len());
-                self.not_merged(key, reason);
+                if !self.replicas.merges.keep(key, state) {
+                    let limit = MAX_PARTED_BYTES;
+                    let reason =
+                        format!("{limit} bytes of states wait to be merged here, the limit");
+                    self.not_merged(key, reason);
+                }
             }
             Executed::Snapshot(Err(reason)) => self.not_merged(key, reason),
             executed => panic!("{executed:?} is no state"),
@@ -96,8 +104,10 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
 
     /// The service that was asked for its state is gone.
     pub(crate) fn lose_parted(&mut self, group: GroupId) {
-        if let Some(hosted) = self.replicas.hosted.get_mut(&group) {
-            hosted.program.merges = false;
+        if let Some(hosted) = self.replicas.hosted.get_mut(&group)
+            && hosted.program.journal.is_some()
+        {
+            hosted.program.merges = None; // the next program may be another
         }
         for key in self.replicas.merges.asked(group) {
             self.not_merged(key, "the service ended before it had given its state".into());
@@ -141,13 +151,12 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
             return false; // its replica does not know yet what the history that goes on has
         }
         let claims = self.base.planted.is(Bug::ClaimMerged);
-        match hosted.replica.merged(parted) {
+        let others = self.replicas.merges.awaits_others(key) && hosted.replica.has_logged(parted);
+        let logged = others.then(|| Some(ServiceOutcome::Ok(Bytes::new())));
+        match logged.or_else(|| hosted.replica.merged(parted)) {
             Some(None) => return false,
             outcome if claims || matches!(outcome, Some(Some(ServiceOutcome::Ok(_)))) => {
-                if let Some(ended) = self.replicas.merges.end(key) {
-                    let (name, calls) = (ended.name, ended.calls);
-                    self.base.event(Event::Merged { group: id, name, calls });
-                }
+                self.tell_merged(key);
                 return true;
             }
             Some(Some(ServiceOutcome::Refused(_, reason))) => {
@@ -155,7 +164,7 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 return true;
             }
             Some(Some(_)) => {
-                self.not_merged(key, "the service does not merge".into());
+                self.not_merged(key, NO_MERGE.into());
                 return true;
             }
             None if self.replicas.merges.is_overdue(key) => {
@@ -174,6 +183,37 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
     fn view_of_merge(&self, id: GroupId) -> Option<(RingId, ViewNumber)> {
         let group = self.base.directory.get(id)?;
         Some((self.base.membership.ring(), group.view))
+    }
+
+    /// The primary of a cold passive group tells the outcome of a call that it had logged.
+    pub(crate) fn merge_relayed(&mut self, sender: Member, relay: &Relay) {
+        let key = (relay.group, relay.client);
+        if self.replicas.merges.is_idle()
+            || !self.replicas.merges.kept().contains(&key)
+            || !self.base.directory.reigns(relay.group, sender, relay.since)
+        {
+            return;
+        }
+        match kept(relay.reply.clone()) {
+            ServiceOutcome::Ok(_) => self.tell_merged(key),
+            ServiceOutcome::Refused(_, reason) => self.not_merged(key, reason),
+            ServiceOutcome::Error(_) => self.not_merged(key, NO_MERGE.into()),
+        }
+    }
+
+    fn tell_merged(&mut self, key: Key) {
+        if let Some(ended) = self.replicas.merges.end(key) {
+            let (name, calls) = (ended.name, ended.calls);
+            self.base.event(Event::Merged { group: key.0, name, calls });
+        }
+    }
+
+    /// The next program has the pieces that its journal has: those of an earlier view are of no use.
+    pub(crate) fn forget_stale_pieces(&mut self, now: Time, id: GroupId) {
+        let within = self.view_of_merge(id);
+        if !within.is_some_and(|within| self.replicas.merges.is_arriving(id, within)) {
+            self.with_replica(now, id, |replica, _| replica.forget_merge_pieces());
+        }
     }
 
     /// Pieces count within one view of the group: a replica that joins between would lack some.
@@ -239,8 +279,9 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
                 self.act_on_request(now, sender, sequence, chunk.call(state), payload);
             }
             None => {
+                let place = self.base.place(sequence);
+                self.base.directory.requested(id, place);
                 self.with_replica(now, id, |replica, effects| replica.misses_merge(effects));
-                self.act_on_request(now, sender, sequence, chunk.call(Bytes::new()), payload);
             }
         }
     }

@@ -30,10 +30,15 @@ impl<O: Ordering> ReplicaHandler<'_, O> {
     pub(crate) fn end_of_component(&mut self) {
         let end = self.base.membership.end_of_component();
         self.base.lineages.ended(end);
+        let me = self.base.me;
         if let Some(end) = end.filter(|_| self.base.membership.forks()) {
-            let all = self.replicas.hosted.values_mut();
-            for hosted in all.filter(|hosted| hosted.replica.has_state()) {
-                hosted.counts.mark(end, hosted.replica.calls());
+            for (id, hosted) in &mut self.replicas.hosted {
+                let group = self.base.directory.get(*id);
+                let listed = group.is_some_and(|group| group.synced().any(|it| it == me));
+                hosted.counts.follows(listed && !hosted.spared);
+                if hosted.replica.has_state() {
+                    hosted.counts.mark(end, hosted.replica.calls());
+                }
             }
         }
     }

@@ -98,10 +98,10 @@ impl<O: Ordering> Stack<O> {
         if transitional {
             return;
         }
+        self.replicas().end_of_component();
         self.replicas.hosted.values_mut().for_each(|hosted| hosted.spared = false);
         let Configuration { ring, members, .. } = configuration;
         self.replicas().settle_reads();
-        self.replicas().end_of_component();
         self.base.event(Event::Configuration { ring, members: members.clone() });
         self.replies().tell_faults(now, ring, &members);
         self.groups().forget_usages(&members);
@@ -324,7 +324,10 @@ impl<O: Ordering> Stack<O> {
                 self.replicas().act_on_merge_chunk(now, sender, sequence, &chunk, payload);
             }
             Ordered::Recalled(recalled) => self.groups().act_on_recalled(now, sender, recalled),
-            Ordered::Relay(relay) => self.replies().act_on_relay(sender, relay),
+            Ordered::Relay(relay) => {
+                self.replicas().merge_relayed(sender, &relay);
+                self.replies().act_on_relay(sender, relay);
+            }
             Ordered::Key(step) => self.keys().act(sender, step),
             Ordered::Activate(activate) => {
                 if self.base.act_on_activate(now, activate) {

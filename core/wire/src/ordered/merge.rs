@@ -98,7 +98,8 @@ impl MergeChunk {
             proven: 0,
             timeout_us: MAX_DEADLINE.as_micros() as u32,
             priority: 0,
-            identity: Identity::Number,
+            // Its session lives as long as those of keys: another replica may merge the same late.
+            identity: Identity::Key,
             origin: None,
             body: state,
         }

@@ -244,7 +244,6 @@ impl Server {
             let frame = match news {
                 News::Notice(notice) => Frame::Notice(notice),
                 News::Digest(digested) => Frame::Digested(digested),
-                News::Merges => continue, // the hello has said so
             };
             frame.append(&mut link.output);
         }

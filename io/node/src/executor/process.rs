@@ -52,7 +52,8 @@ enum Outgoing {
 /// An outstanding answer of the program.
 enum Expected {
     Execute(Ticket, usize),
-    Snapshot(Ticket),
+    /// The state; how often it had been replaced then.
+    Snapshot(Ticket, u64),
     Restore(Ticket),
     /// The change, found from the state; how often the state had been replaced then.
     Change(Ticket, u64),
@@ -66,7 +67,7 @@ impl Expected {
     fn ticket(&self) -> Option<Ticket> {
         match self {
             Expected::Execute(ticket, _)
-            | Expected::Snapshot(ticket)
+            | Expected::Snapshot(ticket, _)
             | Expected::Restore(ticket)
             | Expected::Change(ticket, _)
             | Expected::Apply(ticket, ..) => Some(*ticket),
@@ -108,9 +109,8 @@ pub(crate) struct Process {
     changes: Option<Changes>,
     /// How often the state was replaced.
     replaced: u64,
-    /// It merges states; and that was told.
+    /// It merges states.
     merges: bool,
-    told_merges: bool,
 }
 
 impl Process {
@@ -137,7 +137,6 @@ impl Process {
             changes: (style == Style::WarmPassive).then(Changes::default),
             replaced: 0,
             merges,
-            told_merges: false,
         }
     }
 
@@ -171,6 +170,16 @@ impl Process {
     /// Sets the message that the program receives when this is dropped.
     pub fn dismiss(&mut self, reason: String) {
         self.farewell = Some(reason);
+    }
+
+    /// Its service merges states.
+    pub fn merges(&self) -> bool {
+        self.merges
+    }
+
+    /// The program owes its state to the replica.
+    pub fn owes_state(&self) -> bool {
+        self.expected.iter().any(|(_, expected)| matches!(expected, Expected::Snapshot(..)))
     }
 
     /// Queues a command, to be written by [`flush`](Process::flush).
@@ -217,7 +226,8 @@ impl Process {
                 (outgoing, Expected::Execute(ticket, bytes))
             }
             Command::Snapshot { ticket } => {
-                (Outgoing::Frame(Frame::Snapshot(number)), Expected::Snapshot(ticket))
+                let expected = Expected::Snapshot(ticket, self.replaced);
+                (Outgoing::Frame(Frame::Snapshot(number)), expected)
             }
             Command::Change { ticket } => {
                 let expected = Expected::Change(ticket, self.replaced);
@@ -352,9 +362,6 @@ impl Process {
             Err(error) => return Err(format!("its connection is broken: {error}")),
         };
         self.input.extend_from_slice(&self.scratch[..length]);
-        if self.merges && !std::mem::replace(&mut self.told_merges, true) {
-            done.push(self.says(News::Merges));
-        }
         self.take_frames(done)?;
         Ok(true)
     }
@@ -451,7 +458,7 @@ impl Process {
             (Expected::Execute(ticket, bytes), Frame::Answer(answer)) => {
                 Ok(Some(self.executed(ticket, bytes, answer)))
             }
-            (Expected::Snapshot(ticket), Frame::Failed(failed)) => {
+            (Expected::Snapshot(ticket, _), Frame::Failed(failed)) => {
                 Ok(Some(self.done(ticket, Executed::Snapshot(Err(failed.reason)))))
             }
             (Expected::Restore(ticket), Frame::Failed(failed)) => {
@@ -484,7 +491,7 @@ impl Process {
 
     fn take_piece(&mut self, at: usize, piece: Piece) -> Result<Option<Done>, String> {
         let asked = |expected: &Expected| {
-            matches!(expected, Expected::Snapshot(_) | Expected::State(_) | Expected::Change(..))
+            matches!(expected, Expected::Snapshot(..) | Expected::State(_) | Expected::Change(..))
         };
         if !asked(&self.expected[at].1) {
             return Err(format!("it gives a state, which {} did not ask for", piece.number));
@@ -511,8 +518,10 @@ impl Process {
                 let change = change.unwrap_or_else(|| Err("the state was replaced".into()));
                 Ok(Some(self.done(ticket, Executed::Change(change))))
             }
-            Some(Expected::Snapshot(ticket)) => {
-                let current = self.changes.as_ref().and_then(Changes::current).cloned();
+            Some(Expected::Snapshot(ticket, replaced)) => {
+                // A state that is to be merged is asked for just before another is given.
+                let changes = self.changes.as_ref().filter(|_| replaced == self.replaced);
+                let current = changes.and_then(Changes::current).cloned();
                 let state = current.unwrap_or_else(|| heavy::bytes(state));
                 Ok(Some(self.done(ticket, Executed::Snapshot(Ok(state)))))
             }

@@ -47,11 +47,8 @@ pub(crate) struct Replica {
     trials: Trials,
     /// News of the state, to be told once.
     news: Vec<News>,
-}
-
-/// The word of a service that merges states.
-fn merges(service: &dyn Service) -> Option<News> {
-    service.merges().then_some(News::Merges)
+    /// Its service merges states.
+    merges: bool,
 }
 
 impl Replica {
@@ -73,9 +70,25 @@ impl Replica {
         if let Some(service) = service.as_ref().filter(|_| style.has_state()) {
             trials.begin(&**service, &make)?;
         }
-        let news = service.as_deref().and_then(merges).into_iter().collect();
-        let (quick, pristine) = (false, true);
-        Ok(Replica { group, serial, make, line, service, pristine, changes, quick, trials, news })
+        // Asked for once: in a cold passive group its service may run much later.
+        let merges = match &service {
+            Some(service) => service.merges(),
+            None => make().merges(),
+        };
+        let (quick, news, pristine) = (false, Vec::new(), true);
+        Ok(Replica {
+            group,
+            serial,
+            make,
+            line,
+            service,
+            pristine,
+            changes,
+            quick,
+            trials,
+            news,
+            merges,
+        })
     }
 
     /// Executes a command; `Digest`, `View`, `Start`, `Style`, `Reset` and `Stop` have no outcome.
@@ -185,9 +198,13 @@ impl Replica {
         if let Some(changes) = &mut self.changes {
             changes.executed();
         }
-        self.pristine = false;
         let make = &self.make;
         let merged = match &mut self.service {
+            Some(service) if !service.merges() => {
+                let reason = "this service merges no states";
+                let outcome = ServiceOutcome::Refused(Refusal::NoSuchMethod, reason.into());
+                return (Executed::Reply(outcome), false);
+            }
             Some(service) => ask("merge", || {
                 let mut other = make();
                 other.restore(state)?;
@@ -195,6 +212,7 @@ impl Replica {
             }),
             None => Err(NOT_RUNNING.into()),
         };
+        self.pristine = false;
         self.trials.executed();
         let outcome = match merged {
             Ok(()) => ServiceOutcome::Ok(Bytes::new()),
@@ -213,7 +231,7 @@ impl Replica {
 
     /// Its service merges states.
     pub fn merges(&self) -> bool {
-        self.service.as_ref().is_some_and(|service| service.merges())
+        self.merges
     }
 
     /// Its group, and which of the executors that the group has had here.
@@ -254,7 +272,6 @@ impl Replica {
     /// Makes the service anew, in its initial state.
     fn renew(&mut self) {
         self.service = guarded("factory", || (self.make)()).ok();
-        self.news.extend(self.service.as_deref().and_then(merges));
         self.pristine = true;
     }
 

@@ -49,8 +49,6 @@ pub(crate) enum News {
     Notice(Notice),
     /// The digest that was asked for.
     Digest(Digested),
-    /// The service merges states.
-    Merges,
 }
 
 /// A handler's call of another group.

@@ -42,6 +42,8 @@ pub(super) struct Threads {
     plan: Plan,
     /// While one of them lives.
     alive: Weak<()>,
+    /// The service merges states.
+    merges: bool,
 }
 
 /// How a replica gets threads, and others when one of them hangs.
@@ -62,8 +64,15 @@ impl Threads {
         let lives = Arc::new(());
         let alive = Arc::downgrade(&lives);
         let start = |lane: &Lane| plan.lane((group, serial), *lane, lives.clone());
-        let lanes = lanes.iter().map(start).collect::<Result<_, _>>()?;
-        Ok(Threads { lanes, plan, alive })
+        let lanes = lanes.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        let merges = lanes.iter().all(|(_, merges)| *merges);
+        let lanes = lanes.into_iter().map(|(lane, _)| lane).collect();
+        Ok(Threads { lanes, plan, alive, merges })
+    }
+
+    /// Its service merges states.
+    pub fn merges(&self) -> bool {
+        self.merges
     }
 
     /// Gone when the last thread has ended.
@@ -111,19 +120,20 @@ impl Threads {
 }
 
 impl Plan {
-    /// Starts the thread of one lane, with a service of its own.
+    /// Starts the thread of one lane, with a service of its own; and whether that merges states.
     fn lane(
         &self,
         (group, serial): (GroupId, u64),
         lane: Lane,
         lives: Arc<()>,
-    ) -> Result<Sender<Job>, HostError> {
+    ) -> Result<(Sender<Job>, bool), HostError> {
         let mut results = self.results.clone();
         results.priority = priority(results.priority, lane);
         let line = Arc::new(Outward { group, serial, results: results.clone() });
         let (make, style) = (shared(self.make.clone()), self.options.group.style);
         let replica = Replica::new(group, serial, make, style, Some(line));
         let replica = replica.map_err(HostError::State)?;
+        let merges = replica.merges();
         let (jobs, queue) = channel();
         // Linux shows 15 bytes of a thread's name.
         let name = format!("replica {}", self.name.replace('\0', ""));
@@ -135,7 +145,7 @@ impl Plan {
             drop(lives);
         });
         spawned.map_err(HostError::Thread)?;
-        Ok(jobs)
+        Ok((jobs, merges))
     }
 }
 

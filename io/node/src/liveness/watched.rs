@@ -24,14 +24,19 @@ const KEEPALIVE: Duration = Duration::from_secs(2);
 
 /// A dying process closes its descriptors one by one: its ring socket may outlive the connection
 /// by some microseconds, so the probe is repeated. Pauses between the probes.
-const PROBE_PAUSES: [Duration; 4] = [
+/// Where others take the processors, it takes as long as they do.
+const PROBE_PAUSES: [Duration; 7] = [
     Duration::from_micros(200),
     Duration::from_millis(1),
     Duration::from_millis(4),
     Duration::from_millis(16),
+    Duration::from_millis(16),
+    Duration::from_millis(16),
+    Duration::from_millis(16),
 ];
 
-/// Data that a node sent before its connection ended is read within this time.
+/// Data that a node sent before its connection ended is read within this time, or the next time that
+/// its socket is emptied.
 const LAST_WORDS: Duration = Duration::from_micros(200);
 
 /// A node that has been silent for so long since its connection ended, and refuses the next one, is
@@ -55,6 +60,8 @@ pub(super) struct Watched {
     ended: bool,
     /// When it ended, if there was one and nothing has come from the node since.
     silent_since: Option<Time>,
+    /// All that the node had sent before that was read.
+    emptied: bool,
     /// When its port refused a datagram and that was not believed.
     refused: Option<Time>,
     /// It ran after it was dialled last: if nobody answers the next time, it has died in between.
@@ -93,6 +100,7 @@ impl Watched {
             established: false,
             ended: false,
             silent_since: None,
+            emptied: false,
             refused: None,
             heard: false,
             dialled: None,
@@ -139,14 +147,16 @@ impl Watched {
         false
     }
 
-    /// A datagram came from it.
-    pub fn hear(&mut self, now: Time) {
+    /// Datagrams came from it. `emptied`: no more are waiting.
+    pub fn hear(&mut self, now: Time, emptied: bool) {
         if self.established {
             return;
         }
         self.heard = true;
-        // Data sent before its end may be read after that.
-        self.silent_since = self.silent_since.filter(|ended| now.since(*ended) <= LAST_WORDS);
+        // Data sent before its end may be read after that: late, where this node waits for its turn.
+        let old = |ended: &Time| !self.emptied || now.since(*ended) <= LAST_WORDS;
+        self.silent_since = self.silent_since.filter(old);
+        self.emptied |= emptied;
         if self.dialled.is_some_and(|dialled| now.since(dialled) > DIAL_WITHIN) {
             self.connection = None;
         }
@@ -215,7 +225,7 @@ impl Watched {
             self.probe = Some((0, now));
         }
         if self.established {
-            self.silent_since = Some(now);
+            (self.silent_since, self.emptied) = (Some(now), false);
         }
         self.established = false;
         self.ended = true;
@@ -309,7 +319,9 @@ mod tests {
     /// Its host may say nothing of the datagrams that its port refuses.
     #[test]
     fn a_node_that_ends_and_refuses_the_next_connection_is_dead() {
-        for speaks in [false, true] {
+        // Its last words are no sign of life, however late this node comes to read them.
+        for words in 0..3 {
+            let speaks = words > 1;
             let (peer, address) = listener();
             let (mut watched, poller) = watching(address);
             connect(&mut watched, &poller);
@@ -317,9 +329,7 @@ mod tests {
             drop(peer);
             assert!(!step(&mut watched, &poller), "a connection alone may be ended by anybody");
             let ended = watched.silent_since.expect("it was connected");
-            if speaks {
-                watched.hear(ended + SILENCE);
-            }
+            (0..words).for_each(|_| watched.hear(ended + SILENCE, true));
             let later = ended + SILENCE + SILENCE;
             let due = watched.handle_timeout(later, &poller);
             let dialled = watched.connection.is_some();
@@ -365,12 +375,12 @@ mod tests {
         let mut ready = Vec::new();
         poller.wait(start, start + Duration::from_millis(5), &mut ready).unwrap();
         assert_eq!(ready, [], "nobody answers");
-        watched.hear(start + DIAL_WITHIN);
+        watched.hear(start + DIAL_WITHIN, true);
         assert_eq!(watched.next_timeout(), Time::FAR, "a young dial goes on");
         // It is back, and sends.
         let later = start + 3 * DIAL_WITHIN;
         away.accept().unwrap();
-        watched.hear(later);
+        watched.hear(later, true);
         assert!(watched.next_timeout() <= later);
         watched.handle_timeout(later, &poller);
         assert_eq!(watched.dialled, Some(later));

@@ -99,6 +99,7 @@ impl Hosting<'_> {
     }
 
     fn take_in(&mut self, now: Time, group: GroupId, mut executor: Executor) {
+        self.note_merges(group, &executor);
         let Some(process) = executor.process() else {
             self.replicas.executors.insert(group, executor);
             return;

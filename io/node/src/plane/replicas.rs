@@ -164,9 +164,17 @@ impl Hosting<'_> {
         executor: Executor,
     ) -> Result<(), HostError> {
         let group = self.stack.host(now, name, options)?;
+        self.note_merges(group, &executor);
         self.replicas.executors.insert(group, executor);
         self.set_checkpoints(now, group);
         Ok(())
+    }
+
+    /// The stack learns whether the service merges states, if that is known.
+    pub fn note_merges(&mut self, group: GroupId, executor: &Executor) {
+        if let Some(merges) = executor.merges() {
+            self.stack.handle_merges(group, merges);
+        }
     }
 
     pub fn unhost(&mut self, now: Time, name: String) -> Result<(), HostError> {
@@ -213,7 +221,6 @@ impl Hosting<'_> {
     fn told(&mut self, now: Time, group: GroupId, news: News) {
         match news {
             News::Notice(notice) => self.stack.handle_notice(now, group, notice),
-            News::Merges => self.stack.handle_merges(group),
             News::Digest(Digested { number, state }) => {
                 self.stack.handle_digest(now, group, number, state);
             }
@@ -229,7 +236,11 @@ impl Hosting<'_> {
             }
             executor.done(&done);
         }
+        let group = done.group;
         self.executed(now, done);
+        let executor = self.replicas.executors.get_mut(&group);
+        let later = executor.map(Executor::stop_if_due).unwrap_or_default();
+        later.into_iter().for_each(|command| self.run(now, group, command));
     }
 
     fn executed(&mut self, now: Time, done: Done) {

@@ -137,7 +137,7 @@ impl Udp {
 
     /// Reads what one socket has, up to a batch, and gives it to `take`. `open` sees each datagram
     /// first, in the memory into which it was read: what it leaves of it goes on, `None` is
-    /// dropped.
+    /// dropped. True if it has no more.
     pub fn receive(
         &mut self,
         source: Source,
@@ -145,18 +145,18 @@ impl Udp {
         counters: &mut Counters,
         mut open: impl FnMut(&mut [u8]) -> Option<Range<usize>>,
         mut take: impl FnMut(Received<'_>),
-    ) {
+    ) -> bool {
         for _ in 0..BATCH {
             let socket = match source {
                 Source::Peer { place, .. } => match self.peers.get(place) {
                     Some(Some(peer)) => &peer.socket,
-                    _ => return,
+                    _ => return true,
                 },
                 _ => &self.strangers,
             };
             match segments::receive_run(socket, self.buffers.room(), &mut self.control) {
                 Ok(arrival) => self.take_run(arrival, counters, &mut open, &mut take),
-                Err(Errno::EAGAIN) => return,
+                Err(Errno::EAGAIN) => return true,
                 // Reading it has cleared it.
                 Err(Errno::ECONNREFUSED) => {
                     if let Source::Peer { place, .. } = source
@@ -170,6 +170,7 @@ impl Udp {
                 Err(_) => {}
             }
         }
+        false
     }
 
     fn take_run(

@@ -22,7 +22,7 @@ impl<O: Base> Cluster<O> {
     /// The group's service merges histories that part.
     pub fn merge(&mut self, group: &str, nodes: &[u32]) {
         for node in nodes {
-            self.ask(*node, |stack, _| stack.handle_merges(GroupId::of(group)));
+            self.ask(*node, |stack, _| stack.handle_merges(GroupId::of(group), true));
         }
     }
 

@@ -23,9 +23,7 @@ impl Cluster {
             true => stack.host_program(now, &plan.name, plan.options),
             false => stack.host(now, &plan.name, plan.options),
         }?;
-        if watch.merges(id) {
-            stack.handle_merges(id);
-        }
+        stack.handle_merges(id, watch.merges(id));
         Ok(id)
     }
 
