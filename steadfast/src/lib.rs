@@ -278,7 +278,7 @@ pub use crate::state::State;
 ///
 /// # Histories that part
 ///
-/// Without a quorum ([`Quorum::Off`]) both sides of a partition answer calls, and where they meet again
+/// Without a quorum (`quorum = "off"`) both sides of a partition answer calls, and where they meet again
 /// one side's are given up. With `merge`, the trait gets a method that takes the state of that side
 /// in, at every replica, in the order of calls. Both states have what was called before the
 /// partition, and may have a call whose first answer was lost: so what both have must count once,

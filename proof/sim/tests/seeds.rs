@@ -80,7 +80,8 @@ fn what_a_seed_has_shown_stays_mended() {
     // manifest without data counted as a copy. 261 of jobs: the name of an image did not last that a
     // new agent found and told of. 5283 of jobs: the checker called a copy whole that could not be
     // removed. 196 of channels: an image was refused for choices that no state needed. 10351 of
-    // channels: a message waited for a choice that nobody needed any more.
+    // channels: a message waited for a choice that nobody needed any more. 759 of poison: a replica
+    // was given another state while it executed a call, and its client waited for its answer.
     for (seed, world) in [
         (196, Some(World::Channels)),
         (10_351, Some(World::Channels)),
@@ -93,6 +94,7 @@ fn what_a_seed_has_shown_stays_mended() {
         (109, Some(World::Poison)),
         (134, Some(World::Poison)),
         (150, Some(World::Poison)),
+        (759, Some(World::Poison)),
         (3, Some(World::Cluster)),
         (7, Some(World::Interruptions)),
         (42, Some(World::Decay)),

@@ -326,6 +326,8 @@ impl<O: Ordering> GroupHandler<'_, O> {
                     self.replicas().with_replica(now, id, |replica, effects| {
                         replica.await_state(transfer, style, effects);
                     });
+                    // The state to come has them, so it answers them (seed 759 of the world of poison).
+                    self.replies().park_unanswered(id, 0);
                 }
             }
         }
