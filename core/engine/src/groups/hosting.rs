@@ -4,9 +4,9 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use wire::ordered::{Going, GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Synced};
+use wire::ordered::{Going, GroupOptions, JoinGroup, LeaveGroup, Ordered, Place, Style, Synced};
 use wire::versions::GROWTH;
-use wire::{GroupId, Member, NodeId, Time, system};
+use wire::{GroupId, Member, NodeId, Time, ViewNumber, system};
 
 use crate::api::{Event, Output};
 use crate::bug::Bug;
@@ -320,15 +320,7 @@ impl<O: Ordering> GroupHandler<'_, O> {
                 hosted.spared = true;
             }
             Some(State::Unsynced { transfer, .. }) => {
-                if hosted.replica.transfer() != Some(transfer) {
-                    hosted.set_aside();
-                    hosted.take(last, true);
-                    self.replicas().with_replica(now, id, |replica, effects| {
-                        replica.await_state(transfer, style, effects);
-                    });
-                    // The state to come has them, so it answers them (seed 759 of the world of poison).
-                    self.replies().park_unanswered(id, 0);
-                }
+                self.await_state(now, id, transfer, (style, last));
             }
         }
         self.reconcile_style(now, id); // that of one that was ahead
@@ -336,6 +328,28 @@ impl<O: Ordering> GroupHandler<'_, O> {
         self.replicas().reconcile_lead(now, id);
         self.replicas().give_states(now, id);
         self.drop_if_done(id);
+    }
+
+    /// The replica is to be given the group's state of this place, unless it waits for that already.
+    fn await_state(
+        &mut self,
+        now: Time,
+        id: GroupId,
+        transfer: ViewNumber,
+        (style, last): (Style, Place),
+    ) {
+        let hosted = self.replicas.hosted.get_mut(&id);
+        let Some(hosted) = hosted.filter(|it| it.replica.transfer() != Some(transfer)) else {
+            return;
+        };
+        hosted.set_aside();
+        hosted.take(last, true);
+        self.replicas().with_replica(now, id, |replica, effects| {
+            replica.await_state(transfer, style, effects);
+        });
+        // The state to come has the calls that it was executing, and answers them (seed 759 of the
+        // world of poison).
+        self.replies().park_unanswered(id, 0);
     }
 
     /// The group goes on without this node's replica, which comes anew. Its service keeps its state
