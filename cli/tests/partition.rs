@@ -238,15 +238,21 @@ fn a_minority_answers_stale_reads_in_every_style() {
 fn calls_of_the_side_that_gives_up_are_counted_or_merged_and_views_come_at_one_place() {
     let crew = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/partition/crew.py");
     let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/client");
-    let configuration = format!(
-        "quorum = \"off\"\n{}[[program]]\ngroup = \"crew\"\ncommand = [\"env\", \"PYTHONPATH={}\", \
-         \"python3\", \"{}\"]\n",
-        counters(&[("counter", "semi-active")]),
-        client.display(),
-        crew.display()
-    );
+    let program = |(group, style): &(&str, &str)| {
+        format!(
+            "[[program]]\ngroup = \"{group}\"\nstyle = \"{style}\"\ncommand = [\"env\", \
+             \"PYTHONPATH={}\", \"python3\", \"{}\"]\n",
+            client.display(),
+            crew.display()
+        )
+    };
+    // The primary alone runs the service, or alone executes.
+    let passive = [("warm", "warm-passive"), ("cold", "cold-passive")];
+    let programs: String = [("crew", "semi-active")].iter().chain(&passive).map(program).collect();
+    let counters = counters(&[("counter", "semi-active")]);
+    let configuration = format!("quorum = \"off\"\n{counters}{programs}");
     let Some(hosts) = Hosts::start(5, &configuration) else { return };
-    let groups = ["counter", "crew"];
+    let groups = ["counter", "crew", "warm", "cold"];
     (1..=5).for_each(|node| hosts.wait_for_ring(node, 5, &groups));
     assert_eq!(hosts.answer(1, &["counter", "add", "[20]"]), "20");
     hosts.answer(1, &["crew", "note", "[\"whole\"]"]);
@@ -259,8 +265,10 @@ fn calls_of_the_side_that_gives_up_are_counted_or_merged_and_views_come_at_one_p
     for sum in ["1020", "2020"] {
         assert_eq!(hosts.answer(3, &["counter", "add", "[1000]"]), sum);
     }
-    hosts.answer(1, &["crew", "note", "[\"two\"]"]);
-    hosts.answer(3, &["crew", "note", "[\"three\"]"]);
+    for group in &groups[1..] {
+        hosts.answer(1, &[group, "note", "[\"two\"]"]);
+        hosts.answer(3, &[group, "note", "[\"three\"]"]);
+    }
     hosts.part(&[]);
     (1..=5).for_each(|node| hosts.wait_for_ring(node, 5, &groups));
     assert_eq!(hosts.answer(1, &["counter", "get", "--read"]), "2020", "one history stays");
@@ -285,7 +293,19 @@ fn calls_of_the_side_that_gives_up_are_counted_or_merged_and_views_come_at_one_p
             log.lines().any(merged).then_some(())
         });
     }
-    assert!(!hosts.status(1).contains("! crew:"), "{}", hosts.status(1));
+    for (group, style) in passive {
+        hosts.until(&format!("the union of {style}"), || {
+            let told = hosts.answer(1, &[group, "notes", "--read"]);
+            ["two", "three"].iter().all(|note| told.contains(note)).then_some(())
+        });
+    }
+    for node in [1, 2] {
+        let status = hosts.status(node);
+        assert!(
+            !status.lines().any(|it| it.starts_with('!') && !it.contains("counter")),
+            "{status}"
+        );
+    }
     // Each replica saw the same members at each call, and has those of both sides.
     hosts.answer(1, &["crew", "note", "[\"again\"]"]);
     for node in 1..=5 {
