@@ -194,6 +194,11 @@ pub enum Effect {
     None,
 }
 
+/// It is not answered: the replica does not know by it that its service runs (seed 60001892).
+fn is_silent(command: &Command) -> bool {
+    matches!(command, Command::Style(_) | Command::View(_) | Command::Digest { .. })
+}
+
 impl Executor {
     /// An executor with an empty history.
     pub fn new(plan: &GroupPlan, passive: Passive, serial: u64) -> Self {
@@ -402,8 +407,7 @@ impl Executor {
             Calling::Not | Calling::Waits(_) => 0,
         };
         let (command, component) = self.queue.pop_front()?;
-        // A change of style is not answered.
-        self.starts &= matches!(command, Command::Style(_));
+        self.starts &= is_silent(&command);
         Some(match command {
             Command::Execute { ticket, method, body, now, seed, client, number, read, .. } => {
                 let seed = if self.is_passive { seed ^ self.passive.random } else { seed };
